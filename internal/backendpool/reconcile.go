@@ -134,16 +134,19 @@ func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry
 		return err
 	}
 	here := situationOf(p, is, set)
+	asked := retried(e, here)
 	soon(e, now, func(s *v1alpha1.BackendPoolStatus) {
 		settleConditions(s, p, now)
 		settleRehearsed(s)
-		if !slices.Contains(attempted, syncedReason(s.Conditions)) {
+		reason := syncedReason(s.Conditions)
+		// Whoever asks about a level pool doubts that: it is read, though nothing is known to have changed.
+		if !slices.Contains(attempted, reason) || asked && reason == v1alpha1.ReasonLevel {
 			pending(s, p.Generation)
 		}
 		notesProblem(s)
 	})
 	changed := e.changed(here)
-	if retried(e, here) {
+	if asked {
 		c.Lanes.Retry(e.ref)
 	}
 	if e.due(here, now) {

@@ -196,3 +196,24 @@ func TestARetryThatPeopleAskFor(t *testing.T) {
 		t.Error("nobody is said to wait for it")
 	}
 }
+
+// Whoever asks for a level pool has it read: somebody may have changed it in Azure.
+func TestALevelPoolThatPeopleAskForIsRead(t *testing.T) {
+	d := atDesk(t)
+	d.reconciles()
+	d.reports(poolwrite.Written)
+	d.says(v1alpha1.ReasonLevel, "level")
+	d.lanes.level = true
+	if d.reconciles(); len(d.lanes.ops) != 1 {
+		t.Errorf("%d operations of a level pool that nobody asks for, want the first alone", len(d.lanes.ops))
+	}
+	d.becomes(func(p *v1alpha1.BackendPool) { p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: "12:00"} })
+	if d.reconciles(); len(d.lanes.ops) != 2 {
+		t.Errorf("%d operations, want another one", len(d.lanes.ops))
+	}
+	d.says(v1alpha1.ReasonUpdating, "read again")
+	d.reports(poolwrite.Unchanged)
+	if d.says(v1alpha1.ReasonLevel, "level"); d.said() != "" {
+		t.Error("a pool that was level all along is news")
+	}
+}

@@ -258,6 +258,7 @@ type queued struct {
 	ops     []poolschedule.Operation
 	removed []poolschedule.ServiceName
 	retried int
+	level   bool
 }
 
 func (q *queued) Run(context.Context)               {}
@@ -269,5 +270,5 @@ func (q *queued) RemoveService(name poolschedule.ServiceName) int {
 func (q *queued) Forget(lb.PoolID)               {}
 func (q *queued) Drop(poolschedule.Ref)          {}
 func (q *queued) Retry(poolschedule.Ref)         { q.retried++ }
-func (q *queued) LevelAs(lb.PoolID, uint64) bool { return false }
+func (q *queued) LevelAs(lb.PoolID, uint64) bool { return q.level }
 func (q *queued) Resume()                        {}
