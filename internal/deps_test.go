@@ -35,7 +35,7 @@ var (
 	rooms  = []string{"internal/poolattempt", "internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/privatelink", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace", "internal/nicupdate", "internal/calls", "internal/once", "internal/migration", "internal/privatelinkround"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/operator", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}
-	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/lag", "lab/scale"}
+	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/lag", "lab/payload", "lab/scale"}
 	// kubeRooms are the rooms of internal/kube, which sets them up. Leaves serve all controllers.
 	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes", "internal/kube/record")
 	kubeLeaves = []string{"internal/kube/apiserver", "internal/kube/workqueue", "internal/kube/events", "internal/kube/leases"}
@@ -92,6 +92,7 @@ func rules() []rule {
 		rule{"internal/kube/ownership", within([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/events", "internal/kube/workqueue"}), nil, "whose a pool is is decided by who writes nothing"},
 		rule{"internal/kube/nodes", within([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/ownership"}), nil, "what becomes of Nodes is decided by who knows no pools"},
 		rule{"internal/kube/record", within([]string{"internal/kube"}), []string{module + "internal/kube/record", module + "internal/kube/view", module + "internal/kube/apiserver"}, "it reads and writes one ConfigMap"},
+		rule{"internal/kube/jobs", within([]string{"internal/kube"}), []string{module + "internal/kube/jobs"}, "it knows Jobs and their pods, and nobody's work queue"},
 		rule{"internal/kube/view", within([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},
 		rule{"lab/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
 		rule{"lab/apiserver", []string{module, azure}, nil, "the API server knows Kubernetes, and nothing of who uses it"},

@@ -104,7 +104,7 @@ type KubeconfigSecret struct {
 // ProvisionStep is one thing that is done.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a step cannot depend on itself"
-// +kubebuilder:validation:XValidation:rule="has(self.manifests) != has(self.wait)",message="set exactly one of manifests and wait"
+// +kubebuilder:validation:XValidation:rule="[has(self.manifests), has(self.wait), has(self.job)].filter(x, x).size() == 1",message="set exactly one of manifests, wait and job"
 type ProvisionStep struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
@@ -126,6 +126,10 @@ type ProvisionStep struct {
 	// wait is done when an object has a condition.
 	// +optional
 	Wait *WaitStep `json:"wait,omitempty"`
+
+	// job runs a container to its end.
+	// +optional
+	Job *JobStep `json:"job,omitempty"`
 }
 
 // ManifestsStep applies objects.

@@ -11,6 +11,7 @@
 //	end.go     what follows from the end of an attempt
 //	order.go   which step is done when
 //	asked.go   what people ask: cancel, retry now, reset
+//	job.go     what an attempt does about the Job of a step
 //	attempt.go the log of an attempt: bounded, and without secrets
 //
 // All of it is pure. When the next attempt begins follows from what is on record and from the

@@ -70,11 +70,17 @@ func (l *lab) loadBalancer() string { return network + "/loadBalancers/" + l.nam
 
 func newLab(t testing.TB, opts armemu.Options) *lab {
 	t.Helper()
+	return newLabOn(planes.take(t), t, opts)
+}
+
+// newLabOn is newLab for a cluster of one's own.
+func newLabOn(c *cluster, t testing.TB, opts armemu.Options) *lab {
+	t.Helper()
 	asShipped := opts.Role == nil
 	if asShipped {
 		opts.Role = azureRole()
 	}
-	l := &lab{t: t, cluster: planes.take(t), dir: t.TempDir(), emulator: patient.Watched(t, armemu.New(opts))}
+	l := &lab{t: t, cluster: c, dir: t.TempDir(), emulator: patient.Watched(t, armemu.New(opts))}
 	t.Cleanup(func() {
 		if asShipped {
 			l.notesActions()

@@ -36,7 +36,11 @@ type provisioner struct {
 }
 
 func newProvisioner(t *testing.T) *provisioner {
-	p := &provisioner{lab: newLab(t, armemu.Options{})}
+	return provisionerOf(newLab(t, armemu.Options{}))
+}
+
+func provisionerOf(l *lab) *provisioner {
+	p, t := &provisioner{lab: l}, l.t
 	p.partner = p.namespace
 	p.env = append(p.env, noStreams)
 	t.Cleanup(func() { p.mayFail("delete", "--ignore-not-found", "-k", "../../config/provisioning") })
@@ -289,6 +293,10 @@ func TestRulesOfProvisioning(t *testing.T) {
 		"exactly one of configMap":        `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, manifests: {sources: [{}]}}]}}`,
 		"spec.target.serviceAccountName":  `{kind: Provision, spec: {target: {serviceAccountName: "a:b"}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
 		"spec.steps[0].wait.name":         `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: ../n}}]}}`,
+		"exactly one of manifests, wait":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}, job: {image: a}}]}}`,
+		"set value or secretKeyRef":       `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, env: [{name: A, value: b, secretKeyRef: {name: c, key: d}}]}}]}}`,
+		"terminalExitCodes[0]":            `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, terminalExitCodes: [0]}}]}}`,
+		"job.runAsUser":                   `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, runAsUser: 0}}]}}`,
 		"dependsOn names a step that is":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, dependsOn: [b], wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
 		"a step cannot depend on itself":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, dependsOn: [a], wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
 		"its name is default":             `{kind: ProvisioningPolicy, spec: {policy: {}}}`,
@@ -372,18 +380,16 @@ func reset(c net.Conn) {
 	_ = c.Close()
 }
 
-// A cluster behind a network that is away, and then slow and unreliable, is provisioned; without
-// retries it is not.
-func TestProvisioningOverABadNetwork(t *testing.T) {
-	beside(t)
-	p := newProvisioner(t)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+// behind makes the cluster a target that is reached over a bad link, by Secret edge.
+func (p *provisioner) behind(away bool) *badLink {
+	p.t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(p.t.Context(), "tcp", "127.0.0.1:0")
 	p.must(err)
 	server, err := url.Parse(p.cluster.rest.Host)
 	p.must(err)
-	link := &badLink{Listener: listener, to: server.Host, away: true, random: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // a seed
+	link := &badLink{Listener: listener, to: server.Host, away: away, random: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // a seed
 	go link.serve()
-	t.Cleanup(func() { _ = listener.Close() })
+	p.t.Cleanup(func() { _ = listener.Close() })
 	kubeconfig, err := clientcmd.LoadFromFile(p.cluster.admin)
 	p.must(err)
 	for _, c := range kubeconfig.Clusters {
@@ -394,7 +400,23 @@ func TestProvisioningOverABadNetwork(t *testing.T) {
 	}
 	text, err := clientcmd.Write(*kubeconfig)
 	p.must(err)
-	p.must(p.cluster.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "edge"}, Data: map[string][]byte{"kubeconfig": text}}))
+	p.must(p.cluster.Create(p.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "edge"}, Data: map[string][]byte{"kubeconfig": text}}))
+	return link
+}
+
+// breaks has the network be away, or not.
+func (b *badLink) breaks(away bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.away = away
+}
+
+// A cluster behind a network that is away, and then slow and unreliable, is provisioned; without
+// retries it is not.
+func TestProvisioningOverABadNetwork(t *testing.T) {
+	beside(t)
+	p := newProvisioner(t)
+	link := p.behind(true)
 	provision := `
 apiVersion: weir.dev/v1alpha1
 kind: Provision
@@ -420,9 +442,7 @@ spec:
 		}
 		return nil
 	})
-	link.mu.Lock()
-	link.away = false
-	link.mu.Unlock()
+	link.breaks(false)
 	var is v1alpha1.Provision
 	for end := time.Now().Add(3 * time.Minute); is.Status.State != v1alpha1.ProvisionSucceeded; time.Sleep(200 * time.Millisecond) {
 		p.must(p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is))

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +22,8 @@ import (
 
 // looks is how far apart looks at an object are that is not ready.
 var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
+
+var claim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 
 // readiness reports whether an object is ready, and why not. An error is that it will not be. What
 // comes from a Secret may be quoted by its status, whose words are left out then.
@@ -33,10 +37,12 @@ func readiness(u *unstructured.Unstructured, secret bool) (bool, string, error) 
 	case secret:
 		result.Message = "not ready"
 	}
-	switch result.Status {
-	case status.CurrentStatus:
+	switch phase, _, _ := unstructured.NestedString(u.Object, "status", "phase"); {
+	case result.Status == status.CurrentStatus:
 		return true, "", nil
-	case status.FailedStatus:
+	case u.GroupVersionKind().GroupKind() == claim && phase == string(corev1.ClaimPending):
+		return true, "", nil // it may be bound for its first pod alone, which another step brings
+	case result.Status == status.FailedStatus:
 		return false, "", errors.New(result.Message)
 	}
 	return false, result.Message, nil

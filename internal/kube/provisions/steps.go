@@ -132,8 +132,10 @@ func (a *run) step(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		return a.manifests(ctx, step)
 	case step.Wait != nil:
 		return a.wait(ctx, step)
+	case step.Job != nil:
+		return a.job(ctx, step)
 	}
-	return nil
+	return invalid("it is of a kind that this program does not know")
 }
 
 // only leaves out what is on record of steps that are not wanted any more.

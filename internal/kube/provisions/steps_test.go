@@ -122,3 +122,15 @@ func TestReadinessTellsNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// A claim whose volume is made for its first pod is ready without one: the step that brings the pod comes later.
+func TestReadinessOfClaims(t *testing.T) {
+	for phase, want := range map[string]bool{"": false, "Pending": true, "Bound": true, "Lost": false} {
+		is := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"name": "a"}, "status": map[string]any{"phase": phase},
+		}}
+		if ready, why, err := readiness(is, false); ready != want || err != nil {
+			t.Errorf("%q: %v, %q, %v", phase, ready, why, err)
+		}
+	}
+}

@@ -10,9 +10,12 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,8 +27,9 @@ import (
 // target is the cluster that is provisioned, for the time of an attempt.
 type target struct {
 	client.Client
-	name      string // of the cluster, for people
-	namespace string // where objects go that name none
+	pods      typedcorev1.PodsGetter // for their logs
+	name      string                 // of the cluster, for people
+	namespace string                 // where objects go that name none
 	wire      *within
 }
 
@@ -86,9 +90,17 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{loopback: true})
 }
 
+// ofTargets has the kinds that Weir itself knows of a target.
+var ofTargets = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(batchv1.AddToScheme(scheme))
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	return scheme
+}()
+
 // connect makes the clients.
 func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace string, to outward) (*target, error) {
-	cfg.QPS, cfg.UserAgent = -1, r.API.UserAgent
+	cfg.QPS, cfg.UserAgent, cfg.ContentType = -1, r.API.UserAgent, runtime.ContentTypeJSON
 	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, rest.NoWarnings{} // a target's words are not for Weir's own log
 	if r.Fence != nil {
 		cfg = leases.Fenced(cfg, r.Fence)
@@ -97,12 +109,16 @@ func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace st
 	if err != nil {
 		return nil, invalid("target %s: %w", name, err)
 	}
-	c, err := client.New(cfg, client.Options{HTTPClient: hc, Scheme: runtime.NewScheme()})
+	c, err := client.New(cfg, client.Options{HTTPClient: hc, Scheme: ofTargets})
+	var core *typedcorev1.CoreV1Client
+	if err == nil {
+		core, err = typedcorev1.NewForConfigAndClient(cfg, hc)
+	}
 	if err != nil {
 		wire.next.CloseIdleConnections()
 		return nil, fmt.Errorf("target %s: %w", name, err)
 	}
-	return &target{Client: c, name: name, namespace: namespace, wire: wire}, nil
+	return &target{Client: c, pods: core, name: name, namespace: namespace, wire: wire}, nil
 }
 
 // onLoopback reports whether a server is on this machine, which only that of a lab is.

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// JobStep runs one container to its end, as a Job of the target.
+type JobStep struct {
+	// namespace is where the Job runs; absent, where objects go that name none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
+
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^\S+$`
+	Image string `json:"image"`
+
+	// command takes the place of the image's entrypoint, and args that of its arguments.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=16384
+	Command []string `json:"command,omitempty"`
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=16384
+	Args []string `json:"args,omitempty"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Env []JobEnv `json:"env,omitempty"`
+
+	// +optional
+	Resources *JobResources `json:"resources,omitempty"`
+
+	// volumes are PersistentVolumeClaims of the Job's namespace. What is in them stays from one attempt to
+	// the next.
+	// +optional
+	// +listType=map
+	// +listMapKey=mountPath
+	// +kubebuilder:validation:MaxItems=8
+	Volumes []JobVolume `json:"volumes,omitempty"`
+
+	// serviceAccountName is one of the Job's namespace. Absent, the container gets no token.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// runAsUser is the user of the container, and the group of its volumes. With it the pod meets
+	// the Pod Security Standard "restricted". Absent, it is the image's user.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// terminalExitCodes are those that no other attempt can mend: none follows.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=255
+	TerminalExitCodes []int32 `json:"terminalExitCodes,omitempty"`
+}
+
+// JobEnv is a variable of a container's environment.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.value) || !has(self.secretKeyRef)",message="set value or secretKeyRef"
+type JobEnv struct {
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z][-._a-zA-Z0-9]*$`
+	Name string `json:"name"`
+	// value is no secret: who may read Provisions reads it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	Value string `json:"value,omitempty"`
+	// secretKeyRef is a key of a Secret in the Job's namespace.
+	// +optional
+	SecretKeyRef *SecretKey `json:"secretKeyRef,omitempty"`
+}
+
+// SecretKey is a key of a Secret.
+type SecretKey struct {
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+}
+
+// JobResources are what a container asks for, and the most that it gets.
+type JobResources struct {
+	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	Requests map[string]resource.Quantity `json:"requests,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	Limits map[string]resource.Quantity `json:"limits,omitempty"`
+}
+
+// JobVolume is a PersistentVolumeClaim of the Job's namespace.
+type JobVolume struct {
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ClaimName string `json:"claimName"`
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^/[^:]*$`
+	MountPath string `json:"mountPath"`
+}

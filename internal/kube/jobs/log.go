@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provision"
+)
+
+// How much of what a container has said is asked for, in bytes: seconds, over a slow link. An attempt keeps
+// 64 KiB of all that its steps say.
+const (
+	headOfPod = 8 << 10
+	tailOfPod = 32 << 10
+)
+
+// tokens finds what a container may print without having been given it: its ServiceAccount's.
+var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
+
+// Reader reads what the container of a Job says, into the log of an attempt.
+type Reader struct {
+	API  client.Reader
+	Pods typedcorev1.PodsGetter
+	Log  *provision.Log
+	// unseen is why what it says is left out: a Secret that cannot be read could not be taken out of it.
+	unseen error
+}
+
+// Hide has what the container gets from Secrets be left out of all that is said.
+func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobEnv) error {
+	var values []string
+	for _, e := range env {
+		if e.SecretKeyRef == nil {
+			continue
+		}
+		secret := &corev1.Secret{}
+		err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: e.SecretKeyRef.Name}, secret)
+		switch value, is := secret.Data[e.SecretKeyRef.Key]; {
+		case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // nobody has answered
+			return fmt.Errorf("Secret %s: %w", e.SecretKeyRef.Name, err) //nolint:staticcheck // it begins with a kind
+		case err != nil:
+			r.unseen = fmt.Errorf("Secret %s, which it may quote, cannot be read (%s)", e.SecretKeyRef.Name, apierrors.ReasonForError(err)) //nolint:staticcheck // it begins with a kind
+		case !is:
+			r.unseen = fmt.Errorf("Secret %s has no key %s", e.SecretKeyRef.Name, e.SecretKeyRef.Key) //nolint:staticcheck // it begins with a kind
+		case len(value) > 0:
+			values = append(values, string(value))
+		}
+	}
+	r.Log.Hide(values...)
+	return nil
+}
+
+// Tell puts into the log what the container has said, its beginning and its end, and returns the Job's pod.
+// That it cannot be read fails no step.
+func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
+	pod, err := r.Pod(ctx, job)
+	switch {
+	case err != nil:
+		r.says("the log of its pod cannot be read: %v", err)
+		return nil
+	case pod == nil:
+		r.says("the log is gone with the pod")
+		return nil
+	case r.unseen != nil:
+		r.says("the log of pod %s is left out: %v", pod.Name, r.unseen)
+		return pod
+	}
+	lines, err := r.readLog(ctx, pod)
+	for _, l := range lines {
+		r.Log.Add(cmp.Or(l.at, time.Now()), "| "+r.cleaned(l.text))
+	}
+	if err != nil {
+		r.says("the log of pod %s cannot be read: %v", pod.Name, err)
+	}
+	return pod
+}
+
+func (r *Reader) says(format string, args ...any) {
+	r.Log.Add(time.Now(), fmt.Sprintf(format, args...))
+}
+
+// cleaned is a line without secrets.
+func (r *Reader) cleaned(line string) string {
+	return tokens.ReplaceAllString(r.Log.Clean(line), "[hidden]")
+}
+
+// line is one that a container has said.
+type line struct {
+	at   time.Time
+	text string
+}
+
+// readLog reads the beginning of a pod's log, and its end.
+func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
+	all, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(headOfPod))})
+	if err != nil || whole {
+		return all, err
+	}
+	for _, most := range []int64{100, 10, 1} { // of too long lines the last ones would be cut off
+		tail, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: &most, LimitBytes: new(int64(tailOfPod))})
+		if err != nil {
+			return all, err
+		}
+		if whole || most == 1 {
+			if len(all) > 0 {
+				last := all[len(all)-1].at
+				tail = slices.DeleteFunc(tail, func(l line) bool { return !l.at.After(last) })
+			}
+			return append(append(all, line{text: "…"}), tail...), nil
+		}
+	}
+	return all, nil
+}
+
+// readPart reads a part of a pod's log, and reports whether it is all that was asked for. A line that is cut is left
+// out: it may be cut within a secret.
+func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodLogOptions) ([]line, bool, error) {
+	part.Container, part.Timestamps = Container, true
+	stream, err := r.Pods.Pods(pod.Namespace).GetLogs(pod.Name, &part).Stream(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = stream.Close() }()
+	text, err := io.ReadAll(io.LimitReader(stream, *part.LimitBytes))
+	whole := int64(len(text)) < *part.LimitBytes
+	if err != nil || !whole {
+		text = text[:bytes.LastIndexByte(text, '\n')+1]
+	}
+	return linesOf(string(text)), whole, err
+}
+
+// linesOf are the lines of a log that has the time of each.
+func linesOf(text string) []line {
+	var all []line
+	for one := range strings.Lines(text) {
+		one = strings.TrimRight(one, "\r\n")
+		stamp, rest, _ := strings.Cut(one, " ")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil {
+			at, rest = time.Time{}, one
+		}
+		all = append(all, line{at, rest})
+	}
+	return all
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/jobs"
+	"weir.dev/weir/internal/provision"
+)
+
+// jobStep is a step that runs a Job.
+type jobStep struct {
+	*run
+
+	step *v1alpha1.ProvisionStep
+	key  client.ObjectKey
+	ends time.Time // when the attempt's time is over
+	// awaits is whether it was seen at work: if it is gone then, another one is for another attempt.
+	awaits bool
+	said   string // of its pod
+	reader *jobs.Reader
+}
+
+// job runs a Job to its end. One that an earlier attempt left, running or done, is taken over: over a
+// bad network it is the way there that has failed, and not the Job.
+func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
+	input, is := a.inputOf(step), a.status(step.Name)
+	if is.Input == input && is.DoneAt != nil {
+		a.says("nothing has changed since it was done")
+		return nil
+	}
+	j := a.jobOf(ctx, step)
+	if err := j.reader.Hide(ctx, j.key.Namespace, step.Job.Env); err != nil {
+		return err
+	}
+	within, cancel := context.WithDeadline(ctx, j.ends.Add(-graceOf(time.Until(j.ends))))
+	defer cancel()
+	for n := 1; ctx.Err() == nil; n++ {
+		if within.Err() != nil {
+			return j.timeIsOver(ctx)
+		}
+		job, err := j.get(ctx)
+		if err != nil {
+			return err
+		}
+		seen := jobs.Seen(job)
+		do := provision.NextOfJob(seen, is.Input == input, a.p.Status.AttemptNumber)
+		if do == provision.MakeJob && is.Input != input { // on record before it is there: it is known by that
+			is.Input, is.DoneAt, is.Applied = input, nil, 0
+			err = a.records(ctx, is)
+		}
+		switch {
+		case err != nil:
+			return err
+		case do == provision.AwaitJob:
+			j.awaits = j.awaits || !seen.Leaving
+			j.watchPod(ctx, job)
+			_ = pause(within, looks.After(n)) // whose end is told above
+		case do != provision.SettleJob:
+			err = j.does(ctx, do, job)
+		default:
+			if err = j.settle(ctx, job, seen.End); err == nil {
+				return a.done(ctx, is)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("Job %s %w", j.key, err) //nolint:staticcheck // it begins with a kind
+		}
+	}
+	return fmt.Errorf("Job %s: %w", j.key, ctx.Err()) //nolint:staticcheck // it begins with a kind
+}
+
+// does what is next about a Job, but for waiting.
+func (j *jobStep) does(ctx context.Context, do provision.JobDo, job *batchv1.Job) error {
+	switch do {
+	case provision.MakeJob:
+		if j.awaits {
+			return errors.New("is gone: somebody has deleted it")
+		}
+		return j.make(ctx)
+	case provision.TakeJob:
+		return j.take(ctx, job)
+	case provision.RemoveJob:
+		return j.remove(ctx, job)
+	}
+	return nil
+}
+
+// jobOf is the Job of a step, there or not.
+func (a *run) jobOf(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep {
+	ends, ok := ctx.Deadline()
+	if !ok {
+		ends = time.Now().Add(provision.BuiltIn().AttemptTimeout)
+	}
+	key := client.ObjectKey{Namespace: cmp.Or(step.Job.Namespace, a.target.namespace), Name: jobs.Name(a.p.UID, step.Name)}
+	return &jobStep{run: a, step: step, key: key, ends: ends, reader: &jobs.Reader{API: a.target, Pods: a.target.pods, Log: a.log}}
+}
+
+// mostGrace is how long before the end of an attempt a Job is given up that is not done: it leaves time for
+// what the container has said, over a slow link.
+const mostGrace = 30 * time.Second
+
+func graceOf(left time.Duration) time.Duration { return min(mostGrace, left/4) }
+
+// get returns the Job, nil if there is none.
+func (j *jobStep) get(ctx context.Context) (*batchv1.Job, error) {
+	job := &batchv1.Job{}
+	err := j.target.Get(ctx, j.key, job)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("Job %s: %w", j.key, err) //nolint:staticcheck // it begins with a kind
+	}
+	return job, nil
+}
+
+// make makes the Job. Its name is taken where another process was quicker, which the next look shows.
+func (j *jobStep) make(ctx context.Context) error {
+	job := jobs.New(j.p, j.step, j.key, time.Until(j.ends))
+	err := j.target.Create(ctx, job, client.FieldOwner(fieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot be made: %w", err)
+	}
+	j.awaits = true
+	j.says("made Job %s", j.key)
+	j.keepLog(ctx) // it says where to look
+	return nil
+}
+
+// take has a Job of an earlier attempt be this one's, for as long as this one has.
+func (j *jobStep) take(ctx context.Context, job *batchv1.Job) error {
+	patch, err := jobs.Taken(job, j.p.Status.AttemptNumber, time.Now(), j.ends)
+	if err == nil {
+		err = j.target.Patch(ctx, job, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	}
+	if err != nil {
+		return fmt.Errorf("of an earlier attempt: %w", err)
+	}
+	j.says("Job %s of an earlier attempt goes on", j.key)
+	return nil
+}
+
+// remove deletes a Job; it is there until its pods have ended, so that no two of them run side by side.
+func (j *jobStep) remove(ctx context.Context, job *batchv1.Job) error {
+	err := j.target.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot be deleted: %w", err)
+	}
+	j.says("deleted Job %s", j.key)
+	return nil
+}
+
+// watchPod says why a Job that has no pod at work has none. It is asked for no more than that.
+func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
+	if job.DeletionTimestamp != nil || job.Status.Ready != nil && *job.Status.Ready > 0 {
+		return
+	}
+	pod, err := j.reader.Pod(ctx, job)
+	is := "it has no pod yet"
+	switch {
+	case err != nil:
+		is = "its pods cannot be seen: " + err.Error()
+	case pod != nil:
+		is = jobs.State(pod)
+	}
+	if is = j.log.Clean(is); is != j.said {
+		j.said = is
+		j.says("Job %s: %s", j.key, is)
+	}
+}
+
+// settle says what the container has said, and what the Job has failed for.
+func (j *jobStep) settle(ctx context.Context, job *batchv1.Job, end provision.Result) error {
+	pod := j.reader.Tell(ctx, job)
+	if end == provision.DidSucceed {
+		return nil
+	}
+	why := j.reader.Why(job, pod)
+	if end == provision.IsInvalid {
+		return invalid("has failed: %s", why)
+	}
+	return fmt.Errorf("has failed: %s", why)
+}
+
+// timeIsOver gives up a Job that is not done in the attempt's time. It is not left to run: nobody would
+// wait for it, and another attempt might have to.
+func (j *jobStep) timeIsOver(ctx context.Context) error {
+	over := fmt.Errorf("Job %s was not done in the attempt's time", j.key) //nolint:staticcheck // it begins with a kind
+	if j.said != "" {
+		over = fmt.Errorf("%w: %s", over, j.said)
+	}
+	job, err := j.get(ctx)
+	if err != nil || job == nil || job.DeletionTimestamp != nil {
+		return errors.Join(over, err)
+	}
+	telling, cancel := context.WithTimeout(ctx, time.Until(j.ends)/2) // the rest is for deleting it
+	defer cancel()
+	j.reader.Tell(telling, job)
+	return errors.Join(over, j.remove(ctx, job))
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// jobStage is a Provision of one step, a Job, in virtual time.
+type jobStage struct {
+	*whole
+
+	cluster *jobCluster
+	key     types.NamespacedName
+}
+
+// newJobStage is for within a bubble.
+func newJobStage(t *testing.T, job v1alpha1.JobStep, runs ...podRun) *jobStage {
+	if job.Image == "" {
+		job.Image = "example.com/fetch"
+	}
+	retries := int32(3)
+	c := &jobCluster{runs: runs}
+	objects := remote(0, v1alpha1.ProvisionStep{Name: "fetch", Job: &job}, v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1m", Factor: "1", MaxInterval: "1m"}, true)
+	key, _ := named("shop", "edge-0")
+	return &jobStage{whole: newWhole(t, c, objects...), cluster: c, key: key}
+}
+
+// begins has the Provision be looked at.
+func (s *jobStage) begins() { s.look(s.key) }
+
+// asks asks for something, as people do.
+func (s *jobStage) asks(annotation string) {
+	s.t.Helper()
+	p := s.is(s.key)
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[annotation] = time.Now().Format(time.RFC3339Nano)
+	if err := s.here.Update(s.t.Context(), p); err != nil {
+		s.t.Fatal(err)
+	}
+	s.begins()
+}
+
+// sets changes what the cluster is like.
+func (s *jobStage) sets(change func(*jobCluster)) {
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	change(s.cluster)
+}
+
+// outlives has the room's process be killed, and another one come after it.
+func (s *jobStage) outlives(first, then func()) {
+	ctx, stop := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	go func() { s.room.Run(ctx); close(done) }()
+	synctest.Wait()
+	first()
+	stop()
+	<-done
+	s.mu.Lock()
+	for _, timer := range s.timers {
+		timer.Stop()
+	}
+	s.mu.Unlock()
+	room := New(s.room.Config)
+	room.dial, room.attempts.requeue, room.knocks.requeue = s.dial, s.look, s.look
+	s.room = room
+	s.runs(func() { time.Sleep(3 * time.Minute); then() })
+}
+
+// expect is what has come of it: the state, how many attempts were begun, how many Jobs were made.
+func (s *jobStage) expect(state string, attempts int32, made int) {
+	s.t.Helper()
+	is := s.is(s.key).Status
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	if is.State != state || is.Attempts != attempts || s.cluster.made != made {
+		s.t.Errorf("%s after %d attempts and %d Jobs, want %s after %d and %d; %+v\n%s", is.State, is.Attempts, s.cluster.made, state, attempts, made, is.LastAttempt, s.logged())
+	}
+	if s.cluster.most > 1 {
+		s.t.Errorf("%d pods were at work at a time", s.cluster.most)
+	}
+}
+
+// logged are the logs of all attempts.
+func (s *jobStage) logged() string {
+	s.t.Helper()
+	var all corev1.ConfigMapList
+	if err := s.here.List(s.t.Context(), &all, client.InNamespace("shop")); err != nil {
+		s.t.Fatal(err)
+	}
+	text := ""
+	for _, c := range all.Items {
+		text += c.Data[LogText]
+	}
+	return text
+}
+
+func TestJobs(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		job      v1alpha1.JobStep
+		runs     []podRun
+		state    string
+		attempts int32
+		made     int
+		why      string // what the last attempt failed for
+	}{
+		{name: "it succeeds", runs: []podRun{{takes: 5 * time.Minute}}, state: "Succeeded", attempts: 1, made: 1},
+		{name: "it fails, and then succeeds", runs: []podRun{{takes: time.Minute, code: 3}, {takes: time.Minute, code: 3}, {takes: time.Minute}}, state: "Succeeded", attempts: 3, made: 3},
+		{
+			name: "it fails each time", runs: []podRun{{takes: time.Minute, code: 3, says: "fetching\nno route to host\n"}},
+			state: "Failed", attempts: 4, made: 4, why: "has failed: exit code 3: no route to host",
+		},
+		{
+			name: "no other attempt can mend it", job: v1alpha1.JobStep{TerminalExitCodes: []int32{3, 4}}, runs: []podRun{{takes: time.Minute, code: 4}},
+			state: "Failed", attempts: 1, made: 1, why: "exit code 4",
+		},
+		{name: "it is evicted", runs: []podRun{{takes: time.Minute, evicted: true}, {takes: time.Minute, evicted: true}, {takes: time.Minute}}, state: "Succeeded", attempts: 1, made: 1},
+		{
+			name: "it ends by a terminal exit code because it is evicted", job: v1alpha1.JobStep{TerminalExitCodes: []int32{143}},
+			runs: []podRun{{takes: time.Minute, evicted: true, code: 143}, {takes: time.Minute}}, state: "Succeeded", attempts: 1, made: 1,
+		},
+		{name: "it hangs once", runs: []podRun{{says: "waiting for a lock\n"}, {takes: time.Minute}}, state: "Succeeded", attempts: 2, made: 2},
+		{name: "it always hangs", runs: []podRun{{}}, state: "Failed", attempts: 4, made: 4, why: "was not done in the attempt's time"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newJobStage(t, tt.job, tt.runs...)
+				s.runs(func() { s.begins(); time.Sleep(3 * time.Hour) })
+				s.expect(tt.state, tt.attempts, tt.made)
+				if last := s.is(s.key).Status.LastAttempt; !strings.Contains(last.Message, tt.why) {
+					t.Errorf("the last attempt: %s", last.Message)
+				}
+				for _, run := range tt.runs {
+					if run.says != "" && !strings.Contains(s.logged(), " | "+run.says[:strings.Index(run.says, "\n")]) { //nolint:gocritic // it is there
+						t.Errorf("the log has not what it said:\n%s", s.logged())
+					}
+				}
+			})
+		})
+	}
+}
+
+// A Job whose target is out of reach goes on, and the next attempt goes on with it: the attempt has failed, and
+// not the Job.
+func TestAJobOutlivesItsLink(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"it still runs": 40 * time.Minute, "it was done meanwhile": 6 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: takes})
+				s.runs(func() {
+					s.begins()
+					time.Sleep(5 * time.Minute)
+					s.sets(func(c *jobCluster) { c.away = true })
+					time.Sleep(20 * time.Minute) // the fourth attempt may be under way, and not over
+					s.sets(func(c *jobCluster) { c.away = false })
+					s.asks(v1alpha1.RetryNowAnnotation)
+					time.Sleep(time.Hour)
+				})
+				is := s.is(s.key).Status
+				if s.expect("Succeeded", is.Attempts, 1); is.Attempts < 2 || s.cluster.deleted > 0 {
+					t.Errorf("%d attempts, %d Jobs deleted", is.Attempts, s.cluster.deleted)
+				}
+			})
+		})
+	}
+}
+
+// Whoever comes after a process that was killed goes on with the same Job, whatever has become of it.
+func TestAJobOutlivesItsProcess(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		runs     []podRun
+		attempts int32
+		made     int
+	}{
+		{"it still runs", []podRun{{takes: 20 * time.Minute}}, 1, 1},
+		{"it is done", []podRun{{takes: 6 * time.Minute}}, 1, 1},
+		{"it has failed", []podRun{{takes: 6 * time.Minute, code: 1}, {takes: time.Minute}}, 2, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newJobStage(t, v1alpha1.JobStep{}, tt.runs...)
+				s.outlives(func() { s.begins(); time.Sleep(5 * time.Minute) }, func() { s.begins(); time.Sleep(time.Hour) })
+				s.expect("Succeeded", tt.attempts, tt.made)
+				if p := s.is(s.key); p.Status.AttemptNumber != int64(tt.attempts) {
+					t.Errorf("%d attempts were begun", p.Status.AttemptNumber)
+				}
+			})
+		})
+	}
+}
+
+// One that was killed for longer than the attempt lasts has failed; its Job was done all the same.
+func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
+		s.outlives(func() { s.begins(); time.Sleep(5 * time.Minute) }, func() { time.Sleep(time.Hour); s.begins(); time.Sleep(time.Hour) })
+		s.expect("Succeeded", 2, 1)
+	})
+}
+
+// What people ask while a Job runs, and after it.
+func TestWhatIsAskedOfAJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
+		s.runs(func() {
+			s.begins()
+			time.Sleep(time.Minute)
+			s.asks(v1alpha1.CancelAnnotation)
+			time.Sleep(time.Hour)
+			s.expect("Succeeded", 1, 1) // the one under way goes on
+			s.asks(v1alpha1.RetryNowAnnotation)
+			time.Sleep(time.Hour)
+			s.expect("Succeeded", 1, 1) // what is done is not repeated
+			s.asks(v1alpha1.ResetAnnotation)
+			time.Sleep(time.Hour)
+			s.expect("Succeeded", 1, 2) // but for a reset, though the Job is there
+			p := s.is(s.key)
+			p.Spec.Steps[0].Job.Args = []string{"--all"}
+			if err := s.here.Update(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			s.begins()
+			time.Sleep(time.Hour)
+			s.expect("Succeeded", 1, 3) // and for another input
+		})
+	})
+}
+
+// A Job that somebody deletes is not made again behind his back: that is another attempt.
+func TestAJobThatSomebodyDeletes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{}, podRun{takes: time.Minute})
+		s.runs(func() {
+			s.begins()
+			time.Sleep(5 * time.Minute)
+			s.sets(func(c *jobCluster) { c.leaves() })
+			time.Sleep(time.Minute)
+			if last := s.is(s.key).Status.LastAttempt; last == nil || !strings.Contains(last.Message, "is gone: somebody has deleted it") {
+				t.Errorf("the attempt: %+v", last)
+			}
+			time.Sleep(time.Hour)
+		})
+		s.expect("Succeeded", 2, 2)
+	})
+}
+
+// A Job that hangs is not left to the attempt after it, however soon that begins.
+func TestAJobThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{says: "waiting for a lock\n"}, podRun{takes: time.Minute})
+		s.runs(func() {
+			s.begins()
+			time.Sleep(29*time.Minute + 40*time.Second)
+			s.asks(v1alpha1.RetryNowAnnotation)
+			time.Sleep(5 * time.Minute)
+			s.expect("Succeeded", 2, 2)
+		})
+		if log := s.logged(); !strings.Contains(log, "| waiting for a lock") || !strings.Contains(log, "deleted Job default/weir-fetch-") {
+			t.Errorf("the log:\n%s", log)
+		}
+	})
+}
+
+// A Job that another process has made meanwhile is this attempt's, and no failure.
+func TestAJobThatAnotherProcessMakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: time.Minute})
+		s.cluster.quicker = true
+		s.runs(func() { s.begins(); time.Sleep(time.Hour) })
+		s.expect("Succeeded", 1, 1)
+	})
+}
+
+// An attempt asks a target for nothing but the Job while it waits, and not often.
+func TestWhatWaitingForAJobCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 20 * time.Minute})
+		s.runs(func() { s.begins(); time.Sleep(time.Hour) })
+		s.expect("Succeeded", 1, 1)
+		jobs := 0
+		for _, asked := range s.cluster.asked {
+			if strings.HasPrefix(asked, "GET") && strings.Contains(asked, "/jobs/") {
+				jobs++
+			}
+		}
+		if others := len(s.cluster.asked) - jobs; jobs > 90 || others > 10 {
+			t.Errorf("%d requests for the Job, %d others: %v", jobs, others, slices.Compact(s.cluster.asked))
+		}
+	})
+}
+
+// Of lines that are long the last ones are kept, and none in part: it may be cut within a secret.
+func TestLongLinesOfJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var says strings.Builder
+		for n := range 100 {
+			fmt.Fprintf(&says, "line %d %s\n", n, strings.Repeat("hunter22 ", 110))
+		}
+		says.WriteString("the end\n")
+		s := newJobStage(t, v1alpha1.JobStep{Env: []v1alpha1.JobEnv{{Name: "TOKEN", SecretKeyRef: &v1alpha1.SecretKey{Name: "token", Key: "token"}}}}, podRun{takes: time.Minute, says: says.String()})
+		s.cluster.secret = map[string][]byte{"token": []byte("hunter22")}
+		s.runs(func() { s.begins(); time.Sleep(time.Hour) })
+		s.expect("Succeeded", 1, 1)
+		log := s.logged()
+		if strings.Contains(log, "hunt") {
+			t.Errorf("a part of a secret is told:\n%s", log)
+		}
+		if !strings.Contains(log, "| line 0 ") || !strings.Contains(log, "| line 99 ") || !strings.Contains(log, "| the end\n") || strings.Contains(log, "| line 50 ") {
+			t.Errorf("the log:\n%s", log)
+		}
+	})
+}
+
+// Where the beginning and the end of a log overlap, no line is kept twice.
+func TestLogsThatOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var says strings.Builder
+		for n := range 120 {
+			fmt.Fprintf(&says, "line %d. %s\n", n, strings.Repeat("x", 100))
+		}
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: time.Minute, says: says.String()})
+		s.runs(func() { s.begins(); time.Sleep(time.Hour) })
+		s.expect("Succeeded", 1, 1)
+		for n := range 120 {
+			if got := strings.Count(s.logged(), fmt.Sprintf("| line %d. ", n)); got != 1 {
+				t.Fatalf("line %d is there %d times:\n%s", n, got, s.logged())
+			}
+		}
+	})
+}
+
+// What a container says is kept, its beginning and its end, and nothing of what it gets from a Secret.
+func TestLogsOfJobs(t *testing.T) {
+	var says strings.Builder
+	for n := range 2000 {
+		fmt.Fprintf(&says, "line %d with hunter22 and eyJhbGciOi.eyJzdWIi.c2ln\n", n)
+	}
+	says.WriteString("error: hunter22 is refused\n")
+	env := []v1alpha1.JobEnv{{Name: "TOKEN", SecretKeyRef: &v1alpha1.SecretKey{Name: "token", Key: "token"}}}
+	for name, secret := range map[string]map[string][]byte{"readable": {"token": []byte("hunter22")}, "not readable": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newJobStage(t, v1alpha1.JobStep{Env: env, TerminalExitCodes: []int32{2}}, podRun{takes: 5 * time.Minute, code: 2, says: says.String()})
+				s.cluster.secret = secret
+				s.runs(func() { s.begins(); time.Sleep(time.Hour) })
+				s.expect("Failed", 1, 1)
+				log, last := s.logged(), s.is(s.key).Status.LastAttempt.Message
+				if strings.Contains(log+last, "hunter22") || strings.Contains(log+last, "eyJ") {
+					t.Errorf("a secret is told:\n%s\n%s", last, log)
+				}
+				if secret == nil {
+					if !strings.Contains(log, "is left out: Secret token, which it may quote, cannot be read (Forbidden)") || strings.Contains(log, "| line") || strings.HasSuffix(last, "is refused") {
+						t.Errorf("%s\n%s", last, log)
+					}
+					return
+				}
+				for _, want := range []string{"| line 0 with", "| line 40 with", "| …", "| line 1950 with", "| error: [hidden] is refused"} {
+					if strings.Count(log, want) != 1 {
+						t.Errorf("the log has %q %d times:\n%s", want, strings.Count(log, want), log)
+					}
+				}
+				if strings.Contains(log, "| line 1000 with") || !strings.HasSuffix(last, "exit code 2: error: [hidden] is refused") {
+					t.Errorf("%s\n%s", last, log)
+				}
+			})
+		})
+	}
+}

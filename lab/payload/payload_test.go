@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package payload
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What the guide says of: 200 MB over 5 kB/s.
+const (
+	ofPayload = 200_000_000
+	speed     = 5_000
+)
+
+// giveUp is how long a way is watched: a payload without a break takes eleven hours.
+const giveUp = 16 * time.Hour
+
+// way is how a payload is fetched.
+type way struct {
+	row     string // how the guide's table begins
+	piece   int    // bytes
+	resumes bool   // a piece that broke off goes on where it was
+	stays   bool   // what is there stays from one attempt to the next: a PersistentVolumeClaim
+	attempt time.Duration
+	// hours until it has arrived, 0 for never; MB over the link, until then or until nobody watches any
+	// more; attempts, which TLS may make one more or less.
+	hours     float64
+	megabytes float64
+	attempts  int
+}
+
+// A Job is given up half a minute before its attempt ends.
+const halfAnHour = 30*time.Minute - 30*time.Second
+
+// ways are those of the guide's table.
+var ways = []way{
+	{row: "one file, from its beginning after each break", piece: ofPayload, stays: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
+	{row: "pieces of 1 MB, each from its beginning", piece: 1_000_000, stays: true, attempt: 24 * time.Hour, megabytes: 275.5, attempts: 1},
+	{row: "pieces of 250 kB, each from its beginning", piece: 250_000, stays: true, attempt: 24 * time.Hour, hours: 13.3, megabytes: 228.3, attempts: 1},
+	{row: "one file, by ranges", piece: ofPayload, resumes: true, stays: true, attempt: 24 * time.Hour, hours: 12.0, megabytes: 206.0, attempts: 1},
+	{row: "pieces of 1 MB, by ranges", piece: 1_000_000, resumes: true, stays: true, attempt: 24 * time.Hour, hours: 12.0, megabytes: 206.2, attempts: 1},
+	{row: "the same, in attempts of 30 minutes", piece: 1_000_000, resumes: true, stays: true, attempt: halfAnHour, hours: 12.2, megabytes: 206.0, attempts: 25},
+	{row: "the same, without a volume", piece: 1_000_000, resumes: true, attempt: halfAnHour, megabytes: 271.0, attempts: 32},
+}
+
+// line is one of the guide's table.
+func (w way) line() string {
+	after := "never"
+	if w.hours > 0 {
+		after = fmt.Sprintf("%.1f h", w.hours)
+	}
+	return fmt.Sprintf("| %s | %s | %.0f MB | %d |", w.row, after, w.megabytes, w.attempts)
+}
+
+// Over a link that breaks more often than a piece takes, a payload arrives if what is there counts: within an attempt
+// by ranges, from one attempt to the next by a volume.
+func TestWhatALargePayloadCosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute of a processor")
+	}
+	payload := make([]byte, ofPayload)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(payload)
+	guide, err := os.ReadFile("../../docs/guide/provisioning.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range ways {
+		t.Run(w.row, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got := w.plays(t, payload)
+				t.Logf("arrived %v after %.2f h, %.1f MB over %d connections, %d attempts", got.arrived, got.took.Hours(), got.megabytes, got.connections, got.attempts)
+				near := func(is, want float64) bool { return is > 0.99*want && is < 1.01*want }
+				if got.arrived != (w.hours > 0) || got.arrived && !near(got.took.Hours(), w.hours) || !near(got.megabytes, w.megabytes) || max(got.attempts, w.attempts) > min(got.attempts, w.attempts)+1 {
+					t.Errorf("got %+v, want %+v", got, w)
+				}
+			})
+			if !strings.Contains(string(guide), w.line()+"\n") {
+				t.Errorf("the guide says something else than\n%s", w.line())
+			}
+		})
+	}
+}
+
+// cost is what a way has cost.
+type cost struct {
+	arrived     bool
+	took        time.Duration
+	megabytes   float64
+	connections int
+	attempts    int
+}
+
+// fetcher is what runs in the container: it does what the script of the guide does.
+type fetcher struct {
+	client  *http.Client
+	piece   int
+	resumes bool
+	has     map[string][]byte // what is on its volume
+}
+
+// plays fetches the payload by attempts, 30 s apart.
+func (w way) plays(t *testing.T, payload []byte) cost {
+	l := newLink(speed, 300*time.Millisecond, 2*time.Minute)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		var from, to int
+		if _, err := fmt.Sscanf(req.URL.Path, "/%d-%d", &from, &to); err != nil {
+			http.NotFound(rw, req)
+			return
+		}
+		http.ServeContent(rw, req, "", time.Time{}, bytes.NewReader(payload[from:to]))
+	}))
+	_ = server.Listener.Close()
+	server.Listener, server.Config.ErrorLog = l, slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	defer func() { server.Close(); time.Sleep(3 * time.Minute) }() // for what is still on its way
+	wire := server.Client().Transport.(*http.Transport).Clone()
+	wire.DialContext, wire.DisableKeepAlives, wire.ForceAttemptHTTP2 = l.dial, true, false // as each curl has one of its own
+	f := &fetcher{client: &http.Client{Transport: wire}, piece: w.piece, resumes: w.resumes}
+	begun, got := time.Now(), cost{}
+	for !got.arrived && time.Since(begun) < giveUp {
+		if got.attempts++; got.attempts == 1 || !w.stays {
+			f.has = map[string][]byte{}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), min(w.attempt, giveUp-time.Since(begun)))
+		got.arrived = f.all(ctx, payload) == nil
+		cancel()
+		if !got.arrived {
+			time.Sleep(30 * time.Second)
+		}
+	}
+	got.took = time.Since(begun)
+	l.close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	got.megabytes, got.connections = float64(l.carried)/1e6, l.made
+	return got
+}
+
+// all fetches one piece after the other until each is what its digest says.
+func (f *fetcher) all(ctx context.Context, payload []byte) error {
+	for from := 0; from < len(payload); from += f.piece {
+		name, sum := fmt.Sprintf("/%d-%d", from, from+f.piece), sha256.Sum256(payload[from:from+f.piece])
+		for len(f.has[name]) < f.piece || sha256.Sum256(f.has[name]) != sum {
+			if err := f.goesOn(ctx, name); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				time.Sleep(5 * time.Second)
+			}
+		}
+	}
+	return nil
+}
+
+// goesOn goes on with a piece.
+func (f *fetcher) goesOn(ctx context.Context, name string) error {
+	if !f.resumes {
+		delete(f.has, name)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://example.com"+name, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Range", fmt.Sprintf("bytes=%d-", len(f.has[name])))
+	res, err := f.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusPartialContent {
+		return errors.New(res.Status)
+	}
+	more, err := io.ReadAll(res.Body)
+	f.has[name] = append(f.has[name], more...)
+	return err
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package payload
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// shop has pieces of a payload behind a link that breaks in the middle of answers.
+type shop struct {
+	pieces map[string][]byte
+
+	mu     sync.Mutex
+	random *rand.Rand
+	wrong  string // a piece that comes with other content, once
+	sent   int
+	asked  int
+	onAsk  func(asked int)
+}
+
+func newShop(pieces, bytesEach int) *shop {
+	s := &shop{pieces: map[string][]byte{}, random: rand.New(rand.NewPCG(1, 1)), onAsk: func(int) {}} //nolint:gosec // a seed
+	sums := ""
+	for n := range pieces {
+		content, name := make([]byte, bytesEach), fmt.Sprintf("piece-%03d", n)
+		_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(content)
+		s.pieces[name], sums = content, sums+fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name)
+	}
+	s.pieces["SHA256SUMS"] = []byte(sums)
+	return s
+}
+
+// ServeHTTP implements http.Handler. Three answers of four break off.
+func (s *shop) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	name := strings.TrimPrefix(req.URL.Path, "/")
+	s.mu.Lock()
+	content, most := s.pieces[name], 1<<30
+	if s.wrong == name {
+		content, s.wrong = bytes.Repeat([]byte("wrong"), len(content)/5), ""
+	} else if name != "SHA256SUMS" {
+		if s.asked++; s.random.IntN(4) > 0 {
+			most = s.random.IntN(len(content))
+		}
+	}
+	s.onAsk(s.asked)
+	s.mu.Unlock()
+	http.ServeContent(&breaking{w, s, most}, req, "", time.Time{}, bytes.NewReader(content))
+}
+
+// breaking is an answer of which no more than so many bytes arrive.
+type breaking struct {
+	http.ResponseWriter
+
+	of   *shop
+	left int
+}
+
+// Write implements io.Writer.
+func (b *breaking) Write(p []byte) (int, error) {
+	n, err := b.ResponseWriter.Write(p[:min(len(p), b.left)])
+	b.of.mu.Lock()
+	b.of.sent += n
+	b.of.mu.Unlock()
+	if b.left -= n; b.left == 0 {
+		if f, ok := b.ResponseWriter.(http.Flusher); ok {
+			f.Flush()
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return n, err
+}
+
+// script is what the guide's Job runs.
+func script(t *testing.T) string {
+	t.Helper()
+	guide, err := os.ReadFile("../../docs/guide/provisioning.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(guide), "command: [sh, -c]\n        args:\n          - |\n")
+	text, _, _ := strings.Cut(after, "```")
+	if text == "" {
+		t.Fatal("the guide has no script")
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\n            ", "\n"), "cd /payload", `cd "$AT"`)
+}
+
+// The script of the guide brings a payload over a link that breaks, though it is killed and one piece comes with
+// other content; nothing comes twice that had come.
+func TestScriptOfTheGuide(t *testing.T) {
+	for _, needed := range []string{"sh", "curl", "sha256sum"} {
+		if _, err := exec.LookPath(needed); err != nil {
+			t.Fatalf("the script of the guide needs %s: %v", needed, err)
+		}
+	}
+	const pieces, each = 8, 200_000
+	s := newShop(pieces, each)
+	s.wrong = "piece-005"
+	server := httptest.NewServer(s)
+	defer server.Close()
+	at, path := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(path, "sleep"), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	runs := func(ctx context.Context) (string, error) {
+		cmd := exec.CommandContext(ctx, "sh", "-c", script(t)) //nolint:gosec // the guide's
+		cmd.Env = append(os.Environ(), "FROM="+server.URL, "AT="+at, "PATH="+path+":"+os.Getenv("PATH"))
+		cmd.WaitDelay = 10 * time.Second
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	ctx, kill := context.WithCancel(t.Context())
+	s.onAsk = func(asked int) {
+		if asked == 12 {
+			kill()
+		}
+	}
+	if out, err := runs(ctx); err == nil {
+		t.Fatalf("it was not killed:\n%s", out)
+	}
+	for n := range 2 { // the second finds all of it there
+		s.mu.Lock()
+		asked := s.asked
+		s.mu.Unlock()
+		if out, err := runs(t.Context()); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		s.mu.Lock()
+		if n == 1 && s.asked != asked {
+			t.Errorf("%d requests for pieces that are there", s.asked-asked)
+		}
+		s.mu.Unlock()
+	}
+	for name, want := range s.pieces {
+		if got, err := os.ReadFile(filepath.Join(at, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is another one: %v", name, err)
+		}
+	}
+	if most := (pieces+1)*each + 100_000; s.sent > most {
+		t.Errorf("%d bytes were sent, want %d at most", s.sent, most)
+	}
+	t.Logf("%d bytes of %d in %d requests", s.sent, pieces*each, s.asked)
+}
