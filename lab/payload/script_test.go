@@ -109,24 +109,24 @@ func TestScriptOfTheGuide(t *testing.T) {
 	const pieces, each = 8, 200_000
 	s := newShop(pieces, each)
 	s.wrong = "piece-005"
-	server := httptest.NewServer(s)
-	defer server.Close()
 	at, path := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(path, "sleep"), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
-	}
-	runs := func(ctx context.Context) (string, error) {
-		cmd := exec.CommandContext(ctx, "sh", "-c", script(t)) //nolint:gosec // the guide's
-		cmd.Env = append(os.Environ(), "FROM="+server.URL, "AT="+at, "PATH="+path+":"+os.Getenv("PATH"))
-		cmd.WaitDelay = 10 * time.Second
-		out, err := cmd.CombinedOutput()
-		return string(out), err
 	}
 	ctx, kill := context.WithCancel(t.Context())
 	s.onAsk = func(asked int) {
 		if asked == 12 {
 			kill()
 		}
+	}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	runs := func(ctx context.Context) (string, error) {
+		cmd := exec.CommandContext(ctx, "sh", "-c", script(t)) //nolint:gosec // the guide's
+		cmd.Env = append(os.Environ(), "FROM="+server.URL, "AT="+at, "PATH="+path+":"+os.Getenv("PATH"))
+		cmd.WaitDelay = 10 * time.Second
+		out, err := cmd.CombinedOutput()
+		return string(out), err
 	}
 	if out, err := runs(ctx); err == nil {
 		t.Fatalf("it was not killed:\n%s", out)
@@ -149,6 +149,8 @@ func TestScriptOfTheGuide(t *testing.T) {
 			t.Errorf("%s is another one: %v", name, err)
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if most := (pieces+1)*each + 100_000; s.sent > most {
 		t.Errorf("%d bytes were sent, want %d at most", s.sent, most)
 	}
