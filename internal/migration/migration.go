@@ -40,6 +40,8 @@ type Migration struct {
 	apart, began bool
 	// asked is true if somebody has asked it to begin, and over if nothing is left to begin with.
 	asked, over bool
+	// unread is true if Azure has not answered when it was to say whether anything is Basic.
+	unread bool
 	// found is true once something was found that is Basic, and heard is the stop that was said.
 	found bool
 	heard *migrate.Wish
@@ -73,7 +75,8 @@ func (m *Migration) Run(ctx context.Context) {
 		case err == nil:
 			failures, pause = 0, max(pause, settles)
 		case m.givesUp(err):
-			m.cfg.Log.Error(m.left(), "phase", m.phase, "err", err)
+			m.unread = fault.From(err).Exhausted()
+			m.cfg.Log.Error(givenUp(m.journal.Open(), m.unread), "phase", m.phase, "err", err)
 			m.answered(ctx)
 			return
 		default:
@@ -95,10 +98,13 @@ func (m *Migration) givesUp(err error) bool {
 	return azure && f.Class == fault.Terminal && !m.began && (!m.journal.Open() || !f.Exhausted())
 }
 
-// left says what is known of the load balancers when no more is tried.
-func (m *Migration) left() string {
-	if m.journal.Open() {
+// givenUp says what is known of the load balancers when no more is tried.
+func givenUp(open, unread bool) string {
+	switch {
+	case open:
 		return "load balancers stay Basic until Weir starts again"
+	case unread:
+		return "whether a load balancer of the cluster is Basic could not be read: all else goes on, and it is looked again once Azure answers"
 	}
 	return "whether a load balancer of the cluster is Basic could not be read: none is migrated until Weir starts again"
 }
