@@ -32,6 +32,8 @@ const (
 	NoWayOut          = "NoWayOut"
 	WithoutAddress    = "WithoutAddress"
 	LostAddress       = "LostAddress"
+	RightMissing      = "RightMissing"
+	RightsUnknown     = "RightsUnknown"
 )
 
 // Terms are under which a migration may go on.

@@ -47,7 +47,10 @@ type Migration struct {
 	heard *migrate.Wish
 	// said are the findings that were said: each look finds them again.
 	said map[string]bool
-	mu   sync.Mutex // guards what follows while writes are under way
+	// rights are those that are missing, once they were asked for: asksRights.
+	rights     []migrate.Finding
+	asksRights bool
+	mu         sync.Mutex // guards what follows while writes are under way
 	// level are the instances that were as their model says when this process wrote it, by key of the
 	// scale set, and waited since when Azure is waited for there.
 	level  map[string]map[string]bool
@@ -142,7 +145,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	}
 	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
 	j := migrate.Stock(kept, seen, services, m.cfg.Location)
-	if m.over = !j.Open(); m.over || !m.began && m.stopped(j, seen, services) {
+	if m.over = !j.Open(); m.over || !m.began && m.stopped(ctx, j, seen, services) {
 		return 0, nil
 	}
 	if m.found = true; asked.Stop != nil {
@@ -160,8 +163,11 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 
 // stopped says what a migration would change besides the load balancers, and reports whether anything keeps
 // it from starting.
-func (m *Migration) stopped(j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool) {
-	for _, f := range migrate.Preflight(j, seen, services, m.cfg.Terms) {
+func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool) {
+	if !m.asksRights {
+		m.asksRights, m.rights = true, lacking(ctx, m.cfg.Azure, j, seen)
+	}
+	for _, f := range append(migrate.Preflight(j, seen, services, m.cfg.Terms), m.rights...) {
 		stops = stops || f.Stops
 		switch {
 		case m.said[f.What]: // of an earlier look

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,7 @@ import (
 
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/servicelb"
-	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/shipped"
 )
 
 // toStandard has Weir migrate what is Basic.
@@ -28,30 +27,12 @@ func migrating(svc *corev1.Service) bool {
 	return c != nil && c.Reason == servicelb.WhyMigrating
 }
 
-// bothRoles are the role of load balancers and that of machines together, as they are shipped.
-func bothRoles(t *testing.T) *armemu.Role {
-	t.Helper()
-	var both armemu.Role
-	for _, name := range []string{"azure-role.json", "azure-role-interfaces.json"} {
-		raw, err := os.ReadFile("../../config/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		role, err := armemu.ParseRole(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		both.Actions = append(both.Actions, role.Actions...)
-	}
-	return &both
-}
-
 // A cluster whose load balancers are Basic has Standard ones, and each address stays: with machines of
 // either kind of membership, whenever Weir dies.
 func TestFromBasicToStandard(t *testing.T) {
 	for name, pools := range map[string]func(*config.Config){"addresses": func(*config.Config) {}, "interfaces": ofInterfaces} {
 		t.Run(name, func(t *testing.T) {
-			stage(t, Options{Role: bothRoles(t), Configure: func(c *config.Config) { toStandard(c); pools(c) }}, func(s *Stage) {
+			stage(t, Options{Role: shipped.MigrationRoles(), Configure: func(c *config.Config) { toStandard(c); pools(c) }}, func(s *Stage) {
 				for n := range 3 {
 					must(s.AddNode(n))
 				}
