@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir.dev/weir/internal/app/rights"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/azure/machines"
@@ -155,4 +156,9 @@ func (a migrationAzure) ListLoadBalancers(ctx context.Context, subscription, res
 // Upgrade implements migration.Azure.
 func (a migrationAzure) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	return a.ofMachines.Upgrade(ctx, scaleSet, instances)
+}
+
+// Missing implements migration.Azure.
+func (a migrationAzure) Missing(ctx context.Context, scope string, actions []string) ([]string, error) {
+	return rights.Missing(ctx, a.arm, scope, actions)
 }

@@ -105,3 +105,26 @@ func TestThePlanOfADryRun(t *testing.T) {
 		t.Errorf("%s:\n%s", p.State, p.Text())
 	}
 }
+
+// The guide shows what a plan says of the cluster that it has beside it.
+func TestThePlanOfTheGuide(t *testing.T) {
+	const guide = "../../docs/guide/"
+	seed, err := os.ReadFile(guide + "basic/seed.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCloud(t, nil)
+	if err := c.Restore(seed); err != nil {
+		t.Fatal(err)
+	}
+	o := PlanOptions{Files: []string{guide + "basic/cluster.yaml"}}
+	o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.Log = guide+"basic/azure.json", "kubernetes", c.url, slog.New(slog.DiscardHandler)
+	p, err := MigrationPlan(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(guide + "basic-to-standard.md")
+	if err != nil || p.State != migration.Planned || !strings.Contains(string(page), "\n"+p.Text()+"```\n") {
+		t.Errorf("%v; the guide does not show\n%s", err, p.Text())
+	}
+}

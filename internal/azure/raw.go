@@ -26,13 +26,13 @@ import (
 // Raw sends requests as somebody else has written them, with the credentials, retries, gates
 // and bounds of all others. It implements probe.Azure.
 type Raw struct {
-	base string
-	pipe runtime.Pipeline
+	Endpoint string // of Resource Manager
+	pipe     runtime.Pipeline
 }
 
 // Raw returns what sends requests as they are.
 func (c *Client) Raw() (*Raw, error) {
-	return &Raw{base: c.plain.Endpoint(), pipe: c.plain.Pipeline()}, nil
+	return &Raw{Endpoint: c.plain.Endpoint(), pipe: c.plain.Pipeline()}, nil
 }
 
 // begun is a write that Azure has taken.
@@ -102,7 +102,7 @@ func (r *Raw) once(ctx context.Context, this *call, q probe.Request) (probe.Answ
 }
 
 func (r *Raw) request(ctx context.Context, q probe.Request) (*policy.Request, error) {
-	at := runtime.JoinPaths(r.base, q.Path)
+	at := runtime.JoinPaths(r.Endpoint, q.Path)
 	if q.Link != "" {
 		at = q.Link
 	}

@@ -9,6 +9,7 @@
 //	asked.go      what people ask of it: to stop, and to begin
 //	stock.go      what Azure shows, and what Services show → the journal
 //	preflight.go  what keeps a migration from starting, by name
+//	rights.go     what Azure asks of who migrates, by where
 //	next.go       the journal, and what Azure shows → what is written next
 //	refuse.go     what Azure refuses for good → which addresses are lost
 //	detach.go     which machines have to leave, and how

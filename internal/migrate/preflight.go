@@ -32,6 +32,8 @@ const (
 	NoWayOut          = "NoWayOut"
 	WithoutAddress    = "WithoutAddress"
 	LostAddress       = "LostAddress"
+	RightMissing      = "RightMissing"
+	RightsUnknown     = "RightsUnknown"
 )
 
 // Terms are under which a migration may go on.
@@ -130,9 +132,6 @@ func (p *preflight) balancer(b lb.LoadBalancer) {
 	if public && !p.terms.Guarded {
 		p.note(NoSecurityGroup, `load balancer %s gets public IPs of SKU Standard, which are closed unless a network security group opens them: set "securityGroupName" in azure.json, or keep one yourself`, b.ID.Name)
 	}
-	if public {
-		p.note(NoWayOut, "machines behind load balancer %s lose their implicit way out to the internet: have a NAT gateway ready for their subnet, or an outbound rule, which Azure takes once nothing there is Basic", b.ID.Name)
-	}
 }
 
 func (p *preflight) address(a Address) {
@@ -154,11 +153,13 @@ func (p *preflight) machines() {
 		others[b.ID.Key()] = b.SKU == lb.Basic
 	}
 	member := map[string]bool{} // by key of the interface
+	var leave []string
 	for _, i := range p.seen.Interfaces {
 		if _, leaves := without(i, ours); !leaves {
 			continue
 		}
 		member[i.ID.Key()] = true
+		leave = append(leave, "network interface "+i.ID.Name)
 		for _, c := range i.IPConfigurations {
 			for _, id := range c.Pools {
 				if others[lb.PoolKey(strings.ToLower(id)).LoadBalancer()] {
@@ -168,6 +169,7 @@ func (p *preflight) machines() {
 		}
 	}
 	for _, set := range p.seen.ScaleSets {
+		leave = append(leave, "scale set "+set.ID.Name)
 		if !set.Uniform {
 			continue // all addresses leave
 		}
@@ -176,6 +178,7 @@ func (p *preflight) machines() {
 			p.secondary("instance "+i.ID+" of scale set "+set.ID.Name, i.Interfaces)
 		}
 	}
+	p.wayOut(leave)
 	for _, ip := range p.seen.PublicIPs {
 		at := strings.Index(strings.ToLower(ip.UsedBy), "/ipconfigurations/")
 		if ip.SKU == lb.Basic && at > 0 && member[strings.ToLower(ip.UsedBy[:at])] {
@@ -183,6 +186,24 @@ func (p *preflight) machines() {
 				ip.ID.Name, ip.UsedBy[strings.LastIndexByte(ip.UsedBy[:at], '/')+1:at])
 		}
 	}
+}
+
+// mostNamed is how many machines a note names.
+const mostNamed = 20
+
+// wayOut says which machines reach the internet by a Basic load balancer alone, external or internal: a Standard one gives
+// them no way out.
+func (p *preflight) wayOut(machines []string) {
+	if len(machines) == 0 {
+		return
+	}
+	slices.Sort(machines)
+	named, more := strings.Join(machines[:min(len(machines), mostNamed)], ", "), ""
+	if len(machines) > mostNamed {
+		more = fmt.Sprintf(" and %d more", len(machines)-mostNamed)
+	}
+	p.note(NoWayOut, "%s%s: unless they have another, they lose their implicit way out to the internet, and the address by which others know them changes: "+
+		"have a NAT gateway ready for their subnet, or an outbound rule, which Azure takes once nothing there is Basic", named, more)
 }
 
 // secondary looks for pools that other addresses are in than those by which nodes join.

@@ -53,14 +53,33 @@ func (m *Migration) answered(ctx context.Context) bool {
 // listensEvery is how often it is looked whether somebody asks for a migration.
 const listensEvery = 10 * time.Second
 
-// Listen ends the lead once somebody asks for a migration, or has one taken back that was given up, after Run has returned. It returns at once where there is
+// foundLate reports whether Azure shows by now that something is Basic, which it could not be asked before.
+func (m *Migration) foundLate(ctx context.Context, kept migrate.Journal) bool {
+	services := m.cfg.Services()
+	seen, err := m.read(ctx, kept, services)
+	m.unread = err != nil
+	return err == nil && migrate.Stock(kept, seen, services, m.cfg.Location).Open()
+}
+
+// Listen ends the lead once somebody asks for a migration, or has one taken back that was given up, or once Azure shows what it could
+// not be asked when Run began. Run has returned by then. It returns at once where there is
 // nothing to ask for.
 func (m *Migration) Listen(ctx context.Context) {
 	if !m.cfg.Hears || m.over {
 		return
 	}
+	failures, due := 0, time.Now()
 	for ctx.Err() == nil {
 		kept, asked, err := m.cfg.Store.Read(ctx)
+		if m.unread && err == nil && asked.Stop == nil && !time.Now().Before(due) {
+			if m.foundLate(ctx, kept) {
+				m.cfg.Log.Info("Azure answers, and load balancers of the cluster are Basic: the lead is given up, and the next leader begins with the migration")
+				m.cfg.Again()
+				return
+			}
+			failures++
+			due = time.Now().Add(again.After(failures))
+		}
 		switch {
 		case err != nil:
 		case asked.Stop != nil && asked.Stop.Undo && kept.Open() && m.strange(kept) == nil: // it was given up, and something may be left of it

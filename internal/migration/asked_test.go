@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/migrate"
 )
@@ -162,6 +163,31 @@ func TestAMigrationThatIsAskedForAndCannotStart(t *testing.T) {
 	w.listens(t, false)
 	if w.again != 1 || !w.kept.Done || w.asked.Run != nil {
 		t.Errorf("the lead was given up %d times, after %q", w.again, w.calls)
+	}
+}
+
+// Where Azure does not answer the first look, all else goes on, and the lead is given up once Azure shows that something is
+// Basic, and not before, or where nothing is.
+func TestAzureDoesNotAnswerTheFirstLook(t *testing.T) {
+	for _, sku := range []lb.SKU{lb.Basic, lb.Standard} {
+		w := newWorld()
+		w.balancer.SKU, w.ip.SKU = sku, sku
+		away := true
+		w.fails = func(call string) error {
+			if call == "list load balancers" && away {
+				away = len(w.calls) < 3
+				return &fault.Fault{Class: fault.Terminal, Reason: "unreachable", Err: errors.New("no answer")}
+			}
+			return nil
+		}
+		w.listens(t, false)
+		if again := map[lb.SKU]int{lb.Basic: 1}[sku]; w.again != again || len(w.writes()) > 0 || away || len(w.calls) > 12 {
+			t.Fatalf("%s: the lead was given up %d times, after %q", sku, w.again, w.calls)
+		}
+		w.listens(t, false)
+		if done := w.kept.Done; done != (sku == lb.Basic) || w.ip.Address != first {
+			t.Errorf("%s: after %q", sku, w.calls)
+		}
 	}
 }
 

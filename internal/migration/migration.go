@@ -40,12 +40,17 @@ type Migration struct {
 	apart, began bool
 	// asked is true if somebody has asked it to begin, and over if nothing is left to begin with.
 	asked, over bool
+	// unread is true if Azure has not answered when it was to say whether anything is Basic.
+	unread bool
 	// found is true once something was found that is Basic, and heard is the stop that was said.
 	found bool
 	heard *migrate.Wish
 	// said are the findings that were said: each look finds them again.
 	said map[string]bool
-	mu   sync.Mutex // guards what follows while writes are under way
+	// rights are those that are missing, once they were asked for: asksRights.
+	rights     []migrate.Finding
+	asksRights bool
+	mu         sync.Mutex // guards what follows while writes are under way
 	// level are the instances that were as their model says when this process wrote it, by key of the
 	// scale set, and waited since when Azure is waited for there.
 	level  map[string]map[string]bool
@@ -73,7 +78,8 @@ func (m *Migration) Run(ctx context.Context) {
 		case err == nil:
 			failures, pause = 0, max(pause, settles)
 		case m.givesUp(err):
-			m.cfg.Log.Error(m.left(), "phase", m.phase, "err", err)
+			m.unread = fault.From(err).Exhausted()
+			m.cfg.Log.Error(givenUp(m.journal.Open(), m.unread), "phase", m.phase, "err", err)
 			m.answered(ctx)
 			return
 		default:
@@ -95,10 +101,13 @@ func (m *Migration) givesUp(err error) bool {
 	return azure && f.Class == fault.Terminal && !m.began && (!m.journal.Open() || !f.Exhausted())
 }
 
-// left says what is known of the load balancers when no more is tried.
-func (m *Migration) left() string {
-	if m.journal.Open() {
+// givenUp says what is known of the load balancers when no more is tried.
+func givenUp(open, unread bool) string {
+	switch {
+	case open:
 		return "load balancers stay Basic until Weir starts again"
+	case unread:
+		return "whether a load balancer of the cluster is Basic could not be read: all else goes on, and it is looked again once Azure answers"
 	}
 	return "whether a load balancer of the cluster is Basic could not be read: none is migrated until Weir starts again"
 }
@@ -136,7 +145,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	}
 	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
 	j := migrate.Stock(kept, seen, services, m.cfg.Location)
-	if m.over = !j.Open(); m.over || !m.began && m.stopped(j, seen, services) {
+	if m.over = !j.Open(); m.over || !m.began && m.stopped(ctx, j, seen, services) {
 		return 0, nil
 	}
 	if m.found = true; asked.Stop != nil {
@@ -154,8 +163,11 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 
 // stopped says what a migration would change besides the load balancers, and reports whether anything keeps
 // it from starting.
-func (m *Migration) stopped(j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool) {
-	for _, f := range migrate.Preflight(j, seen, services, m.cfg.Terms) {
+func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool) {
+	if !m.asksRights {
+		m.asksRights, m.rights = true, lacking(ctx, m.cfg.Azure, j, seen)
+	}
+	for _, f := range append(migrate.Preflight(j, seen, services, m.cfg.Terms), m.rights...) {
 		stops = stops || f.Stops
 		switch {
 		case m.said[f.What]: // of an earlier look

@@ -84,7 +84,7 @@ func Look(ctx context.Context, cfg Config) (Plan, error) {
 	for _, b := range j.Balancers {
 		p.LoadBalancers = append(p.LoadBalancers, PlannedBalancer{b.ID.Name, b.ID.ResourceGroup, b.Addresses})
 	}
-	for _, f := range migrate.Preflight(j, seen, services, cfg.Terms) {
+	for _, f := range preflight(ctx, cfg, j, seen, services) {
 		p.Findings = append(p.Findings, PlannedFinding{f.Reason, f.Stops, f.What})
 		if f.Stops {
 			p.State = Stopped

@@ -28,6 +28,8 @@ type Azure interface {
 	GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error)
 	PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error)
 	Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
+	// Missing returns those of some actions that the caller may not do at a scope.
+	Missing(ctx context.Context, scope string, actions []string) ([]string, error)
 }
 
 // Store keeps the journal where the next process finds it, and no tenant can write.

@@ -45,6 +45,10 @@ type world struct {
 	shown []string // in the status, where it changed
 	// brought is true if people made the public IPs, and have not said that they may change.
 	brought bool
+	// lacks are the rights that are missing, unknown is why nobody knows, and asksRights counts who wants to.
+	lacks      []string
+	unknown    error
+	asksRights int
 	// showFails is what the API server says to what a Service is to show.
 	showFails error
 }
@@ -225,6 +229,13 @@ func (w *world) PutInstance(context.Context, lb.Instance) (lb.Instance, error) {
 }
 
 func (w *world) Upgrade(context.Context, lb.ResourceID, []string) error { panic("no scale set") }
+
+func (w *world) Missing(_ context.Context, _ string, actions []string) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asksRights++
+	return slices.DeleteFunc(slices.Clone(actions), func(a string) bool { return !slices.Contains(w.lacks, a) }), w.unknown
+}
 
 // Store.
 

@@ -50,6 +50,7 @@ var (
 	outerStages = []stage{
 		{"auth", (*Emulator).authenticate},
 		{"patience", (*Emulator).awaited},
+		{"permissions", (*Emulator).permissions},
 		{"role", (*Emulator).authorize},
 		{"api-version", (*Emulator).checkVersion},
 		{"fault script", (*Emulator).applyFault},

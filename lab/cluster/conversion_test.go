@@ -6,10 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,13 +13,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/config"
-	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/shipped"
 )
 
@@ -341,8 +334,7 @@ func TestThePlanOfAnotherKind(t *testing.T) {
 	}
 	for about, first := range map[string]func(*config.Config){"nodeIP": ofInterfaces, "nodeIPConfiguration": ofAddresses} {
 		t.Run(about, func(t *testing.T) {
-			var azure []byte
-			var objects []string
+			var before planned
 			stage(t, Options{Configure: first, Machines: true}, func(s *Stage) {
 				for n := range 3 {
 					must(s.AddNode(n))
@@ -350,39 +342,9 @@ func TestThePlanOfAnotherKind(t *testing.T) {
 				s.Start()
 				must(s.AddService("shop/web", nil))
 				must(s.Settles(10 * time.Minute))
-				f, err := s.facts()
-				must(err)
-				add := func(version, kind string, object any) {
-					text, err := json.Marshal(object)
-					must(err)
-					objects = append(objects, strings.Replace(string(text), "{", fmt.Sprintf("{\"apiVersion\":%q,\"kind\":%q,", version, kind), 1))
-				}
-				for i := range f.services {
-					add("v1", "Service", f.services[i])
-				}
-				for i := range f.nodes {
-					add("v1", "Node", f.nodes[i])
-				}
-				for i := range f.pools {
-					f.pools[i].TypeMeta = metav1.TypeMeta{}
-					add(v1alpha1.GroupVersion.String(), "BackendPool", f.pools[i])
-				}
-				azure = s.emu.Snapshot()
+				before = s.planned()
 			})
-			emu := armemu.New(armemu.Options{})
-			if err := emu.Restore(azure); err != nil {
-				t.Fatal(err)
-			}
-			server := httptest.NewServer(emu)
-			defer server.Close()
-			file := filepath.Join(t.TempDir(), "azure.json")
-			if err := os.WriteFile(file, fmt.Appendf(nil, `{"subscriptionId":%q,"resourceGroup":%q,"location":%q,"vnetName":"net","subnetName":"nodes","securityGroupName":"nodes",
-				"loadBalancerBackendPoolConfigurationType":%q}`, subscription, group, region, about), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			o := app.PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(strings.Join(objects, "\n---\n"))}
-			o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.LoadBalancerClass, o.Log = file, clusterName, server.URL, app.LoadBalancerClass, slog.New(slog.DiscardHandler)
-			p, err := app.Plan(t.Context(), o)
+			p, err := app.Plan(t.Context(), before.options(t, fmt.Sprintf(`,"loadBalancerBackendPoolConfigurationType":%q`, about)))
 			if err != nil {
 				t.Fatal(err)
 			}

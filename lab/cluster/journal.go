@@ -113,5 +113,14 @@ func (j *journal) text() string {
 	return strings.Join(j.lines, "\n")
 }
 
+// says reports whether a line has all of some parts.
+func (j *journal) says(parts ...string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.lines, func(line string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+	})
+}
+
 // Log returns what was logged, and what the stage did.
 func (s *Stage) Log() string { return s.log.text() }

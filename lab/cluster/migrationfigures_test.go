@@ -25,7 +25,7 @@ import (
 // manyBasics are 50 Services: 35 with public addresses, and 15 with private ones.
 func manyBasics() (all []basicService) {
 	for n := range 50 {
-		all = append(all, basicService{fmt.Sprintf("shop/s%02d", n), n%10 >= 7, []string{"Dynamic", "Static"}[n%2]})
+		all = append(all, basicService{key: fmt.Sprintf("shop/s%02d", n), internal: n%10 >= 7, method: []string{"Dynamic", "Static"}[n%2]})
 	}
 	return all
 }

@@ -137,48 +137,6 @@ func (s *Stage) somethingFails(r *rand.Rand) error {
 	return s.AzureFaults(faults...)
 }
 
-// machineKinds are what machines may be: a Basic load balancer has those of one availability set, or of one scale set.
-var machineKinds = []string{"availability set", "Manual", "Automatic", "Flexible"}
-
-// addBasicOf makes nodes of one kind, and Basic load balancers with them behind, and nothing besides.
-func (s *Stage) addBasicOf(kind string, count int, services []basicService) error {
-	first := map[string]int{"Manual": 1, "Automatic": 2}[kind]
-	var nodes []int
-	for n := range count {
-		nodes = append(nodes, first+3*n)
-		if err := s.AddNode(first + 3*n); err != nil {
-			return err
-		}
-	}
-	pools, err := s.addBasicBalancers(services)
-	if err != nil {
-		return err
-	}
-	if err := s.behind(pools, nodes); err != nil || first > 0 {
-		return err
-	}
-	home, set := "availabilitySet", compute+"availabilitySets/nodes"
-	if kind == "Flexible" {
-		home, set = "virtualMachineScaleSet", compute+"virtualMachineScaleSets/flexible"
-		network := profile("", "")
-		configs := network["networkInterfaceConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["ipConfigurations"].([]any)
-		configs[0].(map[string]any)["properties"].(map[string]any)["loadBalancerBackendAddressPools"] = pools
-		if err := s.seed(set, map[string]any{"location": region, "properties": map[string]any{
-			"orchestrationMode": "Flexible", "virtualMachineProfile": map[string]any{"networkProfile": network},
-		}}); err != nil {
-			return err
-		}
-	}
-	for _, n := range nodes {
-		if err := s.seed(s.machineID(n), map[string]any{"location": region, "properties": map[string]any{
-			home: idOf(set), "networkProfile": map[string]any{"networkInterfaces": []any{idOf(s.nicOf(n))}},
-		}}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *Stage) nicOf(node int) string { return network + "networkInterfaces/" + nodeName(node) }
 
 // Whenever somebody has a migration taken back, through failures, and however often Weir is killed: it is refused, and ends

@@ -74,7 +74,7 @@ func (r *replica) keep() {
 			<-p.ended
 			return
 		}
-		if p.err == nil && !p.dead.Load() {
+		if p.err == nil && !p.dead.Load() && !r.stage.log.says("process="+p.name, "the lead is given up") {
 			r.stage.breaks("%s ended, and nobody had told it to", p.name)
 		}
 		r.stage.log.note("%s ended: %v", p.name, p.err)

@@ -76,7 +76,7 @@ func (l *lab) startsBeside() *program {
 // the leader ends its lead in good order, the next one migrates, and the address stays.
 func TestAMigrationThatPeopleAskFor(t *testing.T) {
 	beside(t)
-	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
+	l := newLab(t, armemu.Options{Role: shipped.MigrationRoles()})
 	publicIP := l.basic()
 	is := func(sku string) error {
 		if raw, _ := l.emulator.Get(publicIP); !strings.Contains(string(raw), `"`+sku+`"`) || !strings.Contains(string(raw), migratedAddress) {

@@ -44,7 +44,7 @@ func (l *lab) named(id string, want bool) {
 // the address stays all the same.
 func TestAMigrationThatIsTakenBack(t *testing.T) {
 	beside(t)
-	l := newLab(t, armemu.Options{Role: shipped.AzureRoles()})
+	l := newLab(t, armemu.Options{Role: shipped.MigrationRoles()})
 	publicIP := l.basic()
 	l.startsBeside()
 	l.migrates(1, "nothing is to be taken back: none is under way. Without --undo, weir migrate stop keeps", "stop", "--undo")

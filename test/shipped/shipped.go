@@ -29,6 +29,16 @@ var AzureRoles = sync.OnceValue(func() *armemu.Role {
 	return &all
 })
 
+// MigrationRole is what it may do besides while Basic load balancers become Standard ones, and MigrationRoles is both.
+var (
+	MigrationRole  = sync.OnceValue(func() *armemu.Role { return role("../../config/azure-role-migration.json") })
+	MigrationRoles = sync.OnceValue(func() *armemu.Role {
+		all := *AzureRole()
+		all.Actions = slices.Concat(all.Actions, MigrationRole().Actions)
+		return &all
+	})
+)
+
 func role(file string) *armemu.Role {
 	raw, err := os.ReadFile(file)
 	if err != nil {

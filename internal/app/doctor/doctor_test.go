@@ -171,28 +171,6 @@ func keys(of map[string]bool) (all []string) {
 	return all
 }
 
-func TestActions(t *testing.T) {
-	for _, tt := range []struct {
-		pattern, action string
-		want            bool
-	}{
-		{"*", "Microsoft.Network/loadBalancers/read", true},
-		{"*/read", "Microsoft.Network/loadBalancers/read", true},
-		{"*/read", "Microsoft.Network/loadBalancers/write", false},
-		{"microsoft.network/LOADBALANCERS/read", "Microsoft.Network/loadBalancers/read", true},
-		{"Microsoft.Network/*", "Microsoft.Network/loadBalancers/read", true},
-		{"Microsoft.Network/*/read", "Microsoft.Network/loadBalancers/backendAddressPools/read", true},
-		{"Microsoft.Network/loadBalancers/*", "Microsoft.Network/publicIPAddresses/read", false},
-		{"Microsoft.*/loadBalancers/*/write", "Microsoft.Network/loadBalancers/write", false},
-		{"Microsoft.Network/loadBalancers/read", "Microsoft.Network/loadBalancers/readx", false},
-		{"", "a", false},
-	} {
-		if got := anyOf([]string{tt.pattern}, tt.action); got != tt.want {
-			t.Errorf("%s means %s: %v", tt.pattern, tt.action, got)
-		}
-	}
-}
-
 // azureAt is a resource group that is asked at a server.
 func azureAt(t *testing.T, server *httptest.Server, settings string) *Azure {
 	t.Helper()
@@ -205,6 +183,12 @@ func azureAt(t *testing.T, server *httptest.Server, settings string) *Azure {
 		t.Fatal(err)
 	}
 	return &Azure{Azure: is}
+}
+
+// permission is a role of the caller, as Azure lists it.
+type permission struct {
+	Actions    []string `json:"actions"`
+	NotActions []string `json:"notActions"`
 }
 
 // The pages of permissions are read where the first was, and a token goes nowhere else.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/words"
+)
+
+// mostActions is how many actions a finding names.
+const mostActions = 20
+
+// lacking says what Azure would refuse for want of a right, and where nobody knows that.
+func lacking(ctx context.Context, of Azure, j migrate.Journal, seen migrate.Seen) (all []migrate.Finding) {
+	for _, right := range migrate.Rights(j, seen) {
+		var missing []string
+		err := bounded(ctx, func(ctx context.Context) (err error) {
+			missing, err = of.Missing(ctx, right.Scope, right.Actions)
+			return err
+		})
+		at := path.Base(right.Scope)
+		switch {
+		case err != nil:
+			all = append(all, migrate.Finding{Reason: migrate.RightsUnknown, What: fmt.Sprintf(
+				"whether Weir's identity has the rights on %s is not known: %v; config/azure-role-migration.json has them, and the one to ask for them", at, err)})
+		case len(missing) > 0:
+			all = append(all, migrate.Finding{Reason: migrate.RightMissing, Stops: true, What: fmt.Sprintf(
+				"Weir's identity lacks %s on %s: assign config/azure-role.json and config/azure-role-migration.json there; Azure takes some minutes", words.List(missing, mostActions), right.Scope)})
+		}
+	}
+	return all
+}
+
+// preflight returns what keeps a migration from starting, the rights included, and what changes besides.
+func preflight(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service) []migrate.Finding {
+	return append(migrate.Preflight(j, seen, services, cfg.Terms), lacking(ctx, cfg.Azure, j, seen)...)
+}

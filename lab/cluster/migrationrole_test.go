@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/shipped"
+)
+
+// migratesWith has a cluster of pools of addresses migrate, after it was taken back once, with a role.
+func migratesWith(t *testing.T, kind string, newer bool, role *armemu.Role) (calls []armemu.Call) {
+	t.Helper()
+	stage(t, Options{Role: role, Machines: true, Indoors: true, Configure: toStandard}, func(s *Stage) {
+		must(s.addBasicOf(kind, 3, basics()))
+		if newer {
+			must(s.wears(nodesOf(kind, 3)))
+		}
+		s.Start()
+		for n := 0; ; n++ { // until the first machine leaves
+			if j, err := s.migrationJournal(); err != nil || j.Apart {
+				break
+			} else if n > 600 {
+				must(errors.New("no machine leaves"))
+			}
+			s.Pass(time.Second)
+		}
+		must(s.takesBack())
+		must(s.eventuallyUndone(20 * time.Minute))
+		must(s.asksOfMigration(func(a *migrate.Asked) { a.Run = &migrate.Wish{At: time.Now().UTC()} }))
+		s.Kill(0)
+		must(s.Settles(20 * time.Minute))
+		must(s.migrated())
+		calls = s.emu.Calls()
+	})
+	return calls
+}
+
+// wears has a machine that is no instance have a security group of its own, which a write of it repeats, and a model have what its instances have not.
+func (s *Stage) wears(nodes []int) error {
+	if set := s.setOf(nodes[0]); set != "" {
+		return s.patch(compute+"virtualMachineScaleSets/"+set, func(_, properties map[string]any) {
+			properties["virtualMachineProfile"].(map[string]any)["userData"] = "bmV3" // which its instances have not: they are written one by one
+		})
+	}
+	return s.patch(s.nicOf(nodes[0]), func(_, properties map[string]any) {
+		properties["networkSecurityGroup"] = idOf(securityGroup)
+	})
+}
+
+// The roles of Weir and of migrations are what a migration of each kind of machine asks for, taking it back included, and of
+// the latter nothing is left over.
+func TestTheRoleForMigrations(t *testing.T) {
+	asked := map[string]bool{}
+	for n, kind := range slices.Concat(machineKinds, []string{"Manual"}) {
+		for _, call := range migratesWith(t, kind, n == 0 || n == len(machineKinds), shipped.MigrationRoles()) {
+			if call.Status == 403 {
+				t.Errorf("%s: %s %s: %s, which asks for %v", kind, call.Method, call.Path, call.ErrorCode, call.Actions)
+			}
+			for _, action := range call.Actions {
+				asked[action] = true
+			}
+		}
+	}
+	for _, action := range shipped.AzureRole().Actions {
+		if !slices.Contains(shipped.MigrationRole().Actions, action) {
+			delete(asked, action)
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(asked)), slices.Sorted(slices.Values(shipped.MigrationRole().Actions)); !slices.Equal(got, want) {
+		t.Errorf("the role has\n%s\nand asked for is\n%s", strings.Join(want, "\n"), strings.Join(got, "\n"))
+	}
+}
+
+// With a right less, nothing is written, and with all of them it comes to its end.
+func TestAMigrationWithoutARight(t *testing.T) {
+	for _, lacks := range []string{
+		"Microsoft.Network/loadBalancers/delete", "Microsoft.Network/publicIPAddresses/write", "Microsoft.Network/virtualNetworks/subnets/join/action",
+		"Microsoft.Compute/virtualMachineScaleSets/write", "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/write",
+	} {
+		t.Run(lacks, func(t *testing.T) {
+			role := *shipped.MigrationRoles()
+			role.Actions = slices.DeleteFunc(slices.Clone(role.Actions), func(a string) bool { return a == lacks })
+			stage(t, Options{Role: &role, Machines: true, Indoors: true, Configure: func(c *config.Config) { toStandard(c) }}, func(s *Stage) {
+				must(s.addBasicOf("Manual", 2, basics()))
+				was, err := s.standing()
+				must(err)
+				s.Start()
+				s.Pass(20 * time.Minute)
+				must(s.is(was))
+				if !s.log.says("reason=RightMissing", lacks) {
+					must(errors.New("nobody says that a right is missing"))
+				}
+			})
+		})
+	}
+}

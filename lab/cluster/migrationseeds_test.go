@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/lab/armemu"
+)
+
+// kills are at how many of its requests the process of each migration dies, before and after in turn.
+var kills = flag.Int("kills", 1, "how often each seed's migration is played with a death at another request; 0 is at each, before and after")
+
+// basicCluster is a random cluster of Basic load balancers.
+type basicCluster struct {
+	seed     uint64
+	kind     string // of its machines
+	nodes    int
+	services []basicService
+	several  bool
+	pools    func(*config.Config)
+	byHand   int    // how far somebody has gone without a tool
+	keeps    string // what keeps the migration from starting; empty is nothing
+}
+
+func drawBasic(seed uint64) basicCluster {
+	r := rand.New(rand.NewPCG(seed, 4))
+	c := basicCluster{
+		seed: seed, kind: machineKinds[r.IntN(len(machineKinds))], nodes: 1 + r.IntN(4), several: r.IntN(5) == 0,
+		pools: []func(*config.Config){func(*config.Config) {}, ofInterfaces}[r.IntN(2)],
+	}
+	if c.several {
+		c.kind, c.nodes = "availability set", 2+r.IntN(3) // half of its machines are behind each
+	}
+	which := r.IntN(3) // external, internal, both
+	for n, key := range []string{"shop/web", "shop/api", "shop/db", "blog/web", "blog/db", "blog/cache"}[:1+r.IntN(6)] {
+		b := basicService{key: key, internal: which == 1 || which == 2 && n%2 == 1, method: []string{"Dynamic", "Static"}[r.IntN(2)], dual: r.IntN(4) == 0, port: int32(80 + n)} //nolint:gosec // small
+		if !b.internal && r.IntN(3) == 0 {
+			b.brought, b.dual = "brought-"+split(key).Namespace, false
+		}
+		if c.several {
+			b.on = []string{clusterName, second}[n%2]
+			b.brought = ""
+		}
+		c.services = append(c.services, b)
+	}
+	if r.IntN(2) == 0 && !c.several {
+		c.byHand = r.IntN(6)
+	}
+	if r.IntN(8) == 0 {
+		c.keeps = []string{"rule", "frontend", "public IP of a machine"}[r.IntN(3)]
+	}
+	return c
+}
+
+func (c basicCluster) String() string {
+	return fmt.Sprintf("seed %d: %s, %d nodes, %+v, several %t, by hand %d, kept by %q", c.seed, c.kind, c.nodes, c.services, c.several, c.byHand, c.keeps)
+}
+
+func (c basicCluster) options() Options {
+	return Options{Seed: c.seed, Machines: true, Indoors: true, Configure: func(to *config.Config) {
+		toStandard(to)
+		c.pools(to)
+		if c.several {
+			to.Configurations = []config.LoadBalancerConfiguration{{Name: clusterName}, {Name: second}}
+		}
+	}}
+}
+
+// build makes the cluster, and has somebody begin by hand.
+func (c basicCluster) build(s *Stage) error {
+	nodes := nodesOf(c.kind, c.nodes)
+	for _, n := range nodes {
+		if err := s.AddNode(n); err != nil {
+			return err
+		}
+	}
+	pools, err := s.addBasicBalancers(c.services)
+	if err != nil {
+		return err
+	}
+	if c.several {
+		for at, n := range nodes {
+			on := "/loadBalancers/" + []string{clusterName, second}[at%2]
+			theirs := slices.DeleteFunc(slices.Clone(pools), func(id any) bool { return !strings.Contains(id.(map[string]any)["id"].(string), on) })
+			err = errors.Join(err, s.machinesBehind(c.kind, []int{n}, theirs))
+		}
+	} else {
+		err = s.machinesBehind(c.kind, nodes, pools)
+	}
+	if err = errors.Join(err, c.spoil(s, nodes)); err != nil || c.keeps != "" {
+		return err
+	}
+	return c.begin(s, nodes, pools)
+}
+
+// begin does what people do by hand, in the right order.
+func (c basicCluster) begin(s *Stage, nodes []int, pools []any) error {
+	seen, err := s.observe()
+	if err != nil {
+		return err
+	}
+	var ips []string
+	for _, ip := range seen.addresses {
+		ips = append(ips, network+"publicIPAddresses/"+ip.Name)
+	}
+	slices.Sort(ips)
+	for n, id := range ips {
+		if c.byHand > 2 || c.byHand > 0 && n%2 == 0 {
+			if err := s.patch(id, func(_, properties map[string]any) { properties["publicIPAllocationMethod"] = "Static" }); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case c.byHand > 2:
+		err = s.machinesBehind(c.kind, nodes, nil)
+	case c.byHand == 2 && len(nodes) > 1 && s.setOf(nodes[0]) == "":
+		err = s.behind(nil, nodes[:1])
+	}
+	for n, pool := range pools {
+		if at, _, _ := strings.Cut(pool.(map[string]any)["id"].(string), "/backendAddressPools/"); c.byHand > 3 || c.byHand > 2 && n == 0 {
+			err = errors.Join(err, s.deletes(at))
+		}
+	}
+	if c.byHand < 5 || err != nil {
+		return err
+	}
+	s.Pass(time.Minute) // until they are gone
+	for n, id := range ips {
+		if n%2 == 0 {
+			if err := s.patch(id, func(body, _ map[string]any) { body["sku"] = map[string]any{"name": "Standard"} }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// spoil makes what keeps a migration from starting.
+func (c basicCluster) spoil(s *Stage, nodes []int) error {
+	at := network + "loadBalancers/" + c.services[0].balancer()
+	switch c.keeps {
+	case "rule":
+		return s.patch(at, func(_, properties map[string]any) {
+			like := properties["loadBalancingRules"].([]any)[0].(map[string]any)["properties"].(map[string]any)
+			more := maps.Clone(like)
+			more["frontendPort"], more["backendPort"] = 2222, 2222
+			properties["loadBalancingRules"] = append(properties["loadBalancingRules"].([]any), map[string]any{"name": "ssh", "properties": more})
+		})
+	case "frontend":
+		return s.patch(at, func(_, properties map[string]any) {
+			properties["frontendIPConfigurations"] = append(properties["frontendIPConfigurations"].([]any), map[string]any{"name": "vip", "properties": map[string]any{
+				"subnet": idOf(vnetID + "/subnets/nodes"), "privateIPAllocationMethod": "Static", "privateIPAddress": "10.0.9.200",
+			}})
+		})
+	case "public IP of a machine":
+		if s.setOf(nodes[0]) != "" {
+			return nil // its addresses are not read
+		}
+		id := network + "publicIPAddresses/machine"
+		if err := s.seed(id, map[string]any{"location": region, "sku": map[string]any{"name": "Basic"}, "properties": map[string]any{"publicIPAllocationMethod": "Static", "ipAddress": "198.18.9.200"}}); err != nil {
+			return err
+		}
+		return s.patch(s.nicOf(nodes[0]), func(_, properties map[string]any) {
+			properties["ipConfigurations"].([]any)[0].(map[string]any)["properties"].(map[string]any)["publicIPAddress"] = idOf(id)
+		})
+	}
+	return nil
+}
+
+// migrate plays a migration whose process dies at a request to Azure: before it arrives, or once it is answered. Zero is never.
+// It returns the requests until it had ended.
+func (c basicCluster) migrate(s *Stage, death int, after bool) []armemu.Call {
+	s.Pass(time.Minute)
+	was, err := s.publicIPs()
+	must(err)
+	if r := rand.New(rand.NewPCG(c.seed, uint64(death))); death > 0 && r.IntN(2) == 0 { //nolint:gosec // not negative
+		must(s.somethingFails(r))
+	}
+	first := len(s.emu.Calls())
+	s.Start()
+	if s.DiesAt(death, after); death > 0 {
+		s.Pass(2 * time.Minute)
+	}
+	for n := 0; n < 400 && s.open(); n++ {
+		s.Pass(5 * time.Second)
+	}
+	calls := s.emu.Calls()[first:]
+	s.EndFaults()
+	must(s.Settles(40 * time.Minute))
+	must(s.migratedAll(c.services))
+	must(s.keptAddresses(was))
+	return calls
+}
+
+// open reports whether the migration has not come to its end.
+func (s *Stage) open() bool {
+	j, err := s.migrationJournal()
+	must(err)
+	return !j.Done
+}
+
+// publicIPs are the addresses of all public IPs, by id.
+func (s *Stage) publicIPs() (map[string]string, error) {
+	c, err := s.observe()
+	all := map[string]string{}
+	for id, ip := range c.addresses {
+		all[id] = ip.Properties.IP
+	}
+	return all, err
+}
+
+// keptAddresses returns which public IP has not the address that it had, or was deleted by anybody, or is not Static.
+func (s *Stage) keptAddresses(was map[string]string) error {
+	if is, err := s.publicIPs(); err != nil || !maps.Equal(is, was) {
+		return errors.Join(err, fmt.Errorf("public IPs were %v, and are %v", was, is))
+	}
+	for _, call := range s.emu.Calls() {
+		if call.Method == http.MethodDelete && strings.Contains(strings.ToLower(call.Path), "/publicipaddresses/") {
+			return fmt.Errorf("sent is %s %s", call.Method, call.Path)
+		}
+	}
+	if strings.Contains(string(s.emu.Snapshot()), `"publicIPAllocationMethod":"Dynamic"`) {
+		return errors.New("a public IP is Dynamic")
+	}
+	return nil
+}
+
+// Whatever the cluster is like, and whenever Weir dies, and Azure fails: each address stays, no public IP is deleted, and
+// nothing is left to plan. What a plan calls stopped is not begun; what it passes comes to its end.
+func TestSeedsOfMigrations(t *testing.T) {
+	t.Parallel()
+	died, plays, stopped := map[string]int{}, 0, 0
+	for seed := *firstSeed; seed < *firstSeed+uint64(max(*seeds/5, 1)); seed++ { //nolint:gosec // small
+		if *stop && t.Failed() {
+			break
+		}
+		c := drawBasic(seed)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			calls, state := c.whole(t)
+			if plays++; state == migration.Stopped {
+				stopped++
+				return
+			}
+			times := *kills
+			if times == 0 {
+				times = 2 * len(calls)
+			}
+			for n := range times {
+				at := 1 + (n*len(calls)/times+int(seed)*7)%len(calls) //nolint:gosec // small
+				after := n%2 == 1
+				if *kills == 0 {
+					at = 1 + n/2
+				}
+				stage(t, c.options(), func(s *Stage) {
+					must(c.build(s))
+					c.migrate(s, at, after)
+				})
+				died[fmt.Sprint(calls[at-1].Kind)]++
+				if plays++; t.Failed() {
+					t.Fatalf("%s, dies at request %d (%s %s), after it %t", c, at, calls[at-1].Method, calls[at-1].Path, after)
+				}
+			}
+		})
+	}
+	t.Logf("%d plays, deaths at %v; %d clusters whose migration something kept from starting", plays, died, stopped)
+}
+
+// whole plays a migration without a failure, and compares it with what is planned before and after.
+func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.State) {
+	t.Helper()
+	var before, after planned
+	stage(t, c.options(), func(s *Stage) {
+		must(c.build(s))
+		s.Pass(time.Minute)
+		before = s.planned()
+		if c.keeps == "" || c.keeps != "" && !strings.Contains(string(s.emu.Snapshot()), c.mark()) {
+			calls = c.migrate(s, 0, false)
+			after = s.planned()
+			return
+		}
+		was, err := s.standing()
+		must(err)
+		s.Start()
+		s.Pass(20 * time.Minute)
+		must(s.is(was))
+	})
+	if t.Failed() {
+		t.Fatal(c)
+	}
+	plan := before.migration(t, c)
+	basic := strings.Contains(string(before.azure), `"Basic"`)
+	switch state = plan.State; {
+	case calls == nil && state != migration.Stopped, calls != nil && state != migration.Planned && (basic || state != migration.Nothing):
+		t.Fatalf("%s: the plan is %s:\n%s", c, state, plan.Text())
+	case calls == nil:
+		return nil, state
+	}
+	if plan := after.migration(t, c); plan.State != migration.Nothing {
+		t.Fatalf("%s: what is migrated is to be migrated:\n%s", c, plan.Text())
+	}
+	if plan := after.all(t, c); plan.Changes != 0 || plan.PoolWrites != 0 {
+		t.Fatalf("%s: what is migrated is to be changed:\n%s", c, plan.Text(false))
+	}
+	return calls, state
+}
+
+// mark is a word of Azure's that is there if something keeps the migration from starting.
+func (c basicCluster) mark() string {
+	return map[string]string{"rule": `"ssh"`, "frontend": `"vip"`, "public IP of a machine": "198.18.9.200"}[c.keeps]
+}

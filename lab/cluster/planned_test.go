@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/rehearse/view"
+	"weir.dev/weir/lab/armemu"
+)
+
+// planned is what a plan is made from: objects, as files have them, and Azure.
+type planned struct {
+	objects []string
+	azure   []byte
+}
+
+func (s *Stage) planned() planned {
+	f, err := s.facts()
+	must(err)
+	p := planned{azure: s.emu.Snapshot()}
+	add := func(version, kind string, object any) {
+		text, err := json.Marshal(object)
+		must(err)
+		p.objects = append(p.objects, strings.Replace(string(text), "{", fmt.Sprintf("{\"apiVersion\":%q,\"kind\":%q,", version, kind), 1))
+	}
+	for i := range f.services {
+		add("v1", "Service", f.services[i])
+	}
+	for i := range f.nodes {
+		add("v1", "Node", f.nodes[i])
+	}
+	for i := range f.pools {
+		f.pools[i].TypeMeta = metav1.TypeMeta{}
+		add(v1alpha1.GroupVersion.String(), "BackendPool", f.pools[i])
+	}
+	return p
+}
+
+// options are those of a plan with some more lines in azure.json.
+func (p planned) options(t *testing.T, more string) app.PlanOptions {
+	t.Helper()
+	emu := armemu.New(armemu.Options{})
+	if err := emu.Restore(p.azure); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(emu)
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "azure.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `{"subscriptionId":%q,"resourceGroup":%q,"location":%q,"vnetName":"net","subnetName":"nodes","securityGroupName":"nodes"%s}`,
+		subscription, group, region, more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := app.PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(strings.Join(p.objects, "\n---\n"))}
+	o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.LoadBalancerClass, o.Log = file, clusterName, server.URL, app.LoadBalancerClass, slog.New(slog.DiscardHandler)
+	return o
+}
+
+// azureJSON is what a cluster of Basic load balancers has in azure.json, besides.
+func (c basicCluster) azureJSON() string {
+	s, err := New(c.options())
+	must(err)
+	more := `,"loadBalancerSku":"standard"`
+	if s.interfaces() {
+		more += `,"loadBalancerBackendPoolConfigurationType":"nodeIPConfiguration"`
+	}
+	if c.several {
+		more += fmt.Sprintf(`,"multipleStandardLoadBalancerConfigurations":[{"name":%q},{"name":%q}]`, clusterName, second)
+	}
+	return more
+}
+
+func (p planned) migration(t *testing.T, c basicCluster) migration.Plan {
+	t.Helper()
+	plan, err := app.MigrationPlan(t.Context(), p.options(t, c.azureJSON()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func (p planned) all(t *testing.T, c basicCluster) view.Plan {
+	t.Helper()
+	plan, err := app.Plan(t.Context(), p.options(t, c.azureJSON()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
