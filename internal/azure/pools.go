@@ -100,7 +100,7 @@ func (c *Client) encode(pool lb.Pool) (armnetwork.BackendAddressPool, error) {
 	case pool.NIC && !codec.SameInterfaces(origin, pool.Addresses):
 		return none, refusal(codeNetworkInterface, fmt.Errorf("write pool %s: it holds network interfaces, which join and leave by themselves, and Azure does not mix them with IP addresses: use a pool of IP addresses", name))
 	case pool.Etag == "" && !c.opts.WithoutIfMatch:
-		return none, refusal(codeNoEtag, fmt.Errorf("write pool %s: Azure showed no etag to guard the write with", name))
+		return none, refusal(codeNoEtag, fmt.Errorf("write pool %s: it has no etag to guard the write with: only what was read by itself is written", name))
 	}
 	body, err := codec.EncodePool(origin, pool.Addresses, c.opts.VirtualNetworkID)
 	if errors.Is(err, codec.ErrNoVirtualNetwork) {

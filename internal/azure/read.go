@@ -4,7 +4,10 @@ package azure
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"weir.dev/weir/internal/azure/codec"
@@ -44,12 +47,13 @@ func list[P, A, T any](ctx context.Context, c *Client, all target,
 	}
 	var found []T
 	for pager := pages(clients); pager.More(); {
-		page, err := pager.NextPage(withCall(ctx, this))
+		var answer *http.Response
+		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, this), &answer))
 		if err != nil {
 			return nil, classify(ctx, this, err)
 		}
 		shown := items(page)
-		if shown == nil {
+		if shown == nil && !nullValue(answer) {
 			return nil, notThat(all)
 		}
 		for _, item := range shown {
@@ -64,6 +68,16 @@ func list[P, A, T any](ctx context.Context, c *Client, all target,
 		}
 	}
 	return found, nil
+}
+
+// nullValue reports whether an answer is an empty list that is written as null. One without any value is no list.
+func nullValue(answer *http.Response) bool {
+	if answer == nil {
+		return false
+	}
+	var page map[string]json.RawMessage
+	body, err := runtime.Payload(answer)
+	return err == nil && json.Unmarshal(body, &page) == nil && string(page["value"]) == "null"
 }
 
 // listed returns the id of what a list shows, spelled as the list was asked for: what
