@@ -55,8 +55,7 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return begun.End(ctx, true)
 }
 
-// Begin implements poolupdate.Pipeline: it writes a pool as Put does, and returns once Azure has
-// accepted it.
+// Begin implements poolupdate.Pipeline: it writes a pool as Put does, and returns once Azure has accepted it.
 func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
 	body, err := c.encode(pool)
 	if err != nil {

@@ -4,8 +4,8 @@ package azure
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -36,8 +36,7 @@ func ask[T any](ctx context.Context, c *Client, t target, send func(context.Cont
 func list[P, A, T any](ctx context.Context, c *Client, all target,
 	pages func(*sdk.Clients) *runtime.Pager[P], items func(P) []*A, decode func(*A) (T, error),
 ) ([]T, error) {
-	group := lb.LoadBalancerID{SubscriptionID: all.id.SubscriptionID, ResourceGroup: all.id.ResourceGroup, Name: "any"}
-	if err := checkID(group); err != nil {
+	if err := checkID(lb.LoadBalancerID{SubscriptionID: all.id.SubscriptionID, ResourceGroup: all.id.ResourceGroup, Name: "any"}); err != nil {
 		return nil, err
 	}
 	this := &call{op: opList, target: all}
@@ -53,13 +52,10 @@ func list[P, A, T any](ctx context.Context, c *Client, all target,
 			return nil, classify(ctx, this, err)
 		}
 		shown := items(page)
-		if shown == nil && !nullValue(answer) {
+		if shown == nil && !codec.NullList(answer) || slices.Contains(shown, nil) {
 			return nil, notThat(all)
 		}
 		for _, item := range shown {
-			if item == nil {
-				return nil, notThat(all)
-			}
 			one, err := decode(item)
 			if err != nil {
 				return nil, err
@@ -68,16 +64,6 @@ func list[P, A, T any](ctx context.Context, c *Client, all target,
 		}
 	}
 	return found, nil
-}
-
-// nullValue reports whether an answer is an empty list that is written as null. One without any value is no list.
-func nullValue(answer *http.Response) bool {
-	if answer == nil {
-		return false
-	}
-	var page map[string]json.RawMessage
-	body, err := runtime.Payload(answer)
-	return err == nil && json.Unmarshal(body, &page) == nil && string(page["value"]) == "null"
 }
 
 // listed returns the id of what a list shows, spelled as the list was asked for: what

@@ -26,3 +26,13 @@ func EtagIn(resp *http.Response) string {
 	}
 	return shown.Etag
 }
+
+// NullList reports whether an answer is an empty list that is written as null. One without any value is no list.
+func NullList(answer *http.Response) bool {
+	if answer == nil {
+		return false
+	}
+	var page map[string]json.RawMessage
+	body, err := runtime.Payload(answer)
+	return err == nil && json.Unmarshal(body, &page) == nil && string(page["value"]) == "null"
+}
