@@ -70,7 +70,7 @@ func readBalancer(t *testing.T) lb.LoadBalancer {
 
 func TestALoadBalancerIsReadWhole(t *testing.T) {
 	pool := func(name string, addresses ...lb.Address) lb.Pool {
-		return lb.Pool{ID: lb.PoolID{LoadBalancer: kubernetes, Name: name}, Addresses: addresses}
+		return lb.Pool{ID: lb.PoolID{LoadBalancer: kubernetes, Name: name}, Etag: lb.NoEtag, Addresses: addresses}
 	}
 	web, nics := pool("web", lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.0.4"), AdminState: "Down"}), pool("nics", lb.Address{Name: "nic", Interface: "/nic", AdminState: "Up"})
 	web.Etag, web.VirtualNetwork, web.Provisioning, nics.NIC = `W/"e1"`, "/v", lb.Succeeded, true
@@ -255,6 +255,38 @@ func TestWithoutGuards(t *testing.T) {
 		request := putBalancer(t, b, func(o *Options) { o.WithoutIfMatch = true })
 		if request.method != http.MethodPut || request.header.Get("If-Match")+request.header.Get("If-None-Match") != "" {
 			t.Errorf("%s guarded by %v", request.method, request.header)
+		}
+	}
+}
+
+// An empty list may be written as null; an answer without any value is none.
+func TestAnEmptyListMayBeNull(t *testing.T) {
+	for body, empty := range map[string]bool{`{"value":null}`: true, `{"value":[]}`: true, `{}`: false, `null`: false, `[]`: false} {
+		client := newClient(t, &fakeARM{answer: in(bare(200, body))})
+		if all, err := client.ListLoadBalancers(t.Context(), "s1", "rg"); (err == nil) != empty || len(all) > 0 {
+			t.Errorf("%s: %v, %v", body, all, err)
+		}
+	}
+}
+
+// Azure shows an etag of everything. What answers in its place may show none: then nothing can guard a write,
+// and it is sent.
+func TestWhatIsShownWithoutAnEtagIsWritten(t *testing.T) {
+	wire := &fakeARM{answer: in(bare(200, `{"id":"`+balancer+`","name":"kubernetes","properties":{}}`))}
+	client, ctx := newClient(t, wire), t.Context()
+	b, err := client.GetLoadBalancer(ctx, kubernetes)
+	if err == nil {
+		_, err = client.PutLoadBalancer(ctx, b)
+	}
+	if err == nil {
+		err = client.DeleteLoadBalancer(ctx, b)
+	}
+	if err != nil || b.Etag != lb.NoEtag {
+		t.Fatalf("%q, %v", b.Etag, err)
+	}
+	for _, call := range wire.calls {
+		if call.header.Get("If-Match")+call.header.Get("If-None-Match") != "" {
+			t.Errorf("%s guarded by %v", call.method, call.header)
 		}
 	}
 }

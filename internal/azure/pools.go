@@ -55,8 +55,7 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return begun.End(ctx, true)
 }
 
-// Begin implements poolupdate.Pipeline: it writes a pool as Put does, and returns once Azure has
-// accepted it.
+// Begin implements poolupdate.Pipeline: it writes a pool as Put does, and returns once Azure has accepted it.
 func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
 	body, err := c.encode(pool)
 	if err != nil {
@@ -100,7 +99,7 @@ func (c *Client) encode(pool lb.Pool) (armnetwork.BackendAddressPool, error) {
 	case pool.NIC && !codec.SameInterfaces(origin, pool.Addresses):
 		return none, refusal(codeNetworkInterface, fmt.Errorf("write pool %s: it holds network interfaces, which join and leave by themselves, and Azure does not mix them with IP addresses: use a pool of IP addresses", name))
 	case pool.Etag == "" && !c.opts.WithoutIfMatch:
-		return none, refusal(codeNoEtag, fmt.Errorf("write pool %s: Azure showed no etag to guard the write with", name))
+		return none, refusal(codeNoEtag, fmt.Errorf("write pool %s: it has no etag to guard the write with: only what was read by itself is written", name))
 	}
 	body, err := codec.EncodePool(origin, pool.Addresses, c.opts.VirtualNetworkID)
 	if errors.Is(err, codec.ErrNoVirtualNetwork) {

@@ -47,8 +47,8 @@ func TestAPublicIPIsRead(t *testing.T) {
 			Zones: []string{"1", "2"}, Prefix: "/prefix", IPTags: map[string]string{"RoutingPreference": "Internet"}, DNSLabel: "shop",
 			Tags: map[string]string{"team": "net"}, UsedBy: balancer + "/frontendIPConfigurations/web", Provisioning: lb.Succeeded,
 		}},
-		{"of a NAT gateway", `{"name":"web","properties":{"natGateway":{"id":"/nat"}}}`, lb.PublicIP{ID: webPublicIP, SKU: lb.Basic, Family: lb.IPv4, UsedBy: "/nat"}},
-		{"still without an address", `{"name":"web","sku":{"name":"Standard"},"properties":{"publicIPAddressVersion":"IPv6","publicIPAllocationMethod":"Dynamic"}}`, lb.PublicIP{ID: webPublicIP, SKU: lb.Standard, Family: lb.IPv6}},
+		{"of a NAT gateway", `{"name":"web","properties":{"natGateway":{"id":"/nat"}}}`, lb.PublicIP{ID: webPublicIP, Etag: lb.NoEtag, SKU: lb.Basic, Family: lb.IPv4, UsedBy: "/nat"}},
+		{"still without an address", `{"name":"web","sku":{"name":"Standard"},"properties":{"publicIPAddressVersion":"IPv6","publicIPAllocationMethod":"Dynamic"}}`, lb.PublicIP{ID: webPublicIP, Etag: lb.NoEtag, SKU: lb.Standard, Family: lb.IPv6}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,7 +4,10 @@ package azure
 
 import (
 	"context"
+	"net/http"
+	"slices"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"weir.dev/weir/internal/azure/codec"
@@ -33,8 +36,7 @@ func ask[T any](ctx context.Context, c *Client, t target, send func(context.Cont
 func list[P, A, T any](ctx context.Context, c *Client, all target,
 	pages func(*sdk.Clients) *runtime.Pager[P], items func(P) []*A, decode func(*A) (T, error),
 ) ([]T, error) {
-	group := lb.LoadBalancerID{SubscriptionID: all.id.SubscriptionID, ResourceGroup: all.id.ResourceGroup, Name: "any"}
-	if err := checkID(group); err != nil {
+	if err := checkID(lb.LoadBalancerID{SubscriptionID: all.id.SubscriptionID, ResourceGroup: all.id.ResourceGroup, Name: "any"}); err != nil {
 		return nil, err
 	}
 	this := &call{op: opList, target: all}
@@ -44,18 +46,16 @@ func list[P, A, T any](ctx context.Context, c *Client, all target,
 	}
 	var found []T
 	for pager := pages(clients); pager.More(); {
-		page, err := pager.NextPage(withCall(ctx, this))
+		var answer *http.Response
+		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, this), &answer))
 		if err != nil {
 			return nil, classify(ctx, this, err)
 		}
 		shown := items(page)
-		if shown == nil {
+		if shown == nil && !codec.NullList(answer) || slices.Contains(shown, nil) {
 			return nil, notThat(all)
 		}
 		for _, item := range shown {
-			if item == nil {
-				return nil, notThat(all)
-			}
 			one, err := decode(item)
 			if err != nil {
 				return nil, err

@@ -12,14 +12,15 @@ import (
 
 	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
 )
 
 // guard is the header that keeps a write from undoing somebody else's: the resource has
 // to be as it was read, or not to exist if it was not. How the real service treats either
-// is assumed.
+// is assumed. What is shown without an etag can be guarded by nothing.
 func (c *Client) guard(etag string) http.Header {
 	switch {
-	case c.opts.WithoutIfMatch:
+	case c.opts.WithoutIfMatch || etag == lb.NoEtag:
 		return nil
 	case etag == "":
 		return http.Header{"If-None-Match": {"*"}}
@@ -27,13 +28,13 @@ func (c *Client) guard(etag string) http.Header {
 	return http.Header{"If-Match": {etag}}
 }
 
-// checkRead refuses to write over what was not read, and to write without a guard.
+// checkRead refuses to write over what was not read. What was has an etag, be it lb.NoEtag.
 func (c *Client) checkRead(t target, verb string, read bool, etag string) error {
 	switch {
 	case !read && (etag != "" || verb == opDelete):
 		return refusal(codeUnread, fmt.Errorf("%s %s: it was not read before, so what else it holds would be lost", verbs[verb], t))
 	case read && etag == "" && !c.opts.WithoutIfMatch:
-		return refusal(codeNoEtag, fmt.Errorf("%s %s: Azure showed no etag to guard the write with", verbs[verb], t))
+		return refusal(codeNoEtag, fmt.Errorf("%s %s: it has no etag to guard the write with: only what was read by itself is written", verbs[verb], t))
 	}
 	return nil
 }

@@ -23,6 +23,10 @@ func (f Family) Of(addr netip.Addr) bool {
 	return f == IPv4 && addr.Is4()
 }
 
+// NoEtag stands in for the etag of what was read and shown without one. Azure shows one always; what
+// answers in its place may not. HTTP has it for whatever is there.
+const NoEtag = "*"
+
 // Pool is a backend pool as Azure shows it, or as it shall become.
 // The zero Etag means that it was never read.
 type Pool struct {

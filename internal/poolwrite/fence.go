@@ -28,7 +28,7 @@ type fate struct {
 	Open bool
 	// suspects is true if a lost write may land while the attempt writes.
 	suspects bool
-	// unguarded is true of an Azure that heeds no If-Match in writes of pools.
+	// unguarded is true of an Azure that heeds no If-Match in writes of pools, or shows no etag.
 	unguarded bool
 }
 
@@ -52,6 +52,7 @@ func (r *Result) reads(recorded Recorded) {
 // and takes from the lost write the etag that it needs, if Azure gives the pool another one. One
 // that kept its etag before is not written again: nothing has changed since.
 func (r *Result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
+	r.unguarded = r.unguarded || observed.Etag == lb.NoEtag
 	sameEtag := r.lost != "" && r.lost == observed.Etag
 	open := sameEtag || unseen && (r.lost == "" || r.unguarded)
 	switch {

@@ -155,13 +155,20 @@ func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
 
 var ownerRule = regexp.MustCompile(`(?i)^a[0-9a-f]{1,31}$`)
 
+// suffixIPv6 ends the name of the public IP of a dual-stack Service's second family. As any name it may
+// come back from Azure in other capitals.
+const suffixIPv6 = "-IPv6"
+
 // MadeFor returns the owner whose public IP this is; empty if Weir, or the Azure cloud
 // provider before it, did not make it.
 func MadeFor(ip lb.PublicIP, cluster string) (owner string) {
 	if !strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
 		return ""
 	}
-	owner = strings.TrimSuffix(ip.ID.Name[len(cluster)+1:], "-IPv6")
+	owner = ip.ID.Name[len(cluster)+1:]
+	if cut := len(owner) - len(suffixIPv6); cut > 0 && strings.EqualFold(owner[cut:], suffixIPv6) {
+		owner = owner[:cut]
+	}
 	if !ownerRule.MatchString(owner) {
 		return ""
 	}

@@ -76,10 +76,12 @@ func (c *Config) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
 	case req == nil:
 		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return Wants(req.Desired, ip) })
 		return &write{next: ip, deletes: true}, c.orphan(ip) && ip.UsedBy == "" && !wanted
+	case req.Moves && !req.Leaves:
+		return nil, false // what has it may still be the Service's own, and not every UsedBy may be shown
 	case (strings.EqualFold(MadeFor(ip, c.ClusterName), req.Owner) || c.orphan(ip)) && ip.UsedBy == "":
 		return &write{next: ip, deletes: true, by: []*Request{req}}, true
 	case req.Moves:
-		return nil, false // what has it may still be the Service's own
+		return nil, false
 	}
 	next := leave(ip, req, c.ClusterName)
 	return &write{next: next, by: []*Request{req}}, next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags)

@@ -183,3 +183,30 @@ func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
 		t.Errorf("%q, want %q; %v, %v", azure.said, want, leaves.Err, another.Err)
 	}
 }
+
+// Azure may show a name in other capitals than it was made with.
+func TestMadeForWhateverTheCapitals(t *testing.T) {
+	for name, want := range map[string]string{
+		"c-a1": "a1", "C-A1": "A1", "c-a1-IPv6": "a1", "c-a1-ipv6": "a1", "c-IPv6": "", "c-a1-IPv4": "", "d-a1": "",
+	} {
+		if got := MadeFor(exists(name, "shop/web", "20.0.0.1"), "c"); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// While a Service moves to another load balancer, what it leaves keeps its public IP, though Azure may not show that
+// it is in use.
+func TestWhatMovesKeepsItsPublicIP(t *testing.T) {
+	keeper, azure := keeperOf(exists("c-a1", "shop/web", "20.0.0.1"))
+	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{}, Moves: true}
+	round := keeper.Begin(t.Context(), kubernetes, []*Request{req})
+	round.Remove(t.Context(), []*Request{req})
+	if len(azure.said) > 0 || req.Err != nil {
+		t.Errorf("%q, %v", azure.said, req.Err)
+	}
+	req.Moves, req.Leaves = false, true
+	if round.Remove(t.Context(), []*Request{req}); !slices.Equal(azure.said, []string{"delete c-a1"}) || req.Err != nil {
+		t.Errorf("%q, %v", azure.said, req.Err)
+	}
+}

@@ -3,11 +3,17 @@
 package codec
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"weir.dev/weir/internal/lb"
 )
+
+// etag returns the etag of a resource that Azure shows.
+func etag(shown *string) string { return cmp.Or(Value(shown), lb.NoEtag) }
 
 // EtagIn returns the etag in the body of an answer, which can be read again; empty if it tells none.
 func EtagIn(resp *http.Response) string {
@@ -19,4 +25,14 @@ func EtagIn(resp *http.Response) string {
 		return ""
 	}
 	return shown.Etag
+}
+
+// NullList reports whether an answer is an empty list that is written as null. One without any value is no list.
+func NullList(answer *http.Response) bool {
+	if answer == nil {
+		return false
+	}
+	var page map[string]json.RawMessage
+	body, err := runtime.Payload(answer)
+	return err == nil && json.Unmarshal(body, &page) == nil && string(page["value"]) == "null"
 }

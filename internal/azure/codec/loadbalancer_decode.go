@@ -15,7 +15,7 @@ import (
 // DecodeLoadBalancer turns what Azure shows of a load balancer into the vocabulary.
 func DecodeLoadBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) lb.LoadBalancer {
 	b := lb.LoadBalancer{
-		ID: id, Etag: Value(shown.Etag), Location: Value(shown.Location), SKU: lb.Basic,
+		ID: id, Etag: etag(shown.Etag), Location: Value(shown.Location), SKU: lb.Basic,
 		Tags: decodeTags(shown.Tags), Pinned: map[string]bool{}, Origin: shown,
 	}
 	if shown.SKU != nil && Value(shown.SKU.Name) != "" {

@@ -14,7 +14,7 @@ import (
 // IP address (a frontend of another load balancer, say) is kept with a zero IP: it
 // is somebody else's, and a write sends it back as it was.
 func DecodePool(id lb.PoolID, shown *armnetwork.BackendAddressPool) lb.Pool {
-	pool := lb.Pool{ID: id, Etag: Value(shown.Etag), Origin: shown}
+	pool := lb.Pool{ID: id, Etag: etag(shown.Etag), Origin: shown}
 	if shown.Properties == nil {
 		return pool
 	}

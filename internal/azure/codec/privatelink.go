@@ -3,6 +3,7 @@
 package codec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -71,7 +72,7 @@ func DecodePrivateLinkService(place lb.ResourceID, shown json.RawMessage) (lb.Pr
 	}
 	place.Name = path.Base(is.ID)
 	p := lb.PrivateLinkService{
-		ID: place, Etag: is.Etag, Location: is.Location, Provisioning: is.Properties.State, Alias: is.Properties.Alias,
+		ID: place, Etag: cmp.Or(is.Etag, lb.NoEtag), Location: is.Location, Provisioning: is.Properties.State, Alias: is.Properties.Alias,
 		FQDNs: is.Properties.FQDNs, ProxyProtocol: is.Properties.ProxyProtocol,
 		Visibility: is.Properties.Visibility.Subscriptions, AutoApproval: is.Properties.AutoApproval.Subscriptions,
 		Tags: is.Tags, Origin: shown,
@@ -185,7 +186,7 @@ func DecodeSubnet(of lb.ResourceID, shown json.RawMessage) (lb.Subnet, error) {
 		return lb.Subnet{}, err
 	}
 	s := lb.Subnet{
-		Network: of, Name: path.Base(is.ID), Etag: is.Etag, Provisioning: is.Properties.State,
+		Network: of, Name: path.Base(is.ID), Etag: cmp.Or(is.Etag, lb.NoEtag), Provisioning: is.Properties.State,
 		LinkPolicies: !strings.EqualFold(is.Properties.Policies, "Disabled"), Origin: shown,
 	}
 	for _, text := range append(is.Properties.Prefixes, is.Properties.Prefix) {

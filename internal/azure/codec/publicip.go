@@ -17,7 +17,7 @@ import (
 // DecodePublicIP returns a public IP as the rooms know it; Origin keeps what they do not.
 func DecodePublicIP(id lb.ResourceID, shown *armnetwork.PublicIPAddress) lb.PublicIP {
 	ip := lb.PublicIP{
-		ID: id, Etag: Value(shown.Etag), Location: Value(shown.Location), SKU: lb.Basic, Family: lb.IPv4,
+		ID: id, Etag: etag(shown.Etag), Location: Value(shown.Location), SKU: lb.Basic, Family: lb.IPv4,
 		Zones: values(shown.Zones), IPTags: map[string]string{}, Tags: decodeTags(shown.Tags), Origin: shown,
 	}
 	if shown.SKU != nil && Value(shown.SKU.Name) != "" {

@@ -12,7 +12,7 @@ import (
 
 // DecodeSecurityGroup returns a security group as the rooms know it; Origin keeps what they do not.
 func DecodeSecurityGroup(id lb.ResourceID, shown *armnetwork.SecurityGroup) lb.SecurityGroup {
-	g := lb.SecurityGroup{ID: id, Etag: Value(shown.Etag), Origin: shown}
+	g := lb.SecurityGroup{ID: id, Etag: etag(shown.Etag), Origin: shown}
 	p := shown.Properties
 	if p == nil {
 		return g

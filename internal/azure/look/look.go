@@ -37,7 +37,7 @@ func BalancerOver(written lb.LoadBalancer, accepted string, shown lb.LoadBalance
 // (recorded of each write that answers Updating). What only looks like it is left to the poll: a read
 // that is older than the write, one of its acceptance, and with other content somebody else's write.
 func ended(state lb.Provisioning, etag, accepted, before string) bool {
-	return state == lb.Succeeded && etag != "" && etag != accepted && etag != before
+	return state == lb.Succeeded && etag != lb.NoEtag && etag != accepted && etag != before
 }
 
 // members are what a write decides of a pool.

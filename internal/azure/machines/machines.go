@@ -6,6 +6,7 @@
 package machines
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,9 @@ func (c *Client) ListInterfaces(ctx context.Context, subscription, resourceGroup
 
 // GetInterface reads a network interface.
 func (c *Client) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error) {
-	return one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
+	shown, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
+	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
+	return shown, err
 }
 
 // PrimaryInterface reads which network interface of a virtual machine is its primary one, or the only
@@ -85,7 +88,9 @@ func (c *Client) ListScaleSets(ctx context.Context, subscription, resourceGroup 
 
 // GetScaleSet reads a scale set.
 func (c *Client) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error) {
-	return one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeScaleSet)
+	shown, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeScaleSet)
+	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
+	return shown, err
 }
 
 // PatchModel gives the model of a scale set that was read other pools, as PutInterface does an
@@ -103,7 +108,9 @@ func (c *Client) ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]l
 
 // GetInstance reads an instance of a uniform scale set.
 func (c *Client) GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error) {
-	return one(ctx, c, instance(scaleSet, id), scaleSet, codec.DecodeInstance)
+	shown, err := one(ctx, c, instance(scaleSet, id), scaleSet, codec.DecodeInstance)
+	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
+	return shown, err
 }
 
 // PutInstance gives an instance that was read other pools, as PutInterface does an interface.

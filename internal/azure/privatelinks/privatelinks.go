@@ -6,6 +6,7 @@
 package privatelinks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,7 +95,7 @@ func (c *Client) DeleteConnection(ctx context.Context, of lb.ResourceID, connect
 		if err := json.Unmarshal(text, &shown); err != nil {
 			return otherForm(of, err)
 		}
-		etag = shown.Etag
+		etag = cmp.Or(shown.Etag, lb.NoEtag)
 	}
 	_, err := c.arm.Write(ctx, at, http.MethodDelete, etag, nil)
 	return unlessGone(err)
