@@ -11,7 +11,7 @@ import (
 )
 
 // What a new Service asks of the API server, beside its events: nothing is read, and the record, that it is on
-// its way, and what came of it are one write each. A pool of its own comes on top.
+// its way, and what came of it are one write each. A pool of its own comes on top, with three.
 func TestANewServiceCostsThreeWrites(t *testing.T) {
 	stage(t, Options{}, func(s *Stage) {
 		must(s.AddNode(0))
@@ -20,7 +20,7 @@ func TestANewServiceCostsThreeWrites(t *testing.T) {
 		must(s.Settles(2 * time.Minute))
 		s.Pass(2 * time.Minute)
 		service := []string{"patch services", "patch services/status", "patch services/status"}
-		pool := []string{"create backendpools", "patch backendpools", "apply backendpools/status", "apply backendpools/status"}
+		pool := []string{"create backendpools", "apply backendpools/status", "apply backendpools/status"}
 		for _, tt := range []struct {
 			name   string
 			policy corev1.ServiceExternalTrafficPolicy
