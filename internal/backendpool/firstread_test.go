@@ -157,6 +157,45 @@ func TestANewBackendPoolCostsThreeWrites(t *testing.T) {
 	})
 }
 
+// One that Weir makes itself has the finalizer from the start, and what is seen of it before the API server has
+// answered waits for the answer: nothing is read.
+func TestABackendPoolThatWeirMakesCostsNoRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := ofAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })
+		c := seenBy(t, api)
+		err := c.statuses.Make(api.stored["p0"], func() error {
+			c.world.add(api.stored["p0"].DeepCopy())
+			go func() { _, _ = c.Reconcile(t.Context(), "shop", "p0", time.Now()) }()
+			time.Sleep(time.Second) // it is seen long before
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		one := []netip.Addr{nodeAt("n1")}
+		if err := c.Record(t.Context(), RefOf(api.stored["p0"]), poolwrite.Intent{Written: one, Add: 1, Desired: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if api.reads != 0 || api.lists != 0 || api.finalizers != 0 || api.writes != 1 {
+			t.Errorf("%d reads, %d lists, %d finalizers, %d statuses; want 0, 0, 0 and 1", api.reads, api.lists, api.finalizers, api.writes)
+		}
+	})
+}
+
+// One that is not made is waited for no more.
+func TestWhatWeirCannotMakeIsRead(t *testing.T) {
+	api := ofAPI(1)
+	c := seenBy(t, api)
+	refused := errors.New("there is one")
+	if err := c.statuses.Make(api.stored["p0"].DeepCopy(), func() error { return refused }); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	if _, err := c.Reconcile(t.Context(), "shop", "p0", time.Now()); err != nil || api.lists != 1 {
+		t.Errorf("%v, after %d lists", err, api.lists)
+	}
+}
+
 // Another process has taken the pool, and what is seen of it here is older than that.
 func TestAnOldSightOfABackendPoolIsReadAnew(t *testing.T) {
 	api := ofAPI(1, func(p *v1alpha1.BackendPool) { p.Finalizers = nil })

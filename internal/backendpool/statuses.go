@@ -12,8 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/making"
 	"weir.dev/weir/internal/poolschedule"
 )
 
@@ -26,7 +28,8 @@ type Statuses struct {
 	mu    sync.Mutex                  // guards those below
 	byRef map[poolschedule.Ref]*Entry // those that were loaded
 	// named are the same by the name of their object, of which there may be several in turn.
-	named map[objectName][]*Entry
+	named  map[objectName][]*Entry
+	making making.Names
 }
 
 type objectName struct{ namespace, name string }
@@ -52,6 +55,9 @@ func (s *Statuses) Known(ref poolschedule.Ref) *Entry {
 // and read anew if another process turns out to have set the finalizer.
 func (s *Statuses) Load(ctx context.Context, p *v1alpha1.BackendPool, now time.Time) (*Entry, error) {
 	ref, guarded := RefOf(p), hasFinalizer(p)
+	if err := s.making.Wait(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil {
+		return nil, err
+	}
 	if e := s.Known(ref); e != nil && (!guarded || isGuarded(e)) {
 		return e, nil
 	}
@@ -65,6 +71,17 @@ func (s *Statuses) Load(ctx context.Context, p *v1alpha1.BackendPool, now time.T
 	e := newEntry(ref, p)
 	e.believe(p.Generation, now)
 	return s.keep(e), nil
+}
+
+// Make has a BackendPool created, with Weir's finalizer, and believes the answer: nothing is on record of a new one.
+func (s *Statuses) Make(p *v1alpha1.BackendPool, create func() error) error {
+	defer s.making.Begin(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})()
+	p.Finalizers = append(p.Finalizers, v1alpha1.Finalizer)
+	err := create()
+	if err == nil {
+		s.Adopt(p)
+	}
+	return err
 }
 
 // forget drops what was known of a BackendPool.

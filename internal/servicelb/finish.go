@@ -83,6 +83,11 @@ func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step St
 	}
 	shown, publishes := e.Level.addresses, true
 	switch step {
+	case Finish:
+		publishes = false
+		if err := r.concludes(ctx, s, &e.State, res, now); err != nil {
+			return err
+		}
 	case Fill: // who moves keeps his address until he can leave it
 		publishes = len(res.Leave) == 0
 	case Empty, Release:
@@ -161,7 +166,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 			if err := r.contested(ctx, s, st, nil); err != nil {
 				return err
 			}
-			if err := r.cfg.Ledger.Conclude(ctx, s, noVerdicts()); err != nil {
+			if err := r.cfg.Ledger.Conclude(ctx, s, Conclusion{Verdicts: noVerdicts()}); err != nil {
 				return err
 			}
 		}

@@ -179,7 +179,12 @@ func (l *life) Linked(_ context.Context, _ Service, state *privatelinkround.Stat
 }
 
 func (l *life) RefusePorts(context.Context, Service, map[int32]string) error { return nil }
-func (l *life) Conclude(context.Context, Service, []Verdict) error           { return nil }
+func (l *life) Conclude(ctx context.Context, s Service, c Conclusion) error {
+	if !c.Shows {
+		return nil
+	}
+	return l.Publish(ctx, s, c.Addresses)
+}
 func (l *life) Contested(_ context.Context, _ Service, contests []contest.Contest) error {
 	return l.does("contested", "ledger: %d contests", len(contests))
 }

@@ -50,8 +50,8 @@ type Ledger interface {
 	RefusePorts(ctx context.Context, s Service, ports map[int32]string) error
 	// Contested keeps the condition that speaks of these; without any it goes.
 	Contested(ctx context.Context, s Service, contests []contest.Contest) error
-	// Conclude keeps these conditions, and writes those that have changed.
-	Conclude(ctx context.Context, s Service, verdicts []Verdict) error
+	// Conclude keeps what a look has come to, and writes what has changed, in one request.
+	Conclude(ctx context.Context, s Service, c Conclusion) error
 	// Linked keeps the condition that says how the Service is published; nil is none.
 	Linked(ctx context.Context, s Service, state *privatelinkround.State) error
 	// Served has the BackendPools of a Service looked at again, after Azure has begun or ceased

@@ -71,6 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	}
 	defer leave()
 	st := &e.State
+	st.Told.concluded = nil
 	r.States.hear(e)
 	defer func() { r.States.show(e, s.Ours(r.cfg.Settings.Class), now) }()
 
@@ -168,7 +169,9 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 		st.Plan.ends()
 		r.tell.complainOnce(s, &st.Told, Refused, wrongWith(d.Problems), nil)
 	case Publish:
-		err = r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
+		if st.Told.concluded == nil {
+			err = r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
+		}
 	case Rehearse:
 		err = r.rehearse(ctx, s, st, d, now)
 	case Ask:

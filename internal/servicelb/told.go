@@ -30,6 +30,9 @@ type Told struct {
 	// wrong is what is wrong with the Service itself, once it was judged; see judges.
 	wrong  string
 	judged bool
+	// concluded are the conditions that this look has written already, which the informer's copy need not show
+	// yet; nil if it has written none.
+	concluded []Verdict
 	// ports say what is wrong with which of its ports, by their numbers.
 	ports map[int32]string
 	// filling are the pools of which it was told that rules wait for them.
@@ -166,6 +169,11 @@ func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	if res.Note != "" && res.Note != t.note {
 		r.reporter.Tell(s, Event{Reason: ReasonNotGuarded, Warning: true, Text: res.Note})
 	}
+	t.reached(res)
+}
+
+// reached takes in that people were told that the load balancer is there.
+func (t *Told) reached(res balancer.Result) {
 	t.last, t.note, t.announced, t.had, t.filling = "", res.Note, false, true, nil
 	t.trouble, t.warned = "", ""
 }

@@ -4,8 +4,11 @@ package servicelb
 
 import (
 	"context"
+	"net/netip"
+	"slices"
 	"time"
 
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/service"
 )
 
@@ -47,6 +50,13 @@ const (
 // Verdict is a condition on a Service. Without a reason it goes.
 type Verdict struct {
 	Type, Reason, Text string
+}
+
+// Conclusion is what the status of a Service is to say: conditions, and, if it shows them, the addresses.
+type Conclusion struct {
+	Verdicts  []Verdict
+	Shows     bool
+	Addresses []netip.Addr
 }
 
 // Holds reports whether the condition is True.
@@ -178,8 +188,26 @@ func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now 
 		}
 	}
 	verdicts := st.verdicts(s, r.cfg.Settings.Class, now)
-	if len(verdicts) == 0 {
+	if len(verdicts) == 0 || slices.Equal(verdicts, st.Told.concluded) {
 		return nil
 	}
-	return r.cfg.Ledger.Conclude(ctx, s, verdicts)
+	return r.cfg.Ledger.Conclude(ctx, s, Conclusion{Verdicts: verdicts})
+}
+
+// concludes writes the addresses of a Service that Azure has all of, and with them the conditions that its
+// look ends with, where that is certain: who waits for it sees both at once, and it is one request.
+func (r *Reconciler) concludes(ctx context.Context, s Service, st *State, res balancer.Result, now time.Time) error {
+	c := Conclusion{Shows: true, Addresses: st.Level.addresses}
+	if res.Link.Err == nil && len(res.Contests) == 0 {
+		after := *st // as settle and conclude leave it
+		after.Told.reached(res)
+		after.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
+		r.endpoints(s, &after, now)
+		c.Verdicts = after.verdicts(s, r.cfg.Settings.Class, now)
+	}
+	if err := r.cfg.Ledger.Conclude(ctx, s, c); err != nil {
+		return err
+	}
+	st.Told.concluded = c.Verdicts
+	return nil
 }

@@ -204,8 +204,13 @@ func (w *world) RefusePorts(_ context.Context, _ Service, ports map[int32]string
 func (w *world) Contested(context.Context, Service, []contest.Contest) error { return nil }
 
 // Conclude writes what has changed, as the ledger of a cluster does.
-func (w *world) Conclude(_ context.Context, _ Service, verdicts []Verdict) error {
-	for _, v := range verdicts {
+func (w *world) Conclude(ctx context.Context, s Service, c Conclusion) error {
+	if c.Shows {
+		if err := w.Publish(ctx, s, c.Addresses); err != nil {
+			return err
+		}
+	}
+	for _, v := range c.Verdicts {
 		kind := v.Type
 		if v.Reason == "" {
 			v = Verdict{}

@@ -58,7 +58,7 @@ func (r serviceLedger) makePool(ctx context.Context, p *v1alpha1.BackendPool) er
 			return err
 		}
 	}
-	err := r.cfg.API.Writer.Create(ctx, p, client.FieldOwner(apiserver.FieldOwner))
+	err := r.own.Statuses.Make(p, func() error { return r.cfg.API.Writer.Create(ctx, p, client.FieldOwner(apiserver.FieldOwner)) })
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return fmt.Errorf("BackendPool %s: %w", view.Key(p.Namespace, p.Name), err)

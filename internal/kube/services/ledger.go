@@ -33,10 +33,14 @@ type serviceLedger struct{ *Reconciler }
 
 // Record implements servicelb.Ledger.
 func (l serviceLedger) Record(ctx context.Context, s servicelb.Service, r servicelb.Record) error {
+	seen := l.seen(s)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		fresh := &corev1.Service{}
-		if err := l.cfg.API.Reader.Get(ctx, view.NamespacedName(s.Name), fresh); err != nil {
-			return err
+		fresh := seen
+		if seen = nil; fresh == nil { // not seen, or not any more as it is
+			fresh = &corev1.Service{}
+			if err := l.cfg.API.Reader.Get(ctx, view.NamespacedName(s.Name), fresh); err != nil {
+				return err
+			}
 		}
 		if string(fresh.UID) != s.UID || len(r.Places) > 0 && fresh.DeletionTimestamp != nil && !l.view.Serving.Held(fresh) {
 			return servicelb.ErrGone // too late to keep it: nothing of it may come into Azure
@@ -61,6 +65,16 @@ func (l serviceLedger) Record(ctx context.Context, s servicelb.Service, r servic
 		return fmt.Errorf("finalizer of Service %s: %w", s.Name, err)
 	}
 	return nil
+}
+
+// seen returns the informer's copy of a Service, to write to the object of that very version: what has changed
+// since is a conflict. It is nil without one that has all finalizers, and Weir's records.
+func (l serviceLedger) seen(v servicelb.Service) *corev1.Service {
+	s := l.view.ServiceObject(v)
+	if s.ResourceVersion == "" || s.Spec.Type != corev1.ServiceTypeLoadBalancer && !view.HasFinalizer(s) {
+		return nil
+	}
+	return s.DeepCopy()
 }
 
 // letGo takes off the finalizers that keep a Service until its load balancer is gone.
@@ -90,17 +104,15 @@ func recordOf(names []string) *string {
 
 // Publish implements servicelb.Ledger.
 func (l serviceLedger) Publish(ctx context.Context, v servicelb.Service, addresses []netip.Addr) error {
-	s := l.view.ServiceObject(v)
-	var ingress []corev1.LoadBalancerIngress
+	return l.Conclude(ctx, v, servicelb.Conclusion{Shows: true, Addresses: addresses})
+}
+
+// shownBy returns what a status shows of addresses, and whether that is news.
+func shownBy(s *corev1.Service, addresses []netip.Addr) (ingress []corev1.LoadBalancerIngress, news bool) {
 	for _, ip := range addresses {
 		ingress = append(ingress, corev1.LoadBalancerIngress{IP: ip.String()})
 	}
-	if slices.EqualFunc(s.Status.LoadBalancer.Ingress, ingress, sameIngress) {
-		return nil
-	}
-	next := s.DeepCopy()
-	next.Status.LoadBalancer.Ingress = ingress
-	return l.patchStatus(ctx, "status", next, client.MergeFrom(s))
+	return ingress, !slices.EqualFunc(s.Status.LoadBalancer.Ingress, ingress, sameIngress)
 }
 
 func sameIngress(a, b corev1.LoadBalancerIngress) bool {
@@ -140,10 +152,14 @@ func (l serviceLedger) Linked(ctx context.Context, v servicelb.Service, state *p
 }
 
 // Conclude implements servicelb.Ledger.
-func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, verdicts []servicelb.Verdict) error {
+func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, c servicelb.Conclusion) error {
 	s := l.view.ServiceObject(v)
+	status := map[string]any{}
+	if ingress, news := shownBy(s, c.Addresses); c.Shows && news {
+		status["loadBalancer"] = map[string]any{"ingress": ingress}
+	}
 	var parts []any
-	for _, one := range verdicts {
+	for _, one := range c.Verdicts {
 		is := metav1.ConditionFalse
 		if one.Holds() {
 			is = metav1.ConditionTrue
@@ -152,13 +168,16 @@ func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, verdic
 			parts = append(parts, part)
 		}
 	}
-	return l.patchConditions(ctx, s, parts)
+	if len(parts) > 0 {
+		status["conditions"] = parts
+	}
+	return l.patchFields(ctx, s, "status", status)
 }
 
 // condition keeps a condition of Weir's on a Service; without a text it goes.
 func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string) error {
 	if part := changed(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}); part != nil {
-		return l.patchConditions(ctx, s, []any{part})
+		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
 	}
 	return nil
 }
@@ -184,17 +203,17 @@ func changed(s *corev1.Service, want metav1.Condition) any {
 	return conditions[0]
 }
 
-// patchConditions writes conditions of Weir's. The patch names them alone: those of others, of which
-// the informer's copy has none, stay as they are.
-func (l serviceLedger) patchConditions(ctx context.Context, s *corev1.Service, parts []any) error {
-	if len(parts) == 0 {
+// patchFields writes these fields of a status. Of conditions the patch names Weir's own alone: those of others,
+// of which the informer's copy has none, stay as they are.
+func (l serviceLedger) patchFields(ctx context.Context, s *corev1.Service, what string, fields map[string]any) error {
+	if len(fields) == 0 {
 		return nil
 	}
-	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": parts}})
+	body, err := json.Marshal(map[string]any{"status": fields})
 	if err != nil {
-		return fmt.Errorf("condition of Service %s: %w", view.Key(s.Namespace, s.Name), err)
+		return fmt.Errorf("%s of Service %s: %w", what, view.Key(s.Namespace, s.Name), err)
 	}
-	return l.patchStatus(ctx, "condition", s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
+	return l.patchStatus(ctx, what, s.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, body))
 }
 
 // Served implements servicelb.Ledger.

@@ -44,7 +44,7 @@ func ShowMigrating(ctx context.Context, r *Reconciler, service, text string) err
 		return nil
 	}
 	is := servicelb.Service{Name: service, UID: string(s.UID), Generation: s.Generation}
-	return serviceLedger{r}.Conclude(ctx, is, []servicelb.Verdict{{Type: servicelb.TypeProgrammed, Reason: servicelb.WhyMigrating, Text: text}})
+	return serviceLedger{r}.Conclude(ctx, is, servicelb.Conclusion{Verdicts: []servicelb.Verdict{{Type: servicelb.TypeProgrammed, Reason: servicelb.WhyMigrating, Text: text}}})
 }
 
 // Migrated returns the Services that are served, each with the frontends that it wants and the addresses

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What a new Service asks of the API server, beside its events: nothing is read, and the record, that it is on
+// its way, and what came of it are one write each. A pool of its own comes on top, with three.
+func TestANewServiceCostsThreeWrites(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		must(s.AddNode(0))
+		s.Start()
+		must(s.AddService("shop/first", func(*corev1.Service) {})) // has the load balancer made, and the pools of nodes
+		must(s.Settles(2 * time.Minute))
+		s.Pass(2 * time.Minute)
+		service := []string{"patch services", "patch services/status", "patch services/status"}
+		pool := []string{"create backendpools", "apply backendpools/status", "apply backendpools/status"}
+		for _, tt := range []struct {
+			name   string
+			policy corev1.ServiceExternalTrafficPolicy
+			want   []string
+		}{
+			{"shop/cluster", corev1.ServiceExternalTrafficPolicyCluster, service},
+			{"shop/local", corev1.ServiceExternalTrafficPolicyLocal, append(pool, service...)},
+		} {
+			before := len(s.api.Log())
+			must(s.AddService(tt.name, func(svc *corev1.Service) { setPolicy(svc, tt.policy) }))
+			must(s.Endpoints(tt.name, map[int]bool{0: true}))
+			must(s.Settles(2 * time.Minute))
+			s.Pass(2 * time.Minute)
+			var asked []string
+			for _, r := range s.api.Log()[before:] {
+				if r.Client != "people" && r.Verb != "watch" && r.Resource != "leases" && r.Resource != "events" {
+					asked = append(asked, r.Verb+" "+r.Resource)
+				}
+			}
+			slices.Sort(asked)
+			slices.Sort(tt.want)
+			if !slices.Equal(asked, tt.want) {
+				t.Errorf("%s: %q, want %q", tt.name, asked, tt.want)
+			}
+		}
+	})
+}
