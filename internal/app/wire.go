@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) error {
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	log := logr.FromSlogHandler(o.Log.Handler())
+	log := logr.FromSlogHandler(quiet{o.Log.Handler()})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	return RunIn(ctx, o, Surroundings{
@@ -202,7 +202,7 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(leases.Fenced(rc, fence), ctrl.Options{
-		Logger:                              logr.FromSlogHandler(calmStop{o.Log.Handler(), ctx}),
+		Logger:                              logr.FromSlogHandler(quiet{calmStop{o.Log.Handler(), ctx}}),
 		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // another may have run in this process
 		Scheme:                              view.Scheme(),
 		Cache:                               view.CacheOptions(cfg.Signals()),

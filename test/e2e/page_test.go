@@ -59,7 +59,7 @@ func TestThePageInTheCluster(t *testing.T) {
 
 	certificate, roots := certificateOf(t, l)
 	page := filepath.Join(l.dir, "page")
-	l.must(controlplane.WriteKubeconfig(page, l.cluster.rest, "system:serviceaccount:weir-system:weir-page"))
+	l.must(controlplane.WriteKubeconfig(page, l.cluster.rest, pageAccount))
 	free, err := process.FreeAddresses(t.Context(), 1)
 	l.must(err)
 	served, err := process.Start(t.Context(), process.Program{
