@@ -4,10 +4,15 @@ package e2e_test
 
 import (
 	"errors"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/controlplane"
 )
 
 // A start says to operators what is not as it could be, that Weir starts, and who leads. What goes on in its parts
@@ -43,4 +48,22 @@ func TestAStartSaysLittle(t *testing.T) {
 			t.Errorf("verbosity %s:\n%s", verbosity, out)
 		}
 	}
+}
+
+// An API server that takes connections and says nothing is named within five seconds, or so.
+func TestASilentAPIServerIsNamed(t *testing.T) {
+	beside(t)
+	l := newLab(t, armemu.Options{})
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l.must(err)
+	t.Cleanup(func() { _ = silent.Close() })
+	kubeconfig := filepath.Join(l.dir, "silent")
+	l.must(controlplane.WriteKubeconfig(kubeconfig, &rest.Config{Host: "http://" + silent.Addr().String()}, ""))
+	weir := l.controller("--kubeconfig", kubeconfig)
+	l.eventually("a word", func() error {
+		if out := weir.Output(); !strings.Contains(out, "the API server has not answered yet") || !strings.Contains(out, silent.Addr().String()) {
+			return errors.New(out)
+		}
+		return nil
+	})
 }
