@@ -11,6 +11,8 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X weir.dev/weir/internal/a
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /weir /weir
+COPY --from=build /weir /usr/bin/weir
+# As in the image that ko makes, kubectl exec … -- weir finds it.
+ENV PATH=/usr/bin
 USER 65532:65532
-ENTRYPOINT ["/weir"]
+ENTRYPOINT ["/usr/bin/weir"]

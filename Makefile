@@ -175,9 +175,9 @@ plugin: ## Build kubectl weir for each platform into bin/release/, with archives
 	@$(GO) run ./tools/plugin -dir $(BIN)/release -version $(VERSION) -from $(FROM)
 
 .PHONY: image
-image: $(BIN)/ko-$(KO_VERSION) ## Build the image for all platforms without a daemon, with an SBOM (IMAGE=registry/weir pushes it; else bin/image)
+image: $(BIN)/ko-$(KO_VERSION) ## Build the image for all platforms without a daemon, with SBOMs in bin/image-sbom (IMAGE=registry/weir pushes both; else bin/image)
 	@VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir) $< build ./cmd/weir --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \
-	  --tags=$(VERSION) --image-refs=$(BIN)/image-refs $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image)
+	  --sbom-dir=$(BIN)/image-sbom --tags=$(VERSION) --image-refs=$(BIN)/image-refs $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image)
 
 # The two below are for the release workflow: who runs them has an account of the registry, or an identity
 # that Sigstore knows.

@@ -30,7 +30,7 @@ Exit codes: 0 nothing fails, 1 the API server could not be asked, 2 a flag has t
   weir doctor
 
   # Azure, too, as the controller itself
-  kubectl -n weir-system exec deployment/weir-controller -- /weir doctor --config /etc/weir/azure.json`,
+  kubectl -n weir-system exec deployment/weir-controller -- weir doctor --config /etc/weir/azure.json`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			namespace, name, both := strings.Cut(account, "/")

@@ -3,21 +3,27 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
+	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/app/page"
 	"weir.dev/weir/internal/app/reach"
 )
 
 func newPage() *cobra.Command {
-	var kubeconfig string
+	var kubeconfig, certificate string
 	var o page.Options
 	cmd := &cobra.Command{
 		Use:   "page",
 		Short: "Show in a browser what is not level, why, and when it is tried again",
 		Long: `Serves a page on this machine that shows what weir status and weir explain say, and keeps it up to date
 while somebody looks. It asks the API server with your own rights, and only reads. Its address has a key that is
-new each time: other users of this machine do not know it.`,
+new each time: other users of this machine do not know it.
+
+With --certificate it is for others, too, as in the cluster: over HTTPS, on any address. Each viewer signs in with
+a token of the cluster, which the API server reviews, and sees what that token may read.`,
 		Example: `  # All namespaces
   weir page
 
@@ -29,9 +35,24 @@ new each time: other users of this machine do not know it.`,
   weir page
 
   # From another machine
-  ssh -L 8030:127.0.0.1:8030 HOST weir page`,
+  ssh -L 8030:127.0.0.1:8030 HOST weir page
+
+  # In a pod, for everyone whom weir-page-viewer is bound to
+  weir page --listen :8443 --certificate /etc/weir/tls`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if certificate != "" {
+				if f := cmd.Flags(); f.Changed("namespace") || f.Changed("server") {
+					return &app.UsageError{Err: errors.New("--certificate: each viewer chooses a namespace, and --server has no authentication: leave out -n and --server")}
+				}
+				rc, _, err := reach.Config(kubeconfig)
+				if err != nil {
+					return err
+				}
+				return page.ServeSecure(cmd.Context(), page.SecureOptions{
+					API: rc, Client: reach.Client, Cluster: reach.Name(kubeconfig), Listen: o.Listen, Certificate: certificate, Out: cmd.OutOrStdout(),
+				})
+			}
 			api, _, err := reach.Cluster(kubeconfig)
 			if err != nil {
 				return err
@@ -43,7 +64,8 @@ new each time: other users of this machine do not know it.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.Namespace, "namespace", "n", "", "show this namespace; empty: all")
-	f.StringVar(&o.Listen, "listen", "127.0.0.1:8030", "where browsers find it: an address of this machine alone")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:8030", "where browsers find it: without --certificate an address of this machine alone")
+	f.StringVar(&certificate, "certificate", "", "a directory with tls.crt and tls.key: HTTPS, for whoever shows a token")
 	f.StringVar(&o.Server, "server", "http://127.0.0.1:8082", "where the controller's --operator-bind-address is reached, for requests to Azure")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 	return cmd

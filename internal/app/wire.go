@@ -46,6 +46,9 @@ const leaseName = "weir-controller"
 // stopWithin bounds a clean stop. It is below the 30 s that a pod is given.
 const stopWithin = 20 * time.Second
 
+// silentFor is how long the API server may take at a start until people hear of it.
+const silentFor = 4 * time.Second
+
 // tracesEndWithin bounds how long the last spans may take, once all else has stopped.
 const tracesEndWithin = 2 * time.Second
 
@@ -78,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	log := logr.FromSlogHandler(o.Log.Handler())
+	log := logr.FromSlogHandler(quiet{o.Log.Handler()})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	return RunIn(ctx, o, Surroundings{
@@ -201,8 +204,12 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 	if err != nil {
 		return nil, err
 	}
+	silent := time.AfterFunc(silentFor, func() {
+		o.Log.Warn("the API server has not answered yet, and Weir cannot start without it: see whether it runs, and the way to it, e.g. with kubectl version", "host", rc.Host)
+	})
+	defer silent.Stop()
 	mgr, err := ctrl.NewManager(leases.Fenced(rc, fence), ctrl.Options{
-		Logger:                              logr.FromSlogHandler(calmStop{o.Log.Handler(), ctx}),
+		Logger:                              logr.FromSlogHandler(quiet{calmStop{o.Log.Handler(), ctx}}),
 		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // another may have run in this process
 		Scheme:                              view.Scheme(),
 		Cache:                               view.CacheOptions(cfg.Signals()),

@@ -28,10 +28,10 @@ func Handler(log *calls.Log) http.Handler {
 }
 
 // Local reports whether a request knows this machine by a name that nobody else can give it.
-func Local(r *http.Request) bool { return Loopback(hostOf(r.Host)) }
+func Local(r *http.Request) bool { return Loopback(HostOf(r.Host)) }
 
-// hostOf is a Host header without its port.
-func hostOf(header string) string {
+// HostOf is a Host header without its port.
+func HostOf(header string) string {
 	if host, _, err := net.SplitHostPort(header); err == nil {
 		return host
 	}

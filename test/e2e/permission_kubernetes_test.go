@@ -19,7 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const serviceAccount = "system:serviceaccount:weir-system:weir"
+// The accounts of what config/ and config/page install.
+const (
+	serviceAccount = "system:serviceaccount:weir-system:weir"
+	pageAccount    = "system:serviceaccount:weir-system:weir-page"
+)
 
 // A permission is one verb on one resource, in a namespace unless that is empty, of one
 // object unless name is empty.
@@ -106,7 +110,7 @@ func (r shippedRole) permissions(rule rbacv1.PolicyRule) []permission {
 	return all
 }
 
-// A madeCall is a request that the controller made, and the role that allowed it, if one did.
+// A madeCall is a request that the controller or the page made, and the role that allowed it, if one did.
 type madeCall struct {
 	permission
 	role string
@@ -147,7 +151,7 @@ func readCalls(t *testing.T, name string, seen map[madeCall]bool) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatalf("%s: %s", err, lines.Text())
 		}
-		if e.ImpersonatedUser.Username != serviceAccount || e.ObjectRef == nil {
+		if who := e.ImpersonatedUser.Username; who != serviceAccount && who != pageAccount || e.ObjectRef == nil {
 			continue
 		}
 		o, call := e.ObjectRef, madeCall{}

@@ -18,8 +18,8 @@ func TestTheChartIsConfig(t *testing.T) {
 	}{
 		"by default": {"", []string{"."}},
 		"with all of its options": {
-			"{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}}",
-			[]string{".", "edit", "resource-lease", "several-load-balancers", "prometheus"},
+			"{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, page: {enabled: true}}",
+			[]string{".", "edit", "resource-lease", "several-load-balancers", "prometheus", "page"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestProvisioningHasItsRolesAndItsFlag(t *testing.T) {
 // In another namespace nothing speaks of ours: not the subjects of roles, and not the policy that lets
 // Weir itself pass.
 func TestAReleaseInAnotherNamespace(t *testing.T) {
-	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioning: {enabled: true}}"
+	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioning: {enabled: true}, page: {enabled: true}}"
 	text, err := Render(t, "balancing", all)
 	if err != nil {
 		t.Fatal(err)

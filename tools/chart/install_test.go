@@ -42,7 +42,7 @@ func TestTheChartInstalls(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	}
-	text, err := chart.Render(t, "balancing", "{resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioning: {enabled: true}, editRole: {enabled: true}}")
+	text, err := chart.Render(t, "balancing", "{resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioning: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}}")
 	if err != nil {
 		t.Fatal(err)
 	}

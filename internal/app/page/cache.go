@@ -29,6 +29,7 @@ var errBusy = errors.New("too many different pages are asked for at the same tim
 // for it, and nothing unless somebody does.
 type cache struct {
 	one chan struct{} // has room for whoever gathers
+	all chan struct{} // the same, for all caches that share it
 
 	mu   sync.Mutex
 	kept map[string]*gathered
@@ -42,7 +43,12 @@ type gathered struct {
 	until time.Time // of one that is done
 }
 
-func newCache() *cache { return &cache{one: make(chan struct{}, 1), kept: map[string]*gathered{}} }
+func newCache() *cache { return sharing(make(chan struct{}, 1)) }
+
+// sharing is a cache beside others: as many of them gather at the same time as there are slots.
+func sharing(slots chan struct{}) *cache {
+	return &cache{one: make(chan struct{}, 1), all: slots, kept: map[string]*gathered{}}
+}
 
 // take returns what is kept by a name, or has it gathered. What was begun is brought to its end though
 // whoever asked first has gone: others may wait for it.
@@ -83,6 +89,8 @@ func (s *cache) find(name string, gather func(context.Context) (any, error)) (*g
 func (s *cache) fill(g *gathered, gather func(context.Context) (any, error)) {
 	s.one <- struct{}{}
 	defer func() { <-s.one }()
+	s.all <- struct{}{}
+	defer func() { <-s.all }()
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
 	defer cancel()
 	began := time.Now()

@@ -117,6 +117,10 @@ func (c query) Other() query { return query{Since: c.Since, Cause: c.Cause, Fail
 
 // calls answers with the last requests to Azure.
 func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
+	if s.Server == "" {
+		s.problem(w, http.StatusNotFound, problem{Is: "Requests to Azure are not on this page.", Why: "They are in the memory of the leader, and who may forward a port to it may see them.", Do: "On your machine: weir calls, or weir page, which has them here."})
+		return
+	}
 	q := queryOf(r.URL.Query())
 	had, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
 	if err != nil {

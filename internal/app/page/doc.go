@@ -5,6 +5,9 @@
 //
 //	serve.go    where it listens, and how it ends
 //	access.go   who gets in, and what a browser may do with an answer
+//	secure.go   the same for others: HTTPS, and whom the API server is asked as
+//	door.go     who of them gets in, and what they are told who do not
+//	visits.go   who is in, for how long, and what was gathered for them
 //	cache.go    what was gathered, for all who look at the same time
 //	routes.go   which address shows what
 //	print.go    how a sheet is printed, and texts of others on it

@@ -27,6 +27,8 @@ type sheet struct {
 	Cluster string
 	Find    string
 	At      time.Time
+	// Still is a sheet that stays as it is while somebody types, Door one that its viewer has signed in for.
+	Still, Door bool
 	// Brief is what a reader hears who does not see: it is said when it changes.
 	Brief string
 	Body  any
@@ -39,7 +41,7 @@ var templates = func() map[string]*template.Template {
 		"on": func(s sheet, body any) on { return on{s, body} },
 	}).ParseFS(files, "templates/frame.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
-	for _, name := range []string{"front", "pools", "wrong", "story", "calls", "problem"} {
+	for _, name := range []string{"front", "pools", "wrong", "story", "calls", "problem", "login"} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return all

@@ -4,6 +4,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -25,8 +26,11 @@ type sheets struct {
 	cache *cache
 }
 
-func newSheets(o Options, root string) http.Handler {
-	s := &sheets{Options: o, root: root, cache: newCache()}
+// statics are the files that all sheets have.
+var statics = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
+
+func newSheets(o Options, root string, kept *cache) http.Handler {
+	s := &sheets{Options: o, root: root, cache: kept}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", s.front)
 	mux.HandleFunc("/pools", s.pools)
@@ -41,7 +45,7 @@ func newSheets(o Options, root string) http.Handler {
 	mux.HandleFunc("/node/{name}", s.tell("Node", func(ctx context.Context, r explain.Reader, _, name string) (explain.Story, error) {
 		return r.OfNode(ctx, name)
 	}))
-	for name, kind := range map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
+	for name, kind := range statics {
 		mux.HandleFunc("/"+name, static(name, kind))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -63,7 +67,7 @@ func static(name, kind string) http.HandlerFunc {
 
 // look is the front as it is now, or was a moment ago.
 func (s *sheets) look(ctx context.Context) (*front, error) {
-	return take(ctx, s.cache, "front", func(ctx context.Context) (*front, error) {
+	return take(ctx, s.cache, s.Namespace+" front", func(ctx context.Context) (*front, error) {
 		seen, err := status.Read(ctx, s.API, s.Namespace, time.Now())
 		if err != nil {
 			return nil, err
@@ -133,7 +137,9 @@ func (s *sheets) failed(w http.ResponseWriter, err error) {
 	case apierrors.IsNotFound(err):
 		s.problem(w, http.StatusNotFound, problem{Is: "It is not there.", Why: err.Error(), Do: "Perhaps it was deleted: look for it among the pools."})
 	case apierrors.IsForbidden(err):
-		s.problem(w, http.StatusForbidden, problem{Is: "You may not see this.", Why: err.Error(), Do: "What you may see of one namespace alone: weir page -n NAMESPACE"})
+		s.problem(w, http.StatusForbidden, problem{Is: "You may not see this.", Why: err.Error(), Do: "What you may see of one namespace alone: " + cmp.Or(s.Narrow, "weir page -n NAMESPACE")})
+	case apierrors.IsUnauthorized(err):
+		s.problem(w, http.StatusUnauthorized, problem{Is: "The API server does not know you any more.", Why: err.Error(), Do: "Sign in again."})
 	case errors.Is(err, errBusy):
 		s.problem(w, http.StatusServiceUnavailable, problem{Is: "Too much at the same time.", Why: err.Error()})
 	default:
@@ -147,7 +153,7 @@ func (s *sheets) problem(w http.ResponseWriter, status int, p problem) {
 
 // print writes a whole sheet, or an error in its place: half of one is never seen.
 func (s *sheets) print(w http.ResponseWriter, status int, name string, of sheet) {
-	of.Root, of.Cluster = s.root, s.Cluster
+	of.Root, of.Cluster, of.Door = s.root, s.Cluster, s.Narrow != "" && !of.Still
 	if s.Namespace != "" {
 		of.Cluster += ", namespace " + s.Namespace
 	}

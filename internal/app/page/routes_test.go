@@ -76,7 +76,7 @@ func lease() *coordinationv1.Lease {
 // asks returns what a page that has these objects says at an address, with its status.
 func asks(t *testing.T, o Options) func(string) (int, string) {
 	t.Helper()
-	h := newSheets(o, "/KEY/")
+	h := newSheets(o, "/KEY/", newCache())
 	return func(path string) (int, string) {
 		t.Helper()
 		w := httptest.NewRecorder()

@@ -29,7 +29,10 @@ type Options struct {
 	Cluster string
 	// Listen is an address of this machine alone.
 	Listen string
-	// Server is the URL of a running Weir's --operator-bind-address, as it is reached from here.
+	// Narrow is where the sheets of one namespace are, if not by a flag.
+	Narrow string
+	// Server is the URL of a running Weir's --operator-bind-address, as it is reached from here; empty
+	// is nowhere.
 	Server string
 	// Out hears where the page is.
 	Out io.Writer
@@ -53,7 +56,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	token := rand.Text()
 	server := &http.Server{
-		Handler: guard(token, newSheets(o, "/"+token+"/")), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		Handler: guard(token, newSheets(o, "/"+token+"/", newCache())), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	if _, err := fmt.Fprintf(o.Out, "Weir's page: http://%s/%s/\nWho has this address sees what you may see. Ctrl-C ends it.\n", listener.Addr(), token); err != nil {

@@ -89,7 +89,7 @@ func (s *sheets) tell(kind string, ask func(context.Context, explain.Reader, str
 			s.problem(w, http.StatusNotFound, problem{Is: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
 			return
 		}
-		told, err := take(r.Context(), s.cache, kind+" "+namespace+"/"+name, func(ctx context.Context) (*story, error) {
+		told, err := take(r.Context(), s.cache, s.Namespace+" "+kind+" "+namespace+"/"+name, func(ctx context.Context) (*story, error) {
 			told, err := ask(ctx, explain.Reader{API: s.API, Now: time.Now()}, namespace, name)
 			if err != nil {
 				return nil, err

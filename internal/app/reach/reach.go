@@ -7,6 +7,7 @@ package reach
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/kube/view"
@@ -45,13 +47,27 @@ func Config(kubeconfig string) (*rest.Config, string, error) {
 	return rc, namespace, nil
 }
 
+// answersWithin is how long the API server may take for the first question, which kinds there are: one that
+// takes connections and says nothing is told from one that has much to say.
+const answersWithin = 5 * time.Second
+
 // Client returns a client for what commands ask. It sends nothing yet.
 func Client(rc *rest.Config) (client.Client, error) {
 	scheme := view.Scheme()
 	if err := errors.Join(coordinationv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	c, err := client.New(rc, client.Options{Scheme: scheme})
+	first := rest.CopyConfig(rc)
+	first.Timeout = answersWithin
+	hc, err := rest.HTTPClientFor(first)
+	if err != nil {
+		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(first, hc)
+	if err != nil {
+		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
+	}
+	c, err := client.New(rc, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}

@@ -40,13 +40,13 @@ const (
 // cluster, and the right to get the path. It is made with client-go alone, because the filter
 // of controller-runtime brings all of k8s.io/apiserver along.
 func MetricsAccess(cfg *rest.Config, hc *http.Client) (metricsserver.Filter, error) {
-	a, err := newAccess(cfg, hc)
+	a, err := NewAccess(cfg, hc)
 	if err != nil {
 		return nil, err
 	}
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			status, err := a.allows(req, time.Now())
+			status, err := a.Allows(req.Context(), Bearer(req), strings.ToLower(req.Method), req.URL.Path, time.Now())
 			if err != nil {
 				log.Info("metrics are served to nobody who is not known: the API server does not answer", "err", err.Error())
 			}
@@ -62,8 +62,8 @@ func MetricsAccess(cfg *rest.Config, hc *http.Client) (metricsserver.Filter, err
 	}, nil
 }
 
-// access asks the API server who may read what.
-type access struct {
+// Access asks the API server who may read what.
+type Access struct {
 	tokens typedauthenticationv1.TokenReviewInterface
 	rights typedauthorizationv1.SubjectAccessReviewInterface
 	// asks bounds the questions that strangers can have us ask.
@@ -75,7 +75,8 @@ type access struct {
 	known map[[sha256.Size]byte]time.Time
 }
 
-func newAccess(cfg *rest.Config, hc *http.Client) (*access, error) {
+// NewAccess asks with the rights of cfg, which are those to create reviews.
+func NewAccess(cfg *rest.Config, hc *http.Client) (*Access, error) {
 	tokens, err := typedauthenticationv1.NewForConfigAndClient(cfg, hc)
 	if err != nil {
 		return nil, fmt.Errorf("client for token reviews: %w", err)
@@ -84,19 +85,26 @@ func newAccess(cfg *rest.Config, hc *http.Client) (*access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for access reviews: %w", err)
 	}
-	return &access{
+	return &Access{
 		tokens: tokens.TokenReviews(), rights: rights.SubjectAccessReviews(),
 		asks: rate.NewLimiter(5, 20), known: map[[sha256.Size]byte]time.Time{},
 	}, nil
 }
 
-// allows returns with which status a request is to be answered.
-func (a *access) allows(req *http.Request, now time.Time) (int, error) {
-	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
-	if !ok || token == "" || len(token) > longestToken {
+// Bearer is the token that a request shows; empty if it shows none.
+func Bearer(req *http.Request) string {
+	if token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
+		return token
+	}
+	return ""
+}
+
+// Allows returns with which status a request for a path is to be answered that shows a token.
+func (a *Access) Allows(ctx context.Context, token, verb, path string, now time.Time) (int, error) {
+	if token == "" || len(token) > longestToken {
 		return http.StatusUnauthorized, nil
 	}
-	what := authorizationv1.NonResourceAttributes{Path: req.URL.Path, Verb: strings.ToLower(req.Method)}
+	what := authorizationv1.NonResourceAttributes{Path: path, Verb: verb}
 	id := sha256.Sum256([]byte(what.Verb + " " + what.Path + " " + token))
 	if a.knows(id, now) {
 		return http.StatusOK, nil
@@ -104,7 +112,7 @@ func (a *access) allows(req *http.Request, now time.Time) (int, error) {
 	if !a.asks.AllowN(now, 1) {
 		return http.StatusTooManyRequests, nil
 	}
-	ctx, cancel := context.WithTimeout(klog.NewContext(req.Context(), logr.Discard()), accessWithin) // client-go logs bodies, and one is the token
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), accessWithin) // client-go logs bodies, and one is the token
 	defer cancel()
 	status, err := a.ask(ctx, token, what)
 	if status == http.StatusOK {
@@ -114,7 +122,7 @@ func (a *access) allows(req *http.Request, now time.Time) (int, error) {
 }
 
 // ask has the API server say whose token it is, and whether they may.
-func (a *access) ask(ctx context.Context, token string, what authorizationv1.NonResourceAttributes) (int, error) {
+func (a *Access) ask(ctx context.Context, token string, what authorizationv1.NonResourceAttributes) (int, error) {
 	who, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return http.StatusServiceUnavailable, fmt.Errorf("token review: %w", err)
@@ -139,13 +147,13 @@ func (a *access) ask(ctx context.Context, token string, what authorizationv1.Non
 	return http.StatusOK, nil
 }
 
-func (a *access) knows(id [sha256.Size]byte, now time.Time) bool {
+func (a *Access) knows(id [sha256.Size]byte, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return now.Before(a.known[id])
 }
 
-func (a *access) learn(id [sha256.Size]byte, now time.Time) {
+func (a *Access) learn(id [sha256.Size]byte, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	maps.DeleteFunc(a.known, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until) })

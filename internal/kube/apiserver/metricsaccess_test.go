@@ -114,7 +114,7 @@ func TestWhatIsKnownOfReadersEnds(t *testing.T) {
 	r := &reviewer{}
 	server := httptest.NewServer(r)
 	defer server.Close()
-	a, err := newAccess(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
+	a, err := NewAccess(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,14 +123,14 @@ func TestWhatIsKnownOfReadersEnds(t *testing.T) {
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(klog.NewContext(t.Context(), log))
 	req.Header.Set("Authorization", "Bearer reader")
 	now := time.Now()
-	if status, err := a.allows(req, now); status != http.StatusOK || err != nil {
+	if status, err := a.Allows(req.Context(), Bearer(req), "get", "/metrics", now); status != http.StatusOK || err != nil {
 		t.Fatal(status, err)
 	}
 	r.down.Store(true)
-	if status, err := a.allows(req, now.Add(accessKept-time.Second)); status != http.StatusOK || err != nil {
+	if status, err := a.Allows(req.Context(), Bearer(req), "get", "/metrics", now.Add(accessKept-time.Second)); status != http.StatusOK || err != nil {
 		t.Errorf("within a minute: %d, %v", status, err)
 	}
-	if status, err := a.allows(req, now.Add(accessKept)); status != http.StatusServiceUnavailable || err == nil {
+	if status, err := a.Allows(req.Context(), Bearer(req), "get", "/metrics", now.Add(accessKept)); status != http.StatusServiceUnavailable || err == nil {
 		t.Errorf("after it, while the API server does not answer: %d, %v", status, err)
 	}
 	if strings.Contains(logged.String(), "reader") {

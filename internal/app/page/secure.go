@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/kube/apiserver"
+)
+
+// SecureOptions are what weir page is started with where others reach it.
+type SecureOptions struct {
+	// API is how the API server is reached. With its rights tokens are reviewed, and nothing else.
+	API *rest.Config
+	// Client returns a client for such a way, with a viewer's token in place of those rights.
+	Client func(*rest.Config) (client.Client, error)
+	// Cluster is what the viewers call the cluster.
+	Cluster string
+	// Listen is any address.
+	Listen string
+	// Certificate is a directory with tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them.
+	Certificate string
+	// Out hears where the page is.
+	Out io.Writer
+}
+
+// ServeSecure answers whoever shows a token of the cluster, over HTTPS, until ctx ends. A *app.UsageError
+// is what has to be corrected.
+func ServeSecure(ctx context.Context, o SecureOptions) error {
+	cert := &certificate{dir: o.Certificate}
+	if _, err := cert.get(nil); err != nil {
+		return &app.UsageError{Err: fmt.Errorf("--certificate: %w; it is a directory with tls.crt and tls.key", err)}
+	}
+	d, err := newDoor(o, cert)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	server := &http.Server{
+		Handler: d.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: longestForm,
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.get, NextProtos: []string{"http/1.1"}},
+	}
+	if _, err := fmt.Fprintf(o.Out, "Weir's page: https://%s/\nWho shows a token of the cluster sees what it may see.\n", listener.Addr()); err != nil {
+		_ = listener.Close() // nobody could know of it
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // whoever looks has seen what there was
+	go d.tidy(ctx)
+	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func newDoor(o SecureOptions, cert *certificate) (*door, error) {
+	hc, err := rest.HTTPClientFor(o.API)
+	if err != nil {
+		return nil, fmt.Errorf("API server %s: %w", o.API.Host, err)
+	}
+	reviews := func() (reviewer, error) {
+		a, err := apiserver.NewAccess(o.API, hc)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, token string, now time.Time) (int, error) {
+			return a.Allows(ctx, token, "get", Right, now)
+		}, nil
+	}
+	strangers, err := reviews()
+	if err != nil {
+		return nil, err
+	}
+	guests, err := reviews()
+	if err != nil {
+		return nil, err
+	}
+	return &door{
+		strangers: strangers, guests: guests, cluster: o.Cluster, visits: newVisits(), named: cert.has,
+		as: func(token string) (client.Reader, error) { return o.Client(asViewer(o.API, token)) },
+	}, nil
+}
+
+// asViewer is a way to the same API server with the rights of a token, and none of ours.
+func asViewer(rc *rest.Config, token string) *rest.Config {
+	theirs := rest.AnonymousClientConfig(rc)
+	theirs.BearerToken, theirs.QPS, theirs.UserAgent = token, -1, rc.UserAgent
+	return theirs
+}
+
+// tidy forgets viewers who have gone, and what was gathered for them.
+func (d *door) tidy(ctx context.Context) {
+	for minute := time.NewTicker(time.Minute); ; {
+		select {
+		case <-ctx.Done():
+			minute.Stop()
+			return
+		case now := <-minute.C:
+			d.visits.tidy(now)
+		}
+	}
+}
+
+// certificate is read again once a minute, while somebody comes: whoever renews it restarts nothing.
+type certificate struct {
+	dir string
+
+	mu   sync.Mutex
+	had  *tls.Certificate
+	read time.Time
+}
+
+// get returns the newest certificate that can be read.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.had != nil && time.Since(c.read) < time.Minute {
+		return c.had, nil
+	}
+	c.read = time.Now()
+	found, err := tls.LoadX509KeyPair(filepath.Join(c.dir, "tls.crt"), filepath.Join(c.dir, "tls.key"))
+	if err == nil {
+		c.had = &found
+	} else if c.had == nil {
+		return nil, err
+	}
+	return c.had, nil
+}
+
+// has reports whether a name is one of the certificate's.
+func (c *certificate) has(host string) bool {
+	got, err := c.get(nil)
+	return err == nil && got.Leaf.VerifyHostname(host) == nil
+}

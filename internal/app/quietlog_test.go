@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+)
+
+// What is said of parts is for who debugs; what goes wrong with them is for everyone.
+func TestPartsAreForWhoDebugs(t *testing.T) {
+	for level, shown := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
+		var out bytes.Buffer
+		log := logr.FromSlogHandler(quiet{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})}).WithName("manager").WithValues("a", "b")
+		log.Info("Starting workers", "worker count", 1)
+		if got := out.String(); strings.Contains(got, "level=DEBUG") != shown || (got != "") != shown {
+			t.Errorf("at %s: %q", level, got)
+		}
+		log.Info("Successfully acquired lease")
+		log.Error(errors.New("boom"), "Starting workers")
+		if got := out.String(); !strings.Contains(got, "level=INFO") || !strings.Contains(got, "level=ERROR") {
+			t.Errorf("at %s: %q", level, got)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// An API server that takes connections and says nothing is no reason to wait without a word.
+func TestASilentAPIServer(t *testing.T) {
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	c, err := Client(&rest.Config{Host: "http://" + silent.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := Pools(t.Context(), c, ""); err == nil || time.Since(began) > 2*answersWithin {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	} else {
+		t.Logf("after %s: %v", time.Since(began), err)
+	}
+}

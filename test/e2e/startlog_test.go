@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/controlplane"
+)
+
+// A start says to operators what is not as it could be, that Weir starts, and who leads. What goes on in its parts
+// is for who asks for it.
+func TestAStartSaysLittle(t *testing.T) {
+	beside(t)
+	l := newLab(t, armemu.Options{})
+	l.pool("web")
+	l.service("web", l.node("n1", "10.0.0.1"))
+	for verbosity, told := range map[string]bool{"0": false, "1": true} {
+		weir := l.controller("-v="+verbosity, "--leader-elect=false", "--metrics-secure")
+		l.eventually("the start", func() error {
+			_, err := get(weir.health, "/readyz")
+			return err
+		})
+		l.becomes("web", "10.0.0.1")
+		if told {
+			l.eventually("all parts", func() error {
+				if out := weir.Output(); !strings.Contains(out, `"level":"DEBUG","msg":"Starting workers"`) || !strings.Contains(out, `"level":"DEBUG","msg":"Serving metrics server"`) {
+					return errors.New(out)
+				}
+				return nil
+			})
+		}
+		weir.Kill()
+		out := weir.Output()
+		for _, part := range []string{"EventSource", "workers", "starting server", "metrics server", "healthz check"} {
+			if strings.Contains(out, part) && !told {
+				t.Errorf("an operator hears of %q:\n%s", part, out)
+			}
+		}
+		if !strings.Contains(out, `"level":"INFO","msg":"weir starts"`) {
+			t.Errorf("verbosity %s:\n%s", verbosity, out)
+		}
+	}
+}
+
+// An API server that takes connections and says nothing is named within five seconds, or so.
+func TestASilentAPIServerIsNamed(t *testing.T) {
+	beside(t)
+	l := newLab(t, armemu.Options{})
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l.must(err)
+	t.Cleanup(func() { _ = silent.Close() })
+	kubeconfig := filepath.Join(l.dir, "silent")
+	l.must(controlplane.WriteKubeconfig(kubeconfig, &rest.Config{Host: "http://" + silent.Addr().String()}, ""))
+	weir := l.controller("--kubeconfig", kubeconfig)
+	l.eventually("a word", func() error {
+		if out := weir.Output(); !strings.Contains(out, "the API server has not answered yet") || !strings.Contains(out, silent.Addr().String()) {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
