@@ -19,12 +19,17 @@ func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	if err != nil {
 		return err
 	}
-	objects, err := a.render(ctx, request, secret)
+	texts, err := a.room.render(ctx, request, secret)
+	if err != nil {
+		return err
+	}
+	objects, err := a.decodes(ctx, texts)
 	if err != nil {
 		return err
 	}
 	names := make([]string, len(objects))
 	for i, o := range objects {
+		objects[i].home = request.Namespace
 		names[i] = o.GetAPIVersion() + " " + o.String()
 	}
 	input := a.inputOf(step, request.Chart, request.Values, request.KubeVersion, names)
@@ -35,12 +40,12 @@ func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 func (a *run) chart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Request, bool, error) {
 	r := charts.Request{ReleaseName: step.ReleaseName, Namespace: cmp.Or(step.Namespace, a.target.namespace)}
 	var err error
-	if r.Chart, err = a.key(ctx, step.Chart); err != nil {
+	if r.Chart, err = keyOf(ctx, a, step.Chart); err != nil {
 		return r, false, fmt.Errorf("chart: %w", err)
 	}
 	secret, size := step.Chart.Secret != "", len(r.Chart)
 	for _, from := range step.ValuesFrom {
-		values, err := a.key(ctx, from)
+		values, err := keyOf(ctx, a, from)
 		if err != nil {
 			return r, false, fmt.Errorf("values: %w", err)
 		}
@@ -53,48 +58,29 @@ func (a *run) chart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Reques
 	if size > 2*mostOfSources {
 		return r, false, invalid("the chart and its values have more than %d MiB", 2*mostOfSources>>20)
 	}
-	version, err := a.target.known.ServerVersion()
-	if err != nil {
-		return r, false, fmt.Errorf("version of the target: %w", err)
-	}
-	r.KubeVersion = version.GitVersion
-	// Not what is known of a part of it: a chart leaves out objects of kinds that are not there.
-	_, lists, err := a.target.known.ServerGroupsAndResources()
-	if err != nil {
-		return r, false, fmt.Errorf("kinds of the target: %w", err)
-	}
-	for _, list := range lists {
-		r.APIVersions = append(r.APIVersions, list.GroupVersion)
-		for _, kind := range list.APIResources {
-			r.APIVersions = append(r.APIVersions, list.GroupVersion+"/"+kind.Kind)
-		}
-	}
-	return r, secret, nil
+	r.KubeVersion, r.APIVersions, err = charts.Known(a.target.known)
+	return r, secret, err
 }
 
-// key reads one key from the namespace of the Provision.
-func (a *run) key(ctx context.Context, k v1alpha1.KeySource) ([]byte, error) {
+// keyOf reads one key from the namespace of the Provision.
+func keyOf(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 	source := v1alpha1.ManifestSource{ConfigMap: k.ConfigMap, Secret: k.Secret}
 	all, err := a.source(ctx, source)
-	if err != nil {
-		return nil, err
+	if value, ok := all[k.Key]; ok || err != nil {
+		return value, err
 	}
-	value, ok := all[k.Key]
-	if !ok {
-		return nil, fmt.Errorf("%s has no key %s", cmpName(source), k.Key)
-	}
-	return value, nil
+	return nil, fmt.Errorf("%s has no key %s", cmpName(source), k.Key)
 }
 
 // render renders a chart. One at a time is: so that is all that charts take of a processor and of memory.
-func (a *run) render(ctx context.Context, r charts.Request, secret bool) ([]object, error) {
+func (r *Room) render(ctx context.Context, request charts.Request, secret bool) ([]text, error) {
 	select {
-	case a.room.rendering <- struct{}{}:
-		defer func() { <-a.room.rendering }()
+	case r.rendering <- struct{}{}:
+		defer func() { <-r.rendering }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	documents, err := charts.Render(ctx, r)
+	documents, err := charts.Render(ctx, request)
 	if is, wrong := errors.AsType[charts.Error](err); wrong && secret {
 		return nil, invalid("the chart cannot be rendered, and the words about it may quote a Secret")
 	} else if wrong {
@@ -111,9 +97,5 @@ func (a *run) render(ctx context.Context, r charts.Request, secret bool) ([]obje
 		}
 		texts[i] = text{[]byte(d.Text), d.Name, secret}
 	}
-	all, err := a.decodes(ctx, texts)
-	for i := range all {
-		all[i].home = r.Namespace
-	}
-	return all, err
+	return texts, nil
 }
