@@ -10,9 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -26,7 +29,30 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) == 2 && os.Args[1] == "reach" {
+		os.Exit(reaches())
+	}
 	os.Exit(m.Run())
+}
+
+// reaches reports whether a limited process opens a file or a socket.
+func reaches() int {
+	if err := limit(); err != nil {
+		return 3
+	}
+	_, file := os.Open("/etc/passwd")
+	_, socket := net.Listen("tcp", "127.0.0.1:0")
+	if !errors.Is(file, syscall.EMFILE) || !errors.Is(socket, syscall.EMFILE) {
+		return 4
+	}
+	return 0
+}
+
+// Whatever a chart finds in Helm's functions, its process opens nothing.
+func TestLimitedProcessReachesNothing(t *testing.T) {
+	if out, err := exec.CommandContext(t.Context(), os.Args[0], "reach").CombinedOutput(); err != nil { //nolint:gosec // this program
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // pack packs a chart.
@@ -40,7 +66,7 @@ func pack(t *testing.T, files map[string]string) []byte {
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		head := &tar.Header{Name: "shop/" + name, Mode: 0o600, Size: int64(len(files[name]))}
-		if _, err := all.Write(nil); errors.Join(err, all.WriteHeader(head)) != nil {
+		if err := all.WriteHeader(head); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := all.Write([]byte(files[name])); err != nil {
