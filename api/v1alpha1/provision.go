@@ -104,7 +104,7 @@ type KubeconfigSecret struct {
 // ProvisionStep is one thing that is done.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a step cannot depend on itself"
-// +kubebuilder:validation:XValidation:rule="[has(self.manifests), has(self.wait), has(self.job)].filter(x, x).size() == 1",message="set exactly one of manifests, wait and job"
+// +kubebuilder:validation:XValidation:rule="[has(self.manifests), has(self.helm), has(self.wait), has(self.job)].filter(x, x).size() == 1",message="set exactly one of manifests, helm, wait and job"
 type ProvisionStep struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
@@ -122,6 +122,10 @@ type ProvisionStep struct {
 	// manifests are applied, and all of their objects become ready.
 	// +optional
 	Manifests *ManifestsStep `json:"manifests,omitempty"`
+
+	// helm renders a chart, whose objects are applied and become ready.
+	// +optional
+	Helm *HelmStep `json:"helm,omitempty"`
 
 	// wait is done when an object has a condition.
 	// +optional

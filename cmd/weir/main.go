@@ -81,7 +81,7 @@ weir migrate plan, weir probe-azure, weir status and weir doctor are in their he
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newVersion())
+	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newRenderChart(), newVersion())
 	return root
 }
 

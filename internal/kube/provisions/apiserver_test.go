@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 )
 
@@ -32,6 +33,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Warning", s.warning)
 	switch path := req.URL.Path; {
+	case path == "/version":
+		answer(w, version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"})
 	case path == "/api":
 		answer(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case path == "/apis":

@@ -122,7 +122,7 @@ func (t text) add(all []object, fields map[string]any, most int) ([]object, erro
 		if len(all) == most {
 			return fmt.Errorf("it is one too many: a step has at most %d objects", mostObjects)
 		}
-		next := object{item, t.secret || isSecret(item)}
+		next := object{Unstructured: item, secret: t.secret || isSecret(item)}
 		all = append(all, next)
 		return next.check()
 	}

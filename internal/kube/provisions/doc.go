@@ -13,6 +13,7 @@
 //	attempt.go     one attempt: the target, its time, the log
 //	steps.go       the steps of an attempt in their order, and which are left out
 //	manifests.go   the step that applies objects
+//	helm.go        the step that applies what a chart becomes
 //	job.go         the step that runs a Job: made, taken over, awaited, given up
 //	prune.go       what no step wants any more
 //	objects.go     the sources of a step, and the names of objects in an inventory

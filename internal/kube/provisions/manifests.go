@@ -3,6 +3,7 @@
 package provisions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,15 +23,20 @@ import (
 // fieldManager is who applies objects in targets.
 const fieldManager = "weir-provision"
 
-// manifests brings the objects of a step into the target. What was applied by an attempt that
-// failed is not applied again: over a slow link that is what lets one get to the end.
+// manifests brings the objects of sources into the target.
 func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	objects, err := a.read(ctx, step.Manifests)
 	if err != nil {
 		return err
 	}
-	a.remember(step.Name, objects)
-	input, is := a.inputOf(step, contents(objects)), a.status(step.Name)
+	return a.bring(ctx, step.Name, objects, a.inputOf(step, contents(objects)), step.Manifests.Prune)
+}
+
+// bring brings the objects of a step into the target. What was applied by an attempt that
+// failed is not applied again: over a slow link that is what lets one get to the end.
+func (a *run) bring(ctx context.Context, step string, objects []object, input string, prune bool) error {
+	a.remember(step, objects)
+	is := a.status(step)
 	if is.Input == input && is.DoneAt != nil {
 		a.says("nothing has changed since it was done")
 		return nil
@@ -48,7 +54,7 @@ func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error
 	if err := a.apply(ctx, objects, &is); err != nil {
 		return a.brokenOff(ctx, is, err)
 	}
-	if !step.Manifests.Prune { // else it is trimmed once all steps are done
+	if !prune { // else it is trimmed once all steps are done
 		is.Inventory = inventory(objects) // all are in their namespaces now
 	}
 	return a.done(ctx, is)
@@ -79,7 +85,7 @@ func (a *run) place(objects []object) error {
 		case !namespaced:
 			o.SetNamespace("")
 		case o.GetNamespace() == "":
-			o.SetNamespace(a.target.namespace)
+			o.SetNamespace(cmp.Or(o.home, a.target.namespace))
 		}
 	}
 	return nil

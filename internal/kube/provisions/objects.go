@@ -22,6 +22,7 @@ type object struct {
 	*unstructured.Unstructured
 	// secret is whether it is a Secret, or comes from one: what servers say of it may quote it.
 	secret bool
+	home   string // where it goes if it names no namespace; empty is that of the target
 }
 
 // String names it for people.
@@ -35,7 +36,7 @@ func (o object) first() bool {
 	return kind == schema.GroupKind{Kind: "Namespace"} || kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-// read reads the objects of a step: those that others need first, and the others in their order.
+// read reads the objects of a step.
 func (a *run) read(ctx context.Context, step *v1alpha1.ManifestsStep) ([]object, error) {
 	var texts []text
 	size := 0
@@ -51,6 +52,11 @@ func (a *run) read(ctx context.Context, step *v1alpha1.ManifestsStep) ([]object,
 			texts = append(texts, text{of[key], key + " of " + cmpName(source), source.Secret != ""})
 		}
 	}
+	return a.decodes(ctx, texts)
+}
+
+// decodes reads the objects of texts, those that others need first, and keeps what is secret of them out of the log.
+func (a *run) decodes(ctx context.Context, texts []text) ([]object, error) {
 	all, err := a.room.decode(ctx, texts)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (a *run) remember(step string, objects []object) {
 	for _, o := range objects {
 		is := thing{o.GroupVersionKind().GroupKind(), o.GetName()}
 		// It is in none where its kind is not known yet, or has none.
-		all[is] = append(all[is], "", cmp.Or(o.GetNamespace(), a.target.namespace))
+		all[is] = append(all[is], "", cmp.Or(o.GetNamespace(), o.home, a.target.namespace))
 		a.secret[is] = a.secret[is] || o.secret
 	}
 	a.has[step] = all
@@ -55,12 +55,17 @@ func (a *run) wants(kind schema.GroupKind, key client.ObjectKey) bool {
 	return false
 }
 
+// prunes reports whether what a step does not have any more is deleted.
+func prunes(step *v1alpha1.ProvisionStep) bool {
+	return step.Manifests != nil && step.Manifests.Prune || step.Helm != nil && step.Helm.Prune
+}
+
 // prune deletes what steps have applied and no step wants any more, as far as it is still ours. It
 // comes after the last step: an object may have moved from one to another.
 func (a *run) prune(ctx context.Context) (string, error) {
 	for i := range a.p.Spec.Steps {
 		step := &a.p.Spec.Steps[i]
-		if step.Manifests == nil || !step.Manifests.Prune {
+		if !prunes(step) {
 			continue
 		}
 		for _, id := range a.status(step.Name).Inventory {
@@ -80,7 +85,7 @@ func (a *run) prune(ctx context.Context) (string, error) {
 func (a *run) trim(s *v1alpha1.ProvisionStatus) {
 	for i := range s.Steps {
 		for _, step := range a.p.Spec.Steps {
-			if step.Name != s.Steps[i].Name || step.Manifests == nil || !step.Manifests.Prune {
+			if step.Name != s.Steps[i].Name || !prunes(&step) {
 				continue
 			}
 			s.Steps[i].Inventory = slices.DeleteFunc(s.Steps[i].Inventory, func(id string) bool {

@@ -53,16 +53,17 @@ type Config struct {
 // Room provisions clusters.
 type Room struct {
 	Config
-	attempts *attempts
-	knocks   *knocks
-	dial     dial // of targets; nil is by TCP
-	queue    workqueue.Queue
-	decoding sync.Mutex // while the objects of a step are read
+	attempts  *attempts
+	knocks    *knocks
+	dial      dial // of targets; nil is by TCP
+	queue     workqueue.Queue
+	decoding  sync.Mutex    // while the objects of a step are read
+	rendering chan struct{} // has one in it while a chart is rendered
 }
 
 // New returns a Room.
 func New(c Config) *Room {
-	r := &Room{Config: c}
+	r := &Room{Config: c, rendering: make(chan struct{}, 1)}
 	r.attempts, r.knocks = newAttempts(r.queue.Add), newKnocks(r.queue.Add)
 	return r
 }

@@ -130,6 +130,8 @@ func (a *run) step(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	switch {
 	case step.Manifests != nil:
 		return a.manifests(ctx, step)
+	case step.Helm != nil:
+		return a.helm(ctx, step)
 	case step.Wait != nil:
 		return a.wait(ctx, step)
 	case step.Job != nil:

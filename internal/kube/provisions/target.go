@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/discovery"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +29,9 @@ import (
 type target struct {
 	client.Client
 	pods      typedcorev1.PodsGetter // for their logs
-	name      string                 // of the cluster, for people
-	namespace string                 // where objects go that name none
+	known     discovery.DiscoveryInterface
+	name      string // of the cluster, for people
+	namespace string // where objects go that name none
 	wire      *within
 }
 
@@ -114,11 +116,15 @@ func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace st
 	if err == nil {
 		core, err = typedcorev1.NewForConfigAndClient(cfg, hc)
 	}
+	var known *discovery.DiscoveryClient
+	if err == nil {
+		known, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, hc)
+	}
 	if err != nil {
 		wire.next.CloseIdleConnections()
 		return nil, fmt.Errorf("target %s: %w", name, err)
 	}
-	return &target{Client: c, pods: core, name: name, namespace: namespace, wire: wire}, nil
+	return &target{Client: c, pods: core, known: known, name: name, namespace: namespace, wire: wire}, nil
 }
 
 // onLoopback reports whether a server is on this machine, which only that of a lab is.

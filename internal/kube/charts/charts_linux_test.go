@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain has this program be the child that it starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == Command {
+		if err := Child(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == "reach" {
+		os.Exit(reaches())
+	}
+	os.Exit(m.Run())
+}
+
+// reaches reports whether a limited process opens a file or a socket.
+func reaches() int {
+	if err := limit(); err != nil {
+		return 3
+	}
+	_, file := os.Open("/etc/passwd")
+	_, socket := net.Listen("tcp", "127.0.0.1:0")
+	if !errors.Is(file, syscall.EMFILE) || !errors.Is(socket, syscall.EMFILE) {
+		return 4
+	}
+	return 0
+}
+
+// Whatever a chart finds in Helm's functions, its process opens nothing.
+func TestLimitedProcessReachesNothing(t *testing.T) {
+	if out, err := exec.CommandContext(t.Context(), os.Args[0], "reach").CombinedOutput(); err != nil { //nolint:gosec // this program
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// pack packs a chart.
+func pack(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	all := tar.NewWriter(zip)
+	if files["Chart.yaml"] == "" {
+		files["Chart.yaml"] = "{apiVersion: v2, name: shop, version: 1.2.3}"
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		head := &tar.Header{Name: "shop/" + name, Mode: 0o600, Size: int64(len(files[name]))}
+		if err := all.WriteHeader(head); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := all.Write([]byte(files[name])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(all.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func requestOf(chart []byte, values ...string) Request {
+	r := Request{Chart: chart, ReleaseName: "edge", Namespace: "far", KubeVersion: "v1.37.2", APIVersions: []string{"v1", "apps/v1", "apps/v1/Deployment"}}
+	for _, v := range values {
+		r.Values = append(r.Values, []byte(v))
+	}
+	return r
+}
+
+func textOf(all []Document) string {
+	var out []string
+	for _, d := range all {
+		out = append(out, strings.TrimSpace(d.Text))
+	}
+	return strings.Join(out, "; ")
+}
+
+// A chart is rendered as Helm does: values over those of the chart, what the target is, what is in crds/ first,
+// kinds in the order in which they are installed, notes and tests left out.
+func TestChartIsRendered(t *testing.T) {
+	chart := pack(t, map[string]string{
+		"values.yaml":               "a: chart\nb: chart\nc: chart\n",
+		"crds/thing.yaml":           "kind: CustomResourceDefinition",
+		"templates/_part.tpl":       `{{ define "part" }}{{ .Values.a }}/{{ .Values.b }}/{{ .Values.c }}{{ end }}`,
+		"templates/NOTES.txt":       "thanks",
+		"templates/a.yaml":          `{kind: Deployment, of: {{ include "part" . }}, as: {{ .Release.Name }}.{{ .Release.Namespace }}}`,
+		"templates/b.yaml":          `{kind: ServiceAccount, on: {{ .Capabilities.KubeVersion }}, apps: {{ .Capabilities.APIVersions.Has "apps/v1/Deployment" }}, more: {{ .Capabilities.APIVersions.Has "batch/v1" }}, file: {{ .Files.Get "f.txt" }}}`,
+		"templates/tests/test.yaml": `{kind: Pod, metadata: {name: t, annotations: {helm.sh/hook: "test, test-success"}}}`,
+		"f.txt":                     "here",
+	})
+	all, err := Render(t.Context(), requestOf(chart, "{a: from, b: from}", `{"b":"inline"}`))
+	want := "kind: CustomResourceDefinition; " +
+		"{kind: ServiceAccount, on: v1.37.2, apps: true, more: false, file: here}; " +
+		"{kind: Deployment, of: from/inline/chart, as: edge.far}"
+	if got := textOf(all); err != nil || got != want {
+		t.Errorf("got %s, %v\nwant %s", got, err, want)
+	}
+}
+
+// What a chart cannot be says so, and is its author's to mend.
+func TestChartIsRefused(t *testing.T) {
+	hook := func(kind string) map[string]string {
+		return map[string]string{"templates/h.yaml": "{kind: Job, metadata: {name: migrate, annotations: {helm.sh/hook: '" + kind + "'}}}"}
+	}
+	one := func(text string) map[string]string { return map[string]string{"templates/a.yaml": text} }
+	for want, files := range map[string]map[string]string{
+		"Job migrate of shop/templates/h.yaml is a hook (pre-install), and hooks are not run": hook("pre-install"),
+		"is a hook (post-upgrade)":           hook("test, Post-Upgrade"),
+		"is a hook (crd-install)":            hook("crd-install"),
+		"is a hook (unheard)":                hook("unheard"),
+		"no more of it":                      one(`{{ fail "no more of it" }}`),
+		"nil pointer":                        one(`{{ .Values.a.b.c }}`),
+		"function \"env\" not defined":       one(`{{ env "HOME" }}`),
+		"function \"expandenv\" not defined": one(`{{ expandenv "$HOME" }}`),
+		"it is of type library":              {"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, type: library}"},
+		"it is for Kubernetes >=2.0.0":       {"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, kubeVersion: '>=2.0.0'}"},
+		"the chart redis, on which it":       {"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, dependencies: [{name: redis, version: 1.0.0}]}"},
+		"more than 1 MiB":                    one(`{{ repeat 1100000 "x" }}`),
+		"maximum size":                       {"bomb": strings.Repeat("x", mostUnpacked+1)},
+	} {
+		_, err := Render(t.Context(), requestOf(pack(t, files)))
+		if is, ok := errors.AsType[Error](err); !ok || !strings.Contains(is.Text, want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := Render(t.Context(), requestOf([]byte("text"))); err == nil || !strings.Contains(err.Error(), "it is no packed chart") {
+		t.Errorf("no chart: %v", err)
+	}
+	if _, err := Render(t.Context(), requestOf(pack(t, one("")), "- 1")); err == nil || !strings.Contains(err.Error(), "values") {
+		t.Errorf("no values: %v", err)
+	}
+}
+
+// A hostile chart gets no further than its process: not in time, not in memory, and it sees nothing.
+func TestChartIsBounded(t *testing.T) {
+	one := func(text string) Request { return requestOf(pack(t, map[string]string{"templates/a.yaml": text})) }
+	for name, tt := range map[string]struct{ text, want string }{
+		"time":      {`{{ range $a := until 100000 }}{{ range $b := until 100000 }}{{ end }}{{ end }}`, "of a processor"},
+		"memory":    {`{{ $x := "x" }}{{ range until 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`, "of memory"},
+		"recursion": {`{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`, ""},
+		"inclusion": {`{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			_, err := Render(t.Context(), one(tt.text))
+			if is, ok := errors.AsType[Error](err); !ok || !strings.Contains(is.Text, tt.want) || len(is.Text) > mostOfError {
+				t.Errorf("after %s: %v", time.Since(began), err)
+			}
+		})
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Render(ended, one("")); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the attempt's end: %v", err)
+	}
+	t.Setenv("WEIR_SECRET", "hunter2")
+	all, err := Render(t.Context(), one(`{a: "{{ getHostByName "localhost" }}", b: "{{ lookup "v1" "Secret" "a" "b" }}", c: "{{ .Files.Get "/etc/hostname" }}{{ .Files.Get "../../etc/hostname" }}{{ osBase "/x/y" }}"}`))
+	if got := textOf(all); err != nil || got != `{a: "", b: "map[]", c: "y"}` {
+		t.Errorf("it sees %s, %v", got, err)
+	}
+	schema := requestOf(pack(t, map[string]string{"values.schema.json": `{"$ref": "file:///etc/passwd"}`, "templates/a.yaml": "{a: 1}"}))
+	if all, err := Render(t.Context(), schema); err != nil || textOf(all) != "{a: 1}" {
+		t.Errorf("a schema is looked at: %v, %v", all, err)
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// mostUnpacked bounds a chart once it is unpacked, in bytes.
+	mostUnpacked = 8 << 20
+	// mostFiles bounds its files.
+	mostFiles = 2000
+	// mostRendered bounds what is rendered, in bytes: as much as a step of manifests has.
+	mostRendered = 1 << 20
+)
+
+// render renders a chart in this process, which is that of a child.
+func render(r Request) ([]Document, error) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm's words are for who runs helm
+	archive.MaxDecompressedChartSize = mostUnpacked
+	c, err := loader.LoadArchive(bytes.NewReader(r.Chart))
+	if err != nil {
+		return nil, fmt.Errorf("it is no packed chart: %w", err)
+	}
+	version, err := common.ParseKubeVersion(r.KubeVersion)
+	if err != nil {
+		return nil, fmt.Errorf("version of the target: %w", err)
+	}
+	if err := installs(c, version); err != nil {
+		return nil, err
+	}
+	values := map[string]any{}
+	for _, text := range r.Values {
+		var next map[string]any
+		if err := yaml.Unmarshal(text, &next); err != nil {
+			return nil, fmt.Errorf("values: %w", err)
+		}
+		values = util.MergeTables(next, values)
+	}
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return nil, err
+	}
+	caps := common.DefaultCapabilities.Copy()
+	caps.KubeVersion, caps.APIVersions = *version, common.VersionSet(r.APIVersions)
+	as := common.ReleaseOptions{Name: r.ReleaseName, Namespace: r.Namespace, Revision: 1, IsInstall: true}
+	// A schema of values may name others by their address: none is looked at.
+	all, err := util.ToRenderValuesWithSchemaValidation(c, values, as, caps, true)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
+	return documents(c, files)
+}
+
+// installs says why a chart cannot be installed.
+func installs(c *chart.Chart, version *common.KubeVersion) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if len(c.Raw) > mostFiles {
+		return fmt.Errorf("it has more than %d files", mostFiles)
+	}
+	if c.Metadata.Type != "" && c.Metadata.Type != "application" {
+		return fmt.Errorf("it is of type %s, of which none is installed", c.Metadata.Type)
+	}
+	if want := c.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, version.Version) {
+		return fmt.Errorf("it is for Kubernetes %s, and the target is %s", want, version.Version)
+	}
+	for _, d := range c.Metadata.Dependencies {
+		if !slices.ContainsFunc(c.Dependencies(), func(has *chart.Chart) bool { return has.Name() == d.Name }) {
+			return fmt.Errorf("the chart %s, on which it depends, is not in it: run helm dependency build before helm package", d.Name)
+		}
+	}
+	return nil
+}
+
+// documents are what is applied, in the order in which it is.
+func documents(c *chart.Chart, files map[string]string) ([]Document, error) {
+	var all []Document
+	size := 0
+	for _, crd := range c.CRDObjects() {
+		all = append(all, Document{crd.Filename, string(crd.File.Data)})
+		size += len(crd.File.Data)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if size += len(files[name]); size > mostRendered {
+			return nil, fmt.Errorf("what is rendered has more than %d MiB", mostRendered>>20)
+		}
+		if err := noHooks(name, files[name]); err != nil {
+			return nil, err
+		}
+	}
+	_, sorted, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range sorted {
+		all = append(all, Document{m.Name, m.Content})
+	}
+	return all, nil
+}
+
+// noHooks refuses hooks: they are run at moments that an attempt which is repeated does not have. Those
+// of tests are left out, as they are by helm install.
+func noHooks(file, text string) error {
+	for _, document := range releaseutil.SplitManifests(text) {
+		var head releaseutil.SimpleHead
+		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+			return fmt.Errorf("%s: %w", file, errors.New(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")))
+		}
+		if head.Metadata == nil {
+			continue
+		}
+		for hook := range strings.SplitSeq(head.Metadata.Annotations[release.HookAnnotation], ",") {
+			switch hook = strings.ToLower(strings.TrimSpace(hook)); hook {
+			case "", release.HookTest.String(), "test-success":
+			default:
+				return fmt.Errorf("%s %s of %s is a hook (%s), and hooks are not run: switch it off by a value, and use a step of kind job in its place", head.Kind, head.Metadata.Name, file, hook)
+			}
+		}
+	}
+	return nil
+}

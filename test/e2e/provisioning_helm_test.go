@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// packed is a chart of these files, as helm package makes it.
+func packed(t *testing.T, files map[string]string) string {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	all := tar.NewWriter(zip)
+	for name, text := range files {
+		err := all.WriteHeader(&tar.Header{Name: "shop/" + name, Mode: 0o600, Size: int64(len(text))})
+		if _, wrong := all.Write([]byte(text)); errors.Join(err, wrong) != nil {
+			t.Fatal(err, wrong)
+		}
+	}
+	if err := errors.Join(all.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+// A chart is rendered for the cluster that it goes to, and what it has no more is pruned. One that computes
+// without end fails its Provision, and nothing else.
+func TestProvisioningByAChart(t *testing.T) {
+	beside(t)
+	p := newProvisioner(t)
+	p.installs()
+	good := packed(t, map[string]string{
+		"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, kubeVersion: '>=1.30.0-0'}",
+		"templates/all.yaml": `{{ range .Values.names }}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ $.Release.Name }}-{{ . }}}, data: {pods: "{{ $.Capabilities.APIVersions.Has "v1/Pod" }}", weir: "{{ $.Capabilities.APIVersions.Has "weir.dev/v1alpha1/Provision" }}"}}
+{{ end }}`,
+	})
+	endless := packed(t, map[string]string{
+		"Chart.yaml":         "{apiVersion: v2, name: shop, version: 1.2.3}",
+		"templates/all.yaml": `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`,
+	})
+	provision := func(name, key, values string) {
+		p.applies(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: charts}
+binaryData: {good: ` + good + `, endless: ` + endless + `}
+---
+apiVersion: weir.dev/v1alpha1
+kind: Provision
+metadata: {name: ` + name + `}
+spec:
+  target: {serviceAccountName: installer}
+  steps:
+    - name: shop
+      helm: {chart: {configMap: charts, key: ` + key + `}, releaseName: edge, values: ` + values + `, prune: true}
+`)
+	}
+	provision("here", "good", "{names: [a, b]}")
+	p.controller("--leader-elect=false", "--provisioning")
+	p.comes("here", v1alpha1.ProvisionSucceeded, 1)
+	for _, name := range []string{"edge-a", "edge-b"} {
+		if is, err := p.configMap(name); err != nil || is.Data["pods"] != "true" || is.Data["weir"] != "true" {
+			t.Errorf("%s is %v, %v", name, is.Data, err)
+		}
+	}
+	provision("endless", "endless", "{}")
+	if got := p.comes("endless", v1alpha1.ProvisionFailed, 1).LastAttempt.Message; !strings.Contains(got, "takes more than 5 s of a processor") {
+		t.Errorf("an endless one: %s", got)
+	}
+	provision("here", "good", "{names: [a]}")
+	p.eventually("edge-b is pruned", func() error {
+		if _, err := p.configMap("edge-b"); err == nil {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
+	p.comes("here", v1alpha1.ProvisionSucceeded, 1)
+}
