@@ -106,8 +106,8 @@ generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
 
 # Tests that wait more than they compute: they go beside the others, which leave them the
 # processor when they want it, and beside each other. What BUILT runs is the built program, which
-# has no race detector in it.
-BUILT   := ./test/e2e ./test/takeover
+# has no race detector in it, or a child with a limit of memory, which bears none.
+BUILT   := ./test/e2e ./test/takeover ./internal/kube/charts
 WAITING := ./internal/kube/... ./lab/demo ./lab/process ./test/...
 # One of these rooms computes all the same, for a thousand Provisions.
 COMPUTES := weir.dev/weir/internal/kube/provisions

@@ -80,6 +80,9 @@ func (s *stage) helms(template, values, secret string) {
 // A chart's objects are applied in the release's namespace, and those that it has no more are deleted. It is not
 // done again for what is random in it, and it is for a value.
 func TestHelmStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("what renders has a limit of memory, and the race detector takes more")
+	}
 	const template = `{{ range .Values.names }}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: {{ . }}}, data: {version: {{ $.Capabilities.KubeVersion }}, pods: "{{ $.Capabilities.APIVersions.Has "v1/Pod" }}", random: {{ randAlpha 8 }}}}
@@ -109,6 +112,9 @@ func TestHelmStep(t *testing.T) {
 
 // What a chart's error quotes of a Secret is not told.
 func TestHelmTellsNoSecret(t *testing.T) {
+	if testing.Short() {
+		t.Skip("what renders has a limit of memory, and the race detector takes more")
+	}
 	s := newStage(t)
 	s.helms(`{{ fail .Values.password }}`, "{}", "password: hunter2")
 	if _, err := s.attempt(); err == nil || strings.Contains(err.Error()+s.log.Text(), "hunter2") || !errors.As(err, new(invalidError)) {
