@@ -112,6 +112,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	}
 	cfg := in.Config
 	o.known = in.Behaviour
+	told := ctx // by who runs it, to stop
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	fence := newFence(o)
@@ -128,6 +129,10 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		return err
 	}
 	mgr, err := newManager(ctx, o, cfg, rc, namespace, fence, record.kept(giveUp))
+	if told.Err() != nil {
+		o.Log.Info("weir has stopped before it began")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -208,7 +213,7 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 		o.Log.Warn("the API server has not answered yet, and Weir cannot start without it: see whether it runs, and the way to it, e.g. with kubectl version", "host", rc.Host)
 	})
 	defer silent.Stop()
-	mgr, err := ctrl.NewManager(leases.Fenced(rc, fence), ctrl.Options{
+	opts := ctrl.Options{
 		Logger:                              logr.FromSlogHandler(quiet{calmStop{o.Log.Handler(), ctx}}),
 		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // another may have run in this process
 		Scheme:                              view.Scheme(),
@@ -225,7 +230,8 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 		RenewDeadline:                       &o.Election.RenewDeadline,
 		RetryPeriod:                         &o.Election.RetryPeriod,
 		GracefulShutdownTimeout:             new(stopWithin),
-	})
+	}
+	mgr, err := unlessStopped(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(leases.Fenced(rc, fence), opts) })
 	if _, unknown := errors.AsType[*meta.NoKindMatchError](err); unknown {
 		return nil, fmt.Errorf("the cluster does not know BackendPools: apply config/crd first (kubectl apply --server-side -k config/crd): %w", err)
 	}
@@ -233,6 +239,27 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
 	return mgr, nil
+}
+
+// unlessStopped returns what is made, or why the process ends before that: the API server is asked without a
+// context, and one that says nothing is waited for for minutes.
+func unlessStopped(ctx context.Context, makes func() (ctrl.Manager, error)) (ctrl.Manager, error) {
+	type made struct {
+		ctrl.Manager
+
+		err error
+	}
+	end := make(chan made, 1)
+	go func() {
+		mgr, err := makes()
+		end <- made{mgr, err}
+	}()
+	select {
+	case is := <-end:
+		return is.Manager, is.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // place is the resource group of the load balancers, as an ARM id.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -50,7 +51,8 @@ func TestAStartSaysLittle(t *testing.T) {
 	}
 }
 
-// An API server that takes connections and says nothing is named within five seconds, or so.
+// An API server that takes connections and says nothing is named within five seconds, or so, and keeps nobody from
+// stopping Weir.
 func TestASilentAPIServerIsNamed(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
@@ -66,4 +68,8 @@ func TestASilentAPIServerIsNamed(t *testing.T) {
 		}
 		return nil
 	})
+	l.must(weir.Signal(syscall.SIGTERM))
+	if err := weir.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, weir.Output())
+	}
 }
