@@ -293,7 +293,7 @@ func TestRulesOfProvisioning(t *testing.T) {
 		"exactly one of configMap":        `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, manifests: {sources: [{}]}}]}}`,
 		"spec.target.serviceAccountName":  `{kind: Provision, spec: {target: {serviceAccountName: "a:b"}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
 		"spec.steps[0].wait.name":         `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: ../n}}]}}`,
-		"exactly one of manifests, wait":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}, job: {image: a}}]}}`,
+		"exactly one of manifests, helm":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}, job: {image: a}}]}}`,
 		"set value or secretKeyRef":       `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, env: [{name: A, value: b, secretKeyRef: {name: c, key: d}}]}}]}}`,
 		"terminalExitCodes[0]":            `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, terminalExitCodes: [0]}}]}}`,
 		"job.runAsUser":                   `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, runAsUser: 0}}]}}`,
