@@ -24,7 +24,7 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 		return err
 	}
 	st := &e.State
-	step := Settle(res, s.Ours(r.cfg.Settings.Class), st.Level.looked(res.Request))
+	step := Settle(res, s.Ours(r.cfg.Settings.Class), st.Level.looked(st.Pending, res.Request))
 	if step != Hold {
 		r.tell.keptPools(s, &st.Told, res.Kept)
 	}
