@@ -166,7 +166,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 			if err := r.contested(ctx, s, st, nil); err != nil {
 				return err
 			}
-			if err := r.cfg.Ledger.Conclude(ctx, s, Conclusion{Verdicts: noVerdicts()}); err != nil {
+			if err := r.writes(ctx, s, st, Conclusion{Verdicts: noVerdicts()}); err != nil {
 				return err
 			}
 		}
