@@ -39,6 +39,9 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 	if err := fits(ip, want, on); err != nil {
 		return ip, false, err
 	}
+	if err := reserved(ip, want, key); err != nil {
+		return ip, false, err
+	}
 	// One whose last write failed has to be written again, though it looks as it should.
 	write = !theirs(want) && (ip.Provisioning == lb.Failed || ip.Etag != "" && !ip.Address.IsValid())
 	next = ip
@@ -120,6 +123,23 @@ func taggedForOther(ip lb.PublicIP, want service.PublicIP, key string) error {
 		return fmt.Errorf("public IP %s is tagged as one of Service %s (%s): %s", ip.ID.Name, of, service.TagService, way)
 	}
 	return nil
+}
+
+// reserved refuses a public IP that people name while it waits for the Service that it was made for, which is of
+// another namespace: whoever came first to the load balancer would have it, and keep it. One that is in use is
+// that of whoever has its frontend.
+func reserved(ip lb.PublicIP, want service.PublicIP, key string) error {
+	of := lb.Tag(ip.Tags, service.TagService)
+	if !theirs(want) || of == "" || ip.UsedBy != "" || MadeFor(ip, want.Tags[service.TagCluster]) == "" {
+		return nil
+	}
+	namespace, _, _ := strings.Cut(key, "/")
+	for name := range strings.SplitSeq(of, ",") {
+		if theirs, _, _ := strings.Cut(strings.TrimSpace(name), "/"); theirs == namespace {
+			return nil
+		}
+	}
+	return fmt.Errorf("public IP %s was made for Service %s, and only Services of one namespace share an address: choose another, or have both in one namespace", ip.ID.Name, of)
 }
 
 // unchangeable says what of a public IP that was made for the Service cannot become what

@@ -153,6 +153,26 @@ func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 	})
 }
 
+// A rule that has to name another node is not in Azure, and that it was not asked for is told.
+func TestARuleOfNodesThatIsNotSentIsTold(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Settings) { o.Guarded = true })
+		w.s.Object.Annotations[service.DisableFloatingIP] = "true"
+		w.nodes = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+		w.looks()
+		w.ends()
+		w.looks()
+		w.nodes = append(w.nodes, netip.MustParseAddr("10.0.0.2"))
+		w.answers, w.unchanged = []error{&fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: time.Now().Add(time.Minute), Err: errors.New("not sent")}}, true
+		w.looks()
+		w.ends()
+		w.looks()
+		if is, text := w.r.States.known("shop/web").programmed(w.s, class, time.Now()); is != WhyRetryAfter {
+			t.Errorf("Programmed is %s: %s", is, text)
+		}
+	})
+}
+
 // A label moves a Service to another load balancer, and Azure refuses that once. It is tried again,
 // and not taken for done because Azure holds what the Service wants elsewhere.
 func TestAMoveThatFailedIsTriedAgain(t *testing.T) {

@@ -61,6 +61,8 @@ type world struct {
 	// verdicts are the conditions of the Service by type, and concluded is how many were written.
 	verdicts  map[string]Verdict
 	concluded int
+	// copied are the conditions that the informer's copy shows, where it is older.
+	copied map[string]Verdict
 	// refused are the ports of the Service that its status says are refused.
 	refused map[int32]string
 	// empty is true while nothing takes the traffic of the Service.
@@ -217,6 +219,9 @@ func (w *world) Conclude(ctx context.Context, s Service, c Conclusion) error {
 		}
 		if is := w.verdicts[kind]; words.Same(is.Text, v.Text) {
 			v.Text = is.Text
+		}
+		if old, is := w.copied[kind]; is && old == v && !c.Anew {
+			continue
 		}
 		if w.verdicts[kind] != v {
 			w.verdicts[kind] = v
