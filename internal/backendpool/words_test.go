@@ -5,6 +5,7 @@ package backendpool
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,21 @@ func TestHowManyAMessageNames(t *testing.T) {
 	}
 	if got := levelMessage(set); !strings.HasSuffix(got, "and 1 more") {
 		t.Error(got)
+	}
+}
+
+// Nodes that a label keeps out are named apart from those that are missed.
+func TestAPoolNamesApartWhatALabelKeepsOut(t *testing.T) {
+	set := membership.OfNodes(slices.Values([]membership.Node{
+		{Name: "cp", Excluded: "it is a control-plane node"}, {Name: "n1", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, {Name: "n2"},
+	}), lb.IPv4)
+	want := "level with 1 node; kept out: node cp: it is a control-plane node; left out: node n2: it has no InternalIP of family IPv4"
+	if got := levelMessage(set); got != want {
+		t.Errorf("got %s", got)
+	}
+	set.Absent = set.Absent[:1]
+	if got := levelMessage(set); got != "level with 1 node; kept out: node cp: it is a control-plane node" {
+		t.Errorf("got %s", got)
 	}
 }
 

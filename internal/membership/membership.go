@@ -88,6 +88,8 @@ type Set struct {
 type Absence struct {
 	Node string
 	Why  string
+	// Meant is true if a label keeps the node out of every pool: somebody wants it so.
+	Meant bool
 }
 
 // Drain says why a member is to take no new flows.
@@ -158,7 +160,7 @@ type builder struct {
 
 func (b *builder) add(n Node) {
 	if n.Excluded != "" {
-		b.absent(n.Name, n.Excluded)
+		b.set.Absent = append(b.set.Absent, Absence{Node: n.Name, Why: n.Excluded, Meant: true})
 		return
 	}
 	ip, ok := n.address(b.family)
