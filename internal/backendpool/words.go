@@ -43,8 +43,7 @@ func SparedMessage(set membership.Set) string {
 		announced, words.Count(len(set.Addresses), "member"), words.List(names, nodesNamed))
 }
 
-// levelMessage says that a pool is level, how many of its nodes leave, which are left out, and which
-// a label keeps out, as those of the control plane.
+// levelMessage says that a pool is level, how many of its nodes leave, and which are kept or left out.
 func levelMessage(set membership.Set) string {
 	text := "level with " + words.Count(len(set.Addresses), "node")
 	if len(set.Addresses) == 0 {
@@ -56,10 +55,10 @@ func levelMessage(set membership.Set) string {
 	if len(set.Spared) > 0 {
 		text += "; " + SparedMessage(set)
 	}
-	if out := absences(set.Absent, true); len(out) > 0 {
-		text += "; kept out: " + strings.Join(out, "; ")
+	if kept := set.KeptOut(); len(kept) > 0 {
+		text += "; kept out: " + words.Sentence(words.List(kept, leftOut), words.MaxMessage/4)
 	}
-	out := absences(set.Absent, false)
+	out := set.Missed(leftOut, words.MaxMessage/8, words.Sentence)
 	if set.Homeless > 0 {
 		out = append(out, words.Count(set.Homeless, "endpoint")+" without a node name")
 	}
@@ -70,24 +69,6 @@ func levelMessage(set membership.Set) string {
 		text += "; left out: " + strings.Join(out, "; ")
 	}
 	return text
-}
-
-// absences names the nodes that are no members, those that a label keeps out or the others.
-func absences(all []membership.Absence, meant bool) []string {
-	var out []string
-	n := 0
-	for _, a := range all {
-		if a.Meant != meant {
-			continue
-		}
-		if n++; n <= leftOut {
-			out = append(out, words.Sentence(a.String(), words.MaxMessage/8))
-		}
-	}
-	if n > leftOut {
-		out[len(out)-1] += fmt.Sprintf(" and %d more", n-leftOut)
-	}
-	return out
 }
 
 // mayLandMessage says why the record holds more than the pool.

@@ -5,7 +5,6 @@ package backendpool
 import (
 	"errors"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,23 +72,9 @@ func TestHowManyAMessageNames(t *testing.T) {
 			t.Errorf("%d: %s", i, got)
 		}
 	}
-	if got := levelMessage(set); !strings.HasSuffix(got, "and 1 more") {
+	set.Absent = append(set.Absent, membership.Absence{Node: "cp", Why: "a label", Meant: true}) // it is named apart
+	if got := levelMessage(set); !strings.Contains(got, "; kept out: node cp: a label; left out: node n: gone;") || !strings.HasSuffix(got, "and 1 more") {
 		t.Error(got)
-	}
-}
-
-// Nodes that a label keeps out are named apart from those that are missed.
-func TestAPoolNamesApartWhatALabelKeepsOut(t *testing.T) {
-	set := membership.OfNodes(slices.Values([]membership.Node{
-		{Name: "cp", Excluded: "it is a control-plane node"}, {Name: "n1", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, {Name: "n2"},
-	}), lb.IPv4)
-	want := "level with 1 node; kept out: node cp: it is a control-plane node; left out: node n2: it has no InternalIP of family IPv4"
-	if got := levelMessage(set); got != want {
-		t.Errorf("got %s", got)
-	}
-	set.Absent = set.Absent[:1]
-	if got := levelMessage(set); got != "level with 1 node; kept out: node cp: it is a control-plane node" {
-		t.Errorf("got %s", got)
 	}
 }
 

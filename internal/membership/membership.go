@@ -105,6 +105,29 @@ type Drain struct {
 // String returns "node: why".
 func (a Absence) String() string { return fmt.Sprintf("node %s: %s", a.Node, a.Why) }
 
+// Missed says of the first few nodes that are no members though no label says so why, each in a text
+// of at most so many bytes; the last tells how many more there are.
+func (s Set) Missed(few, bytes int, cut func(string, int) string) (texts []string) {
+	all := slices.DeleteFunc(slices.Clone(s.Absent), func(a Absence) bool { return a.Meant })
+	for _, a := range all[:min(len(all), few)] {
+		texts = append(texts, cut(a.String(), bytes))
+	}
+	if n := len(all) - few; n > 0 {
+		texts[few-1] += fmt.Sprintf(" and %d more", n)
+	}
+	return texts
+}
+
+// KeptOut says of each node that a label keeps out which it is.
+func (s Set) KeptOut() (texts []string) {
+	for _, a := range s.Absent {
+		if a.Meant {
+			texts = append(texts, a.String())
+		}
+	}
+	return texts
+}
+
 // OfService returns the nodes that host, in any of a Service's slices of the
 // pool's family, an endpoint that takes traffic. node looks a node up by name.
 // No slices means no members, never all nodes.
