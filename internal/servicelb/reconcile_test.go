@@ -3,6 +3,7 @@
 package servicelb
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"testing"
@@ -390,6 +391,19 @@ func TestAServiceWithoutRoomIsTriedAgain(t *testing.T) {
 		if w.asked == nil {
 			t.Error("there is room, and nothing is asked for")
 		}
+	})
+}
+
+// A controller that is told to stop while it asks Azure says nothing of it on the Service.
+func TestAStopIsNoTroubleOfAService(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, stop := context.WithCancel(t.Context())
+		w.stops, w.declines = stop, context.Canceled
+		if _, err := w.r.Reconcile(ctx, "shop/web", time.Now()); err != nil {
+			t.Error(err)
+		}
+		w.is()
 	})
 }
 

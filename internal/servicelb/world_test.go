@@ -54,6 +54,8 @@ type world struct {
 	fills    []lb.PoolID
 	planned  string
 	declines error
+	// stops ends the process while a load balancer is chosen.
+	stops context.CancelFunc
 	// link is what comes of a Private Link Service.
 	link privatelinkround.Outcome
 	// note is what comes of the security group.
@@ -266,6 +268,9 @@ func (w *world) Tell(_ Service, e Event) {
 }
 
 func (w *world) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
+	if w.stops != nil {
+		w.stops()
+	}
 	switch {
 	case w.declines != nil:
 		return "", nil, w.declines

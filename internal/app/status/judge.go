@@ -213,9 +213,11 @@ func ofPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Wrong) {
 	return []Wrong{w}, nil
 }
 
-// How the message of a level pool goes on that somebody misses nodes in, and begins where it has none.
+// How the message of a level pool goes on that somebody misses nodes in, and that labels keep nodes out
+// of, which nobody misses as long as there are others; and how it begins where it has none.
 const (
 	leftOut      = "; left out: "
+	keptOut      = "; kept out: "
 	levelWithout = "level with no nodes"
 )
 
@@ -231,13 +233,14 @@ func Level(p *v1alpha1.BackendPool) (cause string, since time.Time, why string) 
 		return c.Type, c.LastTransitionTime.Time, c.Message
 	}
 	is := stateOf(p)
-	switch _, _, found := strings.Cut(is.Message, leftOut); {
-	case !found:
-		return "", time.Time{}, ""
-	case strings.HasPrefix(is.Message, levelWithout):
+	without, misses := strings.HasPrefix(is.Message, levelWithout), strings.Contains(is.Message, leftOut)
+	switch {
+	case without && (misses || strings.Contains(is.Message, keptOut)):
 		cause = NoNodeLeft
-	default:
+	case misses:
 		cause = NodesLeftOut
+	default:
+		return "", time.Time{}, ""
 	}
 	return cause, is.LastTransitionTime.Time, is.Message
 }

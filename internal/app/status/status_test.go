@@ -124,6 +124,12 @@ func TestWhatIsWrong(t *testing.T) {
 		{"level without a node", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
 			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; left out: n3 has no InternalIP of IPv4", time.Hour),
 		}}, "NodesLeftOut[a]", 0},
+		{"level, and labels keep nodes out", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; kept out: node cp: it is a control-plane node", time.Hour),
+		}}, "", 0},
+		{"level, and labels keep all nodes out", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonLevel, "level with no nodes; kept out: node cp: it is a control-plane node", time.Hour),
+		}}, "NoNodeLeft[a]", 0},
 		{"Weir has said nothing", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: ago(time.Hour)}}}}, "Pending[a]", 0},
 		{"a Service of somebody else's", Seen{Leader: leads, Services: []corev1.Service{service("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
 		{"a Service that is contested", Seen{Leader: leads, Services: []corev1.Service{
