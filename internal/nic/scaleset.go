@@ -18,6 +18,9 @@ type Known struct {
 	Level map[string]bool
 	// Overdue are those that Azure was to upgrade by itself, and has been waited for long enough.
 	Overdue map[string]bool
+	// Alone are those that Weir has written by themselves after it last wrote the model. They are behind it
+	// for that, and no upgrade is on its way to them.
+	Alone map[string]bool
 }
 
 // Steps are what comes next for a uniform scale set: the model alone if it is not as it shall be,
@@ -105,7 +108,7 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 		if why := next.lacks(this.String()); why != "" {
 			wait(why)
 		}
-	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode != lb.UpgradeManual && !known.Overdue[i.ID]:
+	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode != lb.UpgradeManual && !known.Overdue[i.ID] && !known.Alone[i.ID]:
 		s.Upgrading = append(s.Upgrading, i.ID)
 		wait(this.String() + " is not upgraded to the scale set's model yet, which its upgrade policy " + string(set.UpgradeMode) + " leaves to Azure")
 	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode == lb.UpgradeManual && known.Level[i.ID]:

@@ -77,6 +77,7 @@ func TestScaleSet(t *testing.T) {
 		{name: "Rolling is waited for", mode: lb.UpgradeRolling, model: k8s, instances: all(behind("0", "")), members: "0",
 			want: "instance 0 of scale set blue is not upgraded to the scale set's model yet, which its upgrade policy Rolling leaves to Azure"},
 		{name: "but not for ever", mode: lb.UpgradeRolling, model: k8s, instances: all(behind("0", "")), members: "0", known: nic.Known{Overdue: yes}, want: "write 0: kubernetes/k8s"},
+		{name: "nor where nothing but Weir's own write has put it behind", mode: lb.UpgradeAutomatic, model: k8s, instances: all(behind("0", "")), members: "0", known: nic.Known{Alone: yes}, want: "write 0: kubernetes/k8s"},
 		{name: "nor for what Azure passes over", mode: lb.UpgradeAutomatic, model: k8s, instances: all(protected(behind("0", ""))), members: "0", want: "write 0: kubernetes/k8s"},
 		{name: "which an upgrade passes over, too", model: k8s, instances: all(protected(behind("0", ""))), members: "0", known: nic.Known{Level: yes}, want: "write 0: kubernetes/k8s"},
 		{name: "an excluded node is nothing that Azure upgrades", mode: lb.UpgradeAutomatic, model: k8s, instances: all(latest("0", k8s), behind("1", k8s)), members: "0", nodes: "1", want: "write 1: "},
