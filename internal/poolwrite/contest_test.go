@@ -17,3 +17,22 @@ func TestWhatIsUndoneOnceIsNoContest(t *testing.T) {
 		}
 	}
 }
+
+// A machine takes a minute to be back in its pool, or is gone: who is missing at each attempt meanwhile was
+// taken out once, if at all. It counts again once the pool was level.
+func TestWhoIsOnTheWayBackIsNoContest(t *testing.T) {
+	at := netip.MustParseAddr("10.0.0.1")
+	c := contest{holds: []netip.Addr{at}}
+	on := Result{Outcome: Unchanged, Todo: Change{added: []netip.Addr{at}}, Handed: &Handed{Outcome: Postponed}}
+	for range 3 {
+		c = c.learn(on, nil, true)
+	}
+	if got := c.Contested(); got != nil {
+		t.Errorf("on the way back: %v is contested", got)
+	}
+	c = c.learn(Result{Outcome: Unchanged, written: []netip.Addr{at}}, nil, false)
+	c = c.learn(on, nil, true)
+	if got := c.Contested(); !slices.Equal(got, []netip.Addr{at}) {
+		t.Errorf("taken out twice: %v is contested", got)
+	}
+}
