@@ -48,6 +48,8 @@ func (c contest) learn(r Result, down []netip.Addr, look bool) contest {
 	c.repairing = r.Handed != nil && (c.repairing || len(both(r.Todo.added, c.holds)) > 0)
 	if r.Settled() {
 		c.holds = r.written
+	} else { // who is on the way out by us, and is wanted again before that is seen, was taken out by nobody
+		c.holds = slices.DeleteFunc(slices.Clone(c.holds), func(ip netip.Addr) bool { return slices.Contains(r.Todo.removed, ip) })
 	}
 	return c
 }

@@ -36,3 +36,14 @@ func TestWhoIsOnTheWayBackIsNoContest(t *testing.T) {
 		t.Errorf("taken out twice: %v is contested", got)
 	}
 }
+
+// A node is excluded, and wanted again before its machine was seen to have left: Weir took it out.
+func TestWhoLeavesByUsIsNoContest(t *testing.T) {
+	at := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	c := contest{holds: at, undone: at, times: 1}
+	c = c.learn(Result{Outcome: Unchanged, Todo: Change{removed: at}, Handed: &Handed{Outcome: Postponed}}, nil, false)
+	c = c.learn(Result{Outcome: Unchanged, Todo: Change{added: at}, Handed: &Handed{Outcome: Postponed}}, nil, false)
+	if got := c.Contested(); got != nil {
+		t.Errorf("%v is contested", got)
+	}
+}
