@@ -4,6 +4,7 @@ package nic
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"weir.dev/weir/internal/lb"
@@ -95,6 +96,8 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 	pools := want.Machine(m)
 	if !want.Node(m) {
 		pools = within(model, i.Interfaces)
+	} else if open := within(want.Open(m), i.Interfaces); len(open) > 0 { // its model gave it these, and they may want it
+		pools = pools.and(open)
 	}
 	wait := func(why string) { s.Waits = append(s.Waits, Wait{this, why}) }
 	interfaces, next, ok := nextOfAll(i.Interfaces, pools, ours)
@@ -117,6 +120,17 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 		i.Interfaces = interfaces
 		s.Write = append(s.Write, i)
 	}
+}
+
+// and returns the pools and others of the same configuration, in the order of their ids.
+func (ps Pools) and(others Pools) Pools {
+	all := maps.Clone(ps)
+	for family, ids := range others {
+		ids = slices.Concat(all[family], ids)
+		slices.SortFunc(ids, func(a, b lb.PoolID) int { return cmp.Compare(a.Key(), b.Key()) })
+		all[family] = ids
+	}
+	return all
 }
 
 // within returns those of a model's pools that the primary one of several interfaces is in.

@@ -105,8 +105,40 @@ func desire(members, nodes string) nic.Desired {
 	var others []nic.Node
 	for id := range strings.FieldsSeq(nodes) {
 		others = append(others, nic.Node{Machine: instance(id)})
+		p.Leaves = append(p.Leaves, instance(id))
 	}
 	return nic.Desire([]nic.Pool{p}, others)
+}
+
+// A node is newer than what was handed over of a pool: its instance stays in what the model gave it until the pool
+// says whether it belongs there.
+func TestANodeOfWhichAPoolSaysNothingYet(t *testing.T) {
+	in := func(id, pools string) lb.Instance {
+		return lb.Instance{ScaleSet: blue, ID: id, Provisioning: lb.Succeeded, LatestModel: true, Interfaces: interfaces(pools)}
+	}
+	every := func(name string, members, leaves []nic.Machine) nic.Pool {
+		return nic.Pool{ID: pool(name), Family: lb.IPv4, Configuration: "kubernetes", Every: true, Members: members, Leaves: leaves}
+	}
+	old, young := []nic.Machine{instance("0")}, []nic.Machine{instance("0"), instance("1")}
+	nodes := []nic.Node{{Machine: instance("0"), Configuration: "kubernetes"}, {Machine: instance("1"), Configuration: "kubernetes"}}
+	const both = "kubernetes-internal/k8s kubernetes/k8s"
+	for _, tt := range []struct {
+		name  string
+		pools []nic.Pool
+		want  string
+	}{
+		{"nothing of it", []nic.Pool{every("kubernetes-internal/k8s", old, nil), every(k8s, old, nil)}, ""},
+		{"one of two", []nic.Pool{every("kubernetes-internal/k8s", old, nil), every(k8s, young, nil)}, ""},
+		{"both", []nic.Pool{every("kubernetes-internal/k8s", young, nil), every(k8s, young, nil)}, ""},
+		{"one has it leave", []nic.Pool{every("kubernetes-internal/k8s", old, young[1:]), every(k8s, old, nil)}, "write 1: kubernetes/k8s"},
+		{"both have it leave", []nic.Pool{every("kubernetes-internal/k8s", old, young[1:]), every(k8s, old, young[1:])}, "write 1: "},
+	} {
+		ours := nic.NewOurs(nil, []lb.PoolID{pool("kubernetes-internal/k8s"), pool(k8s)})
+		got := told(nic.ScaleSet(scaleSet(lb.UpgradeManual, both), []lb.Instance{in("0", both), in("1", both)}, nic.Desire(tt.pools, nodes), ours, nic.Known{}))
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
 }
 
 // The instances of a scale set are spread over two configurations: its model stays where it is as long as an
