@@ -22,7 +22,7 @@ import (
 // choose returns the public IP that a Service wants on a load balancer, as it has to
 // become, and whether that takes a write. known are those that exist where it looks, by
 // key.
-func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on lb.LoadBalancerID, location string) (next lb.PublicIP, write bool, err error) {
+func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, on lb.LoadBalancerID, location string) (next lb.PublicIP, write bool, err error) {
 	ip, found := find(want, known)
 	switch {
 	case !found && want.Address.IsValid():
@@ -36,7 +36,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 	case !found:
 		return made(want, location), true, nil
 	}
-	if err := fits(ip, want, on); err != nil {
+	if err := fits(ip, want, req.Owner, on); err != nil {
 		return ip, false, err
 	}
 	if err := reserved(ip, want, key); err != nil {
@@ -50,7 +50,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 		next.Tags = map[string]string{}
 	}
 	if !theirs(want) {
-		if err := taggedForOther(ip, want, key); err != nil {
+		if err := taggedForOther(ip, want, req.Service); err != nil {
 			return ip, false, err
 		}
 		if err := unchangeable(ip, want); err != nil {
@@ -58,7 +58,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 		}
 		lb.SetTags(next.Tags, want.Tags)
 	}
-	if err := label(&next, want, key); err != nil {
+	if err := label(&next, want, req.Service); err != nil {
 		return ip, false, err
 	}
 	return next, write || next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags), nil
@@ -92,7 +92,7 @@ func made(want service.PublicIP, location string) lb.PublicIP {
 var errOtherFamily = errors.New("it has an address of the other family, and somebody else has it: free it, or choose another")
 
 // fits says why a public IP cannot be the frontend's.
-func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
+func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalancerID) error {
 	switch {
 	case ip.SKU != lb.Standard:
 		return fmt.Errorf("public IP %s is of SKU %s, and a Standard load balancer takes Standard ones only: upgrade it, or choose another", ip.ID.Name, ip.SKU)
@@ -101,13 +101,26 @@ func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
 	case ip.Family != want.Family:
 		return fmt.Errorf("public IP %s has an %s address, and one of %s is needed", ip.ID.Name, ip.Family, want.Family)
 	case ip.UsedBy != "" && !hasPrefixFold(ip.UsedBy, on.String()+"/"):
-		return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
+		return inUse(ip, owner, on)
 	case theirs(want) && ip.Provisioning == lb.Failed:
 		return fmt.Errorf("the last write of public IP %s failed, and Azure refuses every load balancer with it: write it again, or choose another", ip.ID.Name)
 	case !ip.Address.IsValid() && theirs(want) && ip.Etag != "":
 		return fmt.Errorf("public IP %s has no address yet", ip.ID.Name)
 	}
 	return nil
+}
+
+// inUse says who else has a public IP. It may be the Service itself, where azure.json named another load balancer
+// before: whatever it names no more is not written.
+func inUse(ip lb.PublicIP, owner string, on lb.LoadBalancerID) error {
+	if beside := strings.TrimSuffix(on.String(), on.Name); hasPrefixFold(ip.UsedBy, beside) {
+		name, frontend, _ := strings.Cut(ip.UsedBy[len(beside):], "/frontendIPConfigurations/")
+		if hasPrefixFold(frontend, owner) {
+			return fmt.Errorf("public IP %s is still in use by load balancer %s, where the Service was before: name that in azure.json again, "+
+				"and have the Service leave it by %s", ip.ID.Name, name, service.Configurations)
+		}
+	}
+	return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
 }
 
 // taggedForOther says who else calls a public IP his that has the name of one made for the Service. An

@@ -91,6 +91,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	if err == nil {
 		again = sooner(again, r.endpoints(s, st, now))
 		err = r.conclusions(ctx, s, st, now)
+	} else if st.Told.trouble != "" { // what keeps a result from being written down is shown as well
+		err = errors.Join(err, r.conclusions(ctx, s, st, now))
 	}
 	return again, err
 }

@@ -80,6 +80,9 @@ func TestWhatCannotBeWrittenDownWaits(t *testing.T) {
 		w.is("pools made on kubernetes", "SyncLoadBalancerFailed: Error syncing load balancer: forbidden", "error: forbidden",
 			"pools made on kubernetes", "error: forbidden")
 		w.counts(Failed)
+		if is := w.verdicts[TypeProgrammed]; is.Reason != WhyFailed || is.Text != "forbidden" {
+			t.Errorf("what cannot be written down is shown as %+v", is)
+		}
 		w.unwritable = nil
 		w.looks()
 		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
