@@ -39,7 +39,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, o
 	if err := fits(ip, want, req.Owner, on); err != nil {
 		return ip, false, err
 	}
-	if err := reserved(ip, want, key); err != nil {
+	if err := reserved(ip, want, req.Service); err != nil {
 		return ip, false, err
 	}
 	// One whose last write failed has to be written again, though it looks as it should.
