@@ -17,7 +17,8 @@ type contest struct {
 	// holds is what was ours in the pool when it was last known to be level; nil if it was not
 	// since the start.
 	holds []netip.Addr
-	// undone is what was found changed back last, and times how often in a row.
+	// undone is what was found changed back last, and times how often in a row. What goes once each, such as
+	// machines that are deleted one after the other, is not changed back.
 	undone []netip.Addr
 	times  int
 	// repairing is true while machines are on their way back into the pool: who is missing meanwhile was
@@ -41,6 +42,11 @@ func (c contest) learn(r Result, down []netip.Addr, look bool) contest {
 	}
 	switch {
 	case len(undone) > 0:
+		if again := both(undone, c.undone); len(again) > 0 {
+			undone = again
+		} else {
+			c.times = 0
+		}
 		c.undone, c.times = sorted(undone), c.times+1
 	case look && !c.repairing:
 		c.undone, c.times = nil, 0

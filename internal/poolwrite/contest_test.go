@@ -47,3 +47,18 @@ func TestWhoLeavesByUsIsNoContest(t *testing.T) {
 		t.Errorf("%v is contested", got)
 	}
 }
+
+// Machines are deleted one after the other, each a little before its node: nobody takes the same out twice.
+func TestWhatGoesOnceEachIsNoContest(t *testing.T) {
+	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	without := func(ip netip.Addr) Result {
+		return Result{Outcome: Written, Todo: Change{added: []netip.Addr{ip}}, written: []netip.Addr{one, two}}
+	}
+	c := contest{holds: []netip.Addr{one, two}}
+	if c = c.learn(without(one), nil, false).learn(without(two), nil, false); c.Contested() != nil {
+		t.Errorf("%v is contested", c.Contested())
+	}
+	if c = c.learn(without(two), nil, false); !slices.Equal(c.Contested(), []netip.Addr{two}) {
+		t.Errorf("taken out twice: %v is contested", c.Contested())
+	}
+}
