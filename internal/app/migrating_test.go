@@ -24,7 +24,8 @@ func basicCloud(t *testing.T) *cloud {
 	t.Helper()
 	c := newCloud(t, nil)
 	for _, r := range []struct{ id, body string }{
-		{"virtualNetworks/vnet", `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16"}}]}}`},
+		{"virtualNetworks/vnet", `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16",
+			"networkSecurityGroup":{"id":"` + ofNetwork + `networkSecurityGroups/nsg"}}}]}}`},
 		{"publicIPAddresses/kubernetes-" + basicOf, `{"location":"eastus","sku":{"name":"Basic"},"tags":{"k8s-azure-cluster-name":"kubernetes","k8s-azure-service":"shop/web"},
 			"properties":{"publicIPAllocationMethod":"Dynamic","ipAddress":"198.18.0.9","publicIPAddressVersion":"IPv4"}}`},
 		{"loadBalancers/kubernetes", `{"location":"eastus","sku":{"name":"Basic"},"properties":{"backendAddressPools":[{"name":"kubernetes"}],

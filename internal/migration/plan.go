@@ -84,7 +84,11 @@ func Look(ctx context.Context, cfg Config) (Plan, error) {
 	for _, b := range j.Balancers {
 		p.LoadBalancers = append(p.LoadBalancers, PlannedBalancer{b.ID.Name, b.ID.ResourceGroup, b.Addresses})
 	}
-	for _, f := range preflight(ctx, cfg, j, seen, services) {
+	found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+	if err != nil {
+		return Plan{}, err
+	}
+	for _, f := range found {
 		p.Findings = append(p.Findings, PlannedFinding{f.Reason, f.Stops, f.What})
 		if f.Stops {
 			p.State = Stopped
