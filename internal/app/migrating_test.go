@@ -40,13 +40,27 @@ func basicCloud(t *testing.T) *cloud {
 	return c
 }
 
-// migrationPlan plans for one Service, and fails the test if that wrote anything.
-func (c *cloud) migrationPlan(t *testing.T, annotations ...string) migration.Plan {
-	t.Helper()
+// ofOne are the options of a plan for one Service.
+func (c *cloud) ofOne(annotations ...string) PlanOptions {
 	o := PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(`{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: web, uid: 11111111-1111-1111-1111-111111111111, annotations: {` + strings.Join(annotations, ", ") + `}},
 		spec: {type: LoadBalancer, ipFamilies: [IPv4], loadBalancerClass: weir.dev/azure, ports: [{port: 80, nodePort: 30080, protocol: TCP}], externalTrafficPolicy: Cluster}, status: {loadBalancer: {ingress: [{ip: 198.18.0.9}]}}}`)}
 	o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.LoadBalancerClass, o.Log = "testdata/plan/azure.json", "kubernetes", c.url, LoadBalancerClass, slog.New(slog.DiscardHandler)
-	p, err := MigrationPlan(t.Context(), o)
+	return o
+}
+
+// A plan of all else does not pass over a Service whose load balancer is Basic: it is not complete, and says what is next.
+func TestThePlanOfAServiceOnABasicLoadBalancer(t *testing.T) {
+	p, err := Plan(t.Context(), basicCloud(t).ofOne())
+	const says = "public IP kubernetes-" + basicOf + " is of SKU Basic, as its load balancer is: Weir writes Standard ones only; weir migrate plan shows how it becomes one"
+	if err == nil || !strings.Contains(err.Error(), says) || len(p.Services) != 1 || !strings.Contains(p.Services[0].Failed, says) || p.Refused() > 0 {
+		t.Errorf("%v\n%s", err, p.Text(false))
+	}
+}
+
+// migrationPlan plans for one Service, and fails the test if that wrote anything.
+func (c *cloud) migrationPlan(t *testing.T, annotations ...string) migration.Plan {
+	t.Helper()
+	p, err := MigrationPlan(t.Context(), c.ofOne(annotations...))
 	if err != nil {
 		t.Fatal(err)
 	}

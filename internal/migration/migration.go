@@ -188,7 +188,8 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 // step carries out what comes next.
 func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (time.Duration, error) {
 	s := migrate.Next(j, seen)
-	at, of := slices.Index(migrate.Phases(), s.Phase)+1, len(migrate.Phases())
+	of := len(migrate.Phases()) - 1 // one that finds each address in its place is Done, and else Verify
+	at := min(slices.Index(migrate.Phases(), s.Phase)+1, of)
 	if s.Phase != m.phase {
 		m.phase = s.Phase
 		m.cfg.Log.Info("migration to Standard load balancers", "phase", s.Phase, "step", at, "of", of, "addresses", addresses(j))

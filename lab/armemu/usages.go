@@ -24,14 +24,14 @@ func (e *Emulator) used(subscription, location string) map[string]int {
 		if !sameName(agg.id.subscription, subscription) || !sameName(text(agg.body, "location"), location) {
 			continue
 		}
-		switch {
-		case agg.id.root == publicIPKind:
+		switch agg.id.root {
+		case publicIPKind:
 			n["PublicIPAddresses"]++
 			n[usedAs(agg.body)]++
 			if isStatic(properties(agg.body)) {
 				n["StaticPublicIPAddresses"]++
 			}
-		case agg.id.root == loadBalancerKind:
+		case loadBalancerKind:
 			n["LoadBalancers"]++
 			if sameName(sku(agg.body), "Standard") {
 				n["StandardSkuLoadBalancers"]++
