@@ -4,6 +4,8 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,6 +56,28 @@ func TestThePlanOfAServiceOnABasicLoadBalancer(t *testing.T) {
 	const says = "public IP kubernetes-" + basicOf + " is of SKU Basic, as its load balancer is: Weir writes Standard ones only; weir migrate plan shows how it becomes one"
 	if err == nil || !strings.Contains(err.Error(), says) || len(p.Services) != 1 || !strings.Contains(p.Services[0].Failed, says) || p.Refused() > 0 {
 		t.Errorf("%v\n%s", err, p.Text(false))
+	}
+}
+
+// What Services want counts against what Azure takes: 301 ports of one are more than a machine takes, unless they are for a
+// pool of its own, which may be on no machine with others.
+func TestThePlanOfAMigrationWithTooManyRules(t *testing.T) {
+	for policy, stops := range map[string]bool{"externalTrafficPolicy: Cluster": true, "healthCheckNodePort: 32000, externalTrafficPolicy: Local": false} {
+		var ports []string
+		for n := range 301 {
+			ports = append(ports, fmt.Sprintf("{name: p%d, port: %d, nodePort: %d, protocol: TCP}", n, 1000+n, 30000+n))
+		}
+		o := basicCloud(t).ofOne()
+		text, err := io.ReadAll(o.Stdin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		many := strings.NewReplacer("{port: 80, nodePort: 30080, protocol: TCP}", strings.Join(ports, ", "), "externalTrafficPolicy: Cluster", policy)
+		o.Stdin = strings.NewReader(many.Replace(string(text)))
+		p, err := MigrationPlan(t.Context(), o)
+		if err != nil || (p.State == migration.Stopped) != stops || !strings.Contains(p.Text(), "(LimitReached)") {
+			t.Errorf("%s: %v, %s\n%s", policy, err, p.State, p.Text())
+		}
 	}
 }
 
