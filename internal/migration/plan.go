@@ -157,7 +157,7 @@ func (p Plan) Text() string {
 	}
 	fmt.Fprintf(&b, "\nServices are not reached for about %s, if Azure takes no longer than in half of what was recorded of it", time.Duration(p.CutOffSeconds)*time.Second)
 	b.WriteString(";\nmembers of pools of network interfaces need as long again as they take to leave.\n")
-	fmt.Fprintf(&b, "%s\n", p.WayBack)
+	fmt.Fprintf(&b, "%s\nWhat was Basic has no zones, and gets none.\n", p.WayBack)
 	for _, f := range p.Findings {
 		word := "note"
 		if f.Stops {
