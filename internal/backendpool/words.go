@@ -43,7 +43,7 @@ func SparedMessage(set membership.Set) string {
 		announced, words.Count(len(set.Addresses), "member"), words.List(names, nodesNamed))
 }
 
-// levelMessage says that a pool is level, how many of its nodes leave, and which are left out.
+// levelMessage says that a pool is level, how many of its nodes leave, and which are kept or left out.
 func levelMessage(set membership.Set) string {
 	text := "level with " + words.Count(len(set.Addresses), "node")
 	if len(set.Addresses) == 0 {
@@ -55,13 +55,10 @@ func levelMessage(set membership.Set) string {
 	if len(set.Spared) > 0 {
 		text += "; " + SparedMessage(set)
 	}
-	var out []string
-	for _, a := range set.Absent[:min(len(set.Absent), leftOut)] {
-		out = append(out, words.Sentence(a.String(), words.MaxMessage/8))
+	if kept := set.KeptOut(); len(kept) > 0 {
+		text += "; kept out: " + words.Sentence(words.List(kept, leftOut), words.MaxMessage/4)
 	}
-	if n := len(set.Absent) - leftOut; n > 0 {
-		out[len(out)-1] += fmt.Sprintf(" and %d more", n)
-	}
+	out := set.Missed(leftOut, words.MaxMessage/8, words.Sentence)
 	if set.Homeless > 0 {
 		out = append(out, words.Count(set.Homeless, "endpoint")+" without a node name")
 	}

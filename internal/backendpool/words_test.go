@@ -72,7 +72,8 @@ func TestHowManyAMessageNames(t *testing.T) {
 			t.Errorf("%d: %s", i, got)
 		}
 	}
-	if got := levelMessage(set); !strings.HasSuffix(got, "and 1 more") {
+	set.Absent = append(set.Absent, membership.Absence{Node: "cp", Why: "a label", Meant: true}) // it is named apart
+	if got := levelMessage(set); !strings.Contains(got, "; kept out: node cp: a label; left out: node n: gone;") || !strings.HasSuffix(got, "and 1 more") {
 		t.Error(got)
 	}
 }

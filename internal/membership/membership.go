@@ -88,6 +88,8 @@ type Set struct {
 type Absence struct {
 	Node string
 	Why  string
+	// Meant is true if a label keeps the node out of every pool: somebody wants it so.
+	Meant bool
 }
 
 // Drain says why a member is to take no new flows.
@@ -102,6 +104,29 @@ type Drain struct {
 
 // String returns "node: why".
 func (a Absence) String() string { return fmt.Sprintf("node %s: %s", a.Node, a.Why) }
+
+// Missed says of the first few nodes that are no members though no label says so why, each in a text
+// of at most so many bytes; the last tells how many more there are.
+func (s Set) Missed(few, bytes int, cut func(string, int) string) (texts []string) {
+	all := slices.DeleteFunc(slices.Clone(s.Absent), func(a Absence) bool { return a.Meant })
+	for _, a := range all[:min(len(all), few)] {
+		texts = append(texts, cut(a.String(), bytes))
+	}
+	if n := len(all) - few; n > 0 {
+		texts[few-1] += fmt.Sprintf(" and %d more", n)
+	}
+	return texts
+}
+
+// KeptOut says of each node that a label keeps out which it is.
+func (s Set) KeptOut() (texts []string) {
+	for _, a := range s.Absent {
+		if a.Meant {
+			texts = append(texts, a.String())
+		}
+	}
+	return texts
+}
 
 // OfService returns the nodes that host, in any of a Service's slices of the
 // pool's family, an endpoint that takes traffic. node looks a node up by name.
@@ -158,7 +183,7 @@ type builder struct {
 
 func (b *builder) add(n Node) {
 	if n.Excluded != "" {
-		b.absent(n.Name, n.Excluded)
+		b.set.Absent = append(b.set.Absent, Absence{Node: n.Name, Why: n.Excluded, Meant: true})
 		return
 	}
 	ip, ok := n.address(b.family)

@@ -107,8 +107,12 @@ func TestOfService(t *testing.T) {
 func TestOfNodes(t *testing.T) {
 	nodes := cluster{node("b", "10.0.0.2"), node("a", "10.0.0.1"), {Name: "c", Excluded: "no"}}
 	want := "a=10.0.0.1 b=10.0.0.2 | node c: no"
-	if got := show(membership.OfNodes(slices.Values(nodes), lb.IPv4)); got != want {
+	set := membership.OfNodes(slices.Values(nodes), lb.IPv4)
+	if got := show(set); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	if whole := func(text string, _ int) string { return text }; len(set.KeptOut()) != 1 || len(set.Missed(5, 0, whole)) != 0 {
+		t.Errorf("not kept out by a label: %v", set.Absent)
 	}
 }
 

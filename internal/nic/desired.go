@@ -21,6 +21,9 @@ type Pool struct {
 	// false for one that follows the endpoints of a Service.
 	Every   bool
 	Members []Machine
+	// Leaves are machines that Azure shows in the pool, and that have to leave. Of a machine that is neither,
+	// a pool of all nodes says nothing: its node may be newer than what was handed over of the pool.
+	Leaves []Machine
 }
 
 // Pools are the pools that an interface shall be in, by the family of its address.
@@ -37,6 +40,9 @@ type Node struct {
 // Desired says where machines belong.
 type Desired struct {
 	machines map[string]Pools // by Machine.Key; those of a node are none, if it belongs in none
+	// open are the pools of all nodes that say nothing of a machine which is a node, on the configuration that it
+	// is on.
+	open map[string]Pools
 	// models are by the key of the scale set, those of the configuration with the most instances first.
 	models map[string][]Pools
 }
@@ -49,6 +55,9 @@ func (d Desired) Node(m Machine) bool {
 	_, ok := d.machines[m.Key()]
 	return ok
 }
+
+// Open are the pools of all nodes that have yet to say whether a node belongs in them.
+func (d Desired) Open(m Machine) Pools { return d.open[m.Key()] }
 
 // Models are the pools that the model of a uniform scale set may have, which its next instances get: those
 // of each configuration that an instance belongs to.
@@ -82,7 +91,7 @@ func Desire(pools []Pool, nodes []Node) Desired {
 	slices.SortStableFunc(pools, func(a, b Pool) int {
 		return cmp.Or(cmp.Compare(a.Configuration, b.Configuration), cmp.Compare(a.ID.Key(), b.ID.Key()))
 	})
-	d := Desired{machines: map[string]Pools{}, models: map[string][]Pools{}}
+	d := Desired{machines: map[string]Pools{}, open: map[string]Pools{}, models: map[string][]Pools{}}
 	of := map[string]string{} // the configuration of each machine
 	for _, n := range nodes {
 		d.machines[n.Machine.Key()] = Pools{}
@@ -100,8 +109,30 @@ func Desire(pools []Pool, nodes []Node) Desired {
 			}
 		}
 	}
+	d.openOf(pools, nodes, of)
 	d.modelsOf(pools, of)
 	return d
+}
+
+func (d Desired) openOf(pools []Pool, nodes []Node, of map[string]string) {
+	for _, p := range pools {
+		if !p.Every {
+			continue
+		}
+		said := map[string]bool{}
+		for _, m := range p.Members {
+			said[m.Key()] = true
+		}
+		for _, m := range p.Leaves {
+			said[m.Key()] = true
+		}
+		for _, n := range nodes {
+			key := n.Machine.Key()
+			if on := of[key]; n.Machine.Uniform() && !said[key] && (on == "" || on == p.Configuration) {
+				d.open[key] = d.open[key].with(p)
+			}
+		}
+	}
 }
 
 func (d Desired) modelsOf(pools []Pool, of map[string]string) {

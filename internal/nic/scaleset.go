@@ -4,6 +4,7 @@ package nic
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"weir.dev/weir/internal/lb"
@@ -18,6 +19,9 @@ type Known struct {
 	Level map[string]bool
 	// Overdue are those that Azure was to upgrade by itself, and has been waited for long enough.
 	Overdue map[string]bool
+	// Alone are those that Weir has written by themselves after it last wrote the model. They are behind it
+	// for that, and no upgrade is on its way to them.
+	Alone map[string]bool
 }
 
 // Steps are what comes next for a uniform scale set: the model alone if it is not as it shall be,
@@ -92,6 +96,8 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 	pools := want.Machine(m)
 	if !want.Node(m) {
 		pools = within(model, i.Interfaces)
+	} else if open := within(want.Open(m), i.Interfaces); len(open) > 0 { // its model gave it these, and they may want it
+		pools = pools.and(open)
 	}
 	wait := func(why string) { s.Waits = append(s.Waits, Wait{this, why}) }
 	interfaces, next, ok := nextOfAll(i.Interfaces, pools, ours)
@@ -105,7 +111,7 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 		if why := next.lacks(this.String()); why != "" {
 			wait(why)
 		}
-	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode != lb.UpgradeManual && !known.Overdue[i.ID]:
+	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode != lb.UpgradeManual && !known.Overdue[i.ID] && !known.Alone[i.ID]:
 		s.Upgrading = append(s.Upgrading, i.ID)
 		wait(this.String() + " is not upgraded to the scale set's model yet, which its upgrade policy " + string(set.UpgradeMode) + " leaves to Azure")
 	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode == lb.UpgradeManual && known.Level[i.ID]:
@@ -114,6 +120,17 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 		i.Interfaces = interfaces
 		s.Write = append(s.Write, i)
 	}
+}
+
+// and returns the pools and others of the same configuration, in the order of their ids.
+func (ps Pools) and(others Pools) Pools {
+	all := maps.Clone(ps)
+	for family, ids := range others {
+		ids = slices.Concat(all[family], ids)
+		slices.SortFunc(ids, func(a, b lb.PoolID) int { return cmp.Compare(a.Key(), b.Key()) })
+		all[family] = ids
+	}
+	return all
 }
 
 // within returns those of a model's pools that the primary one of several interfaces is in.

@@ -77,6 +77,7 @@ func TestScaleSet(t *testing.T) {
 		{name: "Rolling is waited for", mode: lb.UpgradeRolling, model: k8s, instances: all(behind("0", "")), members: "0",
 			want: "instance 0 of scale set blue is not upgraded to the scale set's model yet, which its upgrade policy Rolling leaves to Azure"},
 		{name: "but not for ever", mode: lb.UpgradeRolling, model: k8s, instances: all(behind("0", "")), members: "0", known: nic.Known{Overdue: yes}, want: "write 0: kubernetes/k8s"},
+		{name: "nor where nothing but Weir's own write has put it behind", mode: lb.UpgradeAutomatic, model: k8s, instances: all(behind("0", "")), members: "0", known: nic.Known{Alone: yes}, want: "write 0: kubernetes/k8s"},
 		{name: "nor for what Azure passes over", mode: lb.UpgradeAutomatic, model: k8s, instances: all(protected(behind("0", ""))), members: "0", want: "write 0: kubernetes/k8s"},
 		{name: "which an upgrade passes over, too", model: k8s, instances: all(protected(behind("0", ""))), members: "0", known: nic.Known{Level: yes}, want: "write 0: kubernetes/k8s"},
 		{name: "an excluded node is nothing that Azure upgrades", mode: lb.UpgradeAutomatic, model: k8s, instances: all(latest("0", k8s), behind("1", k8s)), members: "0", nodes: "1", want: "write 1: "},
@@ -104,8 +105,40 @@ func desire(members, nodes string) nic.Desired {
 	var others []nic.Node
 	for id := range strings.FieldsSeq(nodes) {
 		others = append(others, nic.Node{Machine: instance(id)})
+		p.Leaves = append(p.Leaves, instance(id))
 	}
 	return nic.Desire([]nic.Pool{p}, others)
+}
+
+// A node is newer than what was handed over of a pool: its instance stays in what the model gave it until the pool
+// says whether it belongs there.
+func TestANodeOfWhichAPoolSaysNothingYet(t *testing.T) {
+	in := func(id, pools string) lb.Instance {
+		return lb.Instance{ScaleSet: blue, ID: id, Provisioning: lb.Succeeded, LatestModel: true, Interfaces: interfaces(pools)}
+	}
+	every := func(name string, members, leaves []nic.Machine) nic.Pool {
+		return nic.Pool{ID: pool(name), Family: lb.IPv4, Configuration: "kubernetes", Every: true, Members: members, Leaves: leaves}
+	}
+	old, young := []nic.Machine{instance("0")}, []nic.Machine{instance("0"), instance("1")}
+	nodes := []nic.Node{{Machine: instance("0"), Configuration: "kubernetes"}, {Machine: instance("1"), Configuration: "kubernetes"}}
+	const both = "kubernetes-internal/k8s kubernetes/k8s"
+	for _, tt := range []struct {
+		name  string
+		pools []nic.Pool
+		want  string
+	}{
+		{"nothing of it", []nic.Pool{every("kubernetes-internal/k8s", old, nil), every(k8s, old, nil)}, ""},
+		{"one of two", []nic.Pool{every("kubernetes-internal/k8s", old, nil), every(k8s, young, nil)}, ""},
+		{"both", []nic.Pool{every("kubernetes-internal/k8s", young, nil), every(k8s, young, nil)}, ""},
+		{"one has it leave", []nic.Pool{every("kubernetes-internal/k8s", old, young[1:]), every(k8s, old, nil)}, "write 1: kubernetes/k8s"},
+		{"both have it leave", []nic.Pool{every("kubernetes-internal/k8s", old, young[1:]), every(k8s, old, young[1:])}, "write 1: "},
+	} {
+		ours := nic.NewOurs(nil, []lb.PoolID{pool("kubernetes-internal/k8s"), pool(k8s)})
+		got := told(nic.ScaleSet(scaleSet(lb.UpgradeManual, both), []lb.Instance{in("0", both), in("1", both)}, nic.Desire(tt.pools, nodes), ours, nic.Known{}))
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
 }
 
 // The instances of a scale set are spread over two configurations: its model stays where it is as long as an

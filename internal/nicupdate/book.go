@@ -54,6 +54,8 @@ type memory struct {
 	etag  string
 	// since is when each instance was first waited for that Azure was to upgrade.
 	since map[string]time.Time
+	// alone is nic.Known.Alone.
+	alone map[string]bool
 }
 
 // machine is what is known of a machine that a pool names.

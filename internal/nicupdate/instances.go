@@ -118,6 +118,7 @@ func (r *round) write(ctx context.Context, m nic.Machine, next lb.Instance) {
 		r.wrote(nic.KindInstance, err)
 		switch {
 		case err == nil:
+			r.lane.memory.writes(next.ID)
 			r.open[m.Key()], r.again = true, true
 			return
 		case n == 2 || !met(err):

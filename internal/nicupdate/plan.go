@@ -74,7 +74,9 @@ func (u *Updater) newest() *plan {
 func (u *Updater) replan(now time.Time) {
 	pools, ids := make([]nic.Pool, 0, len(u.pools)), make([]lb.PoolID, 0, len(u.pools))
 	for _, p := range u.pools {
-		pools, ids = append(pools, p.target.Pool), append(ids, p.target.ID)
+		pool := p.target.Pool
+		pool.Leaves = p.target.Leaves
+		pools, ids = append(pools, pool), append(ids, p.target.ID)
 	}
 	u.plan, u.stale = &plan{nic.Desire(pools, u.nodes), nic.NewOurs(ids, nil)}, false
 	for _, l := range u.lanes {

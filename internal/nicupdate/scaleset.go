@@ -53,7 +53,7 @@ func (y *memory) knows(set lb.ScaleSet, now time.Time) nic.Known {
 	if set.Etag != y.etag {
 		y.level = nil
 	}
-	known := nic.Known{Level: y.level, Overdue: map[string]bool{}}
+	known := nic.Known{Level: y.level, Overdue: map[string]bool{}, Alone: y.alone}
 	for id, at := range y.since {
 		known.Overdue[id] = now.Sub(at) >= overdue
 	}
@@ -76,6 +76,14 @@ func (y *memory) waits(steps nic.Steps, now time.Time) {
 		}
 	}
 	y.since = since
+}
+
+// writes notes that an instance was written by itself.
+func (y *memory) writes(id string) {
+	if y.alone == nil {
+		y.alone = map[string]bool{}
+	}
+	y.alone[id] = true
 }
 
 // tries notes that a resource is about to be written; false if it was already since there was something new.
@@ -116,7 +124,7 @@ func (t *try) model(ctx context.Context, next lb.ScaleSet, instances []lb.Instan
 		for _, i := range instances {
 			y.level[i.ID] = i.LatestModel
 		}
-		y.since = nil
+		y.since, y.alone = nil, nil
 		t.again = true
 	case met(err) && !y.overtaken:
 		y.level, y.overtaken, y.tried = nil, true, nil

@@ -147,6 +147,29 @@ func TestAnInstanceThatWasBehindBefore(t *testing.T) {
 	})
 }
 
+// A node is excluded, and included again. No upgrade brings its instance back: the model is as it was, so Azure
+// is not waited for. It is after the next write of the model.
+func TestAnInstanceThatLeftAndComesBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hasSet("blue", lb.UpgradeAutomatic, "a/k8s")
+		w.has("blue/0", "a/k8s")
+		w.has("blue/1", "a/k8s")
+		w.bring("a/k8s", "blue/0 blue/1", "")
+		w.wait(time.Minute)
+		w.nodes = []nic.Node{{Machine: machineOf("blue/0"), Configuration: "a"}, {Machine: machineOf("blue/1"), Configuration: "a"}}
+		w.bring("a/k8s", "blue/1", "blue/0")
+		w.wait(time.Minute)
+		w.expectShown("blue/0", "")
+		w.bring("a/k8s", "blue/0 blue/1", "")
+		w.wait(time.Minute)
+		w.expectShown("blue/0", "a/k8s")
+		w.expect("calls", w.count(), "INSTANCES 5 PUT 2 SET 5")
+		w.bring("a/more", "blue/0 blue/1", "")
+		w.wait(time.Minute)
+		w.expect("calls", w.count(), "INSTANCES 5 PATCH 1 SET 5")
+	})
+}
+
 // One instance fails: the others are written, and it alone is tried again.
 func TestAnInstanceFails(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -405,6 +405,7 @@ func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
 		rules   []lb.Rule
 		held    []string
 		leaving string
+		knows   func(string) string
 		want    error
 	}{
 		{about: "somebody's", pool: full, want: ErrPoolForeign},
@@ -413,6 +414,8 @@ func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
 		{about: "on record as its own", pool: full, held: []string{"team-blue"}},
 		{about: "with a rule of its own, as the Azure cloud provider left it", pool: full, rules: ruled("aa")},
 		{about: "with a rule of another Service", pool: full, rules: ruled("ab"), want: ErrPoolTaken},
+		{about: "with a rule of another Service that is known", pool: full, rules: ruled("ab"), knows: func(string) string { return "team/blue" }, want: ErrPoolTaken},
+		{about: "with a rule of no Service of the cluster", pool: full, rules: ruled("ab"), knows: func(string) string { return "" }, want: ErrPoolForeign},
 		{about: "with a rule of one that leaves", pool: full, rules: ruled("ab"), leaving: "ab"},
 	} {
 		s := service("aa", 80)
@@ -420,7 +423,7 @@ func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
 		in := Input{Shares: []Share{s}, Observed: lb.LoadBalancer{
 			ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1", Pools: []lb.Pool{tt.pool}, Rules: tt.rules,
 			Frontends: []lb.Frontend{{Name: "aa", PublicIP: "/pip/aa"}, {Name: "ab", PublicIP: "/pip/ab"}},
-		}}
+		}, ServiceOf: tt.knows}
 		if tt.leaving != "" {
 			in.Shares = append(in.Shares, gone(tt.leaving, "team-blue"))
 		}

@@ -178,7 +178,13 @@ func (in Input) poolTaken(s Share, taken *seats) error {
 			continue
 		}
 		for _, at := range taken.byPool[strings.ToLower(p.ID.Name)] {
-			if other := taken.all[at]; !owns(s.Owner, other.Name) {
+			other := taken.all[at]
+			switch {
+			case owns(s.Owner, other.Name):
+			case in.ServiceOf != nil && in.ServiceOf(other.Name) == "":
+				return fmt.Errorf("%w: rule %s sends flows to pool %s, and is of no Service of this cluster. Delete that rule if its Service is gone, "+
+					"or rename the Service or its namespace", ErrPoolForeign, other.Name, p.ID.Name)
+			default:
 				return fmt.Errorf("%w: pool %s is that of %s", ErrPoolTaken, p.ID.Name, in.called(other))
 			}
 		}

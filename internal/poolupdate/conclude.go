@@ -71,14 +71,23 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Directed() && !r.Settled(),
 		Retrying: v.Told[poolschedule.WordRetrying], Failed: v.Told[poolschedule.WordFailed], Updated: v.Told[poolschedule.WordUpdated], GivenUpFor: h.GaveUp,
 		Admin: cause.Admin && !cause.Member, AdminTried: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
-		AdminRetryAt: next.AdminRetryAt(), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
+		AdminRetryAt: upcoming(next.AdminRetryAt(), now), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
 		Written: record.Written, Down: record.Down, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
 		Desired: len(r.Wanted), Observed: r.Observed, Foreign: r.Todo.Foreign, Differs: differs,
 		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
-		NextEligibleAt: next.EligibleAt(now), RetryAt: next.RetryAt(l.cfg.Interval),
+		NextEligibleAt: next.EligibleAt(now), RetryAt: upcoming(next.RetryAt(l.cfg.Interval), now),
 		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(t, v.Requeue, h, r.Level(), v.Told)
+}
+
+// upcoming is a time that is told to people: an attempt that took longer than the interval is followed
+// by the next one at once, not in the past. Zero is never.
+func upcoming(at, now time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return poolschedule.Later(at, now)
 }
 
 // lookAt returns when the pool is looked at next for drift; zero is never.

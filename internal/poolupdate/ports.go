@@ -142,7 +142,7 @@ type Report struct {
 	// another attempt follows; zero if any time is right.
 	NextEligibleAt time.Time
 	// RetryAt is when the next attempt is due, if it was requeued; never before
-	// NextEligibleAt.
+	// NextEligibleAt or At.
 	RetryAt time.Time
 	// LookAt is when the pool is looked at next though nothing changes; zero is never.
 	LookAt time.Time

@@ -38,6 +38,25 @@ func (w *world) failing(call string, n int, a fault.Answer) {
 	})
 }
 
+// An attempt that fails after more than an interval is followed by the next one at once: the time that
+// people are told is not past.
+func TestTheNextAttemptIsNeverToldForThePast(t *testing.T) {
+	for _, answer := range []fault.Answer{{Status: 409}, {OutcomeUnknown: true}} {
+		inWorld(t, 3, func(w *world) {
+			w.pool(web, "")
+			w.readTime = 2 * interval
+			w.failing("PUT", 1, answer)
+			w.change(web, "n1=10.0.0.1")
+			w.wait(3 * interval)
+			if len(w.reports) != 1 || !w.reports[0].RetryAt.Equal(w.reports[0].At) {
+				t.Errorf("%+v: told %+v", answer, w.reports)
+			}
+			w.wait(3 * interval)
+			w.expectPool(web, "n1=10.0.0.1")
+		})
+	}
+}
+
 func TestAClosedGatePostponesAndSaysSoOnce(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")

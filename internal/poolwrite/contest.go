@@ -20,6 +20,9 @@ type contest struct {
 	// undone is what was found changed back last, and times how often in a row.
 	undone []netip.Addr
 	times  int
+	// repairing is true while machines are on their way back into the pool: who is missing meanwhile was
+	// counted, and one that is gone was taken out by nobody.
+	repairing bool
 }
 
 // learn takes in an attempt. down are the addresses that were Down by us before it. Only a look
@@ -32,15 +35,21 @@ func (c contest) learn(r Result, down []netip.Addr, look bool) contest {
 	case !r.Directed():
 		return c
 	}
-	undone := sorted(append(both(r.Todo.added, c.holds), both(r.Todo.Downed, down)...))
+	undone := both(r.Todo.Downed, down)
+	if !c.repairing {
+		undone = append(undone, both(r.Todo.added, c.holds)...)
+	}
 	switch {
 	case len(undone) > 0:
-		c.undone, c.times = undone, c.times+1
-	case look:
+		c.undone, c.times = sorted(undone), c.times+1
+	case look && !c.repairing:
 		c.undone, c.times = nil, 0
 	}
+	c.repairing = r.Handed != nil && (c.repairing || len(both(r.Todo.added, c.holds)) > 0)
 	if r.Settled() {
 		c.holds = r.written
+	} else { // who is on the way out by us, and is wanted again before that is seen, was taken out by nobody
+		c.holds = slices.DeleteFunc(slices.Clone(c.holds), func(ip netip.Addr) bool { return slices.Contains(r.Todo.removed, ip) })
 	}
 	return c
 }

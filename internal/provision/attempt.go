@@ -5,8 +5,11 @@ package provision
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,11 +76,15 @@ const shortestSecret = 4
 // mostHidden bounds what is looked for: where there is more, nothing is said.
 const mostHidden = 10_000
 
-// Hide has these be left out of all that is said from now on, as they are and in base64. Call it once
+// Hide has these be left out of all that is said from now on, as they are and as programs quote them. Call it once
 // for many.
 func (l *Log) Hide(secrets ...string) {
+	if l.silent = l.silent || len(secrets) > mostHidden; l.silent {
+		l.secrets, l.hidden = nil, nil
+		return
+	}
 	for _, s := range secrets {
-		l.secrets = append(l.secrets, s, base64.StdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)))
+		l.secrets = append(append(l.secrets, s), quoted(s)...)
 		if lines := strings.Split(s, "\n"); len(lines) > 1 { // a message may have one of them
 			l.secrets = append(l.secrets, lines...)
 		}
@@ -99,6 +106,25 @@ func (l *Log) Hide(secrets ...string) {
 		pairs = append(pairs, s, "[hidden]")
 	}
 	l.hidden = strings.NewReplacer(pairs...)
+}
+
+// longestQuoted is that of a secret that is looked for as a string of JSON, too: a line is shorter.
+const longestQuoted = 16 << 10
+
+// quoted are the forms that a secret has where it is a part of something else: base64, strings of Go and of JSON, and a
+// part of an address.
+func quoted(s string) []string {
+	all := []string{base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s))}
+	if len(s) > longestQuoted {
+		return all
+	}
+	all = append(all, url.QueryEscape(s), url.PathEscape(s))
+	text, _ := json.Marshal(s) // a string is JSON
+	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
+	for _, text := range []string{strconv.Quote(s), strconv.QuoteToASCII(s), string(text), plain} {
+		all = append(all, text[1:len(text)-1])
+	}
+	return all
 }
 
 // Clean takes out of a text what is hidden.

@@ -3,6 +3,10 @@
 package provision
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,6 +117,26 @@ func TestLogs(t *testing.T) {
 	text := l.Text()
 	if len(text) > MaxLog || !strings.HasPrefix(text, "2026-11-21T12:00:00Z with") || !strings.HasSuffix(text, " the end\n") || !strings.Contains(text, " lines left out …\n") {
 		t.Errorf("%d bytes: %.80s … %s", len(text), text, text[len(text)-80:])
+	}
+}
+
+// A secret is left out in whatever program's words it is quoted.
+func TestQuotedSecrets(t *testing.T) {
+	const secret = "p\"a<b>\\&/ß\x01"
+	var l Log
+	l.Hide(secret)
+	text, err := json.Marshal(map[string]string{"password": secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, said := range []string{
+		secret, string(text), fmt.Sprintf("%q", secret), fmt.Sprintf("%+q", secret), url.QueryEscape(secret), "https://" + url.PathEscape(secret),
+		base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawStdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret)),
+		"p\\\"a<b>\\\\&/ß\\u0001", // as JSON without regard for HTML
+	} {
+		if got := l.Clean(said); !strings.Contains(got, "[hidden]") || len(got) > len(`{"password":"[hidden]"}`) {
+			t.Errorf("%s: got %s", said, got)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // choose returns the public IP that a Service wants on a load balancer, as it has to
 // become, and whether that takes a write. known are those that exist where it looks, by
 // key.
-func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on lb.LoadBalancerID, location string) (next lb.PublicIP, write bool, err error) {
+func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, on lb.LoadBalancerID, location string) (next lb.PublicIP, write bool, err error) {
 	ip, found := find(want, known)
 	switch {
 	case !found && want.Address.IsValid():
@@ -36,7 +36,10 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 	case !found:
 		return made(want, location), true, nil
 	}
-	if err := fits(ip, want, on); err != nil {
+	if err := fits(ip, want, req.Owner, on); err != nil {
+		return ip, false, err
+	}
+	if err := reserved(ip, want, req.Service); err != nil {
 		return ip, false, err
 	}
 	// One whose last write failed has to be written again, though it looks as it should.
@@ -47,7 +50,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 		next.Tags = map[string]string{}
 	}
 	if !theirs(want) {
-		if err := taggedForOther(ip, want, key); err != nil {
+		if err := taggedForOther(ip, want, req.Service); err != nil {
 			return ip, false, err
 		}
 		if err := unchangeable(ip, want); err != nil {
@@ -55,7 +58,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, key string, on 
 		}
 		lb.SetTags(next.Tags, want.Tags)
 	}
-	if err := label(&next, want, key); err != nil {
+	if err := label(&next, want, req.Service); err != nil {
 		return ip, false, err
 	}
 	return next, write || next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags), nil
@@ -92,7 +95,7 @@ var errOtherFamily = errors.New("it has an address of the other family, and some
 var ErrBasic = errors.New("Weir writes Standard ones only; weir migrate plan shows how it becomes one, and each address stays") //nolint:staticcheck // a name begins it
 
 // fits says why a public IP cannot be the frontend's.
-func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
+func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalancerID) error {
 	switch {
 	case ip.SKU != lb.Standard && hasPrefixFold(ip.UsedBy, on.String()+"/"):
 		return fmt.Errorf("public IP %s is of SKU %s, as its load balancer is: %w", ip.ID.Name, ip.SKU, ErrBasic)
@@ -103,13 +106,26 @@ func fits(ip lb.PublicIP, want service.PublicIP, on lb.LoadBalancerID) error {
 	case ip.Family != want.Family:
 		return fmt.Errorf("public IP %s has an %s address, and one of %s is needed", ip.ID.Name, ip.Family, want.Family)
 	case ip.UsedBy != "" && !hasPrefixFold(ip.UsedBy, on.String()+"/"):
-		return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
+		return inUse(ip, owner, on)
 	case theirs(want) && ip.Provisioning == lb.Failed:
 		return fmt.Errorf("the last write of public IP %s failed, and Azure refuses every load balancer with it: write it again, or choose another", ip.ID.Name)
 	case !ip.Address.IsValid() && theirs(want) && ip.Etag != "":
 		return fmt.Errorf("public IP %s has no address yet", ip.ID.Name)
 	}
 	return nil
+}
+
+// inUse says who else has a public IP. It may be the Service itself, where azure.json named another load balancer
+// before: whatever it names no more is not written.
+func inUse(ip lb.PublicIP, owner string, on lb.LoadBalancerID) error {
+	if beside := strings.TrimSuffix(on.String(), on.Name); hasPrefixFold(ip.UsedBy, beside) {
+		name, frontend, _ := strings.Cut(ip.UsedBy[len(beside):], "/frontendIPConfigurations/")
+		if hasPrefixFold(frontend, owner) {
+			return fmt.Errorf("public IP %s is still in use by load balancer %s, where the Service was before: name that in azure.json again, "+
+				"and have the Service leave it by %s", ip.ID.Name, name, service.Configurations)
+		}
+	}
+	return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
 }
 
 // taggedForOther says who else calls a public IP his that has the name of one made for the Service. An
@@ -125,6 +141,23 @@ func taggedForOther(ip lb.PublicIP, want service.PublicIP, key string) error {
 		return fmt.Errorf("public IP %s is tagged as one of Service %s (%s): %s", ip.ID.Name, of, service.TagService, way)
 	}
 	return nil
+}
+
+// reserved refuses a public IP that people name while it waits for the Service that it was made for, which is of
+// another namespace: whoever came first to the load balancer would have it, and keep it. One that is in use is
+// that of whoever has its frontend.
+func reserved(ip lb.PublicIP, want service.PublicIP, key string) error {
+	of := lb.Tag(ip.Tags, service.TagService)
+	if !theirs(want) || of == "" || ip.UsedBy != "" || MadeFor(ip, want.Tags[service.TagCluster]) == "" {
+		return nil
+	}
+	namespace, _, _ := strings.Cut(key, "/")
+	for name := range strings.SplitSeq(of, ",") {
+		if theirs, _, _ := strings.Cut(strings.TrimSpace(name), "/"); theirs == namespace {
+			return nil
+		}
+	}
+	return fmt.Errorf("public IP %s was made for Service %s, and only Services of one namespace share an address: choose another, or have both in one namespace", ip.ID.Name, of)
 }
 
 // unchangeable says what of a public IP that was made for the Service cannot become what

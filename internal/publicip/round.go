@@ -116,7 +116,7 @@ func (r *Round) pick(req *Request) {
 // choose chooses a public IP that nobody else is just writing: Azure would refuse every write of
 // the load balancer that refers to it.
 func (r *Round) choose(want service.PublicIP, req *Request) (next lb.PublicIP, changed bool, err error) {
-	next, changed, err = choose(want, r.known, req.Service, r.on, r.cfg.Location)
+	next, changed, err = choose(want, r.known, req, r.on, r.cfg.Location)
 	if err != nil {
 		return next, false, err
 	}

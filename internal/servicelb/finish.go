@@ -24,7 +24,7 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 		return err
 	}
 	st := &e.State
-	step := Settle(res, s.Ours(r.cfg.Settings.Class), st.Level.looked(res.Request))
+	step := Settle(res, s.Ours(r.cfg.Settings.Class), st.Level.looked(st.Pending, res.Request))
 	if step != Hold {
 		r.tell.keptPools(s, &st.Told, res.Kept)
 	}
@@ -166,7 +166,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 			if err := r.contested(ctx, s, st, nil); err != nil {
 				return err
 			}
-			if err := r.cfg.Ledger.Conclude(ctx, s, Conclusion{Verdicts: noVerdicts()}); err != nil {
+			if err := r.writes(ctx, s, st, Conclusion{Verdicts: noVerdicts()}); err != nil {
 				return err
 			}
 		}

@@ -69,8 +69,9 @@ func (l *Level) holds(d Desired, again string, now time.Time) bool {
 }
 
 // looked reports whether what was asked for was known to be held: Azure was only to be compared with it.
-func (l *Level) looked(r balancer.Request) bool {
-	return l.request != nil && r.Desired != nil && l.request.Again == r.Again && l.request.On == r.On && reflect.DeepEqual(l.request.Desired, r.Desired)
+func (l *Level) looked(by Pending, r balancer.Request) bool {
+	return l.request != nil && r.Desired != nil && l.request.Again == r.Again && l.request.On == r.On && reflect.DeepEqual(l.request.Desired, r.Desired) &&
+		l.selection == by.selection && slices.Equal(l.nodes, by.nodes)
 }
 
 // needs reports whether a BackendPool belongs to what the Service has now.

@@ -91,6 +91,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	if err == nil {
 		again = sooner(again, r.endpoints(s, st, now))
 		err = r.conclusions(ctx, s, st, now)
+	} else if st.Told.trouble != "" { // what keeps a result from being written down is shown as well
+		err = errors.Join(err, r.conclusions(ctx, s, st, now))
 	}
 	return again, err
 }
@@ -230,7 +232,7 @@ func (r *Reconciler) record(ctx context.Context, s Service, st *State, to Record
 // queue's; why no load balancer can be chosen may be mended by other Services that go.
 func (r *Reconciler) again(ctx context.Context, s Service, st *State, err error, now time.Time) (time.Duration, error) {
 	if why, ok := errors.AsType[*retryError](err); ok {
-		if why.unasked && !rehearsed(err) {
+		if why.unasked && !rehearsed(err) && ctx.Err() == nil { // what the end of the process stopped is no trouble of the Service's
 			st.Level.drop() // one that is taken back has to end the complaint
 			r.tell.complain(s, &st.Told, troubleOf(err), "nothing can be asked of Azure yet: ", why.error)
 			r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, why.error)

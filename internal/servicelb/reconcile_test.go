@@ -3,6 +3,7 @@
 package servicelb
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"testing"
@@ -79,6 +80,9 @@ func TestWhatCannotBeWrittenDownWaits(t *testing.T) {
 		w.is("pools made on kubernetes", "SyncLoadBalancerFailed: Error syncing load balancer: forbidden", "error: forbidden",
 			"pools made on kubernetes", "error: forbidden")
 		w.counts(Failed)
+		if is := w.verdicts[TypeProgrammed]; is.Reason != WhyFailed || is.Text != "forbidden" {
+			t.Errorf("what cannot be written down is shown as %+v", is)
+		}
 		w.unwritable = nil
 		w.looks()
 		w.is("pools made on kubernetes", "published [198.18.0.1]", "EnsuredLoadBalancer: Ensured load balancer")
@@ -149,6 +153,26 @@ func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 		w.counts(Ready)
 		if w.concluded != written {
 			t.Errorf("its conditions are news: %+v", w.verdicts)
+		}
+	})
+}
+
+// A rule that has to name another node is not in Azure, and that it was not asked for is told.
+func TestARuleOfNodesThatIsNotSentIsTold(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Settings) { o.Guarded = true })
+		w.s.Object.Annotations[service.DisableFloatingIP] = "true"
+		w.nodes = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+		w.looks()
+		w.ends()
+		w.looks()
+		w.nodes = append(w.nodes, netip.MustParseAddr("10.0.0.2"))
+		w.answers, w.unchanged = []error{&fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: time.Now().Add(time.Minute), Err: errors.New("not sent")}}, true
+		w.looks()
+		w.ends()
+		w.looks()
+		if is, text := w.r.States.known("shop/web").programmed(w.s, class, time.Now()); is != WhyRetryAfter {
+			t.Errorf("Programmed is %s: %s", is, text)
 		}
 	})
 }
@@ -370,6 +394,19 @@ func TestAServiceWithoutRoomIsTriedAgain(t *testing.T) {
 		if w.asked == nil {
 			t.Error("there is room, and nothing is asked for")
 		}
+	})
+}
+
+// A controller that is told to stop while it asks Azure says nothing of it on the Service.
+func TestAStopIsNoTroubleOfAService(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, stop := context.WithCancel(t.Context())
+		w.stops, w.declines = stop, context.Canceled
+		if _, err := w.r.Reconcile(ctx, "shop/web", time.Now()); err != nil {
+			t.Error(err)
+		}
+		w.is()
 	})
 }
 

@@ -33,6 +33,8 @@ type Told struct {
 	// concluded are the conditions that this look has written already, which the informer's copy need not show
 	// yet; nil if it has written none.
 	concluded []Verdict
+	// wrote are the conditions that this process has written last, by type.
+	wrote map[string]Verdict
 	// ports say what is wrong with which of its ports, by their numbers.
 	ports map[int32]string
 	// filling are the pools of which it was told that rules wait for them.

@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/words"
 )
 
 // Types of the conditions on a Service that say how far it is, named as those of Gateway API.
@@ -57,6 +58,28 @@ type Conclusion struct {
 	Verdicts  []Verdict
 	Shows     bool
 	Addresses []netip.Addr
+	// Anew is true of conditions that are not those that were written last: the informer's copy may be older
+	// than these, and show them already.
+	Anew bool
+}
+
+// writes has the conditions of a Service written, and keeps what was.
+func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclusion) error {
+	if st.Told.wrote == nil {
+		st.Told.wrote = map[string]Verdict{}
+	}
+	for _, v := range c.Verdicts {
+		last, wrote := st.Told.wrote[v.Type]
+		c.Anew = c.Anew || wrote && (last.Reason != v.Reason || !words.Same(last.Text, v.Text))
+		st.Told.wrote[v.Type] = Verdict{Text: "nobody knows before it is answered"}
+	}
+	if err := r.cfg.Ledger.Conclude(ctx, s, c); err != nil {
+		return err
+	}
+	for _, v := range c.Verdicts {
+		st.Told.wrote[v.Type] = v
+	}
+	return nil
 }
 
 // Holds reports whether the condition is True.
@@ -191,7 +214,7 @@ func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now 
 	if len(verdicts) == 0 || slices.Equal(verdicts, st.Told.concluded) {
 		return nil
 	}
-	return r.cfg.Ledger.Conclude(ctx, s, Conclusion{Verdicts: verdicts})
+	return r.writes(ctx, s, st, Conclusion{Verdicts: verdicts})
 }
 
 // concludes writes the addresses of a Service that Azure has all of, and with them the conditions that its
@@ -205,7 +228,7 @@ func (r *Reconciler) concludes(ctx context.Context, s Service, st *State, res ba
 		r.endpoints(s, &after, now)
 		c.Verdicts = after.verdicts(s, r.cfg.Settings.Class, now)
 	}
-	if err := r.cfg.Ledger.Conclude(ctx, s, c); err != nil {
+	if err := r.writes(ctx, s, st, c); err != nil {
 		return err
 	}
 	st.Told.concluded = c.Verdicts

@@ -122,6 +122,24 @@ func TestTheSameFailureIsWrittenOnce(t *testing.T) {
 	})
 }
 
+// A condition that comes back before the informer's copy shows that it was another meanwhile is written all the same:
+// nothing else would mend what people see. One that stays is written once.
+func TestConditionsThatACopyShowsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := served(t)
+		w.looks()
+		w.copied, w.concluded = maps.Clone(w.verdicts), 0
+		w.s.Object.Annotations[service.IdleTimeout] = "7"
+		w.looks()
+		w.has(WhyAccepted, WhyUpdating, 1)
+		w.ends()
+		w.looks()
+		w.has(WhyAccepted, WhyProgrammed, 1)
+		w.looks()
+		w.has(WhyAccepted, WhyProgrammed, 0)
+	})
+}
+
 // A port that is refused is named in the status, until it is mended; a fault of the Service as a whole is nobody's
 // port's.
 func TestPortsThatAreRefusedAreNamed(t *testing.T) {

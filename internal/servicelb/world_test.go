@@ -54,6 +54,8 @@ type world struct {
 	fills    []lb.PoolID
 	planned  string
 	declines error
+	// stops ends the process while a load balancer is chosen.
+	stops context.CancelFunc
 	// link is what comes of a Private Link Service.
 	link privatelinkround.Outcome
 	// note is what comes of the security group.
@@ -61,6 +63,8 @@ type world struct {
 	// verdicts are the conditions of the Service by type, and concluded is how many were written.
 	verdicts  map[string]Verdict
 	concluded int
+	// copied are the conditions that the informer's copy shows, where it is older.
+	copied map[string]Verdict
 	// refused are the ports of the Service that its status says are refused.
 	refused map[int32]string
 	// empty is true while nothing takes the traffic of the Service.
@@ -218,6 +222,9 @@ func (w *world) Conclude(ctx context.Context, s Service, c Conclusion) error {
 		if is := w.verdicts[kind]; words.Same(is.Text, v.Text) {
 			v.Text = is.Text
 		}
+		if old, is := w.copied[kind]; is && old == v && !c.Anew {
+			continue
+		}
 		if w.verdicts[kind] != v {
 			w.verdicts[kind] = v
 			w.concluded++
@@ -261,6 +268,9 @@ func (w *world) Tell(_ Service, e Event) {
 }
 
 func (w *world) Locate(_ context.Context, p balancer.Placing) (string, []string, error) {
+	if w.stops != nil {
+		w.stops()
+	}
 	switch {
 	case w.declines != nil:
 		return "", nil, w.declines

@@ -30,40 +30,47 @@ var prepared = []struct {
 	name   string
 	lacks  string // an action of Azure's that the role does not hold
 	occurs func(f *faulty)
+	code   int // of weir status; 0: it is none, 3: something is wrong
 	says   []string
 }{
 	{name: "Azure throttles", occurs: func(f *faulty) {
 		f.must(f.emulator.SetFaults(`rules: [{match: {kind: put}, action: {status: 429, code: TooManyRequests, message: "The limit of writes is exceeded.", headers: {Retry-After: "600"}}}]`))
 		f.move("web", f.node("n2", "10.0.0.2"))
-	}, says: []string{"429 TooManyRequests", "weir calls", "backendpool", "Service web"}},
+	}, code: 3, says: []string{"429 TooManyRequests", "weir calls", "backendpool", "Service web"}},
 	{name: "the role lacks an action", lacks: "Microsoft.Network/loadBalancers/backendAddressPools/write", occurs: func(*faulty) {},
-		says: []string{"403 AuthorizationFailed", "backendAddressPools/write", "config/azure-role.json", "Service web"}},
+		code: 3, says: []string{"403 AuthorizationFailed", "backendAddressPools/write", "config/azure-role.json", "Service web"}},
 	{name: "a probe that is none", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-health-probe-interval", "often")
-	}, says: []string{"/shop", "health-probe-interval", `"often"`}},
+	}, code: 3, says: []string{"/shop", "health-probe-interval", `"often"`}},
 	{name: "somebody else writes there", occurs: func(f *faulty) { f.isFought("web") },
-		says: []string{"Contested", "find out who else writes there", "/web"}},
+		code: 3, says: []string{"Contested", "find out who else writes there", "/web"}},
 	{name: "a node has no address", occurs: func(f *faulty) {
 		bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-bare"}}
 		f.must(f.cluster.Create(f.t.Context(), bare))
 		f.move("web", bare.Name)
-	}, says: []string{"NoNodeLeft", "-bare", "InternalIP", "/web"}},
+	}, code: 3, says: []string{"NoNodeLeft", "-bare", "InternalIP", "/web"}},
 	{name: "a restriction without effect", occurs: func(f *faulty) {
 		f.wanted("shop", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
-	}, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "keeps nobody out"}},
+	}, code: 3, says: []string{"/shop", "loadBalancerSourceRanges", "securityGroupName", "keeps nobody out"}},
 	{name: "an annotation is refused", occurs: func(f *faulty) {
 		f.annotated("shop", "azure-load-balancer-tcp-idle-timeout", "4 minutes")
-	}, says: []string{"/shop", "tcp-idle-timeout", `"4 minutes"`}},
+	}, code: 3, says: []string{"/shop", "tcp-idle-timeout", `"4 minutes"`}},
 	{name: "Azure is out of reach", occurs: func(f *faulty) {
 		f.azure.Refuse()
 		f.move("web", f.node("n2", "10.0.0.2"))
-	}, says: []string{"connection refused", "Service web"}},
+	}, code: 3, says: []string{"connection refused", "Service web"}},
 	{name: "the pool is gone", occurs: func(f *faulty) {
 		f.must(f.emulator.Put(f.loadBalancer(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[]}}`)))
 		f.move("web", f.node("n2", "10.0.0.2"))
-	}, says: []string{"PoolNotFound", "create the pool in Azure", "/web"}},
+	}, code: 3, says: []string{"PoolNotFound", "create the pool in Azure", "/web"}},
+	{name: "a colleague has paused it", occurs: func(f *faulty) {
+		if code, text := f.asks("pause", "web", "--for", "1h", "--why", "the database moves"); code != 0 {
+			f.t.Fatal(text)
+		}
+		f.move("web", f.node("n2", "10.0.0.2"))
+	}, says: []string{"Paused: 1", "the database moves", "until ", "weir resume", "/web"}},
 	{name: "nobody leads", occurs: func(f *faulty) { f.weir.Kill() },
-		says: []string{"Nobody leads", "see why it does not run"}},
+		code: 3, says: []string{"Nobody leads", "see why it does not run"}},
 }
 
 func (f *faulty) annotated(service, annotation, value string) {
@@ -108,16 +115,22 @@ func TestStatusTellsWhatIsWrong(t *testing.T) {
 				f.becomes("web", "10.0.0.1")
 			}
 			tt.occurs(f)
-			f.eventually("weir status", func() error {
-				code, text := f.asks("status")
-				for _, part := range tt.says {
-					if code != 3 || !strings.Contains(text, part) {
-						return fmt.Errorf("exit code %d, want 3, and %q in\n%s", code, part, text)
-					}
-				}
-				t.Logf("%s", text)
-				return nil
-			})
+			f.statusSays(tt.code, tt.says...)
 		})
 	}
+}
+
+// statusSays waits until weir status ends with a code, and has all parts in what it says.
+func (l *lab) statusSays(code int, parts ...string) {
+	l.t.Helper()
+	l.eventually("weir status", func() error {
+		is, text := l.asks("status")
+		for _, part := range parts {
+			if is != code || !strings.Contains(text, part) {
+				return fmt.Errorf("exit code %d, want %d, and %q in\n%s", is, code, part, text)
+			}
+		}
+		l.t.Logf("%s", text)
+		return nil
+	})
 }

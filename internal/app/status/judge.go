@@ -33,6 +33,8 @@ type Report struct {
 	Services Count `json:"services"`
 	// Causes are what is wrong by what stands behind it, the one with the most first.
 	Causes []Cause `json:"causes"`
+	// Waiting are those that need nobody, the one that has been on its way for longest first.
+	Waiting []Wrong `json:"waiting,omitempty"`
 	// Paused are BackendPools that somebody has paused, those that go on first first.
 	Paused []Paused `json:"paused,omitempty"`
 	// Notes are what people may want to know, and is no fault of Weir's: Azure has what is wanted.
@@ -88,9 +90,10 @@ type Wrong struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	State     string `json:"state"`
-	// Since is when it came to this state.
-	Since time.Time `json:"since,omitzero"`
-	Why   string    `json:"why,omitempty"`
+	// Since is when it came to this state. Where only a time is known that it was not before, that is NotBefore.
+	Since     time.Time `json:"since,omitzero"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	Why       string    `json:"why,omitempty"`
 	// Service is for whom the pool is, if it is for one.
 	Service string `json:"service,omitempty"`
 	cause   string
@@ -107,22 +110,24 @@ func Judge(s Seen) Report {
 		wrong = append(wrong, Wrong{Kind: "Lease", Namespace: s.Leader.Namespace, Name: LeaseName, State: NoLeader, cause: NoLeader, Since: s.Leader.Renewed, Why: s.Leader.gone()})
 	}
 	for i := range s.Pools {
-		found := ofPool(&s.Pools[i], s.At)
+		found, waits := ofPool(&s.Pools[i], s.At)
 		if len(found) == 0 && stateOf(&s.Pools[i]).Reason == v1alpha1.ReasonPaused {
 			r.Paused = append(r.Paused, pausedOf(&s.Pools[i]))
 		}
-		r.Pools.add(found, underWay(&s.Pools[i]))
-		wrong = append(wrong, found...)
+		r.Pools.add(found, len(waits) > 0)
+		wrong, r.Waiting = append(wrong, found...), append(r.Waiting, waits...)
 	}
 	for i := range s.Services {
 		if !weirs(&s.Services[i]) {
 			continue
 		}
-		found, underWay := ofService(&s.Services[i], s.At)
-		r.Services.add(found, underWay)
+		found, waits := ofService(&s.Services[i], s.At)
+		r.Services.add(found, len(waits) > 0)
 		wrong, noted = append(wrong, found...), append(noted, notedOf(&s.Services[i])...)
+		r.Waiting = append(r.Waiting, waits...)
 	}
 	byEnd(r.Paused)
+	slices.SortFunc(r.Waiting, byAge)
 	r.Notes = causes(noted)
 	r.Causes, r.Level = causes(wrong), len(wrong) == 0
 	return r
@@ -146,9 +151,7 @@ func causes(wrong []Wrong) []Cause {
 	}
 	all := make([]Cause, 0, len(of))
 	for name, those := range of {
-		slices.SortFunc(those, func(a, b Wrong) int {
-			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-		})
+		slices.SortFunc(those, byAge)
 		all = append(all, Cause{Name: name, Do: Remedy(name), Of: those})
 	}
 	slices.SortFunc(all, func(a, b Cause) int {
@@ -161,6 +164,11 @@ func causes(wrong []Wrong) []Cause {
 		return cmp.Or(first(a)-first(b), len(b.Of)-len(a.Of), cmp.Compare(a.Name, b.Name))
 	})
 	return all
+}
+
+// byAge puts what has been so for longest first.
+func byAge(a, b Wrong) int {
+	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // underWay reports whether a pool that is not level needs nobody.
@@ -178,7 +186,8 @@ func stateOf(p *v1alpha1.BackendPool) metav1.Condition {
 	return metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has said nothing of it yet", LastTransitionTime: p.CreationTimestamp}
 }
 
-func ofPool(p *v1alpha1.BackendPool, now time.Time) []Wrong {
+// ofPool finds what is wrong of a pool, or else what it waits for.
+func ofPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Wrong) {
 	w := Wrong{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
 		w.Service = p.Spec.ServiceRef.Name
@@ -189,24 +198,26 @@ func ofPool(p *v1alpha1.BackendPool, now time.Time) []Wrong {
 	switch {
 	case w.State == v1alpha1.ReasonLevel:
 		if w.cause, w.Since, w.Why = Level(p); w.cause == "" {
-			return nil
+			return nil, nil
 		}
 		w.State = w.cause
 	case underWay(p) && now.Sub(w.Since) < tooLong:
-		return nil
+		return nil, []Wrong{w}
 	case w.State == v1alpha1.ReasonPaused:
-		return overdue(p, w, now)
+		return overdue(p, w, now), nil
 	case w.State == v1alpha1.ReasonRetrying || w.State == v1alpha1.ReasonFailed:
 		if last := p.Status.LastOutcome; last != nil && last.Code != "" {
 			w.cause, w.Since = last.Code, last.Since.Time
 		}
 	}
-	return []Wrong{w}
+	return []Wrong{w}, nil
 }
 
-// How the message of a level pool goes on that somebody misses nodes in, and begins where it has none.
+// How the message of a level pool goes on that somebody misses nodes in, and that labels keep nodes out
+// of, which nobody misses as long as there are others; and how it begins where it has none.
 const (
 	leftOut      = "; left out: "
+	keptOut      = "; kept out: "
 	levelWithout = "level with no nodes"
 )
 
@@ -222,13 +233,14 @@ func Level(p *v1alpha1.BackendPool) (cause string, since time.Time, why string) 
 		return c.Type, c.LastTransitionTime.Time, c.Message
 	}
 	is := stateOf(p)
-	switch _, _, found := strings.Cut(is.Message, leftOut); {
-	case !found:
-		return "", time.Time{}, ""
-	case strings.HasPrefix(is.Message, levelWithout):
+	without, misses := strings.HasPrefix(is.Message, levelWithout), strings.Contains(is.Message, leftOut)
+	switch {
+	case without && (misses || strings.Contains(is.Message, keptOut)):
 		cause = NoNodeLeft
-	default:
+	case misses:
 		cause = NodesLeftOut
+	default:
+		return "", time.Time{}, ""
 	}
 	return cause, is.LastTransitionTime.Time, is.Message
 }
@@ -260,32 +272,34 @@ func notedOf(s *corev1.Service) (noted []Wrong) {
 	return noted
 }
 
-// ofService finds what is wrong of a Service, and whether something of it is on its way.
-func ofService(s *corev1.Service, now time.Time) (found []Wrong, underWay bool) {
-	underWay = len(s.Status.LoadBalancer.Ingress) == 0
+// ofService finds what is wrong of a Service, and what it waits for.
+func ofService(s *corev1.Service, now time.Time) (found, waits []Wrong) {
 	for _, c := range s.Status.Conditions {
 		name, ours := strings.CutPrefix(c.Type, "weir.dev/")
-		bad := c.Status == metav1.ConditionFalse
+		bad, since, notBefore := c.Status == metav1.ConditionFalse, c.LastTransitionTime.Time, time.Time{}
 		switch {
 		case c.Type == view.ConditionContested:
 			bad = c.Status == metav1.ConditionTrue
-		case slices.Contains(open, c.Reason): // since when is not known: the condition was True before
-			bad, c.LastTransitionTime = true, metav1.Time{}
+		case slices.Contains(open, c.Reason): // the condition was True before
+			bad, since, notBefore = true, time.Time{}, since
+		}
+		w := Wrong{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason, Since: since, NotBefore: notBefore, Why: c.Message}
+		if c.Status == metav1.ConditionFalse {
+			w.State = "not " + w.State
 		}
 		switch {
 		case !ours || !bad || slices.Contains(told, c.Reason):
-		case slices.Contains(passing, c.Reason) && now.Sub(c.LastTransitionTime.Time) < tooLong:
-			underWay = true
+		case slices.Contains(passing, c.Reason) && now.Sub(since) < tooLong:
+			waits = append(waits, w)
 		default:
-			w := Wrong{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason, Since: c.LastTransitionTime.Time, Why: c.Message}
-			if c.Status == metav1.ConditionFalse {
-				w.State = "not " + w.State
-			}
 			if c.Reason == servicelb.WhyInvalid { // of a BackendPool something else helps
 				w.cause = servicelb.WhyNotAccepted
 			}
 			found = append(found, w)
 		}
 	}
-	return found, underWay
+	if len(found) == 0 && len(waits) == 0 && len(s.Status.LoadBalancer.Ingress) == 0 {
+		waits = append(waits, Wrong{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: v1alpha1.ReasonPending, Since: s.CreationTimestamp.Time, Why: "it has no address yet"})
+	}
+	return found, waits
 }

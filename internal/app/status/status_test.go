@@ -124,6 +124,12 @@ func TestWhatIsWrong(t *testing.T) {
 		{"level without a node", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
 			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; left out: n3 has no InternalIP of IPv4", time.Hour),
 		}}, "NodesLeftOut[a]", 0},
+		{"level, and labels keep nodes out", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonLevel, "level with 2 nodes; kept out: node cp: it is a control-plane node", time.Hour),
+		}}, "", 0},
+		{"level, and labels keep all nodes out", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{
+			pool("a", v1alpha1.ReasonLevel, "level with no nodes; kept out: node cp: it is a control-plane node", time.Hour),
+		}}, "NoNodeLeft[a]", 0},
 		{"Weir has said nothing", Seen{Leader: leads, Pools: []v1alpha1.BackendPool{{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: ago(time.Hour)}}}}, "Pending[a]", 0},
 		{"a Service of somebody else's", Seen{Leader: leads, Services: []corev1.Service{service("web", nil, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})}}, "", 0},
 		{"a Service that is contested", Seen{Leader: leads, Services: []corev1.Service{
@@ -176,7 +182,7 @@ To note, and no fault of Weir's:
 
 NoEndpoints: no endpoint is ready
   What to do: kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready.
-  service shop/web   NoEndpoints      
+  service shop/web   NoEndpoints
 `
 	if !r.Level || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {
 		t.Errorf("level %t\n%s\n%s", r.Level, text.String(), program.String())
@@ -217,6 +223,12 @@ func TestWhatPeopleSee(t *testing.T) {
 	for i := range 12 {
 		seen.Pools = append(seen.Pools, failed(fmt.Sprintf("web-%02d", i), "AuthorizationFailed", time.Duration(20-i)*time.Minute))
 	}
+	seen.Pools = append(seen.Pools,
+		pool("far", v1alpha1.ReasonPending, "adding 1 node; waits for the lease kube-system/aks-managed-resource-locker, which is held by \"other\"", 3*time.Minute),
+		pool("near", v1alpha1.ReasonUpdating, "adding 1 node\x1b[2J", time.Second))
+	seen.Services = append(seen.Services,
+		service("new", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionFalse, Reason: servicelb.WhyUpdating, Message: "made", LastTransitionTime: ago(time.Minute)}),
+		service("open", []string{view.ServiceFinalizer}, metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.WhyOpen, Message: "restrictions without effect", LastTransitionTime: ago(time.Minute)}))
 	var out bytes.Buffer
 	if err := Judge(seen).Text(&out); err != nil {
 		t.Fatal(err)
@@ -241,6 +253,8 @@ func TestTheVerdict(t *testing.T) {
 		says, mends string
 	}{
 		{Seen{Leader: leads}, "Level: 0 BackendPools, 0 Services. weir-0 leads.", ""},
+		{Seen{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute)}}, "Nothing is wrong: 1 BackendPool, 0 Services. On the way: 1 BackendPool. weir-0 leads.", ""},
+		{Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil)}}, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. weir-0 leads.", ""},
 		{Seen{}, "Level: 0 BackendPools, 0 Services. Who leads is not known: you may not list Leases.", ""},
 		{Seen{Leader: Leader{Known: true, Namespace: "weir-system"}}, "Something is wrong. Nobody leads.", ""},
 		{Seen{Leader: Leader{Known: true}}, "Level: 0 BackendPools, 0 Services. Whether Weir runs is not known: there is no Lease weir-controller, as with --leader-elect=false.", ""},

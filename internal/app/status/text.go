@@ -29,7 +29,7 @@ func (r Report) JSON(out io.Writer) error {
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.Verdict())
-	if !r.Level { // messages name times
+	if !r.Level || len(r.Waiting) > 0 { // messages name times
 		b.WriteString(" It is " + r.At.UTC().Format(time.RFC3339) + ".")
 	}
 	b.WriteString("\n")
@@ -39,6 +39,7 @@ func (r Report) Text(out io.Writer) error {
 	for _, c := range r.Causes {
 		r.cause(&b, c)
 	}
+	r.waiting(&b)
 	r.paused(&b)
 	if len(r.Notes) > 0 {
 		b.WriteString("\nTo note, and no fault of Weir's:\n")
@@ -72,9 +73,13 @@ func (r Report) wrong() (n int) {
 
 // Verdict is what there is to say in a line or two.
 func (r Report) Verdict() string {
-	text := fmt.Sprintf("Level: %s, %s.", words.Count(r.Pools.All, "BackendPool"), words.Count(r.Services.All, "Service"))
-	if !r.Level {
+	all := words.Count(r.Pools.All, "BackendPool") + ", " + words.Count(r.Services.All, "Service")
+	text := "Level: " + all + "."
+	switch {
+	case !r.Level:
 		text = "Something is wrong" + r.with() + "."
+	case len(r.Waiting) > 0 || len(r.Paused) > 0:
+		text = "Nothing is wrong: " + all + "."
 	}
 	if on := r.underWay(); on != "" {
 		text += " " + on + "."
@@ -139,12 +144,34 @@ func (r Report) cause(b *strings.Builder, c Cause) {
 	if c.Name == NoLeader { // the Lease has nothing to add
 		return
 	}
-	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	for _, o := range c.Of[:min(len(c.Of), shown)] {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", o.name(), printed(o.State), r.since(o.Since), o.forWhom())
+	r.objects(b, c.Of, false)
+}
+
+// waiting says of what is on its way what it waits for, unless it is that somebody leads.
+func (r Report) waiting(b *strings.Builder) {
+	if len(r.Waiting) == 0 || r.Leader.nobody() {
+		return
+	}
+	b.WriteString("\nOn the way, which needs nobody:\n")
+	r.objects(b, r.Waiting, true)
+}
+
+// objects prints a line for each, and with why it is so where that is asked for.
+func (r Report) objects(b *strings.Builder, of []Wrong, why bool) {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)
+	for _, o := range of[:min(len(of), shown)] {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s", o.name(), printed(o.State), r.age(o), o.forWhom())
+		if why {
+			fmt.Fprintf(w, "\t%s", printed(o.Why))
+		}
+		fmt.Fprintln(w)
 	}
 	w.Flush()
-	if n := len(c.Of) - shown; n > 0 {
+	for line := range strings.Lines(table.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	if n := len(of) - shown; n > 0 {
 		fmt.Fprintf(b, "  and %d more; -o json has all\n", n)
 	}
 }
@@ -158,6 +185,14 @@ func (w Wrong) forWhom() string {
 		return ""
 	}
 	return "Service " + printed(w.Service)
+}
+
+// age says for how long an object has been so, or for how long at most.
+func (r Report) age(w Wrong) string {
+	if !w.NotBefore.IsZero() {
+		return "for up to " + duration.HumanDuration(max(0, r.At.Sub(w.NotBefore)))
+	}
+	return r.since(w.Since)
 }
 
 func (r Report) since(t time.Time) string {

@@ -13,6 +13,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -181,5 +183,24 @@ func TestChartIsBounded(t *testing.T) {
 	schema := requestOf(pack(t, map[string]string{"values.schema.json": `{"$ref": "file:///etc/passwd"}`, "templates/a.yaml": "{a: 1}"}))
 	if all, err := Render(t.Context(), schema); err != nil || textOf(all) != "{a: 1}" {
 		t.Errorf("a schema is looked at: %v, %v", all, err)
+	}
+}
+
+// A child has its memory of the same container: this process takes as much less meanwhile, and no longer.
+func TestAChildHasRoom(t *testing.T) {
+	was := debug.SetMemoryLimit(460 << 20)
+	defer debug.SetMemoryLimit(was)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Render(t.Context(), requestOf(pack(t, map[string]string{"templates/a.yaml": "{a: 1}"})))
+		ended <- err
+	}()
+	least := int64(460 << 20)
+	for len(ended) == 0 { // a process is started and read meanwhile
+		least = min(least, debug.SetMemoryLimit(-1))
+		runtime.Gosched()
+	}
+	if now := debug.SetMemoryLimit(-1); least != 332<<20 || now != 460<<20 {
+		t.Errorf("%d MiB while a chart is rendered, then %d", least>>20, now>>20)
 	}
 }

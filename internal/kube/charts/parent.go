@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"time"
 )
 
@@ -38,6 +40,7 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	defer makeRoom()()
 	out := &atMost{left: mostOfAnswer}
 	child := exec.CommandContext(ctx, program, Command)
 	child.Env = []string{"GOMAXPROCS=1"} // and nothing of Weir's
@@ -65,6 +68,17 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 		return nil, Error{a.Error}
 	}
 	return a.Documents, nil
+}
+
+// makeRoom has this process collect its garbage sooner while a child runs, whose memory is of the same container: with
+// GOMEMLIMIT alone both together were more than it has. One child runs at a time.
+func makeRoom() (done func()) {
+	before := debug.SetMemoryLimit(-1)
+	if before == math.MaxInt64 { // nobody says what the container has
+		return func() {}
+	}
+	debug.SetMemoryLimit(max(before-mostMemory, mostMemory))
+	return func() { debug.SetMemoryLimit(before) }
 }
 
 // atMost is a buffer that refuses what is more.

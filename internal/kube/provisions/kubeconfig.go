@@ -12,12 +12,29 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// mostOfKubeconfig and valuesOfKubeconfig bound one, in bytes and in values: a user of two bytes takes more than a
+// thousand once it is read.
+const mostOfKubeconfig, valuesOfKubeconfig = 256 << 10, 10_000
+
 // parseKubeconfig returns how the current context of a kubeconfig reaches its cluster, and its
 // namespace. Whoever writes one must get nothing of Weir's pod by it: a command would run there, and
 // a path would read its files. So fields are taken one by one, and clientcmd resolves nothing.
 // Errors quote nothing but names of fields.
 func parseKubeconfig(text []byte) (*rest.Config, string, error) {
-	kc, err := clientcmd.Load(text)
+	left := valuesOfKubeconfig
+	if len(text) > mostOfKubeconfig {
+		return nil, "", fmt.Errorf("it has more than %d KiB", mostOfKubeconfig>>10)
+	}
+	err := plain(text, &left)
+	if known, is := errors.AsType[notPlainError](err); is && left >= 0 {
+		return nil, "", known
+	} else if is {
+		return nil, "", fmt.Errorf("it has more than %d values", valuesOfKubeconfig)
+	}
+	var kc *clientcmdapi.Config
+	if err == nil {
+		kc, err = clientcmd.Load(text)
+	}
 	if err != nil {
 		return nil, "", errors.New("it is no kubeconfig")
 	}

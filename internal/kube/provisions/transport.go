@@ -6,11 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,10 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/kube/answers"
 )
-
-// mostOfAnswer bounds an answer, in bytes: a target may be anybody's.
-const mostOfAnswer = 4 << 20
 
 // outward says which addresses a target may have.
 type outward struct {
@@ -82,7 +81,7 @@ func own(ip netip.Addr) bool {
 }
 
 // client makes the client of an attempt: whatever it asks ends with the attempt's context, follows
-// no redirect, and reads no more than mostOfAnswer. It is made by hand because client-go keeps
+// no redirect, and reads no more than package answers lets it. It is made by hand because client-go keeps
 // connections of equal configurations for as long as the process lasts.
 func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *within, error) {
 	secure, err := rest.TLSConfigFor(cfg)
@@ -95,6 +94,9 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 	})
 	wire.Proxy = nil // that of the environment: by it, addresses would be reached that control never sees
 	in := &within{next: wire, ctx: ctx}
+	if server, err := url.Parse(cfg.Host); err == nil {
+		in.bounds.Base = strings.TrimSuffix(server.Path, "/")
+	}
 	rt, err := rest.HTTPWrappersForConfig(cfg, in)
 	if err != nil {
 		return nil, nil, errors.New("its credentials cannot be used")
@@ -110,12 +112,18 @@ type within struct {
 	next *http.Transport
 	ctx  context.Context //nolint:containedctx // it is that of the attempt, which the transport does not outlive
 
+	bounds answers.Bounds
+
 	mu        sync.Mutex
 	notBefore time.Time
 }
 
 // RoundTrip implements http.RoundTripper.
 func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
+	bound, err := w.bounds.Of(req.URL.Path)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	stop := context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })
 	res, err := w.next.RoundTrip(req.WithContext(ctx))
@@ -124,6 +132,9 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = context.Cause(ctx)
 	}
 	end := func() { stop(); cancel(nil) }
+	if err == nil {
+		err = bound.Hold(res, end)
+	}
 	if err != nil {
 		end()
 		return nil, err
@@ -132,7 +143,6 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.note(res.Header)
 	}
 	res.Header.Del("Retry-After")
-	res.Body = &bounded{res.Body, mostOfAnswer, end}
 	return res, nil
 }
 
@@ -155,27 +165,3 @@ func (w *within) until() time.Time {
 
 // WrappedRoundTripper lets client-go find the transport below.
 func (w *within) WrappedRoundTripper() http.RoundTripper { return w.next }
-
-// bounded is a body of which no more than so much is read.
-type bounded struct {
-	io.ReadCloser
-
-	left int64
-	end  func()
-}
-
-// Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("the answer is longer than %d MiB", mostOfAnswer>>20)
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
-}
-
-// Close implements io.Closer.
-func (b *bounded) Close() error {
-	defer b.end()
-	return b.ReadCloser.Close()
-}

@@ -164,7 +164,7 @@ func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, c serv
 		if one.Holds() {
 			is = metav1.ConditionTrue
 		}
-		if part := changed(s, metav1.Condition{Type: one.Type, Status: is, Reason: one.Reason, Message: one.Text, ObservedGeneration: v.Generation}); part != nil {
+		if part := changed(s, metav1.Condition{Type: one.Type, Status: is, Reason: one.Reason, Message: one.Text, ObservedGeneration: v.Generation}, c.Anew); part != nil {
 			parts = append(parts, part)
 		}
 	}
@@ -176,7 +176,7 @@ func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, c serv
 
 // condition keeps a condition of Weir's on a Service; without a text it goes.
 func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string) error {
-	if part := changed(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}); part != nil {
+	if part := changed(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}, false); part != nil {
 		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
 	}
 	return nil
@@ -184,11 +184,11 @@ func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind st
 
 // changed returns what a patch says of a condition; nil if the informer's copy shows it already. One
 // without a text goes. Another try that fails as the last one did has another request of Azure behind
-// it, and that alone is no news.
-func changed(s *corev1.Service, want metav1.Condition) any {
+// it, and that alone is no news. What is written anew is written whatever the copy shows.
+func changed(s *corev1.Service, want metav1.Condition, anew bool) any {
 	conditions := view.Own(s.Status.Conditions, want.Type)
 	if want.Message == "" {
-		if conditions == nil {
+		if conditions == nil && !anew {
 			return nil
 		}
 		return map[string]string{"$patch": "delete", "type": want.Type}
@@ -197,7 +197,7 @@ func changed(s *corev1.Service, want metav1.Condition) any {
 	if is := meta.FindStatusCondition(conditions, want.Type); is != nil && words.Same(is.Message, want.Message) {
 		want.Message = is.Message
 	}
-	if !meta.SetStatusCondition(&conditions, want) {
+	if !meta.SetStatusCondition(&conditions, want) && !anew {
 		return nil
 	}
 	return conditions[0]
