@@ -61,7 +61,8 @@ Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools say
 why a pool is not level yet.
 
 Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected; those of weir plan,
-weir migrate plan, weir probe-azure, weir status and weir doctor are in their help.`,
+weir migrate plan, run and status, weir probe-azure, weir status and weir doctor are in
+their help.`,
 		Version:       app.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -44,6 +44,7 @@ func TestExitCodesOfMigrationPlans(t *testing.T) {
 	is("nothing is Basic", 0, plan...)
 	put(``)
 	is("one is Basic", 2, plan...)
+	is("a plan of all else, which is not complete", 1, append([]string{"plan"}, plan[2:]...)...)
 	is("one is Basic, for machines", 2, append(plan, "-o", "json")...)
 	put(`"loadBalancingRules":[{"name":"ssh","properties":{}}]`)
 	is("somebody's rule", 3, plan...)

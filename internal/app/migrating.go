@@ -11,6 +11,8 @@ import (
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/azure/machines"
+	"weir.dev/weir/internal/azure/privatelinks"
+	"weir.dev/weir/internal/azure/usages"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube"
@@ -57,14 +59,14 @@ var errAsked = errors.New("a migration was asked for")
 // all that the cluster's load balancers have.
 func migrationOf(o Options, cfg config.Config, client *azure.Client, of *services.Reconciler) migration.Config {
 	return migration.Config{
-		Azure: migrationAzure{client, machines.New(client)}, Balancers: services.LoadBalancers(of),
+		Azure: migrationAzure{client, machines.New(client), privatelinks.New(client)}, Balancers: services.LoadBalancers(of),
 		Services: func() []migrate.Service { return services.Migrated(of) },
 		Home:     lb.ResourceID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.ResourceGroup},
 		Location: cfg.Location, Begins: cfg.Migrates(), Hears: cfg.LoadBalancerSKU != "",
 		Terms: migrate.Terms{
 			Pools:   of.Options().Settings.SharedPools(),
 			Made:    func(ip lb.PublicIP) bool { return publicip.MadeFor(ip, o.ClusterName) != "" },
-			Brought: true, Guarded: cfg.SecurityGroup().Name != "",
+			Brought: true, SecurityGroup: cfg.SecurityGroup().Name,
 		},
 	}
 }
@@ -131,12 +133,14 @@ var errLooks = errors.New("who only looks writes nothing")
 type migrationAzure struct {
 	arm
 	ofMachines
+	subnets
 }
 
-// Both are called Client.
+// All are called Client.
 type (
 	arm        = *azure.Client
 	ofMachines = *machines.Client
+	subnets    = *privatelinks.Client
 )
 
 // ListLoadBalancers implements migration.Azure. Who is in a pool of a Basic load balancer counts, however Azure
@@ -156,6 +160,11 @@ func (a migrationAzure) ListLoadBalancers(ctx context.Context, subscription, res
 // Upgrade implements migration.Azure.
 func (a migrationAzure) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	return a.ofMachines.Upgrade(ctx, scaleSet, instances)
+}
+
+// Usages implements migration.Azure.
+func (a migrationAzure) Usages(ctx context.Context, subscription, location string) ([]migrate.Usage, error) {
+	return usages.List(ctx, a.arm, subscription, location)
 }
 
 // Missing implements migration.Azure.

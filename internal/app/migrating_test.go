@@ -4,6 +4,8 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,7 +26,8 @@ func basicCloud(t *testing.T) *cloud {
 	t.Helper()
 	c := newCloud(t, nil)
 	for _, r := range []struct{ id, body string }{
-		{"virtualNetworks/vnet", `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16"}}]}}`},
+		{"virtualNetworks/vnet", `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16",
+			"networkSecurityGroup":{"id":"` + ofNetwork + `networkSecurityGroups/nsg"}}}]}}`},
 		{"publicIPAddresses/kubernetes-" + basicOf, `{"location":"eastus","sku":{"name":"Basic"},"tags":{"k8s-azure-cluster-name":"kubernetes","k8s-azure-service":"shop/web"},
 			"properties":{"publicIPAllocationMethod":"Dynamic","ipAddress":"198.18.0.9","publicIPAddressVersion":"IPv4"}}`},
 		{"loadBalancers/kubernetes", `{"location":"eastus","sku":{"name":"Basic"},"properties":{"backendAddressPools":[{"name":"kubernetes"}],
@@ -39,13 +42,49 @@ func basicCloud(t *testing.T) *cloud {
 	return c
 }
 
-// migrationPlan plans for one Service, and fails the test if that wrote anything.
-func (c *cloud) migrationPlan(t *testing.T, annotations ...string) migration.Plan {
-	t.Helper()
+// ofOne are the options of a plan for one Service.
+func (c *cloud) ofOne(annotations ...string) PlanOptions {
 	o := PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(`{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: web, uid: 11111111-1111-1111-1111-111111111111, annotations: {` + strings.Join(annotations, ", ") + `}},
 		spec: {type: LoadBalancer, ipFamilies: [IPv4], loadBalancerClass: weir.dev/azure, ports: [{port: 80, nodePort: 30080, protocol: TCP}], externalTrafficPolicy: Cluster}, status: {loadBalancer: {ingress: [{ip: 198.18.0.9}]}}}`)}
 	o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.LoadBalancerClass, o.Log = "testdata/plan/azure.json", "kubernetes", c.url, LoadBalancerClass, slog.New(slog.DiscardHandler)
-	p, err := MigrationPlan(t.Context(), o)
+	return o
+}
+
+// A plan of all else does not pass over a Service whose load balancer is Basic: it is not complete, and says what is next.
+func TestThePlanOfAServiceOnABasicLoadBalancer(t *testing.T) {
+	p, err := Plan(t.Context(), basicCloud(t).ofOne())
+	const says = "public IP kubernetes-" + basicOf + " is of SKU Basic, as its load balancer is: Weir writes Standard ones only; weir migrate plan shows how it becomes one"
+	if err == nil || !strings.Contains(err.Error(), says) || len(p.Services) != 1 || !strings.Contains(p.Services[0].Failed, says) || p.Refused() > 0 {
+		t.Errorf("%v\n%s", err, p.Text(false))
+	}
+}
+
+// What Services want counts against what Azure takes: 301 ports of one are more than a machine takes, unless they are for a
+// pool of its own, which may be on no machine with others.
+func TestThePlanOfAMigrationWithTooManyRules(t *testing.T) {
+	for policy, stops := range map[string]bool{"externalTrafficPolicy: Cluster": true, "healthCheckNodePort: 32000, externalTrafficPolicy: Local": false} {
+		var ports []string
+		for n := range 301 {
+			ports = append(ports, fmt.Sprintf("{name: p%d, port: %d, nodePort: %d, protocol: TCP}", n, 1000+n, 30000+n))
+		}
+		o := basicCloud(t).ofOne()
+		text, err := io.ReadAll(o.Stdin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		many := strings.NewReplacer("{port: 80, nodePort: 30080, protocol: TCP}", strings.Join(ports, ", "), "externalTrafficPolicy: Cluster", policy)
+		o.Stdin = strings.NewReader(many.Replace(string(text)))
+		p, err := MigrationPlan(t.Context(), o)
+		if err != nil || (p.State == migration.Stopped) != stops || !strings.Contains(p.Text(), "(LimitReached)") {
+			t.Errorf("%s: %v, %s\n%s", policy, err, p.State, p.Text())
+		}
+	}
+}
+
+// migrationPlan plans for one Service, and fails the test if that wrote anything.
+func (c *cloud) migrationPlan(t *testing.T, annotations ...string) migration.Plan {
+	t.Helper()
+	p, err := MigrationPlan(t.Context(), c.ofOne(annotations...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalance
 	case err != nil:
 		return lb.LoadBalancer{}, err
 	case observed.SKU != lb.Standard:
-		return lb.LoadBalancer{}, fmt.Errorf("%s is of SKU %s: Weir writes Standard ones only. Upgrade it: https://learn.microsoft.com/azure/load-balancer/upgrade-basic-standard-with-powershell", l.name(), observed.SKU)
+		return lb.LoadBalancer{}, fmt.Errorf("%s is of SKU %s: %w", l.name(), observed.SKU, publicip.ErrBasic)
 	case observed.Provisioning == lb.Updating:
 		return lb.LoadBalancer{}, l.inProgress.Found(l.name(), time.Now())
 	}

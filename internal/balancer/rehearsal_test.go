@@ -249,10 +249,16 @@ func TestADryRunOfOneService(t *testing.T) {
 	}{
 		{"served", func(*service.Service) {}, "", 1},
 		{"refused", func(spec *service.Service) { annotate(spec, service.PIPName, "mine") }, "mine", 0},
+		{"on a Basic load balancer", func(*service.Service) {}, "is of SKU Basic: Weir writes Standard ones only; weir migrate plan", 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage()
 			defer s.close()
+			if strings.HasPrefix(row.name, "on a Basic") {
+				if err := s.emu.Put(s.process.balancers.ID(clusterName).String(), []byte(`{"location":"eastus","sku":{"name":"Basic"}}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			spec := simple()
 			spec.Namespace, spec.Name, spec.UID = "shop", "web", fmt.Sprintf("%032d", 1)
 			row.edit(&spec)

@@ -25,6 +25,8 @@ type InterfaceConfiguration struct {
 	// shows it on machines with several alone.
 	Primary          bool
 	IPConfigurations []IPConfiguration
+	// SecurityGroup is the ARM id of the network security group of its own; empty if it has none.
+	SecurityGroup string
 }
 
 // IPConfiguration is an address of a network interface, and the backend pools that it is in.
@@ -34,6 +36,8 @@ type IPConfiguration struct {
 	Primary bool
 	// IP is its address; zero where Azure shows none, as of scale sets' models and instances.
 	IP netip.Addr
+	// Subnet is the ARM id of that which the address is of.
+	Subnet string
 	// Pools are ARM ids of backend pools of load balancers, in the order and with the capitals in
 	// which Azure shows them.
 	Pools []string

@@ -85,8 +85,10 @@ type Subnet struct {
 	// LinkPolicies is true while network policies keep Private Link Services out of it, which is
 	// how a subnet is made.
 	LinkPolicies bool
-	Provisioning Provisioning
-	Origin       any
+	// SecurityGroup is the ARM id of the network security group that it has; empty if it has none.
+	SecurityGroup string
+	Provisioning  Provisioning
+	Origin        any
 }
 
 // String returns the ARM resource id. Only that of a validated network is fit for a URL.

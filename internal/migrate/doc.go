@@ -9,6 +9,8 @@
 //	asked.go      what people ask of it: to stop, and to begin
 //	stock.go      what Azure shows, and what Services show → the journal
 //	preflight.go  what keeps a migration from starting, by name
+//	guard.go      which machines no network security group lets anything in to
+//	limits.go     what would be more than Azure takes
 //	rights.go     what Azure asks of who migrates, by where
 //	next.go       the journal, and what Azure shows → what is written next
 //	refuse.go     what Azure refuses for good → which addresses are lost

@@ -31,7 +31,7 @@ func resourceID(kind, name string) lb.ResourceID {
 func made(lb.PublicIP) bool { return true }
 
 func terms() migrate.Terms {
-	return migrate.Terms{Pools: []string{"kubernetes"}, Made: made, Guarded: true}
+	return migrate.Terms{Pools: []string{"kubernetes"}, Made: made, SecurityGroup: "nodes"}
 }
 
 // cluster is a random cluster with Basic load balancers: external, internal, or both, of one
@@ -95,7 +95,7 @@ func (c *cluster) service(t *rapid.T, b *lb.LoadBalancer, owner string, internal
 // machines are behind all load balancers, in other pools, too.
 func (c *cluster) machines(t *rapid.T, pools []string) {
 	inPools := func(more ...string) []lb.InterfaceConfiguration {
-		return []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: append(append([]string(nil), pools...), more...)}}}}
+		return []lb.InterfaceConfiguration{{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: append(append([]string(nil), pools...), more...)}}}}
 	}
 	for n := range rapid.IntRange(0, 3).Draw(t, "interfaces") {
 		c.model.seen.Interfaces = append(c.model.seen.Interfaces, lb.NetworkInterface{

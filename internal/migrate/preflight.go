@@ -29,11 +29,14 @@ const (
 	OtherLoadBalancer = "OtherLoadBalancer"
 	SecondaryAddress  = "SecondaryAddress"
 	NoSecurityGroup   = "NoSecurityGroup"
+	NoSecurityRules   = "NoSecurityRules"
 	NoWayOut          = "NoWayOut"
 	WithoutAddress    = "WithoutAddress"
 	LostAddress       = "LostAddress"
 	RightMissing      = "RightMissing"
 	RightsUnknown     = "RightsUnknown"
+	LimitReached      = "LimitReached"
+	LimitsUnknown     = "LimitsUnknown"
 )
 
 // Terms are under which a migration may go on.
@@ -44,9 +47,8 @@ type Terms struct {
 	Made func(lb.PublicIP) bool
 	// Brought allows public IPs that people brought to become Standard, which cannot be undone.
 	Brought bool
-	// Guarded is true if a security group is written for Services. A Standard public IP is closed
-	// without one.
-	Guarded bool
+	// SecurityGroup is the name of the network security group that is written for Services; empty if none is.
+	SecurityGroup string
 }
 
 // Preflight returns what keeps a migration from starting, and what changes besides the load balancers.
@@ -65,6 +67,9 @@ func Preflight(j Journal, seen Seen, services []Service, t Terms) []Finding {
 		}
 	}
 	p.machines()
+	p.guards(j)
+	p.limits(j, services)
+	p.usages(j)
 	for _, s := range services {
 		if !s.Idle {
 			p.service(j, s)
@@ -108,9 +113,7 @@ func (p *preflight) balancer(b lb.LoadBalancer) {
 			p.stop(ForeignRule, "rule %s of load balancer %s belongs to no Service that is served, and would be gone: delete it, or make it on another load balancer", r.Name, b.ID.Name)
 		}
 	}
-	public := false
 	for _, f := range b.Frontends {
-		public = public || f.PublicIP != ""
 		switch {
 		case b.Pinned[strings.ToLower(f.Name)]:
 			p.stop(NATRule, "an inbound NAT rule of load balancer %s has frontend %s, and would be gone: delete it first", b.ID.Name, f.Name)
@@ -128,9 +131,6 @@ func (p *preflight) balancer(b lb.LoadBalancer) {
 		if len(pool.Addresses) > 0 && !slices.ContainsFunc(p.terms.Pools, func(name string) bool { return strings.EqualFold(name, pool.ID.Name) }) {
 			p.stop(ForeignRule, "pool %s of load balancer %s has members, and is not that of the cluster's nodes: empty it first", pool.ID.Name, b.ID.Name)
 		}
-	}
-	if public && !p.terms.Guarded {
-		p.note(NoSecurityGroup, `load balancer %s gets public IPs of SKU Standard, which are closed unless a network security group opens them: set "securityGroupName" in azure.json, or keep one yourself`, b.ID.Name)
 	}
 }
 
@@ -197,13 +197,18 @@ func (p *preflight) wayOut(machines []string) {
 	if len(machines) == 0 {
 		return
 	}
-	slices.Sort(machines)
-	named, more := strings.Join(machines[:min(len(machines), mostNamed)], ", "), ""
-	if len(machines) > mostNamed {
-		more = fmt.Sprintf(" and %d more", len(machines)-mostNamed)
+	p.note(NoWayOut, "%s: unless they have another, they lose their implicit way out to the internet, and the address by which others know them changes: "+
+		"have a NAT gateway ready for their subnet, or an outbound rule, which Azure takes once nothing there is Basic", some(machines))
+}
+
+// some names a few of many, in order.
+func some(names []string) string {
+	slices.Sort(names)
+	text := strings.Join(names[:min(len(names), mostNamed)], ", ")
+	if len(names) > mostNamed {
+		text += fmt.Sprintf(" and %d more", len(names)-mostNamed)
 	}
-	p.note(NoWayOut, "%s%s: unless they have another, they lose their implicit way out to the internet, and the address by which others know them changes: "+
-		"have a NAT gateway ready for their subnet, or an outbound rule, which Azure takes once nothing there is Basic", named, more)
+	return text
 }
 
 // secondary looks for pools that other addresses are in than those by which nodes join.

@@ -19,8 +19,8 @@ var (
 
 // small is a load balancer with one Service, and one machine behind it.
 func small() (migrate.Seen, []migrate.Service) {
-	inPool := lb.InterfaceConfiguration{Name: "nic", IPConfigurations: []lb.IPConfiguration{
-		{Name: "ip", Family: lb.IPv4, Primary: true, Pools: []string{balancerID("kubernetes").String() + "/backendAddressPools/kubernetes"}},
+	inPool := lb.InterfaceConfiguration{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{
+		{Name: "ip", Family: lb.IPv4, Primary: true, Subnet: network, Pools: []string{balancerID("kubernetes").String() + "/backendAddressPools/kubernetes"}},
 	}}
 	return migrate.Seen{
 			Balancers: []lb.LoadBalancer{{
@@ -74,13 +74,13 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 			ips := s.ScaleSets[0].Interfaces[0].IPConfigurations
 			second := ips[0]
 			second.Name, second.Primary = "pods", false
-			s.ScaleSets[0].Interfaces = []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: append(ips[:1:1], second)}}
+			s.ScaleSets[0].Interfaces = []lb.InterfaceConfiguration{{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: append(ips[:1:1], second)}}
 		}, migrate.SecondaryAddress, true, "IP configuration pods"},
 		{"an instance with another address in the pool", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
 			ips := s.ScaleSets[0].Interfaces[0].IPConfigurations
 			first, second := ips[0], ips[0]
 			second.Name, second.Primary, first.Pools = "pods", false, nil
-			s.ScaleSets[0].Instances = []lb.Instance{{ID: "7", Interfaces: []lb.InterfaceConfiguration{{Name: "nic", IPConfigurations: []lb.IPConfiguration{first, second}}}}}
+			s.ScaleSets[0].Instances = []lb.Instance{{ID: "7", Interfaces: []lb.InterfaceConfiguration{{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{first, second}}}}}
 		}, migrate.SecondaryAddress, true, "IP configuration pods of instance 7 of scale set"},
 		{"a rule that is named after another controller's Service", func(s *migrate.Seen, _ *migrate.Service, _ *migrate.Terms) {
 			s.Balancers[0].Rules[0].Name = "a2222222222222222222222222222222-TCP-80"
@@ -89,7 +89,7 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 			s.Balancers[0].Frontends[0].Name, s.Balancers[0].Rules[0].Frontend, w.Frontends[0].Name = "a9", "A9", "a9"
 		}, "", false, ""},
 		{"a Service that is going", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) { w.Shown, w.Idle = nil, true }, "", false, ""},
-		{"no security group", func(_ *migrate.Seen, _ *migrate.Service, t *migrate.Terms) { t.Guarded = false }, migrate.NoSecurityGroup, false, "securityGroupName"},
+		{"nobody writes a security group", func(_ *migrate.Seen, _ *migrate.Service, t *migrate.Terms) { t.SecurityGroup = "" }, migrate.NoSecurityRules, false, "securityGroupName"},
 		{"a Service without an address", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) { w.Shown = nil }, migrate.WithoutAddress, false, "ns/web"},
 		{"a Service whose address is gone", func(_ *migrate.Seen, w *migrate.Service, _ *migrate.Terms) {
 			w.Shown = []netip.Addr{netip.MustParseAddr("198.18.9.9")}

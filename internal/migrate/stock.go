@@ -23,6 +23,10 @@ type Seen struct {
 	// Interfaces are those of the machines behind the load balancers.
 	Interfaces []lb.NetworkInterface
 	ScaleSets  []ScaleSet
+	// Subnets are those that Bare has named, by id in lower case, and Usages the limits of the subscription. Both are
+	// read before a migration begins alone.
+	Subnets map[string]Subnet
+	Usages  []Usage
 }
 
 // ScaleSet is a scale set, with its instances if it is uniform. Those of a flexible one have interfaces among the others.
@@ -42,6 +46,8 @@ type Service struct {
 	// Frontends are those that it wants, each with its public IP, or with its subnet.
 	Frontends []lb.Frontend
 	Shown     []netip.Addr
+	// Rules is how many it needs, and OwnRules how many of them are for a pool of its own.
+	Rules, OwnRules int
 }
 
 // Stock returns the journal with all that it has to keep: each frontend of a load balancer that is Basic,

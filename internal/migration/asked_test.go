@@ -73,7 +73,7 @@ func TestAStopBeforeTheBeginning(t *testing.T) {
 		}()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(w.calls) > 4 || len(w.writes()) > 0 {
+		if len(w.calls) > 5 || len(w.writes()) > 0 {
 			t.Errorf("it was stopped: %q", w.calls)
 		}
 		w.mu.Lock()

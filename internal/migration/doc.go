@@ -12,6 +12,7 @@
 //	read.go       what Azure shows of the load balancers, and of the machines behind them
 //	status.go     how it stands, as text and as JSON
 //	plan.go       what a migration would do, as text and as JSON
+//	before.go     what is read, and what is checked, before it begins
 //	rights.go     which rights are missing
 //	write.go      the requests of some steps, side by side
 package migration

@@ -46,11 +46,9 @@ type Migration struct {
 	found bool
 	heard *migrate.Wish
 	// said are the findings that were said: each look finds them again.
-	said map[string]bool
-	// rights are those that are missing, once they were asked for: asksRights.
-	rights     []migrate.Finding
-	asksRights bool
-	mu         sync.Mutex // guards what follows while writes are under way
+	said   map[string]bool
+	before before
+	mu     sync.Mutex // guards what follows while writes are under way
 	// level are the instances that were as their model says when this process wrote it, by key of the
 	// scale set, and waited since when Azure is waited for there.
 	level  map[string]map[string]bool
@@ -61,7 +59,7 @@ type Migration struct {
 
 // New returns a Migration.
 func New(cfg Config) *Migration {
-	return &Migration{cfg: cfg, said: map[string]bool{}, level: map[string]map[string]bool{}, waited: map[string]time.Time{}}
+	return &Migration{cfg: cfg, said: map[string]bool{}, before: newBefore(), level: map[string]map[string]bool{}, waited: map[string]time.Time{}}
 }
 
 // Run works until each address is where it belongs, until something keeps it from starting, or until the
@@ -145,8 +143,13 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	}
 	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
 	j := migrate.Stock(kept, seen, services, m.cfg.Location)
-	if m.over = !j.Open(); m.over || !m.began && m.stopped(ctx, j, seen, services) {
+	if m.over = !j.Open(); m.over {
 		return 0, nil
+	}
+	if !m.began {
+		if stops, err := m.stopped(ctx, j, seen, services); err != nil || stops {
+			return 0, err
+		}
 	}
 	if m.found = true; asked.Stop != nil {
 		return m.waits(ctx, kept, *asked.Stop)
@@ -163,11 +166,12 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 
 // stopped says what a migration would change besides the load balancers, and reports whether anything keeps
 // it from starting.
-func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool) {
-	if !m.asksRights {
-		m.asksRights, m.rights = true, lacking(ctx, m.cfg.Azure, j, seen)
+func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool, err error) {
+	found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+	if err != nil {
+		return false, err
 	}
-	for _, f := range append(migrate.Preflight(j, seen, services, m.cfg.Terms), m.rights...) {
+	for _, f := range found {
 		stops = stops || f.Stops
 		switch {
 		case m.said[f.What]: // of an earlier look
@@ -178,13 +182,14 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 		}
 		m.said[f.What] = true
 	}
-	return stops
+	return stops, nil
 }
 
 // step carries out what comes next.
 func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (time.Duration, error) {
 	s := migrate.Next(j, seen)
-	at, of := slices.Index(migrate.Phases(), s.Phase)+1, len(migrate.Phases())
+	of := len(migrate.Phases()) - 1 // one that finds each address in its place is Done, and else Verify
+	at := min(slices.Index(migrate.Phases(), s.Phase)+1, of)
 	if s.Phase != m.phase {
 		m.phase = s.Phase
 		m.cfg.Log.Info("migration to Standard load balancers", "phase", s.Phase, "step", at, "of", of, "addresses", addresses(j))

@@ -84,7 +84,11 @@ func Look(ctx context.Context, cfg Config) (Plan, error) {
 	for _, b := range j.Balancers {
 		p.LoadBalancers = append(p.LoadBalancers, PlannedBalancer{b.ID.Name, b.ID.ResourceGroup, b.Addresses})
 	}
-	for _, f := range preflight(ctx, cfg, j, seen, services) {
+	found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+	if err != nil {
+		return Plan{}, err
+	}
+	for _, f := range found {
 		p.Findings = append(p.Findings, PlannedFinding{f.Reason, f.Stops, f.What})
 		if f.Stops {
 			p.State = Stopped
@@ -153,7 +157,7 @@ func (p Plan) Text() string {
 	}
 	fmt.Fprintf(&b, "\nServices are not reached for about %s, if Azure takes no longer than in half of what was recorded of it", time.Duration(p.CutOffSeconds)*time.Second)
 	b.WriteString(";\nmembers of pools of network interfaces need as long again as they take to leave.\n")
-	fmt.Fprintf(&b, "%s\n", p.WayBack)
+	fmt.Fprintf(&b, "%s\nWhat was Basic has no zones, and gets none.\n", p.WayBack)
 	for _, f := range p.Findings {
 		word := "note"
 		if f.Stops {

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Azure reads and writes what a migration is about; azure.Client and machines.Client together are it. Its
+// Azure reads and writes what a migration is about; azure.Client, machines.Client and what reads subnets and usages are it together. Its
 // errors carry a *fault.Fault. It is called from several goroutines at once.
 type Azure interface {
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
@@ -28,6 +28,9 @@ type Azure interface {
 	GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error)
 	PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error)
 	Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
+	// GetSubnet and Usages are asked before a migration begins alone. The latter are of a subscription, in a region.
+	GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error)
+	Usages(ctx context.Context, subscription, location string) ([]migrate.Usage, error)
 	// Missing returns those of some actions that the caller may not do at a scope.
 	Missing(ctx context.Context, scope string, actions []string) ([]string, error)
 }

@@ -34,8 +34,3 @@ func lacking(ctx context.Context, of Azure, j migrate.Journal, seen migrate.Seen
 	}
 	return all
 }
-
-// preflight returns what keeps a migration from starting, the rights included, and what changes besides.
-func preflight(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service) []migrate.Finding {
-	return append(migrate.Preflight(j, seen, services, cfg.Terms), lacking(ctx, cfg.Azure, j, seen)...)
-}

@@ -135,7 +135,11 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 		s.Reasons = append(s.Reasons, PlannedFinding{NoSKU, true, `azure.json does not say "loadBalancerSku": "standard": nobody has asked that load balancers are taken apart`})
 	}
 	if (!kept.Open() || !kept.Apart) && !kept.Gone(seen) {
-		for _, f := range preflight(ctx, cfg, j, seen, services) {
+		found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+		if err != nil {
+			return Status{}, err
+		}
+		for _, f := range found {
 			if f.Stops {
 				s.Reasons = append(s.Reasons, PlannedFinding{f.Reason, f.Stops, f.What})
 			}

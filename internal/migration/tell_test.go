@@ -32,7 +32,7 @@ func TestServicesShowAMigration(t *testing.T) {
 		w.showFails = fails
 		w.services = append(w.services, migrate.Service{Name: "ns/other", Owner: "a2", Balancer: place, Shown: []netip.Addr{netip.MustParseAddr("198.18.7.7")}})
 		var want []string
-		for _, step := range []string{"1 of 7, Static", "2 of 7, Detach", "3 of 7, Delete", "4 of 7, Upgrade", "5 of 7, Make"} {
+		for _, step := range []string{"1 of 6, Static", "2 of 6, Detach", "3 of 6, Delete", "4 of 6, Upgrade", "5 of 6, Make"} {
 			want = append(want, "ns/web: Its load balancer is Basic, and becomes a Standard one with 198.18.0.1: step "+step+". weir migrate status shows what it waits for")
 		}
 		if !w.run(t) || !slices.Equal(w.shown, want) {

@@ -46,9 +46,13 @@ type world struct {
 	// brought is true if people made the public IPs, and have not said that they may change.
 	brought bool
 	// lacks are the rights that are missing, unknown is why nobody knows, and asksRights counts who wants to.
-	lacks      []string
-	unknown    error
-	asksRights int
+	lacks   []string
+	unknown error
+	// subnet is that of the machine, and asksSubnets counts who reads it; usages are those of the region.
+	subnet      lb.Subnet
+	asksSubnets int
+	usages      []migrate.Usage
+	asksRights  int
 	// showFails is what the API server says to what a Service is to show.
 	showFails error
 }
@@ -58,6 +62,8 @@ var (
 	pipID = lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePublicIP, Name: "kubernetes-a1"}
 	first = netip.MustParseAddr("198.18.0.1")
 )
+
+const subnetID = "/subscriptions/s/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v/subnets/nodes"
 
 func newWorld() *world {
 	pool := place.String() + "/backendAddressPools/kubernetes"
@@ -70,7 +76,7 @@ func newWorld() *world {
 		ip: lb.PublicIP{ID: pipID, Etag: "1", SKU: lb.Basic, Family: lb.IPv4, Address: first, UsedBy: place.String() + "/frontendIPConfigurations/a1"},
 		nics: []lb.NetworkInterface{{
 			ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypeNetworkInterface, Name: "n1"}, Etag: "1",
-			InterfaceConfiguration: lb.InterfaceConfiguration{Name: "n1", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: []string{pool}}}},
+			InterfaceConfiguration: lb.InterfaceConfiguration{Name: "n1", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Subnet: subnetID, Pools: []string{pool}}}},
 		}},
 		services: []migrate.Service{{Name: "ns/web", Owner: "a1", Balancer: place, Shown: []netip.Addr{first}, Frontends: []lb.Frontend{{Name: "a1", Family: lb.IPv4, PublicIP: pipID.String()}}}},
 	}
@@ -92,7 +98,7 @@ func (w *world) config() Config {
 	return Config{
 		Azure: w, Store: w, Services: func() []migrate.Service { return w.services }, Balancers: []lb.LoadBalancerID{place},
 		Home: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"}, Location: "eastus",
-		Terms: migrate.Terms{Pools: []string{"kubernetes"}, Made: func(lb.PublicIP) bool { return !w.brought }, Guarded: true}, Begins: !w.manual,
+		Terms: migrate.Terms{Pools: []string{"kubernetes"}, Made: func(lb.PublicIP) bool { return !w.brought }, SecurityGroup: "nodes"}, Begins: !w.manual,
 		Tell: func(service string, warning bool, reason, text string) {
 			w.told = append(w.told, fmt.Sprintf("%s %t %s: %s", service, warning, reason, text))
 		},
@@ -229,6 +235,19 @@ func (w *world) PutInstance(context.Context, lb.Instance) (lb.Instance, error) {
 }
 
 func (w *world) Upgrade(context.Context, lb.ResourceID, []string) error { panic("no scale set") }
+
+func (w *world) GetSubnet(_ context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asksSubnets++
+	return w.subnet, w.call("list subnet %s of %s", name, network.Name)
+}
+
+func (w *world) Usages(_ context.Context, subscription, location string) ([]migrate.Usage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.usages, w.call("list usages of %s in %s", subscription, location)
+}
 
 func (w *world) Missing(_ context.Context, _ string, actions []string) ([]string, error) {
 	w.mu.Lock()

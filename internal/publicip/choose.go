@@ -91,9 +91,14 @@ func made(want service.PublicIP, location string) lb.PublicIP {
 // errOtherFamily says that the Service had its one family in the name of the other.
 var errOtherFamily = errors.New("it has an address of the other family, and somebody else has it: free it, or choose another")
 
+// ErrBasic is that of who is behind a load balancer which has to become a Standard one first.
+var ErrBasic = errors.New("Weir writes Standard ones only; weir migrate plan shows how it becomes one, and each address stays") //nolint:staticcheck // a name begins it
+
 // fits says why a public IP cannot be the frontend's.
 func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalancerID) error {
 	switch {
+	case ip.SKU != lb.Standard && hasPrefixFold(ip.UsedBy, on.String()+"/"):
+		return fmt.Errorf("public IP %s is of SKU %s, as its load balancer is: %w", ip.ID.Name, ip.SKU, ErrBasic)
 	case ip.SKU != lb.Standard:
 		return fmt.Errorf("public IP %s is of SKU %s, and a Standard load balancer takes Standard ones only: upgrade it, or choose another", ip.ID.Name, ip.SKU)
 	case ip.Family != want.Family && !theirs(want):

@@ -143,19 +143,26 @@ func TestWhatCannotBeHad(t *testing.T) {
 	writing := exists("writing", "", "20.0.0.4")
 	writing.Provisioning = lb.Updating
 	other := exists("c-a1", "shop/other", "20.0.0.5")
+	mine := exists("c-a1", "shop/web", "20.0.0.6")
+	mine.SKU, mine.UsedBy = "Basic", kubernetes.String()+"/frontendIPConfigurations/a1"
 	for name, row := range map[string]struct {
 		want service.PublicIP
 		says string
 	}{
-		"no such name":     {brought("nobody", ""), "has no public IP nobody: create it"},
-		"no such address":  {service.PublicIP{ID: named("x"), Address: netip.MustParseAddr("20.9.9.9"), Family: lb.IPv4}, "has no public IP with address 20.9.9.9"},
-		"a Basic one":      {brought("basic", ""), "upgrade it"},
-		"a machine has it": {brought("taken", ""), "free it"},
-		"of IPv6":          {service.PublicIP{ID: named("taken"), Named: true, Family: lb.IPv6}, "one of IPv6 is needed"},
-		"another Service":  {own(""), "tagged as one of Service shop/other"},
-		"in progress":      {brought("writing", ""), "another write to it is under way"},
+		"no such name":                 {brought("nobody", ""), "has no public IP nobody: create it"},
+		"no such address":              {service.PublicIP{ID: named("x"), Address: netip.MustParseAddr("20.9.9.9"), Family: lb.IPv4}, "has no public IP with address 20.9.9.9"},
+		"a Basic one":                  {brought("basic", ""), "upgrade it"},
+		"one of a Basic load balancer": {own(""), "as its load balancer is: Weir writes Standard ones only; weir migrate plan shows how"},
+		"a machine has it":             {brought("taken", ""), "free it"},
+		"of IPv6":                      {service.PublicIP{ID: named("taken"), Named: true, Family: lb.IPv6}, "one of IPv6 is needed"},
+		"another Service":              {own(""), "tagged as one of Service shop/other"},
+		"in progress":                  {brought("writing", ""), "another write to it is under way"},
 	} {
-		keeper, azure := keeperOf(basic, taken, writing, other)
+		of := other
+		if strings.Contains(name, "load balancer") {
+			of = mine
+		}
+		keeper, azure := keeperOf(basic, taken, writing, of)
 		req := requestOf(row.want)
 		round := keeper.Begin(t.Context(), kubernetes, []*Request{req})
 		round.Write(t.Context())

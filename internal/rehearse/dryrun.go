@@ -4,12 +4,14 @@ package rehearse
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -21,6 +23,8 @@ func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired fu
 	switch {
 	case err != nil:
 		return nil, err
+	case errors.Is(results[0].Err, publicip.ErrBasic):
+		return results[0].Err, nil
 	case Unplanned(results[0]) != nil:
 		return nil, Unplanned(results[0])
 	case results[0].Err != nil:

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/privatelinkround"
+	"weir.dev/weir/internal/publicip"
 )
 
 // Outcome is what came of a plan.
@@ -53,7 +54,7 @@ func (o Outcome) Losers() int {
 	return n
 }
 
-// Incomplete is an error if something could not be planned because Azure did not show it.
+// Incomplete is an error if something could not be planned.
 func (o Outcome) Incomplete() error {
 	var failed []error
 	for _, r := range o.Results {
@@ -77,10 +78,10 @@ func OfAzure(r balancer.Result) bool {
 	return is
 }
 
-// Unplanned is why nobody knows what would come of a Service: Azure owes an answer, of its load balancer or
-// of what publishes its frontend. It is nil if the plan has it all.
+// Unplanned is why nobody knows what would come of a Service: its load balancer has to become a Standard one before, or
+// Azure owes an answer, of its load balancer or of what publishes its frontend. It is nil if the plan has it all.
 func Unplanned(r balancer.Result) error {
-	if OfAzure(r) {
+	if OfAzure(r) || errors.Is(r.Err, publicip.ErrBasic) {
 		return r.Err
 	}
 	if f := fault.From(r.Link.Err); f != nil && f.Code != privatelinkround.CodeBusy {

@@ -44,6 +44,8 @@ type Options struct {
 	// MostPrivateLinks is how many private link services a load balancer takes; 0 is 8, which Azure
 	// lifts for a subscription that asks.
 	MostPrivateLinks int
+	// MostStandardIPs is how many Standard public IP addresses of a family a subscription may have in a region; 0 is 1,000.
+	MostStandardIPs int
 	// CallLogCap keeps the newest calls only; 0 keeps all.
 	CallLogCap int
 }

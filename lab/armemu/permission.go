@@ -127,6 +127,9 @@ func (x *exchange) asks() []asked {
 	if r.interfaces {
 		return []asked{{r.id.typeName() + "/" + interfacesOfSet + "/read", r.id.String()}}
 	}
+	if r.location != "" {
+		return []asked{{r.namespace + "/locations/" + usagesOf + "/read", "/subscriptions/" + r.subscription}}
+	}
 	switch r.kind {
 	case KindPoll:
 		kind := "operations"

@@ -178,6 +178,9 @@ func (e *Emulator) find(x *exchange) *Problem {
 	if r.about != aResource {
 		return e.answerGroup(x)
 	}
+	if r.location != "" {
+		return e.usages(x)
+	}
 	if problem := e.refuseGroup(r); problem != nil {
 		return problem
 	}

@@ -39,6 +39,7 @@ type route struct {
 	action       *action    // asked for by a POST
 	interfaces   bool       // network interfaces of a scale set, or of a machine of it, are read
 	nic          string     // the one that is got
+	location     string     // whose usages are listed
 	operation    string     // operation polled
 	result       bool       // polled by Location rather than Azure-AsyncOperation
 	about        about      // what it leads to if it is Resource Manager's own
@@ -114,6 +115,11 @@ func (r *route) under(method string, seg []string) {
 			r.byMethod(method, KindPoll)
 			return
 		}
+	}
+	if r.id.group == "" && r.namespace == network && strings.EqualFold(seg[0], "locations") && len(seg) == 3 && strings.EqualFold(seg[2], usagesOf) {
+		r.location = strings.ToLower(seg[1])
+		r.byMethod(method, KindList)
+		return
 	}
 	r.id.root = rootByCollection(r.namespace, nil, seg[0])
 	if r.id.root == nil {

@@ -186,9 +186,14 @@ func publicIPBreaches() []breach {
 			put(t, emu, fmt.Sprintf("%sfiller%d", pips, i), strings.Replace(lb("Standard", static), "eastus", "westus", 1))
 		}
 	}
+	late := func(t *testing.T, emu *armemu.Emulator) {
+		full(t, emu)
+		put(t, emu, pips+"late", strings.Replace(lb("Basic", static), "eastus", "westus", 1))
+	}
 	return append(cases,
 		breach{rule: "public-ip-stays-static", prepare: basic, id: pips + "old", bad: lb("Basic", ""), goodID: pips + "idle", good: lb("Basic", ""), message: "basic/frontendIPConfigurations/fe"},
 		breach{rule: "public-ip-sku-fixed", prepare: basic, id: pips + "old", bad: lb("Standard", static), goodID: pips + "idle", good: lb("Standard", static), message: "from Basic to Standard"},
 		breach{rule: "public-ip-limit", prepare: full, id: pips + "new", bad: strings.Replace(lb("Standard", static), "eastus", "westus", 1), good: lb("Standard", static), message: "1000"},
+		breach{rule: "standard-public-ip-limit", prepare: late, id: pips + "late", bad: strings.Replace(lb("Standard", static), "eastus", "westus", 1), good: strings.Replace(lb("Basic", static), "eastus", "westus", 1), message: "1000 IPv4 Standard"},
 	)
 }

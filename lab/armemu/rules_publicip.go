@@ -3,6 +3,7 @@
 package armemu
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 )
@@ -62,6 +63,11 @@ func publicIPRules() []Rule {
 			Name: "public-ip-limit", On: KindPut, Scopes: onlyPublicIPs, Code: "PublicIPCountLimitReached", CodeTag: Documented, Tag: Assumed,
 			Requires: fmt.Sprintf("A subscription has at most %d public IP addresses in a region; the real number depends on the subscription.", maxPublicIPs),
 			Source:   "AKS troubleshooting pages", check: publicIPLimit,
+		},
+		{
+			Name: "standard-public-ip-limit", On: KindPut, Scopes: onlyPublicIPs, Code: "IPv4StandardSkuPublicIpCountLimitReached", CodeTag: Observed, Tag: Assumed,
+			Requires: "A subscription has at most so many Standard public IP addresses of IPv4 in a region as its usages say; one that becomes Standard counts.",
+			Source:   "public logs of deployments", check: standardIPLimit,
 		},
 		{
 			Name: "public-ip-not-in-use", On: KindDelete, Scopes: onlyPublicIPs, Code: "PublicIPAddressCannotBeDeleted", CodeTag: Observed, Tag: Observed,
@@ -150,6 +156,17 @@ func publicIPLimit(s *subject) string {
 	n := s.countInRegion(publicIPKind)
 	if n >= maxPublicIPs {
 		return fmt.Sprintf("Cannot create more than %d public IP addresses for this subscription in this region.", n)
+	}
+	return ""
+}
+
+func standardIPLimit(s *subject) string {
+	name, most := usedAs(s.body), cmp.Or(s.e.opts.MostStandardIPs, maxPublicIPs)
+	if name != standardIPv4 || s.before != nil && usedAs(s.before) == name {
+		return ""
+	}
+	if s.e.used(s.self.subscription, text(s.body, "location"))[name] >= most {
+		return fmt.Sprintf("Cannot create more than %d IPv4 Standard SKU public IP addresses for this subscription in this region.", most)
 	}
 	return ""
 }

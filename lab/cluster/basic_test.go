@@ -97,8 +97,13 @@ type basicBalancer struct {
 }
 
 // addBasicBalancers makes the Services, and the load balancers with a rule for each, and returns their pools.
+//
+// The subnet of the machines has the security group: without one nothing would reach them once all is Standard.
 func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 	all := map[string]*basicBalancer{}
+	if err := s.guards(idOf(securityGroup)); err != nil {
+		return nil, err
+	}
 	for n, b := range of {
 		if err := s.AddService(b.key, b.edit); err != nil {
 			return nil, err
@@ -140,6 +145,15 @@ func (s *Stage) addBasicBalancers(of []basicService) (pools []any, err error) {
 		}
 	}
 	return pools, nil
+}
+
+// guards has the subnet of the machines have a security group; nil is none.
+func (s *Stage) guards(group any) error {
+	return s.patch(vnetID, func(_, properties map[string]any) {
+		for _, subnet := range properties["subnets"].([]any) {
+			subnet.(map[string]any)["properties"].(map[string]any)["networkSecurityGroup"] = group
+		}
+	})
 }
 
 // addBasicFrontend adds a frontend of a Service, with its public IP if it has one, and the rule.

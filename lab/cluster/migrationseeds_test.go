@@ -59,7 +59,7 @@ func drawBasic(seed uint64) basicCluster {
 		c.byHand = r.IntN(6)
 	}
 	if r.IntN(8) == 0 {
-		c.keeps = []string{"rule", "frontend", "public IP of a machine"}[r.IntN(3)]
+		c.keeps = []string{"rule", "frontend", "public IP of a machine", "no security group"}[r.IntN(4)]
 	}
 	return c
 }
@@ -165,6 +165,8 @@ func (c basicCluster) spoil(s *Stage, nodes []int) error {
 				"subnet": idOf(vnetID + "/subnets/nodes"), "privateIPAllocationMethod": "Static", "privateIPAddress": "10.0.9.200",
 			}})
 		})
+	case "no security group":
+		return s.guards(nil)
 	case "public IP of a machine":
 		if s.setOf(nodes[0]) != "" {
 			return nil // its addresses are not read
@@ -319,5 +321,5 @@ func (c basicCluster) whole(t *testing.T) (calls []armemu.Call, state migration.
 
 // mark is a word of Azure's that is there if something keeps the migration from starting.
 func (c basicCluster) mark() string {
-	return map[string]string{"rule": `"ssh"`, "frontend": `"vip"`, "public IP of a machine": "198.18.9.200"}[c.keeps]
+	return map[string]string{"rule": `"ssh"`, "frontend": `"vip"`, "public IP of a machine": "198.18.9.200", "no security group": `"198.18.9.`}[c.keeps]
 }

@@ -25,12 +25,14 @@ import (
 type planned struct {
 	objects []string
 	azure   []byte
+	// lets is what Azure lets the caller do and have.
+	lets armemu.Options
 }
 
 func (s *Stage) planned() planned {
 	f, err := s.facts()
 	must(err)
-	p := planned{azure: s.emu.Snapshot()}
+	p := planned{azure: s.emu.Snapshot(), lets: armemu.Options{Role: s.opts.Role, MostStandardIPs: s.opts.MostStandardIPs}}
 	add := func(version, kind string, object any) {
 		text, err := json.Marshal(object)
 		must(err)
@@ -52,7 +54,7 @@ func (s *Stage) planned() planned {
 // options are those of a plan with some more lines in azure.json.
 func (p planned) options(t *testing.T, more string) app.PlanOptions {
 	t.Helper()
-	emu := armemu.New(armemu.Options{})
+	emu := armemu.New(p.lets)
 	if err := emu.Restore(p.azure); err != nil {
 		t.Fatal(err)
 	}

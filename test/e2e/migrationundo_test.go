@@ -15,7 +15,7 @@ import (
 // flexible makes a flexible scale set whose model names the pool of a load balancer, and a machine of it that is there.
 func (l *lab) flexible() (nic, set string) {
 	l.t.Helper()
-	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16"}}`)))
+	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16","networkSecurityGroup":{"id":"`+securityGroup+`"}}}`)))
 	pools := `"loadBalancerBackendAddressPools":[{"id":"` + l.loadBalancer() + `/backendAddressPools/` + l.namespace + `"}]`
 	address := `[{"name":"ip","properties":{"primary":true,"subnet":{"id":"` + vnet + `/subnets/nodes"},` + pools + `}}]`
 	nic, set = network+"/networkInterfaces/f1", compute+"/virtualMachineScaleSets/flexible"

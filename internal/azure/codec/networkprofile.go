@@ -20,7 +20,10 @@ type shownIP struct {
 		Primary bool   `json:"primary"`
 		Version string `json:"privateIPAddressVersion"`
 		IP      string `json:"privateIPAddress"`
-		Pools   []struct {
+		Subnet  struct {
+			ID string `json:"id"`
+		} `json:"subnet"`
+		Pools []struct {
 			ID string `json:"id"`
 		} `json:"loadBalancerBackendAddressPools"`
 	} `json:"properties"`
@@ -31,6 +34,9 @@ type shownConfiguration struct {
 	Properties struct {
 		Primary          bool      `json:"primary"`
 		IPConfigurations []shownIP `json:"ipConfigurations"`
+		SecurityGroup    struct {
+			ID string `json:"id"`
+		} `json:"networkSecurityGroup"`
 	} `json:"properties"`
 }
 
@@ -47,9 +53,9 @@ func (p shownProfile) decode() []lb.InterfaceConfiguration {
 }
 
 func (c shownConfiguration) decode() lb.InterfaceConfiguration {
-	next := lb.InterfaceConfiguration{Name: c.Name, Primary: c.Properties.Primary}
+	next := lb.InterfaceConfiguration{Name: c.Name, Primary: c.Properties.Primary, SecurityGroup: c.Properties.SecurityGroup.ID}
 	for _, ip := range c.Properties.IPConfigurations {
-		one := lb.IPConfiguration{Name: ip.Name, Primary: ip.Properties.Primary, Family: lb.IPv4}
+		one := lb.IPConfiguration{Name: ip.Name, Primary: ip.Properties.Primary, Family: lb.IPv4, Subnet: ip.Properties.Subnet.ID}
 		if strings.EqualFold(ip.Properties.Version, string(lb.IPv6)) {
 			one.Family = lb.IPv6
 		}

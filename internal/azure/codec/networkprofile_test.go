@@ -35,13 +35,13 @@ func ipConfiguration(version, pools string) string {
 }
 
 func profile(pools string) string {
-	return `"networkInterfaceConfigurations":[{"name":"nic","futureField":[1],"properties":{"primary":true,"ipConfigurations":[` + ipConfiguration("IPv4", pools) + "," + ipConfiguration("IPv6", "") + `]}}]`
+	return `"networkInterfaceConfigurations":[{"name":"nic","futureField":[1],"properties":{"primary":true,"networkSecurityGroup":{"id":"/nsg"},"ipConfigurations":[` + ipConfiguration("IPv4", pools) + "," + ipConfiguration("IPv6", "") + `]}}]`
 }
 
 func nicText(pools string) string {
 	return `{"id":"/subscriptions/s1/resourceGroups/RG/providers/Microsoft.Network/networkInterfaces/n1","etag":"W/\"e1\"","location":"eastus","tags":{"a":"<b>"},"future":{"x":[null]},
 		"properties":{"provisioningState":"Succeeded","virtualMachine":{"id":"/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/N1"},
-		"enableAcceleratedNetworking":true,"newSetting":7,"ipConfigurations":[` + ipConfiguration("IPv4", pools) + "," + ipConfiguration("IPv6", "") + `]}}`
+		"enableAcceleratedNetworking":true,"networkSecurityGroup":{"id":"/nsg"},"newSetting":7,"ipConfigurations":[` + ipConfiguration("IPv4", pools) + "," + ipConfiguration("IPv6", "") + `]}}`
 }
 
 func setText(pools string) string {
@@ -64,7 +64,7 @@ func entry(ids ...string) string {
 }
 
 func TestDecodeNetworkProfiles(t *testing.T) {
-	want := []lb.IPConfiguration{{Name: "ipIPv4", Family: lb.IPv4, Primary: true, Pools: []string{poolA, poolB}}, {Name: "ipIPv6", Family: lb.IPv6}}
+	want := []lb.IPConfiguration{{Name: "ipIPv4", Family: lb.IPv4, Primary: true, Subnet: "/subnet", Pools: []string{poolA, poolB}}, {Name: "ipIPv6", Family: lb.IPv6, Subnet: "/subnet"}}
 	i, err := DecodeInterface(nicPlace, json.RawMessage(nicText(entry(poolA, poolB))))
 	if err != nil || i.ID.Name != "n1" || i.ID.ResourceGroup != "rg" || i.Etag != `W/"e1"` || i.Provisioning != lb.Succeeded || i.Machine != "/subscriptions/s1/resourcegroups/rg/providers/microsoft.compute/virtualmachines/n1" {
 		t.Errorf("got %+v, %v", i, err)
@@ -83,6 +83,11 @@ func TestDecodeNetworkProfiles(t *testing.T) {
 	for what, got := range map[string][]lb.IPConfiguration{"interface": i.IPConfigurations, "scale set": s.Interfaces[0].IPConfigurations, "instance": vm.Interfaces[0].IPConfigurations} {
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	for what, got := range map[string]string{"interface": i.SecurityGroup, "scale set": s.Interfaces[0].SecurityGroup, "instance": vm.Interfaces[0].SecurityGroup} {
+		if got != "/nsg" {
+			t.Errorf("%s has the security group %q", what, got)
 		}
 	}
 }

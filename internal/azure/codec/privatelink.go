@@ -180,6 +180,9 @@ func DecodeSubnet(of lb.ResourceID, shown json.RawMessage) (lb.Subnet, error) {
 			Prefix   string          `json:"addressPrefix"`
 			Prefixes []string        `json:"addressPrefixes"`
 			Policies string          `json:"privateLinkServiceNetworkPolicies"`
+			Group    struct {
+				ID string `json:"id"`
+			} `json:"networkSecurityGroup"`
 		} `json:"properties"`
 	}
 	if err := json.Unmarshal(shown, &is); err != nil {
@@ -187,7 +190,7 @@ func DecodeSubnet(of lb.ResourceID, shown json.RawMessage) (lb.Subnet, error) {
 	}
 	s := lb.Subnet{
 		Network: of, Name: path.Base(is.ID), Etag: cmp.Or(is.Etag, lb.NoEtag), Provisioning: is.Properties.State,
-		LinkPolicies: !strings.EqualFold(is.Properties.Policies, "Disabled"), Origin: shown,
+		LinkPolicies: !strings.EqualFold(is.Properties.Policies, "Disabled"), SecurityGroup: is.Properties.Group.ID, Origin: shown,
 	}
 	for _, text := range append(is.Properties.Prefixes, is.Properties.Prefix) {
 		if text == "" {

@@ -4,6 +4,7 @@ package services
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +73,12 @@ func Migrated(r *Reconciler) []migrate.Service {
 				front.PublicIP = f.PublicIP.ID.String()
 			}
 			of.Frontends = append(of.Frontends, front)
+		}
+		of.Rules = len(wants.Rules)
+		for _, rule := range wants.Rules {
+			if !slices.ContainsFunc(wants.Pools, func(p service.Pool) bool { return p.Shared && p.Name == rule.Pool }) {
+				of.OwnRules++
+			}
 		}
 		all = append(all, of)
 	}

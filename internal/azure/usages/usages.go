@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package usages reads how much of a subscription's limits is in use in a region.
+package usages
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"weir.dev/weir/internal/azure"
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/probe"
+)
+
+// version is the API version of Microsoft.Network, and mostPages how many pages are read.
+const (
+	version   = "2025-05-01"
+	mostPages = 20
+)
+
+// regionRule is what the name of a region looks like, without spaces; it becomes part of a request.
+var regionRule = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
+
+type page struct {
+	Value *[]struct {
+		Name struct {
+			Value string `json:"value"`
+		} `json:"name"`
+		Used  int `json:"currentValue"`
+		Limit int `json:"limit"`
+	} `json:"value"`
+	NextLink string `json:"nextLink"`
+}
+
+// List returns those of Microsoft.Network. Who may not read them gets an error.
+func List(ctx context.Context, client *azure.Client, subscription, location string) ([]migrate.Usage, error) {
+	region := strings.ToLower(strings.ReplaceAll(location, " ", ""))
+	if !regionRule.MatchString(region) {
+		return nil, fmt.Errorf("%q is no region", location)
+	}
+	raw, err := client.Raw()
+	if err != nil {
+		return nil, err
+	}
+	at := "/subscriptions/" + url.PathEscape(subscription) + "/providers/Microsoft.Network/locations/" + region + "/usages"
+	ask := probe.Request{Method: http.MethodGet, Path: at, Version: version}
+	var all []migrate.Usage
+	for range mostPages {
+		p, err := one(ctx, raw, ask)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range *p.Value {
+			all = append(all, migrate.Usage{Subscription: subscription, Name: u.Name.Value, Used: u.Used, Limit: u.Limit})
+		}
+		if p.NextLink == "" {
+			return all, nil
+		}
+		if next, err := url.Parse(p.NextLink); err != nil || !strings.HasPrefix(p.NextLink, strings.TrimRight(raw.Endpoint, "/")+"/") || !strings.EqualFold(next.Path, at) {
+			return nil, errors.New("its next page is at another address, which is not asked") // a token goes nowhere else
+		}
+		ask.Link = p.NextLink
+	}
+	return nil, fmt.Errorf("there are more than %d pages", mostPages)
+}
+
+func one(ctx context.Context, raw *azure.Raw, ask probe.Request) (p page, err error) {
+	answer, err := raw.Send(ctx, ask)
+	if err != nil {
+		return p, err
+	}
+	if answer.Status != http.StatusOK {
+		return p, fmt.Errorf("%d %s: %s", answer.Status, strings.Join(answer.Codes, " "), answer.Message)
+	}
+	text, err := json.Marshal(answer.Body)
+	if err = errors.Join(err, json.Unmarshal(text, &p)); err != nil {
+		return p, err
+	}
+	if p.Value == nil {
+		return p, errors.New("the answer is no list of usages")
+	}
+	return p, nil
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Subnet is as much of one as it takes to know whether it lets anything in.
+type Subnet struct {
+	// SecurityGroup is an ARM id; empty if it has none.
+	SecurityGroup string
+	// Hidden is true if Azure does not show it, for want of a right.
+	Hidden bool
+}
+
+// bare is a machine without a network security group of its own, and the subnets by which it is in the pools.
+type bare struct {
+	name    string
+	subnets []string
+}
+
+// Bare are the subnets of machines that have no network security group of their own, in the order of their names. Where
+// each address is private there are none: what is Standard and public alone is closed without a group.
+func Bare(j Journal, seen Seen) []string {
+	if len(j.publicIPs()) == 0 {
+		return nil
+	}
+	byKey := map[string]string{}
+	for _, m := range seen.bare() {
+		for _, id := range m.subnets {
+			if id != "" { // Azure does not show it
+				byKey[strings.ToLower(id)] = id
+			}
+		}
+	}
+	return sortedValues(byKey)
+}
+
+// bare are the machines behind the load balancers that are Basic and have no network security group of their own. Of a
+// scale set the model counts, and an instance that differs from it.
+func (s Seen) bare() (all []bare) {
+	ours := s.ours()
+	of := func(name string, interfaces ...lb.InterfaceConfiguration) bool {
+		m := bare{name: name}
+		for _, i := range interfaces {
+			for _, c := range i.IPConfigurations {
+				if i.SecurityGroup == "" && slices.ContainsFunc(c.Pools, ours.Holds) {
+					m.subnets = append(m.subnets, c.Subnet)
+				}
+			}
+		}
+		if len(m.subnets) > 0 {
+			all = append(all, m)
+		}
+		return len(m.subnets) > 0
+	}
+	for _, i := range s.Interfaces {
+		of("network interface "+i.ID.Name, i.InterfaceConfiguration)
+	}
+	for _, set := range s.ScaleSets {
+		model := of("scale set "+set.ID.Name, set.Interfaces...)
+		for _, i := range set.Instances {
+			if !model {
+				of("instance "+i.ID+" of scale set "+set.ID.Name, i.Interfaces...)
+			}
+		}
+	}
+	return all
+}
+
+// guards stops for machines that nothing would reach any more: neither they nor their subnets have a network security
+// group.
+func (p *preflight) guards(j Journal) {
+	if len(j.publicIPs()) == 0 {
+		return
+	}
+	var closed []string
+	subnets, hidden := map[string]string{}, map[string]string{}
+	for _, m := range p.seen.bare() {
+		open := true
+		for _, id := range m.subnets {
+			switch of := p.seen.Subnets[strings.ToLower(id)]; {
+			case of.Hidden:
+				hidden[strings.ToLower(id)] = id
+			case of.SecurityGroup == "":
+				open = false
+				if id != "" {
+					subnets[strings.ToLower(id)] = id
+				}
+			}
+		}
+		if !open {
+			closed = append(closed, m.name)
+		}
+	}
+	group, at := "one that admits what shall reach the Services", append([]string{"the machines"}, sortedValues(subnets)...)
+	if p.terms.SecurityGroup != "" {
+		group = p.terms.SecurityGroup + ", which azure.json names,"
+	}
+	if len(closed) > 0 {
+		p.stop(NoSecurityGroup, "there is no network security group on %s, nor on their subnets, and what is public is closed without one once it is Standard: put %s on %s",
+			some(closed), group, strings.Join(at[:min(len(at), mostNamed)], ", or on "))
+	}
+	if len(hidden) > 0 {
+		p.stop(RightMissing, "Weir's identity lacks Microsoft.Network/virtualNetworks/subnets/read on %s, so that nobody knows whether a network security group lets anything in: "+
+			"assign config/azure-role-migration.json there", some(sortedValues(hidden)))
+	}
+	if p.terms.SecurityGroup == "" {
+		p.note(NoSecurityRules, `azure.json names no "securityGroupName": whoever keeps the network security group of the machines has to admit what shall reach public IPs, for Weir does not`)
+	}
+}
+
+func sortedValues(of map[string]string) []string {
+	all := make([]string, 0, len(of))
+	for _, v := range of {
+		all = append(all, v)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+// before is what is read once in a process, and before a migration begins alone. It begins with newBefore.
+type before struct {
+	subnets map[string]migrate.Subnet // by id in lower case
+	asked   bool                      // what follows is known
+	usages  []migrate.Usage
+	// found are the rights that are missing, and what nobody knows.
+	found []migrate.Finding
+}
+
+func newBefore() before { return before{subnets: map[string]migrate.Subnet{}} }
+
+// preflight returns what keeps a migration from starting, the rights included, and what changes besides.
+func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service) ([]migrate.Finding, error) {
+	err := bounded(ctx, func(ctx context.Context) error { return b.readSubnets(ctx, cfg.Azure, migrate.Bare(j, seen)) })
+	if err != nil {
+		return nil, err
+	}
+	if !b.asked {
+		b.found = lacking(ctx, cfg.Azure, j, seen)
+		b.readUsages(ctx, cfg, j)
+		b.asked = true
+	}
+	seen.Subnets, seen.Usages = b.subnets, b.usages
+	return append(migrate.Preflight(j, seen, services, cfg.Terms), b.found...), nil
+}
+
+// readSubnets reads those that were not read yet. One that may not be read is Hidden.
+func (b *before) readSubnets(ctx context.Context, of Azure, ids []string) error {
+	for _, id := range ids {
+		key := strings.ToLower(id)
+		if _, known := b.subnets[key]; known {
+			continue
+		}
+		network, name, ok := subnetOf(id)
+		if !ok {
+			continue // nobody knows its security group: Preflight says so
+		}
+		shown, err := of.GetSubnet(ctx, network, name)
+		f := fault.From(err)
+		hidden := f != nil && f.Code == "AuthorizationFailed"
+		if f != nil && !hidden && f.Class != fault.Stale {
+			return fmt.Errorf("subnet %s: %w", id, err)
+		}
+		b.subnets[key] = migrate.Subnet{SecurityGroup: shown.SecurityGroup, Hidden: hidden}
+	}
+	return nil
+}
+
+func subnetOf(id string) (network lb.ResourceID, name string, ok bool) {
+	at := strings.LastIndex(strings.ToLower(id), "/subnets/")
+	if at < 0 {
+		return network, "", false
+	}
+	network, err := lb.ParseResourceID(id[:at], lb.TypeVirtualNetwork)
+	return network, id[at+len("/subnets/"):], err == nil
+}
+
+// readUsages reads what is left of the limits of each subscription of a journal. Where that cannot be read it goes on.
+func (b *before) readUsages(ctx context.Context, cfg Config, j migrate.Journal) {
+	subscriptions := map[string]bool{}
+	add := func(id string) {
+		if subscriptions[strings.ToLower(id)] {
+			return
+		}
+		subscriptions[strings.ToLower(id)] = true
+		err := bounded(ctx, func(ctx context.Context) error {
+			used, err := cfg.Azure.Usages(ctx, id, cfg.Location)
+			b.usages = append(b.usages, used...)
+			return err
+		})
+		if err != nil {
+			b.found = append(b.found, migrate.Finding{Reason: migrate.LimitsUnknown, What: fmt.Sprintf(
+				"how many load balancers and public IPs subscription %s may still have in %s is not known: %v; az network list-usages --location %s shows it", id, cfg.Location, err, cfg.Location)})
+		}
+	}
+	for _, of := range j.Balancers {
+		add(of.ID.SubscriptionID)
+		for _, a := range of.Addresses {
+			if id, err := lb.ParseResourceID(a.PublicIP, lb.TypePublicIP); err == nil {
+				add(id.SubscriptionID)
+			}
+		}
+	}
+}
