@@ -16,8 +16,9 @@ import (
 )
 
 // uncontested returns the jobs but for those whose parts of the load balancer are contested:
-// these stay as they are.
-func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan) []*job {
+// these stay as they are. Where all of it is missing that is one part, apart from what was undone in it: without a load
+// balancer nobody is served, and only who deletes it again wants that so.
+func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan, missing bool) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		switch {
 		case j.leaves():
@@ -26,7 +27,11 @@ func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan) []*job {
 		case p.Refused[j.Owner] != nil:
 			return false
 		}
-		return l.contests.Leave(contest.LoadBalancer, j.Service, j.asked(), l.name(), differing(j, p.Changes), time.Now())
+		differ := differing(j, p.Changes)
+		if missing && len(differ) > 0 {
+			differ = []contest.Undone{{Part: string(contest.LoadBalancer), Text: "it is gone"}}
+		}
+		return l.contests.Leave(contest.LoadBalancer, j.Service, j.asked(), l.name(), differ, time.Now())
 	})
 }
 

@@ -19,7 +19,7 @@ func (l *loadBalancer) plan(ctx context.Context, jobs []*job, seen snapshot) (p 
 		return plan.Plan{}, nil, err
 	}
 	p = plan.Make(l.input(jobs, seen))
-	if due = l.uncontested(jobs, p); len(due) < len(jobs) {
+	if due = l.uncontested(jobs, p, seen.observed.Etag == ""); len(due) < len(jobs) {
 		p = plan.Make(l.input(due, seen))
 	}
 	for rest := l.keepPublished(ctx, due, p, seen); len(rest) < len(due); rest = l.keepPublished(ctx, due, p, seen) {

@@ -71,7 +71,7 @@ var Rules = []Rule{
 	{"pool or load balancer gone", func(a Answer) bool { return a.Status == http.StatusNotFound && a.TargetGone },
 		Stale, "gone", "there is nothing left to keep level"},
 	{"429", func(a Answer) bool { return a.Status == http.StatusTooManyRequests },
-		Retriable, "throttled", "Azure throttles or holds a lock; no other layer retries it"},
+		Retriable, reasonThrottled, "Azure throttles or holds a lock; no other layer retries it"},
 	{"409", func(a Answer) bool { return a.Status == http.StatusConflict },
 		Retriable, "conflict", "somebody else is at work on it; a fresh read settles it"},
 	{"412", func(a Answer) bool { return a.Status == http.StatusPreconditionFailed },

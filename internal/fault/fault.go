@@ -68,9 +68,10 @@ const (
 	CodeParentFailed = "ParentResourceIsInFailedState"
 )
 
-// The reasons of a 412, and of requests that never left.
+// The reasons of a 412, a 429, and of requests that never left.
 const (
 	reasonOvertaken  = "precondition_failed"
+	reasonThrottled  = "throttled"
 	reasonGateClosed = "gate_closed"
 	reasonResting    = "retry_after"
 )
@@ -79,6 +80,9 @@ const (
 // it was read: whatever is guarded by that etag has landed by then, or never will. It may be
 // called on nil.
 func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
+
+// Throttled reports whether Azure asked for fewer requests. It may be called on nil.
+func (f *Fault) Throttled() bool { return f != nil && f.Reason == reasonThrottled }
 
 // Superseded reports whether Azure had accepted a write, and canceled it for one that came after it:
 // a read tells whether what it put is there. It may be called on nil.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -474,4 +475,22 @@ func TestAResultIsThatOfOneService(t *testing.T) {
 			t.Errorf("known: %s", uid)
 		}
 	})
+}
+
+// Azure throttles a Service without a time: it is not asked again within seconds, as it is after a refusal.
+func TestAServiceThatIsThrottledWaits(t *testing.T) {
+	pace, now := backoff.Doubling{First: 5 * time.Millisecond, Max: time.Minute}, time.Now()
+	var w Waiting
+	if got := w.fails(&fault.Fault{Class: fault.Terminal}, pace, now); got != 5*time.Millisecond {
+		t.Errorf("refused: again after %s", got)
+	}
+	throttled := fault.Classify(fault.Answer{Status: 429}, errors.New("too many"))
+	for range 12 {
+		if got := w.fails(throttled, pace, now); got < 10*time.Second {
+			t.Errorf("throttled: again after %s", got)
+		}
+	}
+	if got := w.fails(throttled, pace, now); got != 40960*time.Millisecond {
+		t.Errorf("throttled for the 13th time: again after %s", got)
+	}
 }

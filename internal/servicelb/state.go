@@ -156,6 +156,10 @@ func (p *Pending) same(req balancer.Request) bool {
 	return p.asked != nil && p.asked.On == req.On && reflect.DeepEqual(p.asked.Desired, req.Desired)
 }
 
+// throttledFor is how long a Service waits at least that Azure throttled without a time: as long as a gate is
+// closed then.
+const throttledFor = 10 * time.Second
+
 // Waiting says until when a Service waits. It is the work queue's back-off, kept here: each try
 // ends in the middle of its request, which would be a success to the queue itself.
 type Waiting struct {
@@ -167,11 +171,15 @@ type Waiting struct {
 
 // fails returns when a Service is tried again after an error.
 func (w *Waiting) fails(err error, pace backoff.Doubling, now time.Time) time.Duration {
-	if f, ok := errors.AsType[*fault.Fault](err); ok && f.RetryAt.After(now) { // whatever became of the try
+	f, _ := errors.AsType[*fault.Fault](err)
+	if f != nil && f.RetryAt.After(now) { // whatever became of the try
 		w.notBefore = f.RetryAt
 		return f.RetryAt.Sub(now)
 	}
 	w.failures++
+	if f.Throttled() {
+		return max(pace.After(w.failures), throttledFor)
+	}
 	return pace.After(w.failures)
 }
 
