@@ -13,8 +13,8 @@ import (
 type Subnet struct {
 	// SecurityGroup is an ARM id; empty if it has none.
 	SecurityGroup string
-	// Hidden is true if Azure does not show it, for want of a right.
-	Hidden bool
+	// Hidden is true if Azure does not show it, for want of a right, and Missing if Azure says that there is none.
+	Hidden, Missing bool
 }
 
 // bare is a machine without a network security group of its own, and the subnets by which it is in the pools.
@@ -78,23 +78,25 @@ func (p *preflight) guards(j Journal) {
 	if len(j.publicIPs()) == 0 {
 		return
 	}
-	var closed []string
+	var closed, unknown []string
 	subnets, hidden := map[string]string{}, map[string]string{}
 	for _, m := range p.seen.bare() {
-		open := true
+		open, known := true, true
 		for _, id := range m.subnets {
-			switch of := p.seen.Subnets[strings.ToLower(id)]; {
+			switch of, read := p.seen.Subnets[strings.ToLower(id)]; {
 			case of.Hidden:
 				hidden[strings.ToLower(id)] = id
+			case !read || of.Missing: // a machine is on one, whatever Azure shows
+				known = false
 			case of.SecurityGroup == "":
-				open = false
-				if id != "" {
-					subnets[strings.ToLower(id)] = id
-				}
+				open, subnets[strings.ToLower(id)] = false, id
 			}
 		}
-		if !open {
+		switch {
+		case !open:
 			closed = append(closed, m.name)
+		case !known:
+			unknown = append(unknown, m.name)
 		}
 	}
 	group, at := "one that admits what shall reach the Services", append([]string{"the machines"}, sortedValues(subnets)...)
@@ -104,6 +106,9 @@ func (p *preflight) guards(j Journal) {
 	if len(closed) > 0 {
 		p.stop(NoSecurityGroup, "there is no network security group on %s, nor on their subnets, and what is public is closed without one once it is Standard: put %s on %s",
 			some(closed), group, strings.Join(at[:min(len(at), mostNamed)], ", or on "))
+	}
+	if len(unknown) > 0 {
+		p.note(NoSecurityGroup, "Azure does not show the subnet of %s: see that a network security group lets in there what shall reach the Services, for what is public is closed without one once it is Standard", some(unknown))
 	}
 	if len(hidden) > 0 {
 		p.stop(RightMissing, "Weir's identity lacks Microsoft.Network/virtualNetworks/subnets/read on %s, so that nobody knows whether a network security group lets anything in: "+

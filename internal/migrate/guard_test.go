@@ -26,7 +26,9 @@ func findings(seen migrate.Seen, services []migrate.Service, t migrate.Terms, re
 // A machine that nothing would reach is named, unless it or its subnet has a security group, or nothing is public.
 func TestMachinesWithoutASecurityGroup(t *testing.T) {
 	guarded := map[string]migrate.Subnet{strings.ToLower(network): {SecurityGroup: "/nodes"}}
+	open := map[string]migrate.Subnet{strings.ToLower(network): {}}
 	bare := func(s *migrate.Seen) {
+		s.Subnets = open
 		for at := range s.Interfaces {
 			s.Interfaces[at].SecurityGroup = ""
 		}
@@ -45,6 +47,7 @@ func TestMachinesWithoutASecurityGroup(t *testing.T) {
 		{"nothing has one", bare, 1, migrate.NoSecurityGroup, []string{"on network interface n1, scale set blue, nor on their subnets", "put nodes, which azure.json names, on the machines, or on " + network}},
 		{"a scale set has none", func(s *migrate.Seen) { bare(s); s.Interfaces[0].SecurityGroup = "/own" }, 1, migrate.NoSecurityGroup, []string{"on scale set blue, nor"}},
 		{"a scale set has one since an instance was made", func(s *migrate.Seen) {
+			s.Subnets = open
 			old := s.ScaleSets[0].Interfaces[0]
 			old.SecurityGroup = ""
 			s.ScaleSets[0].Instances = []lb.Instance{{ID: "7", Interfaces: []lb.InterfaceConfiguration{old}}, {ID: "8", Interfaces: s.ScaleSets[0].Interfaces}}
@@ -61,6 +64,17 @@ func TestMachinesWithoutASecurityGroup(t *testing.T) {
 			bare(s)
 			s.Subnets = map[string]migrate.Subnet{strings.ToLower(network): {Hidden: true}}
 		}, 1, migrate.RightMissing, []string{"lacks Microsoft.Network/virtualNetworks/subnets/read on " + network}},
+		{"Azure has no such subnet", func(s *migrate.Seen) {
+			bare(s)
+			s.Subnets = map[string]migrate.Subnet{strings.ToLower(network): {Missing: true}}
+		}, 1, migrate.NoSecurityGroup, []string{"does not show the subnet of network interface n1, scale set blue: "}},
+		{"no subnet is shown", func(s *migrate.Seen) {
+			bare(s)
+			for _, i := range []*lb.InterfaceConfiguration{&s.Interfaces[0].InterfaceConfiguration, &s.ScaleSets[0].Interfaces[0]} {
+				i.IPConfigurations = slices.Clone(i.IPConfigurations)
+				i.IPConfigurations[0].Subnet = ""
+			}
+		}, 0, migrate.NoSecurityGroup, []string{"does not show the subnet of network interface n1, scale set blue: "}},
 		{"nothing is public", func(s *migrate.Seen) {
 			bare(s)
 			s.Balancers[0].Frontends[0] = lb.Frontend{Name: "a1", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.9")}
@@ -80,7 +94,7 @@ func TestMachinesWithoutASecurityGroup(t *testing.T) {
 			t.Fatalf("%s: %+v", tt.about, found)
 		}
 		for _, says := range tt.says {
-			if f := found[0]; !f.Stops || f.Reason != tt.reason || !strings.Contains(f.What, says) {
+			if f := found[0]; f.Stops == strings.Contains(says, "does not show") || f.Reason != tt.reason || !strings.Contains(f.What, says) {
 				t.Errorf("%s: %+v, want %q", tt.about, f, says)
 			}
 		}
@@ -90,7 +104,7 @@ func TestMachinesWithoutASecurityGroup(t *testing.T) {
 // Who keeps the security group by other means is told what to put there.
 func TestASecurityGroupThatWeirDoesNotWrite(t *testing.T) {
 	seen, services := small()
-	seen.Interfaces[0].SecurityGroup = ""
+	seen.Interfaces[0].SecurityGroup, seen.Subnets = "", map[string]migrate.Subnet{strings.ToLower(network): {}}
 	of := terms()
 	of.SecurityGroup = ""
 	found := findings(seen, services, of, migrate.NoSecurityGroup)

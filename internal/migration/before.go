@@ -55,7 +55,7 @@ func (b *before) readSubnets(ctx context.Context, of Azure, ids []string) error 
 		if f != nil && !hidden && f.Class != fault.Stale {
 			return fmt.Errorf("subnet %s: %w", id, err)
 		}
-		b.subnets[key] = migrate.Subnet{SecurityGroup: shown.SecurityGroup, Hidden: hidden}
+		b.subnets[key] = migrate.Subnet{SecurityGroup: shown.SecurityGroup, Hidden: hidden, Missing: f != nil && f.Class == fault.Stale}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package migration
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -24,6 +25,14 @@ func TestWhatIsReadBefore(t *testing.T) {
 			return nil
 		}
 	}
+	gone := func(what string) func(string) error {
+		return func(call string) error {
+			if strings.HasPrefix(call, what) {
+				return &fault.Fault{Class: fault.Stale, Code: "NotFound", Err: errors.New("404")}
+			}
+			return nil
+		}
+	}
 	for _, tt := range []struct {
 		about   string
 		changed func(*world)
@@ -41,7 +50,8 @@ func TestWhatIsReadBefore(t *testing.T) {
 			w.nics = append(w.nics, second)
 		}, 1, true, "network interface n1, network interface n2, nor"},
 		{"nobody may read it", func(w *world) { bare(w); w.fails = denied("list subnet nodes of v") }, 1, true, "lacks Microsoft.Network/virtualNetworks/subnets/read on " + subnetID},
-		{"no subnet is shown", func(w *world) { bare(w); w.nics[0].IPConfigurations[0].Subnet = "" }, 0, true, "(NoSecurityGroup): there is no network security group on network interface n1"},
+		{"no subnet is shown", func(w *world) { bare(w); w.nics[0].IPConfigurations[0].Subnet = "" }, 0, false, "note (NoSecurityGroup): Azure does not show the subnet of network interface n1"},
+		{"there is no such subnet", func(w *world) { bare(w); w.fails = gone("list subnet nodes of v") }, 1, false, "note (NoSecurityGroup): Azure does not show the subnet of network interface n1"},
 		{"no room", func(w *world) {
 			w.usages = []migrate.Usage{{Subscription: "s", Name: "StandardSkuPublicIpAddresses", Used: 3, Limit: 3}}
 		}, 0, true, "(LimitReached): the subscription has 3 of 3 StandardSkuPublicIpAddresses"},
