@@ -94,6 +94,7 @@ func rules() []rule {
 		rule{"internal/kube/record", within([]string{"internal/kube"}), []string{module + "internal/kube/record", module + "internal/kube/view", module + "internal/kube/apiserver"}, "it reads and writes one ConfigMap"},
 		rule{"internal/kube/jobs", within([]string{"internal/kube"}), []string{module + "internal/kube/jobs"}, "it knows Jobs and their pods, and nobody's work queue"},
 		rule{"internal/kube/charts", within([]string{"internal/kube"}), []string{module + "internal/kube/charts"}, "it renders in a process of its own, and reaches for nothing"},
+		rule{"internal/kube/kubeconfig", within([]string{"internal"}), nil, "it judges a text, and reaches for nothing"},
 		rule{"internal/kube/view", within([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},
 		rule{"lab/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
 		rule{"lab/apiserver", []string{module, azure}, nil, "the API server knows Kubernetes, and nothing of who uses it"},

@@ -20,7 +20,6 @@
 //	decode.go      objects as sources have them, within bounds
 //	ready.go       whether objects are ready, and the step that waits for one
 //	target.go      the way to the cluster that is provisioned
-//	kubeconfig.go  what is taken of a kubeconfig, and what is refused
 //	transport.go   what no target can do to this process
 //	knock.go       whether a target answers again, while an attempt is waited for
 //	spans.go       the spans of attempts and steps

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/kubeconfig"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/provision"
 )
@@ -56,7 +57,7 @@ func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision
 	if !ok {
 		return nil, fmt.Errorf("kubeconfig: Secret %s has no key %s", ref.Name, ref.Key)
 	}
-	cfg, namespace, err := parseKubeconfig(text)
+	cfg, namespace, err := kubeconfig.Parse(text)
 	if err != nil {
 		return nil, invalid("kubeconfig: key %s of Secret %s: %w", ref.Key, ref.Name, err)
 	}

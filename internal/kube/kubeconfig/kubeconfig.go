@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provisions
+// Package kubeconfig reads a kubeconfig that anybody may have written.
+package kubeconfig
 
 import (
 	"errors"
@@ -12,11 +13,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// parseKubeconfig returns how the current context of a kubeconfig reaches its cluster, and its
+// Parse returns how the current context of a kubeconfig reaches its cluster, and its
 // namespace. Whoever writes one must get nothing of Weir's pod by it: a command would run there, and
 // a path would read its files. So fields are taken one by one, and clientcmd resolves nothing.
 // Errors quote nothing but names of fields.
-func parseKubeconfig(text []byte) (*rest.Config, string, error) {
+func Parse(text []byte) (*rest.Config, string, error) {
 	kc, err := clientcmd.Load(text)
 	if err != nil {
 		return nil, "", errors.New("it is no kubeconfig")
