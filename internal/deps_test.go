@@ -93,6 +93,7 @@ func rules() []rule {
 		rule{"internal/kube/nodes", within([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/ownership"}), nil, "what becomes of Nodes is decided by who knows no pools"},
 		rule{"internal/kube/record", within([]string{"internal/kube"}), []string{module + "internal/kube/record", module + "internal/kube/view", module + "internal/kube/apiserver"}, "it reads and writes one ConfigMap"},
 		rule{"internal/kube/jobs", within([]string{"internal/kube"}), []string{module + "internal/kube/jobs"}, "it knows Jobs and their pods, and nobody's work queue"},
+		rule{"internal/kube/migrations", within([]string{"internal/kube"}), []string{module + "internal/kube/migrations", module + "internal/kube/record"}, "it asks through the record, and knows no controller"},
 		rule{"internal/kube/charts", within([]string{"internal/kube"}), []string{module + "internal/kube/charts"}, "it renders in a process of its own, and reaches for nothing"},
 		rule{"internal/kube/kubeconfig", within([]string{"internal"}), nil, "it judges a text, and reaches for nothing"},
 		rule{"internal/kube/view", within([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},

@@ -45,8 +45,9 @@ type Migration struct {
 	// found is true once something was found that is Basic, and heard is the stop that was said.
 	found bool
 	heard *migrate.Wish
-	// said are the findings that were said: each look finds them again.
-	said map[string]bool
+	// said are the findings that were said: each look finds them again; saidLast is what was kept for others.
+	said     map[string]bool
+	saidLast string
 	// rights are those that are missing, once they were asked for: asksRights.
 	rights     []migrate.Finding
 	asksRights bool
@@ -80,6 +81,7 @@ func (m *Migration) Run(ctx context.Context) {
 		case m.givesUp(err):
 			m.unread = fault.From(err).Exhausted()
 			m.cfg.Log.Error(givenUp(m.journal.Open(), m.unread), "phase", m.phase, "err", err)
+			m.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
 			m.answered(ctx)
 			return
 		default:
@@ -89,6 +91,7 @@ func (m *Migration) Run(ctx context.Context) {
 				pause = max(time.Until(f.RetryAt), time.Second)
 			}
 			m.cfg.Log.Warn("migration to Standard load balancers: tried again", "phase", m.phase, "after", pause, "err", err)
+			m.saysTrying(ctx, err)
 		}
 		sleep(ctx, pause)
 	}
@@ -120,8 +123,12 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		return 0, m.unreadable(ctx, err)
 	}
 	m.over, m.asked = false, err == nil && asked.Run != nil
-	if err != nil || !kept.Open() && !m.begins(kept, asked) {
+	if err != nil {
 		return 0, err
+	}
+	if !kept.Open() && !m.begins(kept, asked) {
+		m.saysUnseen(ctx, kept)
+		return 0, nil
 	}
 	m.journal, m.began = kept, m.began || kept.Open()
 	undoes := asked.Stop != nil && asked.Stop.Undo && kept.Open()
@@ -131,6 +138,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	if err := m.strange(kept); err != nil {
 		if !kept.Apart {
 			m.cfg.Log.Error("load balancers stay as they are", "err", err)
+			m.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
 			return 0, nil
 		}
 		return 0, err
@@ -145,7 +153,11 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	}
 	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
 	j := migrate.Stock(kept, seen, services, m.cfg.Location)
-	if m.over = !j.Open(); m.over || !m.began && m.stopped(ctx, j, seen, services) {
+	if m.over = !j.Open(); m.over {
+		m.says(ctx, migrate.Tell(migrate.NotNeeded))
+		return 0, nil
+	}
+	if !m.began && m.stopped(ctx, j, seen, services) {
 		return 0, nil
 	}
 	if m.found = true; asked.Stop != nil {
@@ -167,8 +179,11 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 	if !m.asksRights {
 		m.asksRights, m.rights = true, lacking(ctx, m.cfg.Azure, j, seen)
 	}
+	var why []string
 	for _, f := range append(migrate.Preflight(j, seen, services, m.cfg.Terms), m.rights...) {
-		stops = stops || f.Stops
+		if f.Stops {
+			stops, why = true, append(why, f.Reason+": "+f.What)
+		}
 		switch {
 		case m.said[f.What]: // of an earlier look
 		case f.Stops:
@@ -177,6 +192,9 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 			m.cfg.Log.Warn("migration to Standard load balancers: "+f.What, "reason", f.Reason)
 		}
 		m.said[f.What] = true
+	}
+	if stops {
+		m.says(ctx, migrate.Tell(migrate.Refused, why...))
 	}
 	return stops
 }
@@ -203,8 +221,10 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 		for _, why := range s.Stops {
 			m.cfg.Log.Error("load balancers stay Basic: "+why, "phase", s.Phase)
 		}
+		m.says(ctx, migrate.Tell(migrate.Refused, s.Stops...))
 		return 0, nil
 	}
+	m.saysStep(ctx, s)
 	for _, why := range slices.Concat(s.Stops, s.Waits) {
 		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
 	}
@@ -260,6 +280,7 @@ func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.See
 		return err
 	}
 	m.over = true
+	m.says(ctx, migrate.Tell(migrate.Ended))
 	m.tellEnd(j, seen, services)
 	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))
 	return nil

@@ -15,6 +15,7 @@
 //	manifests.go   the step that applies objects
 //	helm.go        the step that applies what a chart becomes
 //	job.go         the step that runs a Job: made, taken over, awaited, given up
+//	migration.go   the step that has the target's own Weir migrate
 //	prune.go       what no step wants any more
 //	objects.go     the sources of a step, and the names of objects in an inventory
 //	decode.go      objects as sources have them, within bounds
