@@ -50,6 +50,9 @@ func (e RefusedError) Error() string { return string(e) }
 // Run returns nil once no load balancer of the cluster is Basic any more.
 func (a *Asker) Run(ctx context.Context) error {
 	said := ""
+	if a.Kept != "" {
+		a.Says("migration: it was asked for before, or under way, and is followed")
+	}
 	for n := 1; ; n++ {
 		is, err := a.look(ctx)
 		if err != nil {

@@ -91,19 +91,17 @@ func (c *cluster) attempt(n int, again bool) error {
 	return a.Run(ctx)
 }
 
-// leads is the Weir there, which has this to say of whatever it is asked.
+// leads is the Weir there, which looks every ten seconds, and has this to say of whatever it is asked.
 func (c *cluster) leads(answer migrate.Told) {
 	c.must(c.on.Say(c.t.Context(), migrate.Tell(migrate.Listens)))
 	go func() {
-		for {
-			_, asked, err := c.on.Read(c.t.Context())
-			if err == nil && asked.Run != nil && asked.Stop == nil {
-				break
-			}
-			time.Sleep(10 * time.Second)
+		for heard := false; !heard; {
+			time.Sleep(10*time.Second + time.Millisecond)
 			if c.t.Context().Err() != nil {
 				return
 			}
+			_, asked, err := c.on.Read(c.t.Context())
+			heard = err == nil && asked.Run != nil && asked.Stop == nil
 		}
 		if answer.Word == migrate.Ended {
 			c.migrates()
