@@ -27,9 +27,12 @@ func TestWhatIsKeptForOthers(t *testing.T) {
 		{"nothing is Basic", func(w *world) { asks(w); w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard }, "NotNeeded  0/0 "},
 		{"something keeps it from starting", func(w *world) { asks(w); w.lacks = []string{"Microsoft.Network/loadBalancers/delete"} }, "Refused  0/0 RightMissing: "},
 		{"Azure refuses", func(w *world) { asks(w); w.fails = func(string) error { return refusal("AuthorizationFailed") } }, "GivenUp  0/0 load balancers of resource group rg: AuthorizationFailed"},
-		{"Azure fails once", func(w *world) {
+		{"Azure fails three times", func(w *world) {
+			n := 0
 			w.fails = func(string) error {
-				w.fails = nil
+				if n++; n > 3 {
+					return nil
+				}
 				return &fault.Fault{Class: fault.Retriable, Code: "X", Err: errors.New("X")}
 			}
 		}, "UnderWay  0/6 , UnderWay Static"},

@@ -76,6 +76,7 @@ func TestWhatIsDoneAboutAMigration(t *testing.T) {
 		{about: "refused after a person has asked again", is: told(migrate.Refused, "2"), has: "2", again: true, want: RefuseMigration},
 		{about: "refused to somebody else", is: told(migrate.Refused, "x"), want: AskMigration},
 		{about: "refused to nobody", is: told(migrate.Refused, ""), want: AskMigration},
+		{about: "refused to somebody else while it was watched", is: Migration{Speaks: true, Told: migrate.Told{Word: migrate.Refused, Answers: &migrate.Wish{}}}, watched: true, want: AskMigration},
 		{about: "given up", is: told(migrate.GivenUp, "2", "no"), has: "2", want: FailMigration, says: "no"},
 		{about: "given up for an earlier attempt", is: told(migrate.GivenUp, "1"), has: "1", want: AskMigration},
 		{about: "given up, and open", is: with(told(migrate.GivenUp, ""), begun(), migrate.Asked{}), want: AskMigration},
