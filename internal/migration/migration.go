@@ -45,9 +45,9 @@ type Migration struct {
 	// found is true once something was found that is Basic, and heard is the stop that was said.
 	found bool
 	heard *migrate.Wish
-	// said are the findings that were said: each look finds them again; saidLast is what was kept for others.
-	said     map[string]bool
-	saidLast string
+	// said are the findings that were said: each look finds them again.
+	said    map[string]bool
+	telling telling
 	// rights are those that are missing, once they were asked for: asksRights.
 	rights     []migrate.Finding
 	asksRights bool
@@ -62,7 +62,7 @@ type Migration struct {
 
 // New returns a Migration.
 func New(cfg Config) *Migration {
-	return &Migration{cfg: cfg, said: map[string]bool{}, level: map[string]map[string]bool{}, waited: map[string]time.Time{}}
+	return &Migration{cfg: cfg, telling: telling{keep: cfg.Say, log: cfg.Log}, said: map[string]bool{}, level: map[string]map[string]bool{}, waited: map[string]time.Time{}}
 }
 
 // Run works until each address is where it belongs, until something keeps it from starting, or until the
@@ -81,7 +81,7 @@ func (m *Migration) Run(ctx context.Context) {
 		case m.givesUp(err):
 			m.unread = fault.From(err).Exhausted()
 			m.cfg.Log.Error(givenUp(m.journal.Open(), m.unread), "phase", m.phase, "err", err)
-			m.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
+			m.telling.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
 			m.answered(ctx)
 			return
 		default:
@@ -91,7 +91,7 @@ func (m *Migration) Run(ctx context.Context) {
 				pause = max(time.Until(f.RetryAt), time.Second)
 			}
 			m.cfg.Log.Warn("migration to Standard load balancers: tried again", "phase", m.phase, "after", pause, "err", err)
-			m.saysTrying(ctx, err)
+			m.telling.trying(ctx, m.phase, err)
 		}
 		sleep(ctx, pause)
 	}
@@ -127,7 +127,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if !kept.Open() && !m.begins(kept, asked) {
-		m.saysUnseen(ctx, kept)
+		m.telling.unseen(ctx, kept, m.cfg.Hears)
 		return 0, nil
 	}
 	m.journal, m.began = kept, m.began || kept.Open()
@@ -138,7 +138,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	if err := m.strange(kept); err != nil {
 		if !kept.Apart {
 			m.cfg.Log.Error("load balancers stay as they are", "err", err)
-			m.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
+			m.telling.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
 			return 0, nil
 		}
 		return 0, err
@@ -154,7 +154,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
 	j := migrate.Stock(kept, seen, services, m.cfg.Location)
 	if m.over = !j.Open(); m.over {
-		m.says(ctx, migrate.Tell(migrate.NotNeeded))
+		m.telling.says(ctx, migrate.Tell(migrate.NotNeeded))
 		return 0, nil
 	}
 	if !m.began && m.stopped(ctx, j, seen, services) {
@@ -194,7 +194,7 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 		m.said[f.What] = true
 	}
 	if stops {
-		m.says(ctx, migrate.Tell(migrate.Refused, why...))
+		m.telling.says(ctx, migrate.Tell(migrate.Refused, why...))
 	}
 	return stops
 }
@@ -221,10 +221,10 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 		for _, why := range s.Stops {
 			m.cfg.Log.Error("load balancers stay Basic: "+why, "phase", s.Phase)
 		}
-		m.says(ctx, migrate.Tell(migrate.Refused, s.Stops...))
+		m.telling.says(ctx, migrate.Tell(migrate.Refused, s.Stops...))
 		return 0, nil
 	}
-	m.saysStep(ctx, s)
+	m.telling.step(ctx, s)
 	for _, why := range slices.Concat(s.Stops, s.Waits) {
 		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
 	}
@@ -280,7 +280,7 @@ func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.See
 		return err
 	}
 	m.over = true
-	m.says(ctx, migrate.Tell(migrate.Ended))
+	m.telling.says(ctx, migrate.Tell(migrate.Ended))
 	m.tellEnd(j, seen, services)
 	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))
 	return nil

@@ -19,7 +19,7 @@ func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	if err != nil {
 		return err
 	}
-	texts, err := a.rendered(ctx, request, secret)
+	texts, err := rendered(ctx, a, request, secret)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func keyOf(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 }
 
 // rendered is what a chart becomes. Words about it may quote a Secret of which any part of it is.
-func (a *run) rendered(ctx context.Context, request charts.Request, secret bool) ([]text, error) {
+func rendered(ctx context.Context, a *run, request charts.Request, secret bool) ([]text, error) {
 	documents, err := a.room.charts.Render(ctx, a.p.Namespace, request)
 	if is, wrong := errors.AsType[charts.Error](err); wrong && secret {
 		return nil, invalid("the chart cannot be rendered, and the words about it may quote a Secret")
