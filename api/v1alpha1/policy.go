@@ -89,7 +89,7 @@ type RetryPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="want at least 1s"
 	InitialInterval Duration `json:"initialInterval,omitempty"`
 
-	// factor is what each wait is longer by than the one before, as a decimal in quotes. "2"
+	// factor is how many times as long as the one before each wait is, as a decimal in quotes. "2"
 	// where nobody says otherwise.
 	// +optional
 	// +kubebuilder:validation:MaxLength=10

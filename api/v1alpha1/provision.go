@@ -104,7 +104,7 @@ type KubeconfigSecret struct {
 // ProvisionStep is one thing that is done.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a step cannot depend on itself"
-// +kubebuilder:validation:XValidation:rule="[has(self.manifests), has(self.helm), has(self.wait), has(self.job)].filter(x, x).size() == 1",message="set exactly one of manifests, helm, wait and job"
+// +kubebuilder:validation:XValidation:rule="[has(self.manifests), has(self.helm), has(self.wait), has(self.job), has(self.migration)].filter(x, x).size() == 1",message="set exactly one of manifests, helm, wait, job and migration"
 type ProvisionStep struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
@@ -134,6 +134,10 @@ type ProvisionStep struct {
 	// job runs a container to its end.
 	// +optional
 	Job *JobStep `json:"job,omitempty"`
+
+	// migration has the target's own Weir migrate its load balancers.
+	// +optional
+	Migration *MigrationStep `json:"migration,omitempty"`
 }
 
 // ManifestsStep applies objects.

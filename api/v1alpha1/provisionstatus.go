@@ -142,6 +142,9 @@ type StepStatus struct {
 	// applied is how many of its objects were applied, where it is not done.
 	// +optional
 	Applied int32 `json:"applied,omitempty"`
+	// asked is the wish by which the target was asked for something, kept before it is.
+	// +optional
+	Asked string `json:"asked,omitempty"`
 	// inventory are the objects that it may have made, as group/kind/namespace/name. It is
 	// extended before they are applied and trimmed after others are pruned.
 	// +optional

@@ -51,10 +51,10 @@ cluster.`,
 	f.SortFlags = false
 	f.IntVar(&p.Retries, "retries", p.Retries, "how many attempts follow the first one")
 	f.DurationVar(&p.Initial, "initial-interval", p.Initial, "the wait before the first retry")
-	f.Float64Var(&p.Factor, "factor", p.Factor, "what each wait is longer by than the one before")
+	f.Float64Var(&p.Factor, "factor", p.Factor, "how many times as long as the one before each wait is")
 	f.DurationVar(&p.MaxInterval, "max-interval", p.MaxInterval, "the longest wait")
 	f.DurationVar(&p.Horizon, "horizon", p.Horizon, "bound on all waits together; 0 is none")
-	f.DurationVar(&table.Attempt, "attempt", 10*time.Minute, "how long each attempt takes until it fails")
+	f.DurationVar(&table.Attempt, "attempt", provision.BuiltIn().AttemptTimeout, "how long each attempt takes until it fails")
 	f.StringVarP(&output, "output", "o", "", "json, or nothing for text")
 	return cmd
 }

@@ -36,7 +36,8 @@ func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *k
 		return func(context.Context) {}
 	}
 	c := migrationOf(o, cfg, client, cluster.Services)
-	c.Store, c.Log = record.Migration{Reader: r.api, Writer: r.api, Namespace: r.namespace}, o.Log
+	on := record.Migration{Reader: r.api, Writer: r.api, Namespace: r.namespace}
+	c.Store, c.Say, c.Log = on, on.Say, o.Log
 	if locker != nil {
 		c.Lease = locker
 	}

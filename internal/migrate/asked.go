@@ -21,6 +21,8 @@ type Wish struct {
 	At  time.Time `json:"requestedAt"`
 	By  string    `json:"by,omitempty"`
 	Why string    `json:"why,omitempty"`
+	// ID tells a wish to begin from others, for who looks later what was answered.
+	ID string `json:"id,omitempty"`
 	// Undo is true of a stop that has all be taken back that was done.
 	Undo bool `json:"undo,omitempty"`
 }

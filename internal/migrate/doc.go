@@ -7,6 +7,7 @@
 //
 //	journal.go    every address that has to be there in the end
 //	asked.go      what people ask of it: to stop, and to begin
+//	told.go       what the Weir that leads says of it
 //	stock.go      what Azure shows, and what Services show → the journal
 //	preflight.go  what keeps a migration from starting, by name
 //	guard.go      which machines no network security group lets anything in to

@@ -9,6 +9,7 @@
 //	asked.go      where people have it stop
 //	undo.go       where people have it taken back
 //	tell.go       what people hear of their Services
+//	say.go        what is kept of it for who asks from elsewhere
 //	read.go       what Azure shows of the load balancers, and of the machines behind them
 //	status.go     how it stands, as text and as JSON
 //	plan.go       what a migration would do, as text and as JSON

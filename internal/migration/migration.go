@@ -46,9 +46,10 @@ type Migration struct {
 	found bool
 	heard *migrate.Wish
 	// said are the findings that were said: each look finds them again.
-	said   map[string]bool
-	before before
-	mu     sync.Mutex // guards what follows while writes are under way
+	said    map[string]bool
+	telling telling
+	before  before
+	mu      sync.Mutex // guards what follows while writes are under way
 	// level are the instances that were as their model says when this process wrote it, by key of the
 	// scale set, and waited since when Azure is waited for there.
 	level  map[string]map[string]bool
@@ -59,7 +60,10 @@ type Migration struct {
 
 // New returns a Migration.
 func New(cfg Config) *Migration {
-	return &Migration{cfg: cfg, said: map[string]bool{}, before: newBefore(), level: map[string]map[string]bool{}, waited: map[string]time.Time{}}
+	return &Migration{
+		cfg: cfg, telling: telling{keep: cfg.Say, log: cfg.Log}, said: map[string]bool{}, before: newBefore(),
+		level: map[string]map[string]bool{}, waited: map[string]time.Time{},
+	}
 }
 
 // Run works until each address is where it belongs, until something keeps it from starting, or until the
@@ -78,6 +82,7 @@ func (m *Migration) Run(ctx context.Context) {
 		case m.givesUp(err):
 			m.unread = fault.From(err).Exhausted()
 			m.cfg.Log.Error(givenUp(m.journal.Open(), m.unread), "phase", m.phase, "err", err)
+			m.telling.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
 			m.answered(ctx)
 			return
 		default:
@@ -87,6 +92,7 @@ func (m *Migration) Run(ctx context.Context) {
 				pause = max(time.Until(f.RetryAt), time.Second)
 			}
 			m.cfg.Log.Warn("migration to Standard load balancers: tried again", "phase", m.phase, "after", pause, "err", err)
+			m.telling.trying(ctx, m.phase, err)
 		}
 		sleep(ctx, pause)
 	}
@@ -118,8 +124,12 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		return 0, m.unreadable(ctx, err)
 	}
 	m.over, m.asked = false, err == nil && asked.Run != nil
-	if err != nil || !kept.Open() && !m.begins(kept, asked) {
+	if err != nil {
 		return 0, err
+	}
+	if !kept.Open() && !m.begins(kept, asked) {
+		m.telling.unseen(ctx, kept, m.cfg.Hears)
+		return 0, nil
 	}
 	m.journal, m.began = kept, m.began || kept.Open()
 	undoes := asked.Stop != nil && asked.Stop.Undo && kept.Open()
@@ -129,6 +139,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	if err := m.strange(kept); err != nil {
 		if !kept.Apart {
 			m.cfg.Log.Error("load balancers stay as they are", "err", err)
+			m.telling.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
 			return 0, nil
 		}
 		return 0, err
@@ -144,6 +155,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
 	j := migrate.Stock(kept, seen, services, m.cfg.Location)
 	if m.over = !j.Open(); m.over {
+		m.telling.says(ctx, migrate.Tell(migrate.NotNeeded))
 		return 0, nil
 	}
 	if !m.began {
@@ -171,8 +183,11 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 	if err != nil {
 		return false, err
 	}
+	var why []string
 	for _, f := range found {
-		stops = stops || f.Stops
+		if f.Stops {
+			stops, why = true, append(why, f.Reason+": "+f.What)
+		}
 		switch {
 		case m.said[f.What]: // of an earlier look
 		case f.Stops:
@@ -181,6 +196,9 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 			m.cfg.Log.Warn("migration to Standard load balancers: "+f.What, "reason", f.Reason)
 		}
 		m.said[f.What] = true
+	}
+	if stops {
+		m.telling.says(ctx, migrate.Tell(migrate.Refused, why...))
 	}
 	return stops, nil
 }
@@ -208,8 +226,10 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 		for _, why := range s.Stops {
 			m.cfg.Log.Error("load balancers stay Basic: "+why, "phase", s.Phase)
 		}
+		m.telling.says(ctx, migrate.Tell(migrate.Refused, s.Stops...))
 		return 0, nil
 	}
+	m.telling.step(ctx, s)
 	for _, why := range slices.Concat(s.Stops, s.Waits) {
 		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
 	}
@@ -265,6 +285,7 @@ func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.See
 		return err
 	}
 	m.over = true
+	m.telling.says(ctx, migrate.Tell(migrate.Ended))
 	m.tellEnd(j, seen, services)
 	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))
 	return nil

@@ -49,7 +49,7 @@ type Store interface {
 	Answered(ctx context.Context) error
 }
 
-// Config is what a migration works with. All fields but Lease, Again, Tell and Show are needed.
+// Config is what a migration works with. All fields but Lease, Again, Tell, Show and Say are needed.
 type Config struct {
 	Azure Azure
 	Store Store
@@ -73,6 +73,8 @@ type Config struct {
 	Tell func(service string, warning bool, reason, text string)
 	// Show keeps in the status of a Service how far its load balancer is, and writes what has changed; nil is nobody.
 	Show func(ctx context.Context, service, text string) error
+	// Say keeps what is said of the migration beside the journal, for who asks from elsewhere; nil is nobody.
+	Say func(ctx context.Context, told migrate.Told) error
 	// Lease keeps other controllers away during writes; nil is none.
 	Lease contest.Lease
 	Log   *slog.Logger

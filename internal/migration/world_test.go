@@ -43,6 +43,7 @@ type world struct {
 	again int
 	told  []string // events
 	shown []string // in the status, where it changed
+	kepts []string // what was kept for others
 	// brought is true if people made the public IPs, and have not said that they may change.
 	brought bool
 	// lacks are the rights that are missing, unknown is why nobody knows, and asksRights counts who wants to.
@@ -107,6 +108,10 @@ func (w *world) config() Config {
 				w.shown = append(w.shown, text)
 			}
 			return w.showFails
+		},
+		Say: func(_ context.Context, told migrate.Told) error {
+			w.kepts = append(w.kepts, fmt.Sprintf("%s %s %d/%d %s", told.Word, told.Phase, told.Done, told.Steps, strings.Join(told.Reasons, "; ")))
+			return nil
 		},
 		Hears: w.hears, Again: func() { w.again++ },
 		Log: slog.New(slog.NewTextHandler(&w.said, nil)),

@@ -12,6 +12,7 @@
 //	order.go   which step is done when
 //	asked.go   what people ask: cancel, retry now, reset
 //	job.go     what an attempt does about the Job of a step
+//	migration.go what an attempt does about the migration of a target
 //	attempt.go the log of an attempt: bounded, and without secrets
 //
 // All of it is pure. When the next attempt begins follows from what is on record and from the

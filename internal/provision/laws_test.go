@@ -76,6 +76,36 @@ func TestLawAttempts(t *testing.T) {
 	})
 }
 
+// Where every attempt fails, and nobody wants anything else, there are no more attempts than retries and one, and one more for
+// each time that somebody asks for one; and without that, exactly so many. Processes die, and the clock jumps.
+func TestLawAttemptsOfWhatAlwaysFails(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPlay()
+		p.policy.Retries = rapid.IntRange(0, 6).Draw(t, "retries")
+		p.takes = time.Duration(rapid.IntRange(1, 40).Draw(t, "takes")) * time.Minute
+		p.server = time.Duration(rapid.IntRange(0, 90).Draw(t, "retry-after")) * time.Minute
+		asked := 0
+		for range rapid.IntRange(0, 12).Draw(t, "steps") {
+			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			case 0:
+				p.ask(&p.asked.RetryNow)
+				asked++
+			case 1:
+				p.working = false // the process dies
+			case 2:
+				p.clock += rapid.SampledFrom([]time.Duration{time.Hour, -time.Hour}).Draw(t, "jump")
+			}
+			p.pass(time.Duration(rapid.IntRange(0, 5000).Draw(t, "pass")) * time.Second)
+		}
+		for range 100 { // an hour's jump back may have a wait be longer, and end none
+			p.pass(100 * time.Hour)
+		}
+		if n := len(p.begins); n > p.policy.Retries+1+asked || n < p.policy.Retries+1 || asked == 0 && n != p.policy.Retries+1 || p.state.Phase != Failed {
+			t.Fatalf("%d attempts, with %d retries and asked for %d times; %s", n, p.policy.Retries, asked, p.state.Phase)
+		}
+	})
+}
+
 // What was decided is decided once: asked again at once, nothing else is written or said.
 func TestLawNothingIsSaidTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -24,8 +24,7 @@ const migratedAddress = "198.18.9.9"
 func (l *lab) basic() (publicIP string) {
 	l.t.Helper()
 	l.wanted("web", nil, l.node("n1", "10.0.0.1"))
-	var s corev1.Service
-	l.must(l.cluster.Get(l.t.Context(), key(l.namespace, "web"), &s))
+	s := l.serviceOf("web")
 	owner := service.Owner(string(s.UID))
 	publicIP = network + "/publicIPAddresses/" + l.namespace + "-" + owner
 	l.must(l.emulator.Put(publicIP, fmt.Appendf(nil, `{"location":"eastus","sku":{"name":"Basic"},"tags":{"k8s-azure-cluster-name":%q,"k8s-azure-service":"%s/web"},
@@ -33,8 +32,15 @@ func (l *lab) basic() (publicIP string) {
 	l.must(l.emulator.Put(l.loadBalancer(), fmt.Appendf(nil, `{"location":"eastus","sku":{"name":"Basic"},"properties":{"backendAddressPools":[{"name":%q}],
 		"frontendIPConfigurations":[{"name":%q,"properties":{"publicIPAddress":{"id":%q}}}]}}`, l.namespace, owner, publicIP)))
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: migratedAddress}}
-	l.must(l.cluster.Status().Update(l.t.Context(), &s))
+	l.must(l.cluster.Status().Update(l.t.Context(), s))
 	return publicIP
+}
+
+func (l *lab) serviceOf(name string) *corev1.Service {
+	l.t.Helper()
+	s := &corev1.Service{}
+	l.must(l.cluster.Get(l.t.Context(), key(l.namespace, name), s))
+	return s
 }
 
 // migrates runs a command of weir migrate as a person, and fails unless it ends with this exit code and says this.

@@ -56,6 +56,7 @@ func (p permission) covers(call permission) bool {
 type shippedRole struct {
 	file, name, namespace string
 	rules                 []rbacv1.PolicyRule
+	bound                 bool // by what config/ ships
 }
 
 // shippedRoles reads them. One without a namespace of its own, and not for the whole
@@ -79,9 +80,9 @@ func shippedRoles(t *testing.T) []shippedRole {
 			}
 			switch role.Kind {
 			case "Role":
-				roles = append(roles, shippedRole{file, role.Name, cmp.Or(role.Namespace, "weir-system"), role.Rules})
+				roles = append(roles, shippedRole{file, role.Name, cmp.Or(role.Namespace, "weir-system"), role.Rules, true})
 			case "ClusterRole":
-				roles = append(roles, shippedRole{file, role.Name, "", role.Rules})
+				roles = append(roles, shippedRole{file, role.Name, "", role.Rules, strings.Contains(string(raw), "kind: ClusterRoleBinding")})
 			}
 		}
 	}
@@ -251,8 +252,11 @@ func rolesPage(t *testing.T) string {
 	for _, r := range shippedRoles(t) {
 		for _, rule := range r.rules {
 			where := "the cluster"
-			if r.namespace != "" {
+			switch {
+			case r.namespace != "":
 				where = "`" + r.namespace + "`"
+			case !r.bound:
+				where = "namespaces in which somebody binds it"
 			}
 			for _, name := range rule.ResourceNames {
 				where += ", `" + name + "` alone"

@@ -287,28 +287,57 @@ spec:
 func TestRulesOfProvisioning(t *testing.T) {
 	beside(t)
 	p := newProvisioner(t)
+	of := func(steps string) string {
+		return `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [` + steps + `]}}`
+	}
+	helm := func(more string) string { return of(`{name: a, helm: {releaseName: edge` + more + `}}`) }
+	const chart = `, chart: {configMap: c, key: shop.tgz}`
 	for want, text := range map[string]string{
-		"exactly one of kubeconfigSecret": `{kind: Provision, spec: {target: {}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
-		"exactly one of manifests":        `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a}]}}`,
-		"exactly one of configMap":        `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, manifests: {sources: [{}]}}]}}`,
-		"spec.target.serviceAccountName":  `{kind: Provision, spec: {target: {serviceAccountName: "a:b"}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
-		"spec.steps[0].wait.name":         `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: ../n}}]}}`,
-		"exactly one of manifests, helm":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}, job: {image: a}}]}}`,
-		"set value or secretKeyRef":       `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, env: [{name: A, value: b, secretKeyRef: {name: c, key: d}}]}}]}}`,
-		"terminalExitCodes[0]":            `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, terminalExitCodes: [0]}}]}}`,
-		"job.runAsUser":                   `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, runAsUser: 0}}]}}`,
-		"dependsOn names a step that is":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, dependsOn: [b], wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
-		"a step cannot depend on itself":  `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, dependsOn: [a], wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
-		"its name is default":             `{kind: ProvisioningPolicy, spec: {policy: {}}}`,
-		"spec.policy.factor":              `{kind: Partner, spec: {policy: {factor: "0.5"}}}`,
-		"want at least 1s":                `{kind: Partner, spec: {policy: {initialInterval: 10ms}}}`,
-		"want 1s to 24h":                  `{kind: Partner, spec: {policy: {attemptTimeout: 25h}}}`,
-		"spec.policy.retries":             `{kind: Partner, spec: {policy: {retries: -1}}}`,
-		"spec.policy.maxInterval":         `{kind: Partner, spec: {policy: {maxInterval: soon}}}`,
+		"steps[0].helm.chart: Required value":               helm(``),
+		"steps[0].helm.chart: Invalid value":                helm(`, chart: {configMap: c, secret: s, key: shop.tgz}`),
+		"steps[0].helm.chart.key: Required value":           helm(`, chart: {configMap: c}`),
+		"steps[0].helm.chart.key: Invalid value":            helm(`, chart: {configMap: c, key: ../shop.tgz}`),
+		"steps[0].helm.chart.configMap: Invalid value":      helm(`, chart: {configMap: other/c, key: shop.tgz}`),
+		"steps[0].helm.valuesFrom[0]: Invalid value":        helm(chart + `, valuesFrom: [{key: values.yaml}]`),
+		"steps[0].helm.valuesFrom: Too many":                helm(chart + `, valuesFrom: [` + strings.Repeat(`{configMap: c, key: v},`, 9) + `]`),
+		"steps[0].helm.values: Invalid value":               helm(chart + `, values: [a]`),
+		"steps[0].helm.namespace: Invalid value":            helm(chart + `, namespace: "a/b"`),
+		"steps[0].helm.releaseName: Required value":         of(`{name: a, helm: {chart: {configMap: c, key: k}}}`),
+		"steps[0].helm.releaseName: Invalid value":          of(`{name: a, helm: {releaseName: Edge` + chart + `}}`),
+		"steps[0].helm.releaseName: Too long":               of(`{name: a, helm: {releaseName: ` + strings.Repeat("x", 54) + chart + `}}`),
+		"wait, job and migration":                           of(`{name: a, helm: {releaseName: edge` + chart + `}, migration: {to: Standard}}`),
+		"steps[0].migration.to: Required value":             of(`{name: a, migration: {}}`),
+		`steps[0].migration.to: Unsupported value: "Basic"`: of(`{name: a, migration: {to: Basic}}`),
+		"steps[0].migration.namespace: Invalid value":       of(`{name: a, migration: {to: Standard, namespace: "a/b"}}`),
+		"steps[0].migration.namespace: Too long":            of(`{name: a, migration: {to: Standard, namespace: ` + strings.Repeat("x", 64) + `}}`),
+		"exactly one of kubeconfigSecret":                   `{kind: Provision, spec: {target: {}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
+		"exactly one of manifests":                          `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a}]}}`,
+		"exactly one of configMap":                          `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, manifests: {sources: [{}]}}]}}`,
+		"spec.target.serviceAccountName":                    `{kind: Provision, spec: {target: {serviceAccountName: "a:b"}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
+		"spec.steps[0].wait.name":                           `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: ../n}}]}}`,
+		"exactly one of manifests, helm":                    `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, wait: {apiVersion: v1, kind: Node, name: node}, job: {image: a}}]}}`,
+		"set value or secretKeyRef":                         `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, env: [{name: A, value: b, secretKeyRef: {name: c, key: d}}]}}]}}`,
+		"terminalExitCodes[0]":                              `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, terminalExitCodes: [0]}}]}}`,
+		"job.runAsUser":                                     `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, job: {image: a, runAsUser: 0}}]}}`,
+		"dependsOn names a step that is":                    `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, dependsOn: [b], wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
+		"a step cannot depend on itself":                    `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [{name: a, dependsOn: [a], wait: {apiVersion: v1, kind: Node, name: node}}]}}`,
+		"its name is default":                               `{kind: ProvisioningPolicy, spec: {policy: {}}}`,
+		"spec.policy.factor":                                `{kind: Partner, spec: {policy: {factor: "0.5"}}}`,
+		"want at least 1s":                                  `{kind: Partner, spec: {policy: {initialInterval: 10ms}}}`,
+		"want 1s to 24h":                                    `{kind: Partner, spec: {policy: {attemptTimeout: 25h}}}`,
+		"spec.policy.retries":                               `{kind: Partner, spec: {policy: {retries: -1}}}`,
+		"spec.policy.maxInterval":                           `{kind: Partner, spec: {policy: {maxInterval: soon}}}`,
 	} {
 		object := "{apiVersion: weir.dev/v1alpha1, metadata: {name: refused}, " + text[1:]
 		if out, err := p.cluster.kubectl(t.Context(), "-n", p.namespace, "create", "--dry-run=server", "-f", p.write("refused.yaml", object)); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v, %s, want %q", text, err, out, want)
+		}
+	}
+	for _, text := range []string{helm(chart + `, valuesFrom: [{secret: s, key: v}], values: {a: {b: [1]}}, prune: true`), of(`{name: a, migration: {to: Standard}}`)} {
+		object := "{apiVersion: weir.dev/v1alpha1, metadata: {name: accepted}, " + text[1:]
+		if out, err := p.cluster.kubectl(t.Context(), "-n", p.namespace, "create", "--dry-run=server", "-o", "yaml", "-f", p.write("accepted.yaml", object)); err != nil ||
+			strings.Contains(text, "migration") && !strings.Contains(out, "namespace: weir-system") {
+			t.Errorf("%s: %v, %s", text, err, out)
 		}
 	}
 }

@@ -94,13 +94,13 @@ func (t Table) Print(out io.Writer) error {
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	other := beside()
-	fmt.Fprintf(w, "RETRIES WITHIN\tTHIS POLICY\tBESIDE IT\n")
+	fmt.Fprintf(w, "RETRIES WITHIN\tTHIS POLICY\tAWAY FOR MONTHS\n")
 	mine, others := t.within(), other.within()
 	for _, p := range provision.Periods() {
 		fmt.Fprintf(w, "%s\t%d\t%d\n", p.Name, mine[p.Name], others[p.Name])
 	}
 	w.Flush()
-	fmt.Fprintf(out, "\nThis policy: %s.\nBeside it: %s.\nBoth as if no retry were the last.\n\n", t.short(), other.short())
+	fmt.Fprintf(out, "\nThis policy: %s.\nAway for months, a policy for such links: %s.\nBoth as if no retry were the last.\n\n", t.short(), other.short())
 	fmt.Fprintf(w, "RETRY\tWAIT\tALL WAITS\tBEGINS AFTER\n")
 	rows := t.Policy.Rows(t.Attempt, mostRows)
 	for _, r := range rows {

@@ -16,14 +16,14 @@ func TestTable(t *testing.T) {
 	if err := (Table{Policy: provision.BuiltIn(), Attempt: 10 * time.Minute}).Print(&out); err != nil {
 		t.Fatal(err)
 	}
-	want := `RETRIES WITHIN   THIS POLICY   BESIDE IT
+	want := `RETRIES WITHIN   THIS POLICY   AWAY FOR MONTHS
 1 day            25            58
 1 week           149           196
 1 month          622           669
 1 year           7513          7561
 
 This policy: 30s × 2 up to 1h, 10m an attempt.
-Beside it: 30s × 1.048 up to 48m, 22m an attempt.
+Away for months, a policy for such links: 30s × 1.048 up to 48m, 22m an attempt.
 Both as if no retry were the last.
 
 RETRY   WAIT   ALL WAITS   BEGINS AFTER

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -128,8 +130,10 @@ func TestAnAttemptOfAProvisionThatIsGone(t *testing.T) {
 	})
 }
 
-// A status holds the state that was kept in it, to a microsecond.
+// A status holds the state that was kept in it, to a microsecond, as the API server has it. Whoever reads it there decides
+// what who wrote it would have.
 func TestLawStatusHoldsTheState(t *testing.T) {
+	phases := []provision.Phase{"", provision.Running, provision.Waiting, provision.Succeeded, provision.Failed, provision.Cancelled}
 	rapid.Check(t, func(t *rapid.T) {
 		at := func(name string) time.Time {
 			if rapid.Bool().Draw(t, "no "+name) {
@@ -139,17 +143,71 @@ func TestLawStatusHoldsTheState(t *testing.T) {
 		}
 		text := rapid.StringN(0, 20, 20)
 		want := provision.State{
-			Phase: provision.Phase(text.Draw(t, "phase")), Job: text.Draw(t, "job"), Begun: rapid.IntRange(0, 1<<20).Draw(t, "begun"),
-			Number: rapid.Int64Min(0).Draw(t, "number"), StartedAt: at("started"), Since: at("since"), NotBefore: at("not before"),
+			Phase: rapid.SampledFrom(phases).Draw(t, "phase"), Job: text.Draw(t, "job"), Begun: rapid.IntRange(0, 1<<20).Draw(t, "begun"),
+			Number: rapid.Int64Range(0, 1<<53).Draw(t, "number"), StartedAt: at("started"), Since: at("since"), NotBefore: at("not before"),
 			Asked: rapid.Bool().Draw(t, "asked"), Waited: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "waited")),
 			Cancelled: rapid.Bool().Draw(t, "cancelled"), Anew: rapid.Bool().Draw(t, "anew"),
 			Handled: provision.Requests{Cancel: text.Draw(t, "c"), RetryNow: text.Draw(t, "r"), Reset: text.Draw(t, "s")},
 		}
-		var status v1alpha1.ProvisionStatus
+		var status, read v1alpha1.ProvisionStatus
 		keep(&status, want)
-		if got := stateOf(&status); got != want {
+		written, err := json.Marshal(status)
+		if err = errors.Join(err, json.Unmarshal(written, &read)); err != nil {
+			t.Fatal(err)
+		}
+		got := stateOf(&read)
+		for _, at := range []*time.Time{&got.StartedAt, &got.Since, &got.NotBefore} {
+			if !at.IsZero() {
+				*at = at.Local() // the same moment
+			}
+		}
+		if got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
+		in := provision.Input{
+			Job: rapid.SampledFrom([]string{want.Job, "another"}).Draw(t, "wanted"), Policy: provision.BuiltIn(),
+			Requests: provision.Requests{Cancel: text.Draw(t, "cancel"), RetryNow: text.Draw(t, "retry now"), Reset: text.Draw(t, "reset")},
+			AtWork:   rapid.Bool().Draw(t, "at work"), Busy: rapid.Bool().Draw(t, "busy"),
+		}
+		now := time.UnixMicro(rapid.Int64Range(1, 4e15).Draw(t, "now"))
+		wantState, wantDecision := want.Next(in, now)
+		if state, decision := got.Next(in, now); state != wantState || !reflect.DeepEqual(decision, wantDecision) {
+			t.Fatalf("it decides %+v, %+v, want %+v, %+v", state, decision, wantState, wantDecision)
+		}
+	})
+}
+
+// However often a target refuses, with however many words, and whatever people write into annotations, a status is as large after
+// many attempts as after a few, and small.
+func TestAStatusIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("x", 20<<10)
+		target := &faulty{fault: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: 403, Message: long})
+		}}
+		retries := int32(40)
+		objects := remote(0, waitsForANode, v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1s", Factor: "1", MaxInterval: "1s"}, true)
+		objects[0].SetAnnotations(map[string]string{v1alpha1.RetryNowAnnotation: long, v1alpha1.ResetAnnotation: long + "'", v1alpha1.CancelAnnotation: ""})
+		w, key := newWhole(t, target, objects...), types.NamespacedName{Namespace: "shop", Name: "edge-0"}
+		size := func() int {
+			text, err := json.Marshal(w.is(key).Status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(text)
+		}
+		w.runs(func() {
+			w.look(key)
+			time.Sleep(30 * time.Second)
+			few, begun := size(), w.is(key).Status.Attempts
+			time.Sleep(time.Hour)
+			is := w.is(key).Status
+			if many := size(); begun < 3 || is.Attempts != retries+1 || many > few+100 || many > 12<<10 {
+				t.Errorf("%d bytes after %d attempts, %d after %d", few, begun, many, is.Attempts)
+			}
+		})
 	})
 }
 

@@ -15,12 +15,13 @@
 //	manifests.go   the step that applies objects
 //	helm.go        the step that applies what a chart becomes
 //	job.go         the step that runs a Job: made, taken over, awaited, given up
+//	kubeconfig.go  how large a kubeconfig may be
+//	migration.go   the step that has the target's own Weir migrate
 //	prune.go       what no step wants any more
 //	objects.go     the sources of a step, and the names of objects in an inventory
 //	decode.go      objects as sources have them, within bounds
 //	ready.go       whether objects are ready, and the step that waits for one
 //	target.go      the way to the cluster that is provisioned
-//	kubeconfig.go  what is taken of a kubeconfig, and what is refused
 //	transport.go   what no target can do to this process
 //	knock.go       whether a target answers again, while an attempt is waited for
 //	spans.go       the spans of attempts and steps

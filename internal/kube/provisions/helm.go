@@ -19,7 +19,7 @@ func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	if err != nil {
 		return err
 	}
-	texts, err := a.room.render(ctx, request, secret)
+	texts, err := rendered(ctx, a, request, secret)
 	if err != nil {
 		return err
 	}
@@ -72,15 +72,9 @@ func keyOf(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 	return nil, fmt.Errorf("%s has no key %s", cmpName(source), k.Key)
 }
 
-// render renders a chart. One at a time is: so that is all that charts take of a processor and of memory.
-func (r *Room) render(ctx context.Context, request charts.Request, secret bool) ([]text, error) {
-	select {
-	case r.rendering <- struct{}{}:
-		defer func() { <-r.rendering }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	documents, err := charts.Render(ctx, request)
+// rendered is what a chart becomes. Words about it may quote a Secret of which any part of it is.
+func rendered(ctx context.Context, a *run, request charts.Request, secret bool) ([]text, error) {
+	documents, err := a.room.charts.Render(ctx, a.p.Namespace, request)
 	if is, wrong := errors.AsType[charts.Error](err); wrong && secret {
 		return nil, invalid("the chart cannot be rendered, and the words about it may quote a Secret")
 	} else if wrong {

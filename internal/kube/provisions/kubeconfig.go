@@ -5,88 +5,30 @@ package provisions
 import (
 	"errors"
 	"fmt"
-	"net/url"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"weir.dev/weir/internal/kube/kubeconfig"
 )
 
 // mostOfKubeconfig and valuesOfKubeconfig bound one, in bytes and in values: a user of two bytes takes more than a
 // thousand once it is read.
 const mostOfKubeconfig, valuesOfKubeconfig = 256 << 10, 10_000
 
-// parseKubeconfig returns how the current context of a kubeconfig reaches its cluster, and its
-// namespace. Whoever writes one must get nothing of Weir's pod by it: a command would run there, and
-// a path would read its files. So fields are taken one by one, and clientcmd resolves nothing.
-// Errors quote nothing but names of fields.
+// parseKubeconfig is kubeconfig.Parse of one that is small.
 func parseKubeconfig(text []byte) (*rest.Config, string, error) {
 	left := valuesOfKubeconfig
 	if len(text) > mostOfKubeconfig {
 		return nil, "", fmt.Errorf("it has more than %d KiB", mostOfKubeconfig>>10)
 	}
 	err := plain(text, &left)
-	if known, is := errors.AsType[notPlainError](err); is && left >= 0 {
+	switch known, is := errors.AsType[notPlainError](err); {
+	case is && left >= 0:
 		return nil, "", known
-	} else if is {
+	case is:
 		return nil, "", fmt.Errorf("it has more than %d values", valuesOfKubeconfig)
-	}
-	var kc *clientcmdapi.Config
-	if err == nil {
-		kc, err = clientcmd.Load(text)
-	}
-	if err != nil {
+	case err != nil: // it may quote what is secret
 		return nil, "", errors.New("it is no kubeconfig")
 	}
-	in, ok := kc.Contexts[kc.CurrentContext]
-	if !ok {
-		return nil, "", errors.New("it has no current-context that is among its contexts")
-	}
-	cluster, ok := kc.Clusters[in.Cluster]
-	if !ok {
-		return nil, "", errors.New("the cluster of its current-context is not there")
-	}
-	user, ok := kc.AuthInfos[in.AuthInfo]
-	if !ok {
-		return nil, "", errors.New("the user of its current-context is not there")
-	}
-	if err := selfContained(cluster, user); err != nil {
-		return nil, "", err
-	}
-	server, err := url.Parse(cluster.Server)
-	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil {
-		return nil, "", errors.New("server: want https://host, with an optional port and path")
-	}
-	namespace := in.Namespace
-	if namespace == "" {
-		namespace = "default"
-	}
-	cfg := &rest.Config{
-		Host: cluster.Server, BearerToken: user.Token, Username: user.Username, Password: user.Password,
-		TLSClientConfig: rest.TLSClientConfig{
-			Insecure: cluster.InsecureSkipTLSVerify, ServerName: cluster.TLSServerName, CAData: cluster.CertificateAuthorityData,
-			CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
-		},
-		DisableCompression: cluster.DisableCompression,
-	}
-	if user.Impersonate != "" {
-		cfg.Impersonate = rest.ImpersonationConfig{
-			UserName: user.Impersonate, UID: user.ImpersonateUID, Groups: user.ImpersonateGroups, Extra: user.ImpersonateUserExtra,
-		}
-	}
-	return cfg, namespace, nil
-}
-
-// selfContained refuses what is not in the kubeconfig itself.
-func selfContained(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
-	for field, set := range map[string]bool{
-		"exec": user.Exec != nil, "auth-provider": user.AuthProvider != nil, "tokenFile": user.TokenFile != "",
-		"client-certificate": user.ClientCertificate != "", "client-key": user.ClientKey != "",
-		"certificate-authority": cluster.CertificateAuthority != "", "proxy-url": cluster.ProxyURL != "",
-	} {
-		if set {
-			return fmt.Errorf("%s is not taken: it has to hold all it needs in itself, and is reached directly", field)
-		}
-	}
-	return nil
+	return kubeconfig.Parse(text)
 }

@@ -170,7 +170,7 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	}
 	if d.decision.Anew {
 		for i := range p.Status.Steps {
-			p.Status.Steps[i].Input, p.Status.Steps[i].DoneAt, p.Status.Steps[i].Applied = "", nil, 0
+			p.Status.Steps[i].Input, p.Status.Steps[i].DoneAt, p.Status.Steps[i].Applied, p.Status.Steps[i].Asked = "", nil, 0, ""
 		}
 	}
 	keep(&p.Status, state)

@@ -39,6 +39,21 @@ func TestAnAttemptThatLapsed(t *testing.T) {
 	}
 }
 
+// A reset forgets what was done, and what was asked of the target; not what may be there.
+func TestWhatAResetForgets(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	_, p := named("shop", "edge")
+	p.Annotations = map[string]string{v1alpha1.ResetAnnotation: "1"}
+	done := metav1.NewTime(now)
+	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionFailed, Job: jobOf(p), Attempts: 6, AttemptNumber: 6, Steps: []v1alpha1.StepStatus{
+		{Name: "migrate", Input: "x", DoneAt: &done, Applied: 1, Asked: "edge/migrate/1", Inventory: []string{"/ConfigMap/far/a"}},
+	}}
+	d, err := (&Room{Config: Config{Cached: fakeAPI(t, interceptor.Funcs{})}}).decide(t.Context(), p, looked{}, now)
+	if is := p.Status.Steps[0]; err != nil || d.decision.Do != provision.Begin || is.Input+is.Asked != "" || is.DoneAt != nil || is.Applied != 0 || len(is.Inventory) != 1 {
+		t.Errorf("%v, %+v, %+v", err, d.decision, is)
+	}
+}
+
 // A Partner that is named and not there is nobody's word: nothing begins, and what is under way ends by
 // the built-in timeout.
 func TestAPartnerThatIsNotThere(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/charts"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lead"
 )
@@ -53,17 +54,17 @@ type Config struct {
 // Room provisions clusters.
 type Room struct {
 	Config
-	attempts  *attempts
-	knocks    *knocks
-	dial      dial // of targets; nil is by TCP
-	queue     workqueue.Queue
-	decoding  sync.Mutex    // while the objects of a step are read
-	rendering chan struct{} // has one in it while a chart is rendered
+	attempts *attempts
+	knocks   *knocks
+	dial     dial // of targets; nil is by TCP
+	queue    workqueue.Queue
+	decoding sync.Mutex // while the objects of a step are read
+	charts   charts.Renderer
 }
 
 // New returns a Room.
 func New(c Config) *Room {
-	r := &Room{Config: c, rendering: make(chan struct{}, 1)}
+	r := &Room{Config: c}
 	r.attempts, r.knocks = newAttempts(r.queue.Add), newKnocks(r.queue.Add)
 	return r
 }

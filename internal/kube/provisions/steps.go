@@ -136,6 +136,8 @@ func (a *run) step(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		return a.wait(ctx, step)
 	case step.Job != nil:
 		return a.job(ctx, step)
+	case step.Migration != nil:
+		return a.migration(ctx, step)
 	}
 	return invalid("it is of a kind that this program does not know")
 }

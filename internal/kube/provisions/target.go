@@ -95,6 +95,7 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 // ofTargets has the kinds that Weir itself knows of a target.
 var ofTargets = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
+	utilruntime.Must(authenticationv1.AddToScheme(scheme))
 	utilruntime.Must(batchv1.AddToScheme(scheme))
 	utilruntime.Must(corev1.AddToScheme(scheme))
 	return scheme

@@ -16,6 +16,9 @@ import (
 // keyMigration is the key of the record that holds the journal of the migration to Standard load balancers.
 const keyMigration = "basic-to-standard"
 
+// keyTold is the key that holds what the Weir that leads says of the migration.
+const keyTold = "basic-to-standard-told"
+
 // Migration keeps the journal of a migration in the ConfigMap Name. It implements migration.Store.
 type Migration struct {
 	Reader client.Reader
@@ -73,7 +76,8 @@ func (m Migration) Undone(ctx context.Context, j migrate.Journal) (bool, error) 
 		if wanted = stop != nil && stop.Undo; !wanted {
 			return nil
 		}
-		return map[string]string{keyMigration: migrate.Format(j), keyAsked: ""}
+		told := migrate.Tell(migrate.TakenBack, stop.String())
+		return map[string]string{keyMigration: migrate.Format(j), keyAsked: "", keyTold: r.answered(told)}
 	})
 	return wanted && err == nil, err
 }
@@ -82,9 +86,49 @@ func (m Migration) Undone(ctx context.Context, j migrate.Journal) (bool, error) 
 func (m Migration) Answered(ctx context.Context) error {
 	return m.set(ctx, func(r Record) map[string]string {
 		asked := r.Asked()
+		if asked.Run == nil {
+			return nil
+		}
+		told, _ := r.Told()
+		data := map[string]string{keyTold: r.answered(told)}
 		asked.Run = nil
-		return map[string]string{keyAsked: migrate.FormatAsked(asked)}
+		data[keyAsked] = migrate.FormatAsked(asked)
+		return data
 	})
+}
+
+// Say keeps what this Weir says of the migration.
+func (m Migration) Say(ctx context.Context, next migrate.Told) error {
+	return m.set(ctx, func(r Record) map[string]string {
+		was, known := r.Told()
+		now := migrate.FormatTold(was.Then(next))
+		if known && now == migrate.FormatTold(was) {
+			return nil
+		}
+		return map[string]string{keyTold: now}
+	})
+}
+
+// Told returns what a Weir that leads has said of the migration; false if none has.
+func (r Record) Told() (migrate.Told, bool) {
+	if r.object == nil {
+		return migrate.Told{}, false
+	}
+	return migrate.ParseTold(r.object.Data[keyTold])
+}
+
+// answered is what is told, as the answer to what is asked.
+func (r Record) answered(told migrate.Told) string {
+	if was, _ := r.Told(); told.Answers == nil {
+		told.Answers = was.Answers
+	}
+	if run := r.Asked().Run; run != nil {
+		told.Answers = run
+	}
+	if told.Word == "" { // what was to be told could not be written
+		told.Word = migrate.Listens
+	}
+	return migrate.FormatTold(told)
 }
 
 // set writes keys of the record, made of what it holds then; none is no write.

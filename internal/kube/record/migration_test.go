@@ -3,10 +3,13 @@
 package record
 
 import (
+	"context"
 	"net/netip"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
@@ -81,5 +84,56 @@ func TestSealingTheJournalOfAMigration(t *testing.T) {
 		if got := record(); err != nil || undid != tt.undid || got[keyMigration] != want || got[keyAsked] != asked || got["else"] != "x" {
 			t.Errorf("%s: undone %t, %v: %v", tt.about, undid, err, got)
 		}
+	}
+}
+
+// What the Weir that leads says is kept beside what it answers, and written where it says something else. Whoever asks
+// from elsewhere finds the answer to his own wish.
+func TestWhatIsSaidOfAMigration(t *testing.T) {
+	run := &migrate.Wish{By: "edge", ID: "1"}
+	writes := 0
+	base := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{
+		"else": "x", keyAsked: migrate.FormatAsked(migrate.Asked{Run: run}), keyTold: "{",
+	})).Build()
+	api := interceptor.NewClient(base, interceptor.Funcs{
+		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			writes++
+			return api.Update(ctx, obj, opts...)
+		},
+	})
+	m := Migration{Reader: api, Writer: api, Namespace: "weir-system"}
+	told := func() migrate.Told {
+		r, err := Read(t.Context(), api, "weir-system")
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, _ := r.Told()
+		return is
+	}
+	if is := told(); is.Word != "" {
+		t.Errorf("what nobody can read says %+v", is)
+	}
+	for range 2 {
+		if err := m.Say(t.Context(), migrate.Tell(migrate.Refused, "a foreign rule")); err != nil || writes != 1 {
+			t.Errorf("%v after %d writes", err, writes)
+		}
+	}
+	if is := told(); is.Answers != nil || is.Reasons[0] != "a foreign rule" {
+		t.Errorf("before it is answered: %+v", is)
+	}
+	if err := m.Answered(t.Context()); err != nil || recordOf(t, api)[keyAsked] != "" || *told().Answers != *run {
+		t.Errorf("answered: %v, %v", err, recordOf(t, api))
+	}
+	for _, tt := range []struct{ says, is migrate.Word }{{migrate.Listens, migrate.Refused}, {migrate.UnderWay, migrate.UnderWay}, {migrate.Listens, migrate.Listens}} {
+		if err := m.Say(t.Context(), migrate.Tell(tt.says)); err != nil || told().Word != tt.is || *told().Answers != *run {
+			t.Errorf("%s is told: %v, %+v", tt.says, err, told())
+		}
+	}
+	undo := migrate.Asked{Stop: &migrate.Wish{By: "jane", Undo: true}, Run: &migrate.Wish{ID: "2"}}
+	if err := Ask(t.Context(), api, "weir-system", func(Record) (migrate.Asked, error) { return undo, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if undid, err := m.Undone(t.Context(), migrate.Journal{}); err != nil || !undid || told().Word != migrate.TakenBack || told().Answers.ID != "2" || recordOf(t, api)["else"] != "x" {
+		t.Errorf("undone: %t, %v, %v", undid, err, recordOf(t, api))
 	}
 }

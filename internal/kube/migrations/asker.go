@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package migrations has the Weir of another cluster migrate its load balancers: it is asked through its record, and
+// followed there to the end. Azure is that Weir's alone.
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/kube/record"
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/provision"
+)
+
+// looks is how far apart looks at the record are.
+var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
+
+// underWay is what is kept of a migration that was not asked for from here.
+const underWay = "under way"
+
+// Asker asks for one migration.
+type Asker struct {
+	// API is that of the cluster, and Namespace where its Weir keeps its record.
+	API       client.Client
+	Namespace string
+	// Why is what people there are told.
+	Why string
+	// Wish is what this attempt asks with, and Kept what the step has on record; Again is whether a person wants
+	// another answer than the last one.
+	Wish, Kept string
+	Again      bool
+	// Keep keeps what is asked, or watched, before it is.
+	Keep func(ctx context.Context, wish string) error
+	Says func(format string, args ...any)
+}
+
+// RefusedError is why there is no migration, where no other attempt can mend that.
+type RefusedError string
+
+// Error implements error.
+func (e RefusedError) Error() string { return string(e) }
+
+// Run returns nil once no load balancer of the cluster is Basic any more.
+func (a *Asker) Run(ctx context.Context) error {
+	said := ""
+	if a.Kept != "" {
+		a.Says("migration: it was asked for before, or under way, and is followed")
+	}
+	for n := 1; ; n++ {
+		is, err := a.look(ctx)
+		if err != nil {
+			return err
+		}
+		do, why := provision.NextOfMigration(is, a.step())
+		if why != said && why != "" {
+			said = why
+			a.Says("migration: %s", why)
+		}
+		switch do {
+		case provision.EndMigration:
+			return nil
+		case provision.RefuseMigration:
+			return RefusedError(why)
+		case provision.FailMigration:
+			return errors.New(why)
+		case provision.AskMigration:
+			err = a.ask(ctx)
+		case provision.AwaitMigration:
+			if is.Journal.Open() && a.Kept == "" {
+				err = a.keep(ctx, underWay)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, looks.After(n)); err != nil {
+			return fmt.Errorf("%s: %w", why, err)
+		}
+	}
+}
+
+func (a *Asker) step() provision.MigrationStep {
+	s := provision.MigrationStep{Mine: a.Wish, Has: a.Kept, Again: a.Again}
+	if s.Watched = a.Kept == underWay; s.Watched {
+		s.Has = ""
+	}
+	return s
+}
+
+// look reads what the record shows.
+func (a *Asker) look(ctx context.Context) (provision.Migration, error) {
+	r, err := record.Read(ctx, a.API, a.Namespace)
+	if err != nil {
+		return provision.Migration{}, err
+	}
+	return of(r)
+}
+
+func of(r record.Record) (provision.Migration, error) {
+	is := provision.Migration{Asked: r.Asked()}
+	is.Told, is.Speaks = r.Told()
+	var err error
+	is.Journal, err = r.Migration()
+	return is, err
+}
+
+// ask asks the Weir there to begin, unless the record says by then that it is not to be asked.
+func (a *Asker) ask(ctx context.Context) error {
+	who := &authenticationv1.SelfSubjectReview{}
+	if err := a.API.Create(ctx, who); err != nil {
+		return fmt.Errorf("who asks: %w", err)
+	}
+	before := a.step()
+	if err := a.keep(ctx, a.Wish); err != nil {
+		return err
+	}
+	wish := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: a.Why, ID: a.Wish}
+	return record.Ask(ctx, a.API, a.Namespace, func(r record.Record) (migrate.Asked, error) {
+		is, err := of(r)
+		if err != nil {
+			return migrate.Asked{}, err
+		}
+		if do, _ := provision.NextOfMigration(is, before); do == provision.AskMigration {
+			is.Asked.Run = &wish
+			a.Says("migration: asked for %s", wish)
+		}
+		return is.Asked, nil
+	})
+}
+
+func (a *Asker) keep(ctx context.Context, wish string) error {
+	if a.Kept == wish {
+		return nil
+	}
+	if err := a.Keep(ctx, wish); err != nil {
+		return err
+	}
+	a.Kept = wish
+	return nil
+}
+
+// pause waits, or until the context is done.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

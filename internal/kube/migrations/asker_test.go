@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"weir.dev/weir/internal/kube/record"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+)
+
+// cluster is a target, the Weir there, and what is on record here of the step.
+type cluster struct {
+	t    *testing.T
+	api  client.Client
+	on   record.Migration
+	away bool   // nothing gets there
+	lost string // "before": the next wish gets lost on its way; "after": the answer to it does
+	// wishes are those that were written, and kept what the step has on record.
+	wishes []string
+	kept   string
+	log    strings.Builder
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{t: t}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("no route to host")
+	there := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: record.Name}}).Build()
+	c.on = record.Migration{Reader: there, Writer: there, Namespace: "weir-system"}
+	c.api = interceptor.NewClient(there, interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if c.away {
+				return gone
+			}
+			return api.Get(ctx, key, obj, opts...)
+		},
+		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+			who, is := obj.(*authenticationv1.SelfSubjectReview)
+			if !is {
+				return errors.New("it makes nothing")
+			}
+			who.Status.UserInfo.Username = "edge"
+			return nil
+		},
+		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			lost := c.lost
+			if c.lost = ""; lost == "before" {
+				return gone
+			}
+			if c.kept == "" {
+				t.Error("it is asked before that is on record")
+			}
+			c.wishes = append(c.wishes, c.kept)
+			if err := api.Update(ctx, obj, opts...); err != nil || lost == "" {
+				return err
+			}
+			return gone
+		},
+	})
+	return c
+}
+
+// attempt makes an attempt, as this process, or another one, would.
+func (c *cluster) attempt(n int, again bool) error {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Minute)
+	defer cancel()
+	a := Asker{
+		API: c.api, Namespace: "weir-system", Why: "step migrate of Provision shop/edge", Wish: fmt.Sprint("edge/", n), Kept: c.kept, Again: again,
+		Keep: func(_ context.Context, wish string) error { c.kept = wish; return nil },
+		Says: func(format string, args ...any) { fmt.Fprintf(&c.log, format+"\n", args...) },
+	}
+	return a.Run(ctx)
+}
+
+// leads is the Weir there, which looks every ten seconds, and has this to say of whatever it is asked.
+func (c *cluster) leads(answer migrate.Told) {
+	c.must(c.on.Say(c.t.Context(), migrate.Tell(migrate.Listens)))
+	go func() {
+		for heard := false; !heard; {
+			time.Sleep(10*time.Second + time.Millisecond)
+			if c.t.Context().Err() != nil {
+				return
+			}
+			_, asked, err := c.on.Read(c.t.Context())
+			heard = err == nil && asked.Run != nil && asked.Stop == nil
+		}
+		if answer.Word == migrate.Ended {
+			c.migrates()
+		}
+		c.must(c.on.Say(c.t.Context(), answer))
+		c.must(c.on.Answered(c.t.Context()))
+	}()
+}
+
+// migrates takes two minutes.
+func (c *cluster) migrates() {
+	j := migrate.Journal{Balancers: []migrate.Balancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
+	c.must(c.on.Keep(c.t.Context(), j))
+	for done, phase := range migrate.Phases()[:6] {
+		c.must(c.on.Say(c.t.Context(), migrate.TellSteps(migrate.Steps{Phase: phase, Waits: []string{string(phase) + " takes time"}}, done, 6)))
+		time.Sleep(20 * time.Second)
+	}
+	j.Done = true
+	c.must(c.on.Keep(c.t.Context(), j))
+}
+
+func (c *cluster) must(err error) {
+	if err != nil && c.t.Context().Err() == nil {
+		c.t.Error(err)
+	}
+}
+
+// It is asked for once, and followed step by step.
+func TestAMigrationFromAfar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.leads(migrate.Tell(migrate.Ended))
+		if err := c.attempt(1, false); err != nil || len(c.wishes) != 1 {
+			t.Errorf("%v, asked %v", err, c.wishes)
+		}
+		for _, says := range []string{
+			"asked for by edge, at 2000-01-01T00:00:00Z: step migrate of Provision shop/edge\n", "has not begun, asked for by edge",
+			"1 of 6 steps are done; next is Detach; waits for: Detach takes time\n", "4 of 6 steps are done; next is Make", "no load balancer of the cluster is Basic any more\n",
+		} {
+			if !strings.Contains(c.log.String(), says) {
+				t.Errorf("the log has no %q:\n%s", says, c.log.String())
+			}
+		}
+	})
+}
+
+// Wherever the link or the process is lost, the next attempt asks only where no wish has arrived.
+func TestALinkThatIsLost(t *testing.T) {
+	for _, tt := range []struct {
+		about  string
+		loses  func(*cluster)
+		wishes string
+	}{
+		{"before it is asked", func(c *cluster) { c.away = true }, "edge/2"},
+		{"on the way there", func(c *cluster) { c.lost = "before" }, "edge/2"},
+		{"on the way back", func(c *cluster) { c.lost = "after" }, "edge/1"},
+		{"after it was asked", func(c *cluster) { time.AfterFunc(5*time.Second, func() { c.away = true }) }, "edge/1"},
+		{"under way", func(c *cluster) { time.AfterFunc(time.Minute, func() { c.away = true }) }, "edge/1"},
+	} {
+		for _, later := range []time.Duration{time.Second, time.Hour} {
+			t.Run(fmt.Sprint(tt.about, " ", later), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCluster(t)
+					c.leads(migrate.Tell(migrate.Ended))
+					tt.loses(c)
+					if err := c.attempt(1, false); err == nil || errors.As(err, new(RefusedError)) {
+						t.Fatalf("the link is lost: %v", err)
+					}
+					time.Sleep(later)
+					c.away = false
+					if err := c.attempt(2, false); err != nil || strings.Join(c.wishes, " ") != tt.wishes {
+						t.Errorf("%v, asked %v, want %s\n%s", err, c.wishes, tt.wishes, c.log.String())
+					}
+				})
+			})
+		}
+	}
+}
+
+// What keeps it from starting ends the step, also where the answer comes while the link is away, and a person asks anew.
+func TestAMigrationThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		no := migrate.Tell(migrate.Refused, "ForeignRule: rule x belongs to no Service")
+		c.leads(no)
+		time.AfterFunc(5*time.Second, func() { c.away = true })
+		if err := c.attempt(1, false); err == nil || errors.As(err, new(RefusedError)) {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		c.away = false
+		if err := c.attempt(2, false); !errors.As(err, new(RefusedError)) || !strings.Contains(err.Error(), "rule x belongs to no Service") || len(c.wishes) != 1 {
+			t.Errorf("%v, asked %v", err, c.wishes)
+		}
+		c.leads(migrate.Tell(migrate.Ended))
+		if err := c.attempt(3, true); err != nil || strings.Join(c.wishes, " ") != "edge/1 edge/3" {
+			t.Errorf("%v, asked %v", err, c.wishes)
+		}
+	})
+}
+
+// Nobody is asked while a person there has it stop; and one that was under way, and is taken back, is not begun again.
+func TestWhatPeopleThereWant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.leads(migrate.Tell(migrate.Ended))
+		stop := func(w *migrate.Wish) {
+			was := c.kept
+			c.must(record.Ask(t.Context(), c.on.Reader.(client.Client), "weir-system", func(r record.Record) (migrate.Asked, error) {
+				a := r.Asked()
+				a.Stop = w
+				return a, nil
+			}))
+			c.kept = was
+		}
+		stop(&migrate.Wish{By: "jane", Why: "the shop is open"})
+		if err := c.attempt(1, false); !errors.As(err, new(RefusedError)) || !strings.Contains(err.Error(), "by jane: the shop is open") || len(c.wishes) > 0 {
+			t.Errorf("%v, asked %v", err, c.wishes)
+		}
+		stop(nil)
+		if err := c.attempt(2, true); err != nil || len(c.wishes) != 1 {
+			t.Errorf("%v, asked %v", err, c.wishes)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		j := migrate.Journal{Balancers: []migrate.Balancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
+		c.must(errors.Join(c.on.Keep(t.Context(), j), c.on.Say(t.Context(), migrate.TellSteps(migrate.Steps{Phase: migrate.Detach}, 1, 6))))
+		time.AfterFunc(time.Minute, func() {
+			c.must(record.Ask(t.Context(), c.on.Reader.(client.Client), "weir-system", func(record.Record) (migrate.Asked, error) {
+				return migrate.Asked{Stop: &migrate.Wish{By: "jane", Undo: true}}, nil
+			}))
+			j.Undone = &migrate.Wish{By: "jane"}
+			_, err := c.on.Undone(t.Context(), j)
+			c.must(err)
+		})
+		if err := c.attempt(1, false); !errors.As(err, new(RefusedError)) || !strings.Contains(err.Error(), "by jane") || len(c.wishes) > 0 {
+			t.Errorf("%v, asked %v", err, c.wishes)
+		}
+	})
+}
+
+// Where no Weir runs, or none answers, the attempt waits for one until its time is over.
+func TestNobodyAnswers(t *testing.T) {
+	for about, then := range map[string]func(*cluster){
+		"no Weir of a version that can be asked": func(*cluster) {},
+		"the Weir there has not begun":           func(c *cluster) { c.must(c.on.Say(c.t.Context(), migrate.Tell(migrate.Listens))) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t)
+			then(c)
+			began := time.Now()
+			err := c.attempt(1, false)
+			if errors.As(err, new(RefusedError)) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), about) || time.Since(began) != 30*time.Minute {
+				t.Errorf("%s: %v after %s", about, err, time.Since(began))
+			}
+		})
+	}
+}

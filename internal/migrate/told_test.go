@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What is told fits into the record beside the journal, however much there is to say, and comes back as it is.
+func TestWhatIsToldIsBounded(t *testing.T) {
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = strings.Repeat("x", 10_000)
+	}
+	for _, told := range []Told{Tell(Refused, many...), TellSteps(Steps{Phase: Detach, Stops: many, Waits: many}, 1, 6)} {
+		text := FormatTold(told)
+		again, ok := ParseTold(text)
+		if !ok || !reflect.DeepEqual(again, told) || len(text) > 12<<10 {
+			t.Errorf("%d bytes come back %t", len(text), ok)
+		}
+		if all := slices.Concat(told.Reasons, told.Waits); !strings.HasPrefix(all[len(all)-1], "and ") {
+			t.Errorf("the last is %.40s", all[len(all)-1])
+		}
+	}
+}

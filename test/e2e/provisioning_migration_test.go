@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/shipped"
+)
+
+// foreign has the Basic load balancer of basic have a rule of no Service, or none.
+func (l *lab) foreign(publicIP string, has bool) {
+	l.t.Helper()
+	owner := service.Owner(string(l.serviceOf("web").UID))
+	rules := ""
+	if has {
+		rules = fmt.Sprintf(`{"name":"theirs","properties":{"protocol":"Tcp","frontendPort":9999,"backendPort":9999,
+			"frontendIPConfiguration":{"id":"%[1]s/frontendIPConfigurations/%[2]s"},"backendAddressPool":{"id":"%[1]s/backendAddressPools/%[3]s"}}}`, l.loadBalancer(), owner, l.namespace)
+	}
+	l.must(l.emulator.Put(l.loadBalancer(), fmt.Appendf(nil, `{"location":"eastus","sku":{"name":"Basic"},"properties":{"backendAddressPools":[{"name":%q}],
+		"frontendIPConfigurations":[{"name":%q,"properties":{"publicIPAddress":{"id":%q}}}],"loadBalancingRules":[%s]}}`, l.namespace, owner, publicIP, rules)))
+}
+
+// A Provision has the cluster's Weir migrate, by rights on one ConfigMap alone. A stop that a person has asked for counts,
+// and what keeps it from starting is said with the Provision; each is tried again when a person asks. Each time it is
+// asked the leader gives up its lead, which here takes the attempt along: the next leader migrates, and goes on with it.
+func TestProvisioningByAMigration(t *testing.T) {
+	beside(t)
+	p := provisionerOf(newLab(t, armemu.Options{Role: shipped.MigrationRoles()}))
+	publicIP := p.basic()
+	p.foreign(publicIP, true)
+	p.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","location":"eastus","loadBalancerSku":"standard","loadBalancerMigration":"manual"}`)
+	p.applies(`
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: migrator}
+---
+apiVersion: weir.dev/v1alpha1
+kind: Provision
+metadata: {name: standard}
+spec:
+  target: {serviceAccountName: migrator}
+  steps: [{name: migrate, migration: {to: Standard}}]
+  policy: {initialInterval: 1h, maxInterval: 1h}
+`)
+	p.mayFail("-n", "weir-system", "delete", "role,rolebinding", "migrator")
+	t.Cleanup(func() { p.mayFail("-n", "weir-system", "delete", "role,rolebinding", "migrator") })
+	p.does("-n", "weir-system", "create", "role", "migrator", "--verb", "get,update", "--resource", "configmaps", "--resource-name", "weir-controller")
+	p.does("-n", "weir-system", "create", "rolebinding", "migrator", "--role", "migrator", "--serviceaccount", p.namespace+":migrator")
+	p.does("-n", "weir-system", "create", "configmap", "weir-controller")
+	p.migrates(0, "A stop is asked for by ", "stop", "--why", "the shop is open")
+
+	elected := []string{
+		"--cluster-name", p.namespace, "--provisioning",
+		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s",
+	}
+	all := []*program{p.controller(elected...), p.controller(elected...), p.controller(elected...)}
+	failed := func(attempts int32, says string) {
+		t.Helper()
+		last := p.comes("standard", v1alpha1.ProvisionFailed, attempts).LastAttempt
+		if last.Result != "Invalid" || last.Step != "migrate" || !strings.Contains(last.Message, says) {
+			t.Errorf("attempt %d has failed for %+v, want %q", attempts, last, says)
+		}
+	}
+	ended := func() (n int) {
+		for _, c := range all {
+			select {
+			case <-c.Done():
+				n++
+			default:
+			}
+		}
+		return n
+	}
+	failed(1, "somebody there has stopped it, asked for by ")
+	if n := ended(); n > 0 {
+		t.Errorf("%d have given up the lead while a person has it stop", n)
+	}
+	p.migrates(0, "The stop is taken back", "resume")
+	p.weir("retry-now", "standard")
+	failed(2, "something keeps it from starting: ForeignRule: ")
+	if n := ended(); n != 1 {
+		t.Errorf("%d have given up the lead, and it was asked for once", n)
+	}
+	p.foreign(publicIP, false)
+	p.weir("retry-now", "standard")
+	p.comes("standard", v1alpha1.ProvisionSucceeded, 3)
+	if n := ended(); n != 2 {
+		t.Errorf("%d have given up the lead, and it was asked for twice", n)
+	}
+	if raw, _ := p.emulator.Get(publicIP); !strings.Contains(string(raw), `"Standard"`) || !strings.Contains(string(raw), migratedAddress) {
+		t.Errorf("the public IP is %s", raw)
+	}
+	for _, says := range []string{"migration: it was asked for before, or under way, and is followed", "migration: no load balancer of the cluster is Basic any more"} {
+		if logs := p.weir("logs", "standard"); !strings.Contains(logs, says) {
+			t.Errorf("the logs do not say %q:\n%s", says, logs)
+		}
+	}
+	p.eventually("the pool is filled", func() error {
+		if got := p.addresses(p.loadBalancer(), p.namespace+"-web"); !slices.Equal(got, []string{"10.0.0.1"}) {
+			return fmt.Errorf("it holds %v", got)
+		}
+		return nil
+	})
+}
