@@ -39,12 +39,16 @@ a token of the cluster, which the API server reviews, and sees what that token m
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if certificate != "" {
-				if f := cmd.Flags(); f.Changed("namespace") || f.Changed("server") {
+				f := cmd.Flags()
+				if f.Changed("namespace") || f.Changed("server") {
 					return &app.UsageError{Err: errors.New("--certificate: each viewer chooses a namespace, and --server has no authentication: leave out -n and --server")}
 				}
-				rc, _, err := reach.Config(kubeconfig)
+				rc, own, err := reach.Config(kubeconfig)
 				if err != nil {
 					return err
+				}
+				if _, err := rest.InClusterConfig(); err == nil && !f.Changed("weir-namespace") {
+					namespace = own // the page is beside Weir, as Weir is installed
 				}
 				return page.ServeSecure(cmd.Context(), page.SecureOptions{
 					API: rc, Client: reach.Client, Leader: func(rc *rest.Config) app.Way { return reach.Leader{API: rc, Namespace: namespace}.Way() },
