@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -117,5 +119,38 @@ func TestCallsOfASilentServer(t *testing.T) {
 	err = Calls(t.Context(), CallsOptions{Way: Way{Server: "http://" + silent.Addr().String()}})
 	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; without --server") || took > 5*time.Second {
 		t.Errorf("after %s: %v", took, err)
+	}
+}
+
+// What is kept of calls takes less than 8 MiB of memory, and a call costs no allocation once it is full.
+func TestKeptCallsAreBounded(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	log := calls.New(callsKept)
+	next := 0
+	call := func() calls.Call {
+		next++
+		return calls.Call{
+			At: time.Now(), Op: "put", Status: 200, Resource: strings.Clone("/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/shop-web"),
+			RequestID: fmt.Sprintf("%036d", next), CorrelationID: fmt.Sprintf("%036d", next), Causes: []calls.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web"}},
+		}
+	}
+	for range 40_000 {
+		log.Add(call())
+	}
+	kept := heap() - before
+	t.Logf("%d calls in %d KiB", len(log.Select(calls.Filter{})), kept>>10)
+	if kept > 8<<20 {
+		t.Errorf("%d bytes", kept)
+	}
+	one := call()
+	if n := testing.AllocsPerRun(1000, func() { log.Add(one) }); n != 0 {
+		t.Errorf("%v allocations a call", n)
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"weir.dev/weir/internal/app"
 )
@@ -81,6 +83,36 @@ func TestServe(t *testing.T) {
 	}
 	if len(keys) != 2 {
 		t.Error(keys)
+	}
+}
+
+// While nobody looks nothing runs but who listens, so nobody is asked: before the first look, and after the last.
+func TestNothingRunsWhileNobodyLooks(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out, ended := make(said, 1), make(chan error)
+	go func() {
+		ended <- Serve(ctx, Options{API: server(shop()...), Listen: "127.0.0.1:0", Way: app.Way{Server: app.LeaderServer}, Out: out})
+	}()
+	address := strings.Fields(<-out)[2]
+	for range 2 {
+		for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+			stacks := make([]byte, 1<<20)
+			all := string(stacks[:runtime.Stack(stacks, true)])
+			if n := strings.Count(all, "created by weir.dev/weir/internal/app/page.") - strings.Count(all, "created by weir.dev/weir/internal/app/page.Test"); n == 0 {
+				break
+			} else if time.Now().After(deadline) {
+				t.Fatalf("%d still run:\n%s", n, all)
+			}
+		}
+		resp, err := http.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
