@@ -3,43 +3,56 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/app/reach"
 )
 
 func newCalls() *cobra.Command {
 	var opts app.CallsOptions
-	var output string
+	var output, server, kubeconfig, namespace string
 	cmd := &cobra.Command{
 		Use:   "calls",
 		Short: "Show the last requests to Azure, and for whom they were made",
 		Long: `Shows the last requests that a running Weir has sent to Azure Resource Manager, each retry and each
 poll, with Azure's request id: what its support asks for.
 
-They are in the memory of the leader, 4 MiB of them, which is hours as a rule. Whoever may forward a
-port to its pod may read them.`,
-		Example: `  kubectl -n weir-system port-forward deployment/weir-controller 8082 &
-
-  # What was asked for a Service in the last ten minutes?
+They are in the memory of the leader, 4 MiB of them, which is hours as a rule. Its Lease names its pod, and
+that is reached through the API server: whoever may get the Lease and forward a port to the pod may read them.`,
+		Example: `  # What was asked for a Service in the last ten minutes?
   weir calls --service shop/web --since 10m
 
   # What failed?
-  weir calls --failed -o json | jq .requestID`,
+  weir calls --failed -o json | jq .requestID
+
+  # Of a Weir outside the cluster, on this machine
+  weir calls --server http://127.0.0.1:8082`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
 				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
 			}
+			if f := cmd.Flags(); server != "" && (f.Changed("kubeconfig") || f.Changed("weir-namespace")) {
+				return &app.UsageError{Err: errors.New("--server: asks without the API server: leave out --kubeconfig and --weir-namespace")}
+			}
+			way, err := reach.Asked(server, kubeconfig, namespace)
+			if err != nil {
+				return err
+			}
+			opts.Way = way
 			opts.JSON, opts.Out = output == "json", cmd.OutOrStdout()
 			return app.Calls(cmd.Context(), opts)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&opts.Server, "server", "http://127.0.0.1:8082", "where the controller's --operator-bind-address is reached")
+	f.StringVar(&server, "server", "", "where a controller's --operator-bind-address is reached, e.g. http://127.0.0.1:8082; empty: the leader, through the API server")
+	f.StringVar(&namespace, "weir-namespace", "weir-system", "where Weir runs")
+	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 	f.DurationVar(&opts.Since, "since", 0, "how far back, e.g. 10m; 0 is as far as there are any")
 	f.StringVar(&opts.Service, "service", "", "NAMESPACE/NAME of the Service that they were made for")
 	f.StringVar(&opts.Pool, "pool", "", "NAMESPACE/NAME of the BackendPool that they were made for")

@@ -28,7 +28,10 @@ func run(args []string) int {
 	root := newRoot()
 	asPlugin(root, os.Args[0])
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := mistyped(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return 0
 	}

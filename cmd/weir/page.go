@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/app/page"
@@ -13,7 +14,7 @@ import (
 )
 
 func newPage() *cobra.Command {
-	var kubeconfig, certificate string
+	var kubeconfig, certificate, server, namespace string
 	var o page.Options
 	cmd := &cobra.Command{
 		Use:   "page",
@@ -30,31 +31,35 @@ a token of the cluster, which the API server reviews, and sees what that token m
   # What you may see of one namespace
   weir page -n shop
 
-  # With the requests to Azure
-  kubectl -n weir-system port-forward deployment/weir-controller 8082 &
-  weir page
-
   # From another machine
-  ssh -L 8030:127.0.0.1:8030 HOST weir page
+  ssh -t -L 8030:127.0.0.1:8030 HOST weir page
 
   # In a pod, for everyone whom weir-page-viewer is bound to
   weir page --listen :8443 --certificate /etc/weir/tls`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if certificate != "" {
-				if f := cmd.Flags(); f.Changed("namespace") || f.Changed("server") {
+				f := cmd.Flags()
+				if f.Changed("namespace") || f.Changed("server") {
 					return &app.UsageError{Err: errors.New("--certificate: each viewer chooses a namespace, and --server has no authentication: leave out -n and --server")}
 				}
-				rc, _, err := reach.Config(kubeconfig)
+				rc, own, err := reach.Config(kubeconfig)
 				if err != nil {
 					return err
 				}
+				if _, err := rest.InClusterConfig(); err == nil && !f.Changed("weir-namespace") {
+					namespace = own // the page is beside Weir, as Weir is installed
+				}
 				return page.ServeSecure(cmd.Context(), page.SecureOptions{
-					API: rc, Client: reach.Client, Cluster: reach.Name(kubeconfig), Listen: o.Listen, Certificate: certificate, Out: cmd.OutOrStdout(),
+					API: rc, Client: reach.Client, Leader: func(rc *rest.Config) app.Way { return reach.Leader{API: rc, Namespace: namespace}.Way() },
+					Cluster: reach.Name(kubeconfig), Listen: o.Listen, Certificate: certificate, Out: cmd.OutOrStdout(),
 				})
 			}
 			api, _, err := reach.Cluster(kubeconfig)
 			if err != nil {
+				return err
+			}
+			if o.Way, err = reach.Asked(server, kubeconfig, namespace); err != nil {
 				return err
 			}
 			o.API, o.Cluster, o.Out = api, reach.Name(kubeconfig), cmd.OutOrStdout()
@@ -66,7 +71,8 @@ a token of the cluster, which the API server reviews, and sees what that token m
 	f.StringVarP(&o.Namespace, "namespace", "n", "", "show this namespace; empty: all")
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:8030", "where browsers find it: without --certificate an address of this machine alone")
 	f.StringVar(&certificate, "certificate", "", "a directory with tls.crt and tls.key: HTTPS, for whoever shows a token")
-	f.StringVar(&o.Server, "server", "http://127.0.0.1:8082", "where the controller's --operator-bind-address is reached, for requests to Azure")
+	f.StringVar(&server, "server", "", "where a controller's --operator-bind-address is reached, for requests to Azure; empty: the leader, through the API server")
+	f.StringVar(&namespace, "weir-namespace", "weir-system", "where Weir runs, for requests to Azure")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 	return cmd
 }

@@ -171,7 +171,7 @@ func TestAnAdoptionWithoutItsFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], "20 Services of type LoadBalancer passed over") {
+	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], `20 Services of type LoadBalancer passed over: those of class "weir.dev/azure" are planned; --load-balancer-class="" plans those without a class`) {
 		t.Errorf("notes %q", p.Notes)
 	}
 }

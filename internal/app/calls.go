@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,8 +24,8 @@ import (
 
 // CallsOptions are the flags of weir calls.
 type CallsOptions struct {
-	// Server is the URL of --operator-bind-address, as it is reached from here.
-	Server string
+	// Way is how the leader is reached.
+	Way Way
 	// Since is how far back; zero is as far as there are any.
 	Since time.Duration
 	// Service and Pool are NAMESPACE/NAME; one of them at most.
@@ -45,40 +46,100 @@ func Calls(ctx context.Context, o CallsOptions) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	lines, err := AskCalls(ctx, o.Server, f, o.Since)
+	answer, err := AskCalls(ctx, o.Way, f, o.Since)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lines.Close() }() // only read
+	defer func() { _ = answer.Close() }() // only read
 	if o.JSON {
-		_, err := io.Copy(o.Out, lines)
+		_, err := io.Copy(o.Out, answer)
 		return err
 	}
-	return showCalls(o.Out, lines)
+	return showCalls(o.Out, answer)
 }
 
 // AskCalls asks a running Weir for the requests that a filter chooses, of the time since then: one JSON
-// object a line, until ctx ends.
-func AskCalls(ctx context.Context, server string, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
-	at, err := url.Parse(server)
+// object a line, until ctx ends. An error comes within seconds, and says what helps.
+func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
+	at, err := url.Parse(w.Server)
 	if err != nil || at.Scheme != "http" || at.Host == "" {
-		return nil, &UsageError{fmt.Errorf("--server %q: want a URL such as http://127.0.0.1:8082", server)}
+		return nil, &UsageError{fmt.Errorf("--server %q: want a URL such as %s", w.Server, LeaderServer)}
 	}
 	at.Path, at.RawQuery = operator.PathOfCalls, operator.QueryOf(f, since).Encode()
+	ctx, end := context.WithCancelCause(ctx)
+	late := time.AfterFunc(answersWithin, func() { end(errSilent) })
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: &http.Transport{DialContext: w.dial, DisableKeepAlives: true}}).Do(req)
+	late.Stop()
 	if err != nil {
-		return nil, fmt.Errorf("nobody answers there: forward the leader's port first, e.g. kubectl -n weir-system port-forward deployment/weir-controller 8082: %w", err)
+		defer end(nil)
+		return nil, w.advise(cmp.Or(context.Cause(ctx), err))
 	}
 	if resp.StatusCode != http.StatusOK {
+		defer end(nil)
 		defer func() { _ = resp.Body.Close() }()              // only read
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // part of it is better than nothing
-		return nil, fmt.Errorf("%s: %s: %s", server, resp.Status, strings.TrimSpace(string(said)))
+		return nil, fmt.Errorf("%s: %s: %s; is it a Weir's --operator-bind-address?", w.Server, resp.Status, strings.TrimSpace(string(said)))
 	}
-	return resp.Body, nil
+	return &lines{resp.Body, end}, nil
+}
+
+// answersWithin is how long a Weir, and the way to it, may take for the first word.
+const answersWithin = 4 * time.Second
+
+var errSilent = fmt.Errorf("no answer within %s", answersWithin)
+
+// LeaderServer is where each Weir answers on its own machine, as --operator-bind-address is shipped.
+const LeaderServer = "http://127.0.0.1:8082"
+
+// Way is how a running Weir is reached.
+type Way struct {
+	// Server is the URL of its --operator-bind-address.
+	Server string
+	// Dial connects to that where it is on another machine; nil is this one.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// dial ends in time: a transport lets it go on without whoever asked.
+func (w Way) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	if w.Dial == nil {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	return w.Dial(ctx, network, address)
+}
+
+// advise adds what helps to the error of a request.
+func (w Way) advise(err error) error {
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		err = of.Err // it says who was asked, in more words
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errSilent
+	}
+	if w.Dial == nil {
+		return fmt.Errorf("no Weir answers at %s: %w; without --server the leader is found by its Lease, and reached through the API server", w.Server, err)
+	}
+	if errors.Is(err, errSilent) {
+		return fmt.Errorf("the leader: %w; does the API server answer (kubectl get --raw /readyz), and the node of the leader's pod?", err)
+	}
+	return err
+}
+
+// lines are an answer, and end what it came by.
+type lines struct {
+	io.ReadCloser
+
+	end context.CancelCauseFunc
+}
+
+func (l *lines) Close() error {
+	defer l.end(nil)
+	return l.ReadCloser.Close()
 }
 
 // filter is what the flags choose.
@@ -128,7 +189,7 @@ func showCalls(out io.Writer, lines io.Reader) error {
 		return fmt.Errorf("reading the answer: %w", err)
 	}
 	if n == 0 {
-		_, err := fmt.Fprintln(out, "None is kept that was asked for. Only the leader asks Azure: is it the one that answers here?")
+		_, err := fmt.Fprintln(out, "None is kept that was asked for. Only the leader asks Azure: with --server, is it the one that answers?")
 		return err
 	}
 	return table.Flush()

@@ -4,10 +4,17 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"weir.dev/weir/internal/calls"
@@ -28,7 +35,7 @@ func TestCallsAreShown(t *testing.T) {
 	show := func(o CallsOptions) string {
 		t.Helper()
 		var out bytes.Buffer
-		o.Server, o.Out = server.URL, &out
+		o.Way.Server, o.Out = server.URL, &out
 		if err := Calls(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -62,14 +69,88 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 		{CallsOptions{Pool: "shop/"}, `--pool "shop/": want NAMESPACE/NAME`},
 		{CallsOptions{Service: "a/b", Pool: "a/b"}, "want one of them"},
 		{CallsOptions{Since: -time.Second}, "--since -1s"},
-		{CallsOptions{Server: "127.0.0.1:8082"}, `--server "127.0.0.1:8082"`},
+		{CallsOptions{Way: Way{Server: "127.0.0.1:8082"}}, `--server "127.0.0.1:8082"`},
 	} {
 		err := Calls(t.Context(), tt.o)
 		if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%+v: %v", tt.o, err)
 		}
 	}
-	if err := Calls(t.Context(), CallsOptions{Server: "http://127.0.0.1:1"}); err == nil || !strings.Contains(err.Error(), "port-forward") {
+	if err := Calls(t.Context(), CallsOptions{Way: Way{Server: "http://127.0.0.1:1"}}); err == nil || !strings.Contains(err.Error(), "refused; without --server") {
 		t.Errorf("nobody answers: %v", err)
+	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	if err := Calls(t.Context(), CallsOptions{Way: Way{Server: other.URL}}); err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "is it a Weir's") {
+		t.Errorf("somebody else answers: %v", err)
+	}
+}
+
+// Who takes connections and says nothing, here or on the way to the leader, is told within five seconds.
+func TestCallsOfASilentOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			here, there := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, there) }()
+			context.AfterFunc(t.Context(), func() { _ = there.Close() })
+			return here, nil
+		}
+		noWay := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){"leader": silent, "way": noWay} {
+			began := time.Now()
+			err := Calls(t.Context(), CallsOptions{Way: Way{Server: LeaderServer, Dial: dial}})
+			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; does the API server answer") || took > 5*time.Second {
+				t.Errorf("%s: after %s: %v", name, took, err)
+			}
+		}
+	})
+}
+
+func TestCallsOfASilentServer(t *testing.T) {
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	began := time.Now()
+	err = Calls(t.Context(), CallsOptions{Way: Way{Server: "http://" + silent.Addr().String()}})
+	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no answer within 4s; without --server") || took > 5*time.Second {
+		t.Errorf("after %s: %v", took, err)
+	}
+}
+
+// What is kept of calls takes less than 8 MiB of memory, and a call costs no allocation once it is full.
+func TestKeptCallsAreBounded(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	log := calls.New(callsKept)
+	next := 0
+	call := func() calls.Call {
+		next++
+		return calls.Call{
+			At: time.Now(), Op: "put", Status: 200, Resource: strings.Clone("/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/shop-web"),
+			RequestID: fmt.Sprintf("%036d", next), CorrelationID: fmt.Sprintf("%036d", next), Causes: []calls.Cause{{Kind: "BackendPool", Namespace: "shop", Name: "web"}},
+		}
+	}
+	for range 40_000 {
+		log.Add(call())
+	}
+	kept := heap() - before
+	t.Logf("%d calls in %d KiB", len(log.Select(calls.Filter{})), kept>>10)
+	if kept > 8<<20 {
+		t.Errorf("%d bytes", kept)
+	}
+	one := call()
+	if n := testing.AllocsPerRun(1000, func() { log.Add(one) }); n != 0 {
+		t.Errorf("%v allocations a call", n)
 	}
 }

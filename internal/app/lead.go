@@ -30,7 +30,7 @@ func newLock(ctx context.Context, o Options, rc *rest.Config, namespace string, 
 	if !o.LeaderElect {
 		return nil, nil
 	}
-	return leases.NewLeaderLock(ctx, rc, namespace, leaseName, o.Election, fence, first)
+	return leases.NewLeaderLock(ctx, rc, namespace, LeaseName, o.Election, fence, first)
 }
 
 // lostLead is the end of a process that does not lead any more.

@@ -52,7 +52,7 @@ func (d MigrationDesk) Status(ctx context.Context) (migration.Status, error) {
 	if err != nil {
 		return migration.Status{}, err
 	}
-	leads, err := leases.Leader(ctx, api, leaseName, time.Now())
+	leads, err := leases.Leader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return migration.Status{}, err
 	}

@@ -54,8 +54,11 @@ func (p *planning) others() int {
 func (p *planning) notes(o rehearse.Outcome) []string {
 	var notes []string
 	if others := p.others(); o.Empty() && len(p.objects.Pools) == 0 && others > 0 {
-		notes = append(notes, fmt.Sprintf("%s of type LoadBalancer passed over: --load-balancer-class is %q; empty it means those without a class",
-			counted(others, "Service"), p.LoadBalancerClass))
+		which := fmt.Sprintf("those of class %q are planned; --load-balancer-class=\"\" plans those without a class", p.LoadBalancerClass)
+		if p.LoadBalancerClass == "" {
+			which = `those without a class are planned, by --load-balancer-class=""`
+		}
+		notes = append(notes, fmt.Sprintf("%s of type LoadBalancer passed over: %s", counted(others, "Service"), which))
 	}
 	if len(p.Files) == 0 {
 		return notes

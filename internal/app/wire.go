@@ -40,8 +40,8 @@ import (
 	"weir.dev/weir/internal/tracing"
 )
 
-// leaseName is the Lease of the leader; config/rbac names it too.
-const leaseName = "weir-controller"
+// LeaseName is the Lease of the leader; config/rbac names it too.
+const LeaseName = "weir-controller"
 
 // stopWithin bounds a clean stop. It is below the 30 s that a pod is given.
 const stopWithin = 20 * time.Second
@@ -222,7 +222,7 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.HealthAddress,
 		LeaderElection:                      o.LeaderElect,
-		LeaderElectionID:                    leaseName,
+		LeaderElectionID:                    LeaseName,
 		LeaderElectionNamespace:             leaseNamespace,
 		LeaderElectionReleaseOnCancel:       true, // the lanes have stopped by then
 		LeaderElectionResourceLockInterface: lock,

@@ -79,12 +79,18 @@ func run(m *testing.M) int {
 // weirPage starts weir page before an API server, and returns its address. stop ends it.
 func weirPage(t *testing.T, api string) (address string, stop func()) {
 	t.Helper()
+	return weirPageWith(t, api, "--server", api)
+}
+
+// weirPageWith is weirPage with more flags.
+func weirPageWith(t *testing.T, api string, flags ...string) (address string, stop func()) {
+	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(`{"clusters":[{"name":"c","cluster":{"server":"`+api+`"}}],"contexts":[{"name":"aks-west","context":{"cluster":"c"}}],"current-context":"aks-west"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, "page", "--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig, "--server", api)
+	cmd := exec.CommandContext(ctx, program, append([]string{"page", "--listen", "127.0.0.1:0", "--kubeconfig", kubeconfig}, flags...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -156,7 +162,7 @@ func open(t *testing.T, l look, address string) *tab {
 		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
 		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
 		chromedp.Navigate(address),
-		chromedp.WaitVisible("main"),
+		chromedp.WaitVisible("body"),
 	)
 	t.Cleanup(func() {
 		b.mu.Lock()

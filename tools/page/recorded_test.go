@@ -3,7 +3,9 @@
 package page
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -52,6 +54,15 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		_, _ = w.Write(read(r.t, "calls.jsonl"))
 		return
 	}
+	if kind := map[string]string{"/apis/authentication.k8s.io/v1/tokenreviews": "TokenReview", "/apis/authorization.k8s.io/v1/subjectaccessreviews": "SubjectAccessReview"}[req.URL.Path]; kind != "" {
+		body, _ := io.ReadAll(req.Body) // of protobuf
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(object{
+			"kind": kind, "apiVersion": group(req.URL.Path), "metadata": object{},
+			"status": object{"authenticated": bytes.Contains(body, []byte(token)), "user": object{"username": "anna"}, "allowed": true},
+		})
+		return
+	}
 	if answer := discovery(req.URL.Path); answer != nil {
 		_ = json.NewEncoder(w).Encode(answer)
 		return
@@ -91,6 +102,15 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": plural + " \"" + name + "\" not found"})
 	}
+}
+
+// token is that of somebody who may look.
+const token = "eyJ-anna"
+
+// group is the group of a path, with its version.
+func group(path string) string {
+	g, _ := split(path)
+	return g
 }
 
 // split parts a path into the group with its version, and the rest.

@@ -307,7 +307,7 @@ func TestWhatPeopleSee(t *testing.T) {
 	if err := r.Text(&out); err != nil {
 		t.Fatal(err)
 	}
-	const want = `3 checks: 1 fail, 0 warn, 1 are not known.
+	const want = `3 checks: 1 fail, 0 warn, 1 not known.
 
 OK        API server   Kubernetes 1.37.2
 FAIL      a b          it [2J lacks

@@ -80,5 +80,5 @@ func (r Report) verdict() string {
 	if fails+warns+unknown == 0 {
 		return fmt.Sprintf("All is well: %s.", words.Count(len(r.Checks), "check"))
 	}
-	return fmt.Sprintf("%s: %d fail, %d warn, %d are not known.", words.Count(len(r.Checks), "check"), fails, warns, unknown)
+	return fmt.Sprintf("%s: %d fail, %d warn, %d not known.", words.Count(len(r.Checks), "check"), fails, warns, unknown)
 }

@@ -9,8 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"weir.dev/weir/internal/app"
 )
@@ -61,7 +63,7 @@ func TestServe(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		out, ended := make(said, 1), make(chan error)
 		go func() {
-			ended <- Serve(ctx, Options{API: server(), Listen: "127.0.0.1:0", Server: "http://127.0.0.1:8082", Out: out})
+			ended <- Serve(ctx, Options{API: server(), Listen: "127.0.0.1:0", Way: app.Way{Server: app.LeaderServer}, Out: out})
 		}()
 		address := strings.Fields(<-out)[2]
 		keys[address[strings.LastIndex(address[:len(address)-1], "/"):]] = true
@@ -84,6 +86,36 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// While nobody looks nothing runs but who listens, so nobody is asked: before the first look, and after the last.
+func TestNothingRunsWhileNobodyLooks(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out, ended := make(said, 1), make(chan error)
+	go func() {
+		ended <- Serve(ctx, Options{API: server(shop()...), Listen: "127.0.0.1:0", Way: app.Way{Server: app.LeaderServer}, Out: out})
+	}()
+	address := strings.Fields(<-out)[2]
+	for range 2 {
+		for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+			stacks := make([]byte, 1<<20)
+			all := string(stacks[:runtime.Stack(stacks, true)])
+			if n := strings.Count(all, "created by weir.dev/weir/internal/app/page.") - strings.Count(all, "created by weir.dev/weir/internal/app/page.Test"); n == 0 {
+				break
+			} else if time.Now().After(deadline) {
+				t.Fatalf("%d still run:\n%s", n, all)
+			}
+		}
+		resp, err := http.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // Only this machine is served: what the page shows is what its owner may see.
 func TestWhereThePageIsNot(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:8030", ":8030", "[::]:8030", "10.0.0.1:8030", "weir.example:8030", "8030", ""} {
@@ -92,12 +124,12 @@ func TestWhereThePageIsNot(t *testing.T) {
 			t.Errorf("%q: %v", listen, err)
 		}
 	}
-	if err := Serve(t.Context(), Options{Listen: "127.0.0.1:0", Server: "127.0.0.1:8082", Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--server") {
+	if err := Serve(t.Context(), Options{Listen: "127.0.0.1:0", Way: app.Way{Server: "127.0.0.1:8082"}, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--server") {
 		t.Error(err)
 	}
 	taken := httptest.NewServer(http.NotFoundHandler())
 	defer taken.Close()
-	if err := Serve(t.Context(), Options{Listen: taken.Listener.Addr().String(), Server: "http://127.0.0.1:8082", Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--listen 127.0.0.1:0") {
+	if err := Serve(t.Context(), Options{Listen: taken.Listener.Addr().String(), Way: app.Way{Server: app.LeaderServer}, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "--listen 127.0.0.1:0") {
 		t.Error(err)
 	}
 }

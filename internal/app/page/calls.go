@@ -26,6 +26,9 @@ import (
 // mostOfCalls is how many bytes of a Weir's answer are read: more than its memory of calls has.
 const mostOfCalls = 32 << 20
 
+// mostListed is how many are listed, and kept for those who look: 2 MiB as a rule.
+const mostListed = 5000
+
 // spans are how far back calls are shown; the first is what is shown unasked.
 var spans = []string{"15m", "1h", "6h", "24h"}
 
@@ -33,7 +36,8 @@ var spans = []string{"15m", "1h", "6h", "24h"}
 type called struct {
 	At    time.Time
 	Since time.Duration
-	calls []calls.Call // the newest first
+	line  timeline     // of all of them
+	calls []calls.Call // the newest first, mostListed at most
 }
 
 // timeline is a picture of calls: so many of each kind in each of its slots.
@@ -117,26 +121,23 @@ func (c query) Other() query { return query{Since: c.Since, Cause: c.Cause, Fail
 
 // calls answers with the last requests to Azure.
 func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
-	if s.Server == "" {
-		s.problem(w, http.StatusNotFound, problem{Is: "Requests to Azure are not on this page.", Why: "They are in the memory of the leader, and who may forward a port to it may see them.", Do: "On your machine: weir calls, or weir page, which has them here."})
-		return
-	}
 	q := queryOf(r.URL.Query())
 	had, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
 	if err != nil {
 		s.print(w, http.StatusBadGateway, "problem", sheet{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: problem{
 			Is: "No running Weir tells of its requests to Azure.", Why: err.Error(),
-			Do: "The leader has them. Forward its port, and give weir page --server if it is not " + s.Server + ". All else on this page comes from the API server.",
+			Do: "They are in the memory of the leader. All else on this page comes from the API server.",
 		}})
 		return
 	}
 	body := struct {
-		Query query
-		Line  timeline
-		Rows  rows[calls.Call]
-		Gates []gate
-		More  int
-	}{Query: q, Line: lineOf(had), Rows: rowsOf(had.calls, r.URL.Query(), q.Link())}
+		Query  query
+		Line   timeline
+		Listed int
+		Rows   rows[calls.Call]
+		Gates  []gate
+		More   int
+	}{Query: q, Line: had.line, Listed: len(had.calls), Rows: rowsOf(had.calls, r.URL.Query(), q.Link())}
 	if f, err := s.look(r.Context()); err == nil { // else the rest is worth showing
 		body.Gates = f.Gates[:min(len(f.Gates), shownGates)]
 		body.More = len(f.Gates) - len(body.Gates)
@@ -155,7 +156,7 @@ func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 		return nil, err
 	}
 	f.Failed = q.Failed
-	lines, err := app.AskCalls(ctx, s.Server, f, since)
+	lines, err := app.AskCalls(ctx, s.Way, f, since)
 	if err != nil {
 		return nil, err
 	}
@@ -164,10 +165,12 @@ func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 	for each := json.NewDecoder(io.LimitReader(lines, mostOfCalls)); ; {
 		var c calls.Call
 		if err := each.Decode(&c); errors.Is(err, io.EOF) {
+			had.line = lineOf(had)
 			slices.Reverse(had.calls)
+			had.calls = slices.Clone(had.calls[:min(len(had.calls), mostListed)])
 			return had, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("the answer of %s: %w", s.Server, err)
+			return nil, fmt.Errorf("the leader's answer: %w", err)
 		}
 		had.calls = append(had.calls, c)
 	}
@@ -197,9 +200,12 @@ func lineOf(had *called) timeline {
 	return l
 }
 
+// All is how many requests the picture shows.
+func (l timeline) All() int { return l.OK + l.Refused + l.Throttle }
+
 // Words are what the picture shows.
 func (l timeline) Words() string {
-	said := words.Count(l.OK+l.Refused+l.Throttle, "request")
+	said := words.Count(l.All(), "request")
 	if l.Throttle > 0 {
 		said += fmt.Sprintf(", %d throttled (429)", l.Throttle)
 	}

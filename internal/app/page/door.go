@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/operator"
 )
@@ -37,6 +38,8 @@ type door struct {
 	strangers, guests reviewer
 	// as returns a client with the rights of a token, and no others.
 	as func(token string) (client.Reader, error)
+	// leader is the way to the leader with those rights.
+	leader func(token string) app.Way
 	// named reports whether this is a name of ours.
 	named   func(host string) bool
 	cluster string
@@ -121,7 +124,7 @@ func (d *door) show(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is nothing to write here", http.StatusMethodNotAllowed)
 		return
 	}
-	o := Options{API: v.api, Cluster: d.cluster, Narrow: within + "NAMESPACE/ on this page"}
+	o := Options{API: v.api, Way: d.leader(v.token), Cluster: d.cluster, Narrow: within + "NAMESPACE/ on this page"}
 	prefix := ""
 	if rest, ok := strings.CutPrefix(r.URL.Path, within); ok {
 		namespace, _, slash := strings.Cut(rest, "/")

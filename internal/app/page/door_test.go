@@ -5,6 +5,8 @@ package page
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/app"
 )
 
 // guests have a token each, which is their name. What is theirs is a pool of that name.
@@ -27,6 +31,11 @@ func doorOf(t *testing.T) (*door, map[string]int) {
 	}
 	return &door{
 		strangers: review, guests: review, visits: newVisits(), named: func(host string) bool { return host == "weir.example" },
+		leader: func(token string) app.Way {
+			return app.Way{Server: app.LeaderServer, Dial: func(context.Context, string, string) (net.Conn, error) {
+				return nil, fmt.Errorf("asked as %s", token)
+			}}
+		},
 		as: func(token string) (client.Reader, error) {
 			if token == "" {
 				return nil, errors.New("no token")
@@ -110,7 +119,8 @@ func TestWhoIsLetIn(t *testing.T) {
 		"another name for this host":  {asking{method: "GET", path: "/pools", host: "evil.example", cookie: anna}, 421, "certificate", "anna"},
 		"by a forwarded port":         {asking{method: "GET", path: "/pools", host: "localhost:8443", cookie: anna}, 200, "shop/anna", ""},
 		"a write":                     {asking{method: "POST", path: "/pools", cookie: anna}, 405, "nothing to write", "anna"},
-		"requests to Azure":           {asking{method: "GET", path: "/calls", cookie: anna}, 404, "weir calls", ""},
+		"requests to Azure":           {asking{method: "GET", path: "/calls", cookie: anna}, 502, "asked as anna", "bert"},
+		"of a namespace's page":       {asking{method: "GET", path: "/in/shop/calls", bearer: "Bearer bert"}, 502, "asked as bert", "anna"},
 		"the form, though signed in":  {asking{method: "GET", path: "/login", cookie: anna}, 401, "Sign in", "anna"},
 		"a very long token in a form": {asking{method: "POST", path: "/login", token: strings.Repeat("a", longestForm)}, 401, "Sign in", "aaaaaaaa"},
 	} {

@@ -27,6 +27,8 @@ type SecureOptions struct {
 	API *rest.Config
 	// Client returns a client for such a way, with a viewer's token in place of those rights.
 	Client func(*rest.Config) (client.Client, error)
+	// Leader is how the leader is reached by such a way.
+	Leader func(*rest.Config) app.Way
 	// Cluster is what the viewers call the cluster.
 	Cluster string
 	// Listen is any address.
@@ -93,7 +95,8 @@ func newDoor(o SecureOptions, cert *certificate) (*door, error) {
 	}
 	return &door{
 		strangers: strangers, guests: guests, cluster: o.Cluster, visits: newVisits(), named: cert.has,
-		as: func(token string) (client.Reader, error) { return o.Client(asViewer(o.API, token)) },
+		leader: func(token string) app.Way { return o.Leader(asViewer(o.API, token)) },
+		as:     func(token string) (client.Reader, error) { return o.Client(asViewer(o.API, token)) },
 	}, nil
 }
 

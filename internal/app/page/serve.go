@@ -31,9 +31,8 @@ type Options struct {
 	Listen string
 	// Narrow is where the sheets of one namespace are, if not by a flag.
 	Narrow string
-	// Server is the URL of a running Weir's --operator-bind-address, as it is reached from here; empty
-	// is nowhere.
-	Server string
+	// Way is how the leader is reached, which knows the requests to Azure.
+	Way app.Way
 	// Out hears where the page is.
 	Out io.Writer
 }
@@ -47,8 +46,8 @@ func Serve(ctx context.Context, o Options) error {
 	if !operator.Loopback(host) {
 		return &app.UsageError{Err: fmt.Errorf("--listen %q: only an address of this machine alone, such as 127.0.0.1:8030, for the page shows what you may see; from elsewhere: ssh -L 8030:127.0.0.1:8030 HOST", o.Listen)}
 	}
-	if at, err := url.Parse(o.Server); err != nil || at.Scheme != "http" || at.Host == "" {
-		return &app.UsageError{Err: fmt.Errorf("--server %q: want a URL such as http://127.0.0.1:8082", o.Server)}
+	if at, err := url.Parse(o.Way.Server); err != nil || at.Scheme != "http" || at.Host == "" {
+		return &app.UsageError{Err: fmt.Errorf("--server %q: want a URL such as %s", o.Way.Server, app.LeaderServer)}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {

@@ -74,6 +74,15 @@ func Client(rc *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
+// Asked is the way to a running Weir: to one that is told, or to the leader in a namespace with the rights of whoever calls.
+func Asked(server, kubeconfig, namespace string) (app.Way, error) {
+	if server != "" {
+		return app.Way{Server: server}, nil
+	}
+	rc, _, err := Config(kubeconfig)
+	return Leader{API: rc, Namespace: namespace}.Way(), err
+}
+
 // Name is what whoever calls names the cluster: the context of the kubeconfig; empty if it has none.
 func Name(kubeconfig string) string {
 	raw, err := load(kubeconfig).RawConfig()

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// mistyped returns what is wrong with a command that does not exist and that is asked for help: without it the help of
+// the command above is shown, as if all were well.
+func mistyped(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
+	if len(args) > 0 && args[0] == "help" {
+		args = args[1:]
+	}
+	if len(args) > 0 && (args[0] == "completion" || strings.HasPrefix(args[0], "__")) { // made when it is run
+		return nil
+	}
+	cmd, rest, err := root.Find(args)
+	if err != nil || !cmd.HasSubCommands() {
+		return nil //nolint:nilerr // running it says what is wrong
+	}
+	for _, arg := range rest {
+		if !strings.HasPrefix(arg, "-") {
+			return cmd.ValidateArgs([]string{arg})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"weir.dev/weir/internal/app"
+)
+
+// Leader is the way to the pod that leads: through the API server, so that RBAC decides who may go it.
+type Leader struct {
+	// API is how the API server is reached, and as whom.
+	API *rest.Config
+	// Namespace is where Weir runs.
+	Namespace string
+}
+
+// Way is how commands reach it, unless they are told a server.
+func (l Leader) Way() app.Way { return app.Way{Server: app.LeaderServer, Dial: l.Dial} }
+
+// Dial connects to a port of the leader's pod, whatever the host of the address is. Nothing listens on this machine
+// for it. An error says what helps.
+func (l Leader) Dial(ctx context.Context, _, address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := l.pod(ctx, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	core, err := coreclient.NewForConfig(l.API)
+	if err != nil {
+		return nil, fmt.Errorf("API server %s: %w", l.API.Host, err)
+	}
+	at := core.RESTClient().Get().Namespace(l.Namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
+	conn, err := forward(ctx, l.API, at, port)
+	return conn, l.advise(pod, port, err)
+}
+
+// pod is the name of the pod that leads.
+func (l Leader) pod(ctx context.Context, now time.Time) (string, error) {
+	c, err := coordinationclient.NewForConfig(l.API)
+	if err != nil {
+		return "", fmt.Errorf("API server %s: %w", l.API.Host, err)
+	}
+	lease, err := c.Leases(l.Namespace).Get(ctx, app.LeaseName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("namespace %s has no Lease %s, which names the leader: does Weir run in another one?", l.Namespace, app.LeaseName)
+	case apierrors.IsForbidden(err):
+		return "", fmt.Errorf("you may not get Lease %s of namespace %s, which names the leader's pod: %w", app.LeaseName, l.Namespace, err)
+	case err != nil:
+		return "", fmt.Errorf("who leads is not known: API server %s: %w", l.API.Host, err)
+	}
+	return podOf(lease, now)
+}
+
+// podOf is the pod of who holds a Lease, which client-go's elections call HOSTNAME_UUID.
+func podOf(lease *coordinationv1.Lease, now time.Time) (string, error) {
+	holder, term := ptr.Deref(lease.Spec.HolderIdentity, ""), time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second
+	if renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}); holder == "" || !now.Before(renewed.Add(term)) {
+		return "", fmt.Errorf("nobody leads, by Lease %s/%s: weir status says since when, and what helps", lease.Namespace, lease.Name)
+	}
+	pod, _, ok := strings.Cut(holder, "_")
+	if !ok || len(validation.IsDNS1123Subdomain(pod)) > 0 {
+		return "", fmt.Errorf("%q leads, which is no pod: where it runs, %s", holder, byHand)
+	}
+	return pod, nil
+}
+
+// byHand is what asks a Weir that the API server shows no way to.
+const byHand = "ask with --server " + app.LeaderServer
+
+// advise adds what helps to an error of the way to a pod.
+func (l Leader) advise(pod, port string, err error) error {
+	var said apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &said):
+	case said.Status().Code == http.StatusForbidden:
+		return fmt.Errorf("pod %s/%s leads, and you may not forward a port to it, which takes get and create of pods/portforward there: %w", l.Namespace, pod, err)
+	case said.Status().Code == http.StatusNotFound:
+		return fmt.Errorf("%s leads, and is no pod of namespace %s: where it runs, %s: %w", pod, l.Namespace, byHand, err)
+	}
+	return fmt.Errorf("no way to pod %s/%s, which leads: %w; by hand: kubectl -n %[1]s port-forward %[2]s %[4]s, then %[5]s", l.Namespace, pod, err, port, byHand)
+}
