@@ -77,7 +77,7 @@ func TestATenantPausesItsPool(t *testing.T) {
 	if says(text, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. Whether Weir runs is not known", "by "+by, "a move [2J"); strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
 	}
-	says(asks("explain", "pool", "web", "-n", l.namespace), "Paused for", "by itself", "weir resume -n NAMESPACE NAME")
+	says(asks("explain", "pool", "web", "-n", l.namespace), "Paused for", "by itself", "weir resume -n "+l.namespace+" web")
 	written := len(l.emulator.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete, armemu.KindPatch)))
 
 	l.move("web", n1, n2)

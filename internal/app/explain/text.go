@@ -81,7 +81,7 @@ func (s Story) pool(b *strings.Builder, p Pool) {
 		if p.Next != "" {
 			line(b, "Next", printed(p.Next))
 		}
-		if do := status.Remedy(p.Cause); do != "" {
+		if do := status.RemedyOf(p.Cause, status.Wrong{Namespace: p.Namespace, Name: p.Name}); do != "" {
 			line(b, "What to do", do)
 		}
 	}

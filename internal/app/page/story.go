@@ -50,7 +50,7 @@ func storyOf(s explain.Story, kind, namespace, name string) *story {
 	slices.SortStableFunc(s.Pools, func(a, b explain.Pool) int { return order(isOf(a.State)) - order(isOf(b.State)) })
 	out.MorePools = max(0, len(s.Pools)-shownPools)
 	for _, p := range s.Pools[:len(s.Pools)-out.MorePools] {
-		t := told{Pool: p, Is: isOf(p.State), Level: levelOfMembers(&p), Do: status.Remedy(p.Cause)}
+		t := told{Pool: p, Is: isOf(p.State), Level: levelOfMembers(&p), Do: status.RemedyOf(p.Cause, status.Wrong{Namespace: p.Namespace, Name: p.Name})}
 		slices.SortStableFunc(p.Members, func(a, b explain.Member) int { return cmp.Compare(urgency(a.Is), urgency(b.Is)) })
 		t.Shown = p.Members[:min(len(p.Members), shownMembers)]
 		out.Told = append(out.Told, t)

@@ -62,7 +62,7 @@ func (l Leader) gone() string {
 		text += " since " + words.Stamp(l.Renewed)
 	}
 	if l.Last != "" {
-		text += ", when " + l.Last + " did"
+		text += "; before, " + l.Last + " did"
 	}
 	return text + ": nothing is written for any Service, and Azure keeps what it has"
 }
@@ -152,7 +152,11 @@ func causes(wrong []Wrong) []Cause {
 	all := make([]Cause, 0, len(of))
 	for name, those := range of {
 		slices.SortFunc(those, byAge)
-		all = append(all, Cause{Name: name, Do: Remedy(name), Of: those})
+		c := Cause{Name: name, Do: Remedy(name), Of: those}
+		if len(those) == 1 {
+			c.Do = RemedyOf(name, those[0])
+		}
+		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Cause) int {
 		first := func(c Cause) int {

@@ -86,7 +86,11 @@ func (r Report) paused(b *strings.Builder) {
 	if len(r.Paused) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nPaused, which is no fault: what changes meanwhile is written when they go on.\n  What to do: %s.\n", Remedy(v1alpha1.ReasonPaused))
+	do := Remedy(v1alpha1.ReasonPaused)
+	if len(r.Paused) == 1 {
+		do = RemedyOf(v1alpha1.ReasonPaused, Wrong{Namespace: r.Paused[0].Namespace, Name: r.Paused[0].Name})
+	}
+	fmt.Fprintf(b, "\nPaused, which is no fault: what changes meanwhile is written when it ends.\n  What to do: %s.\n", do)
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	for _, p := range r.Paused[:min(len(r.Paused), shown)] {
 		fmt.Fprintf(w, "  backendpool %s/%s\t%s\t%s\t%s\t%s\n", p.Namespace, printed(p.Name), r.since(p.Since), r.until(p.Until), p.whose(), printed(p.Why))

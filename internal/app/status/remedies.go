@@ -3,6 +3,8 @@
 package status
 
 import (
+	"strings"
+
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/servicelb"
@@ -29,7 +31,7 @@ var remedies = map[string]string{
 
 	v1alpha1.ReasonPaused:               "when the reason is over: weir resume -n NAMESPACE NAME",
 	PauseOver:                           "weir resume -n NAMESPACE NAME. If nobody leads, or Weir's clock is behind, that is why",
-	v1alpha1.ReasonDryRun:               "when you have seen enough: kubectl annotate service NAME weir.dev/dry-run-",
+	v1alpha1.ReasonDryRun:               "when you have seen enough: kubectl annotate service -n NAMESPACE SERVICE weir.dev/dry-run-",
 	v1alpha1.ReasonLoadBalancerNotFound: "see whether the BackendPool names the right load balancer; then create it in Azure, or delete the BackendPool if nobody needs it. Weir looks every five minutes",
 	v1alpha1.ReasonPoolNotFound:         "see whether the BackendPool names the right pool; then create the pool in Azure, or delete the BackendPool if nobody needs it. Weir looks every five minutes",
 	v1alpha1.ReasonDuplicate:            "delete the BackendPool, or the one that the message names",
@@ -37,17 +39,26 @@ var remedies = map[string]string{
 	v1alpha1.ReasonServiceUnfit:         "give the Service node ports (type LoadBalancer or NodePort), or delete the BackendPool",
 	v1alpha1.ReasonInvalid:              "change what the message names. Of a BackendPool that names what Azure cannot have nothing can be changed: delete it, and create another",
 	v1alpha1.ConditionContested:         "find out who else writes there (the activity log of the load balancer), and stop that; or have Weir leave the pool alone: weir pause -n NAMESPACE NAME",
-	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service NAME " + servicelb.AllowRemovalAnnotation + "=true",
-	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
+	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
+	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
 	servicelb.WhyOpen:                   "set what the message says is missing, mostly securityGroupName of azure.json, and restart Weir. Until then Weir keeps nobody out",
 	servicelb.WhyNotGuarded:             "put the security group on the subnet of the nodes. Until then it keeps nobody out, as far as the message says",
-	servicelb.WhyNotAccepted:            "change what the message names (kubectl edit service NAME); what Azure has of the Service stays until then",
+	servicelb.WhyNotAccepted:            "change what the message names (kubectl edit service -n NAMESPACE NAME); what Azure has of the Service stays until then",
 	servicelb.WhyRefused:                "the message says what Azure or the load balancer refuses: change that, or the Service",
 	"LoadBalancerContested":             "find out who else writes there (the activity log of the load balancer), and have one of the two leave it alone",
-	NodesLeftOut:                        "give each node what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NAME",
-	NoNodeLeft:                          "give a node what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NAME. Until then nothing answers there",
+	NodesLeftOut:                        "give each node what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE",
+	NoNodeLeft:                          "give a node what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE. Until then nothing answers there",
 }
 
 // Remedy is what helps against a cause: an error code of Azure, or a state; empty if nothing does, or its
-// message says it.
+// message says it. NAMESPACE, NAME and SERVICE in it stand for those of the object.
 func Remedy(cause string) string { return remedies[cause] }
+
+// RemedyOf is what helps one object, in commands that can be run as they are.
+func RemedyOf(cause string, w Wrong) string {
+	names := []string{"NAMESPACE", w.Namespace, "NAME", w.Name}
+	if w.Service != "" {
+		names = append(names, "SERVICE", w.Service)
+	}
+	return strings.NewReplacer(names...).Replace(Remedy(cause))
+}

@@ -181,7 +181,7 @@ func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
 To note, and no fault of Weir's:
 
 NoEndpoints: no endpoint is ready
-  What to do: kubectl get endpointslices -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready.
+  What to do: kubectl get endpointslices -n shop -l kubernetes.io/service-name=web shows which pods there are, if any, and which are ready.
   service shop/web   NoEndpoints
 `
 	if !r.Level || text.String() != want || !strings.Contains(program.String(), `"notes": [`) {

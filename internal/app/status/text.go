@@ -29,7 +29,7 @@ func (r Report) JSON(out io.Writer) error {
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.Verdict())
-	if !r.Level || len(r.Waiting) > 0 { // messages name times
+	if !r.Level || len(r.Waiting) > 0 || len(r.Paused) > 0 { // messages name times
 		b.WriteString(" It is " + r.At.UTC().Format(time.RFC3339) + ".")
 	}
 	b.WriteString("\n")
