@@ -14,10 +14,12 @@ import (
 )
 
 // How many attempts are under way at a time: over all, and of one namespace. Most of an attempt is
-// waiting for a network.
+// waiting for a network. An attempt may take a day, so half of the places are for namespaces that have
+// none: a few namespaces could hold all of them from all others.
 const (
 	mostAttempts    = 64
 	mostInNamespace = 4
+	mostShared      = mostAttempts / 2 // beyond so many, a namespace with one has no other
 )
 
 // ended is how an attempt ended.
@@ -98,7 +100,11 @@ func (a *attempts) look(p *v1alpha1.Provision) looked {
 }
 
 func (a *attempts) fits(key types.NamespacedName) bool {
-	return a.ctx != nil && len(a.all) < mostAttempts && a.in[key.Namespace] < mostInNamespace && a.all[key] == nil
+	most := mostShared
+	if a.in[key.Namespace] == 0 {
+		most = mostAttempts
+	}
+	return a.ctx != nil && len(a.all) < most && a.in[key.Namespace] < mostInNamespace && a.all[key] == nil
 }
 
 // reserve takes a place for an attempt, and reports whether it did.
