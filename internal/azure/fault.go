@@ -132,16 +132,15 @@ func targetGone(c *call, answer *azcore.ResponseError) bool {
 	if answer.StatusCode != http.StatusNotFound || c.torn.Load() || c.creates {
 		return false
 	}
-	group := c.id.Name == ""
 	if body, err := runtime.Payload(answer.RawResponse); err == nil && len(bytes.TrimSpace(body)) == 0 {
-		return !group
+		return c.id.Name != ""
 	}
 	for _, e := range errorsOf(answer.RawResponse) {
 		switch e.Code {
 		case "ResourceGroupNotFound":
 			return !c.write() || names(e.Message, c.id.ResourceGroup)
 		case "ResourceNotFound", "NotFound", "ParentResourceNotFound":
-			return !group && namesTarget(c, e.Message)
+			return c.id.Name != "" && namesTarget(c, e.Message)
 		}
 	}
 	return false

@@ -13,9 +13,8 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// How many attempts are under way at a time: over all, and of one namespace. Most of an attempt is
-// waiting for a network. An attempt may take a day, so half of the places are for namespaces that have
-// none: a few namespaces could hold all of them from all others.
+// How many attempts are under way at a time: over all, and of one namespace. Most of an attempt is waiting for a
+// network, a day at most: half of the places are for namespaces that have none, or few could hold all of them.
 const (
 	mostAttempts    = 64
 	mostInNamespace = 4
@@ -100,11 +99,8 @@ func (a *attempts) look(p *v1alpha1.Provision) looked {
 }
 
 func (a *attempts) fits(key types.NamespacedName) bool {
-	most := mostShared
-	if a.in[key.Namespace] == 0 {
-		most = mostAttempts
-	}
-	return a.ctx != nil && len(a.all) < most && a.in[key.Namespace] < mostInNamespace && a.all[key] == nil
+	all, of := len(a.all), a.in[key.Namespace]
+	return a.ctx != nil && a.all[key] == nil && (of == 0 && all < mostAttempts || of < mostInNamespace && all < mostShared)
 }
 
 // reserve takes a place for an attempt, and reports whether it did.

@@ -55,8 +55,7 @@ func parseKubeconfig(text []byte) (*rest.Config, string, error) {
 		return nil, "", err
 	}
 	server, err := url.Parse(cluster.Server)
-	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil ||
-		strings.ContainsAny(cluster.Server, "?#") { // people are shown it, who need not know a secret of it
+	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil || strings.ContainsAny(cluster.Server, "?#") { // people are shown it
 		return nil, "", errors.New("server: want https://host, with an optional port and path, and nothing after it")
 	}
 	namespace := in.Namespace
