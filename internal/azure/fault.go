@@ -127,20 +127,20 @@ var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+(?:/[a-z0-9._-]+)+`
 // is assumed, NotFound for a pool. One that names nothing, or has no body at all, is
 // about what was asked for; one that names another resource, which a write refers to,
 // is an error for people. A 404 in another form is not Resource Manager's and says
-// nothing: a wrong endpoint answers that, too.
+// nothing: a wrong endpoint answers that, too. All resources of a group are gone with the group alone.
 func targetGone(c *call, answer *azcore.ResponseError) bool {
 	if answer.StatusCode != http.StatusNotFound || c.torn.Load() || c.creates {
 		return false
 	}
 	if body, err := runtime.Payload(answer.RawResponse); err == nil && len(bytes.TrimSpace(body)) == 0 {
-		return true
+		return c.id.Name != ""
 	}
 	for _, e := range errorsOf(answer.RawResponse) {
 		switch e.Code {
 		case "ResourceGroupNotFound":
 			return !c.write() || names(e.Message, c.id.ResourceGroup)
 		case "ResourceNotFound", "NotFound", "ParentResourceNotFound":
-			return namesTarget(c, e.Message)
+			return c.id.Name != "" && namesTarget(c, e.Message)
 		}
 	}
 	return false

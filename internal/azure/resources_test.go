@@ -55,6 +55,11 @@ func TestLists(t *testing.T) {
 		{"the group is gone", func(string) []reply {
 			return []reply{bare(404, errorBody("ResourceGroupNotFound", "Resource group 'rg' could not be found."))}
 		}, "", fault.Stale, "ResourceGroupNotFound"},
+		{"something else is gone", func(string) []reply { return []reply{said(404, "ResourceNotFound")} }, "", fault.Terminal, "ResourceNotFound"},
+		{"a 404 without a word", func(string) []reply { return []reply{bare(404, "")} }, "", fault.Terminal, "Not Found"},
+		{"a second page that is gone", func(kind string) []reply {
+			return []reply{page(more(kind), item(group+kind+"/a")), said(404, "NotFound")}
+		}, "", fault.Terminal, "NotFound"},
 		{"a page that leads away", func(kind string) []reply {
 			return []reply{page("https://elsewhere.example/more", item(group+kind+"/a"))}
 		}, "", fault.Terminal, fault.CodeUnclassified},

@@ -137,9 +137,12 @@ func (g *Group) check(again nsg.Plan) error {
 }
 
 // missing lets those go who leave, or ask for nothing: a group that is not there admits
-// nobody, and keeps nobody out.
+// nobody, and keeps nobody out. Should it be there again, its next write keeps nothing open for who has left.
 func (g *Group) missing(requests []*Request) {
 	for _, r := range requests {
+		if _, known := g.known[r.Owner]; known && r.Desired == nil {
+			g.known[r.Owner] = r.Demand
+		}
 		if r.Desired != nil && len(g.admissions(r.Demand)) > 0 {
 			r.Err = fmt.Errorf("%s: resource group %s has none of that name: create it and give it to the nodes' subnet, or correct securityGroupName and securityGroupResourceGroup in azure.json",
 				g.name(), g.cfg.ID.ResourceGroup)

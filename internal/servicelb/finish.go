@@ -5,6 +5,7 @@ package servicelb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -219,9 +220,14 @@ func (r *Reconciler) contested(ctx context.Context, s Service, st *State, contes
 	if st.Placement.absent {
 		return nil
 	}
-	if err := r.cfg.Ledger.Contested(ctx, s, contests); err != nil {
+	is := Verdict{Type: typeContests}
+	if len(contests) > 0 {
+		is.Text = fmt.Sprint(contests)
+	}
+	if err := r.cfg.Ledger.Contested(ctx, s, contests, st.Told.writes(is)); err != nil {
 		return err
 	}
+	st.Told.wrote[typeContests] = is
 	for _, c := range contests {
 		told := slices.ContainsFunc(st.Level.contests, func(o contest.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) })
 		if !told && !c.Until.IsZero() {

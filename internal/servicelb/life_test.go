@@ -171,7 +171,7 @@ func (l *life) Publish(_ context.Context, _ Service, addresses []netip.Addr) err
 	l.s.Shown = addresses
 	return nil
 }
-func (l *life) Linked(_ context.Context, _ Service, state *privatelinkround.State) error {
+func (l *life) Linked(_ context.Context, _ Service, state *privatelinkround.State, _ bool) error {
 	if state != nil {
 		l.says("condition %s: %s", state.Reason, state.Text)
 	}
@@ -185,7 +185,7 @@ func (l *life) Conclude(ctx context.Context, s Service, c Conclusion) error {
 	}
 	return l.Publish(ctx, s, c.Addresses)
 }
-func (l *life) Contested(_ context.Context, _ Service, contests []contest.Contest) error {
+func (l *life) Contested(_ context.Context, _ Service, contests []contest.Contest, _ bool) error {
 	return l.does("contested", "ledger: %d contests", len(contests))
 }
 func (l *life) Served(Service) { l.Says("ledger: its BackendPools are looked at") }

@@ -40,7 +40,15 @@ func (r *Reconciler) linked(ctx context.Context, s Service, e *entry, res balanc
 	if e.Placement.absent || s.Deleting && link.State == nil {
 		return nil
 	}
-	return r.cfg.Ledger.Linked(ctx, s, link.State)
+	is := Verdict{Type: typeLink}
+	if link.State != nil {
+		is.Reason, is.Text = link.State.Reason, link.State.Text
+	}
+	if err := r.cfg.Ledger.Linked(ctx, s, link.State, e.Told.writes(is)); err != nil {
+		return err
+	}
+	e.Told.wrote[typeLink] = is
+	return nil
 }
 
 // links tells what was done, and once of the same what people have to mend.

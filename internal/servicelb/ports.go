@@ -48,12 +48,12 @@ type Ledger interface {
 	// RefusePorts says in the status what is wrong with ports, by their numbers, where it shows addresses;
 	// of none it is taken back.
 	RefusePorts(ctx context.Context, s Service, ports map[int32]string) error
-	// Contested keeps the condition that speaks of these; without any it goes.
-	Contested(ctx context.Context, s Service, contests []contest.Contest) error
+	// Contested keeps the condition that speaks of these; without any it goes. For anew see Conclusion.
+	Contested(ctx context.Context, s Service, contests []contest.Contest, anew bool) error
 	// Conclude keeps what a look has come to, and writes what has changed, in one request.
 	Conclude(ctx context.Context, s Service, c Conclusion) error
-	// Linked keeps the condition that says how the Service is published; nil is none.
-	Linked(ctx context.Context, s Service, state *privatelinkround.State) error
+	// Linked keeps the condition that says how the Service is published; nil is none. For anew see Conclusion.
+	Linked(ctx context.Context, s Service, state *privatelinkround.State, anew bool) error
 	// Served has the BackendPools of a Service looked at again, after Azure has begun or ceased
 	// to hold pools for it.
 	Served(s Service)

@@ -19,6 +19,8 @@ const (
 	TypeAccepted = "weir.dev/Accepted"
 	// TypeProgrammed is True once Azure has what the Service wants; else it says what is waited for.
 	TypeProgrammed = "weir.dev/Programmed"
+
+	typeContests, typeLink = "contests", "link" // by which those are known here that a Ledger words
 )
 
 // Reasons of TypeAccepted. What is WhyOpen is accepted, and everybody may connect.
@@ -65,13 +67,8 @@ type Conclusion struct {
 
 // writes has the conditions of a Service written, and keeps what was.
 func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclusion) error {
-	if st.Told.wrote == nil {
-		st.Told.wrote = map[string]Verdict{}
-	}
 	for _, v := range c.Verdicts {
-		last, wrote := st.Told.wrote[v.Type]
-		c.Anew = c.Anew || wrote && (last.Reason != v.Reason || !words.Same(last.Text, v.Text))
-		st.Told.wrote[v.Type] = Verdict{Text: "nobody knows before it is answered"}
+		c.Anew = st.Told.writes(v) || c.Anew
 	}
 	if err := r.cfg.Ledger.Conclude(ctx, s, c); err != nil {
 		return err
@@ -80,6 +77,17 @@ func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclus
 		st.Told.wrote[v.Type] = v
 	}
 	return nil
+}
+
+// writes reports whether a condition is another than this process wrote last. What there is after it nobody knows
+// before it is answered.
+func (t *Told) writes(v Verdict) (anew bool) {
+	if t.wrote == nil {
+		t.wrote = map[string]Verdict{}
+	}
+	last, wrote := t.wrote[v.Type]
+	t.wrote[v.Type] = Verdict{Text: "nobody knows before it is answered"}
+	return wrote && (last.Reason != v.Reason || !words.Same(last.Text, v.Text))
 }
 
 // Holds reports whether the condition is True.

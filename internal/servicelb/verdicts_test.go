@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/service"
 )
 
@@ -138,6 +140,36 @@ func TestConditionsThatACopyShowsLate(t *testing.T) {
 		w.looks()
 		w.has(WhyAccepted, WhyProgrammed, 0)
 	})
+}
+
+// So are the conditions that the Ledger words: of contests and of Private Link Services.
+func TestContestsAndLinksThatACopyShowsLate(t *testing.T) {
+	w := newWorld(t)
+	e := &entry{State: State{}}
+	publish := func(reason string) func() error {
+		return func() error {
+			return w.r.linked(t.Context(), w.s, e, balancer.Result{Link: privatelinkround.Outcome{State: &privatelinkround.State{Reason: reason, Text: "so"}}})
+		}
+	}
+	contested := func(contests ...contest.Contest) func() error {
+		return func() error { return w.r.contested(t.Context(), w.s, &e.State, contests) }
+	}
+	fight := contest.Contest{In: "lb", Until: time.Unix(1, 0)}
+	for i, step := range []struct {
+		tell       func() error
+		anew       bool
+		unwritable error
+	}{
+		{contested(), false, nil}, {contested(fight), true, nil}, {contested(fight), false, nil}, {contested(), true, errForbidden},
+		{contested(), true, nil}, {contested(), false, nil},
+		{publish("Published"), false, nil}, {publish("Published"), false, nil}, {publish("Pending"), true, errForbidden},
+		{publish("Published"), true, nil}, {publish("Published"), false, nil},
+	} {
+		w.anew, w.unwritable = nil, step.unwritable
+		if err := step.tell(); !errors.Is(err, step.unwritable) || !slices.Equal(w.anew, []bool{step.anew}) {
+			t.Errorf("step %d: %v, written anew: %v, want %v", i, err, w.anew, step.anew)
+		}
+	}
 }
 
 // A port that is refused is named in the status, until it is mended; a fault of the Service as a whole is nobody's

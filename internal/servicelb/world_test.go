@@ -65,6 +65,8 @@ type world struct {
 	concluded int
 	// copied are the conditions that the informer's copy shows, where it is older.
 	copied map[string]Verdict
+	// anew is of each condition that a Ledger words whether it was written anew.
+	anew []bool
 	// refused are the ports of the Service that its status says are refused.
 	refused map[int32]string
 	// empty is true while nothing takes the traffic of the Service.
@@ -205,7 +207,10 @@ func (w *world) RefusePorts(_ context.Context, _ Service, ports map[int32]string
 	w.refused = ports
 	return nil
 }
-func (w *world) Contested(context.Context, Service, []contest.Contest) error { return nil }
+func (w *world) Contested(_ context.Context, _ Service, _ []contest.Contest, anew bool) error {
+	w.anew = append(w.anew, anew)
+	return w.unwritable
+}
 
 // Conclude writes what has changed, as the ledger of a cluster does.
 func (w *world) Conclude(ctx context.Context, s Service, c Conclusion) error {
@@ -233,7 +238,8 @@ func (w *world) Conclude(ctx context.Context, s Service, c Conclusion) error {
 	}
 	return nil
 }
-func (w *world) Linked(_ context.Context, _ Service, state *privatelinkround.State) error {
+func (w *world) Linked(_ context.Context, _ Service, state *privatelinkround.State, anew bool) error {
+	w.anew = append(w.anew, anew)
 	if state != nil {
 		w.says("condition %s: %s", state.Reason, state.Text)
 		return w.unwritable

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/internal/config"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/servicelb"
 	"weir.dev/weir/test/shipped"
 )
@@ -49,6 +51,33 @@ func TestFromBasicToStandard(t *testing.T) {
 				must(s.migrated())
 				s.Pass(settled)
 				must(s.Rests(400))
+			})
+		})
+	}
+}
+
+// A Service that leaves, and cannot as long as its load balancer is Basic, keeps no other from becoming Standard.
+func TestWhoLeavesABasicLoadBalancerHoldsNobodyUp(t *testing.T) {
+	for about, leave := range map[string]func(*Stage) error{
+		"deleted": func(s *Stage) error { return errors.Join(s.DeleteService("shop/web"), s.DeleteService("shop/db")) },
+		"of another type": func(s *Stage) error {
+			return s.ChangeService("shop/web", func(svc *corev1.Service) {
+				svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil
+			})
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			stage(t, Options{Role: shipped.MigrationRoles(), Configure: toStandard}, func(s *Stage) {
+				for n := range 3 {
+					must(s.AddNode(n))
+				}
+				must(s.addBasic(0, 1, 2))
+				for _, b := range basics() {
+					must(s.ChangeService(b.key, func(svc *corev1.Service) { svc.Finalizers = append(svc.Finalizers, view.ServiceFinalizer) }))
+				}
+				must(leave(s))
+				s.Start()
+				must(s.Settles(20 * time.Minute))
 			})
 		})
 	}

@@ -100,6 +100,13 @@ func (s *cache) fill(g *gathered, gather func(context.Context) (any, error)) {
 	close(g.done)
 }
 
+// empty reports whether nothing is kept, or on its way.
+func (s *cache) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.kept) == 0
+}
+
 // over reports whether a thing is too old to be shown.
 func (g *gathered) over(now time.Time) bool {
 	select {

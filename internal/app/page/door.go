@@ -5,6 +5,7 @@ package page
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -27,8 +28,8 @@ const (
 	longestForm = 32 << 10
 )
 
-// reviewer says with which status a viewer is to be answered who shows a token.
-type reviewer func(ctx context.Context, token string, now time.Time) (int, error)
+// reviewer says with which status a viewer is to be answered who comes from a source and shows a token.
+type reviewer func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error)
 
 // door lets in who shows a token of the cluster, and asks the API server with that token whatever they
 // look at: RBAC decides what they see.
@@ -77,7 +78,7 @@ func (d *door) login(w http.ResponseWriter, r *http.Request) {
 		d.ask(w, r, http.StatusBadRequest, "That is no name of a namespace.")
 		return
 	}
-	key, status := d.admit(r.Context(), "", token)
+	key, status := d.admit(r, "", token)
 	if status != http.StatusOK {
 		d.ask(w, r, status, "")
 		return
@@ -99,9 +100,9 @@ func (d *door) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit lets in who shows a token for the first time.
-func (d *door) admit(ctx context.Context, key, token string) (string, int) {
+func (d *door) admit(r *http.Request, key, token string) (string, int) {
 	now := time.Now()
-	status, _ := d.strangers(ctx, token, now) // the status says what the viewer can do
+	status, _ := d.strangers(r.Context(), token, apiserver.Source(r), now) // the status says what the viewer can do
 	if status != http.StatusOK {
 		return "", status
 	}
@@ -155,7 +156,7 @@ func (d *door) viewer(r *http.Request) (visit, int) {
 		if bearer == "" {
 			return visit{}, http.StatusUnauthorized
 		}
-		if _, status := d.admit(r.Context(), key, bearer); status != http.StatusOK {
+		if _, status := d.admit(r, key, bearer); status != http.StatusOK {
 			return visit{}, status
 		}
 		if v, known = d.visits.of(key, time.Now()); !known { // so many others came
@@ -163,7 +164,7 @@ func (d *door) viewer(r *http.Request) (visit, int) {
 		}
 		return v, http.StatusOK
 	}
-	status, _ := d.guests(r.Context(), v.token, time.Now()) // the status says what the viewer can do
+	status, _ := d.guests(r.Context(), v.token, netip.Addr{}, time.Now()) // many may come by one proxy
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		d.visits.end(key)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -23,14 +24,26 @@ import (
 func doorOf(t *testing.T) (*door, map[string]int) {
 	t.Helper()
 	status := map[string]int{"anna": 200, "bert": 200, "nobody": 403, "late": 503, "crowd": 429}
-	review := func(_ context.Context, token string, _ time.Time) (int, error) {
+	review := func(_ context.Context, token string, _ netip.Addr, _ time.Time) (int, error) {
 		if s, ok := status[token]; ok {
 			return s, nil
 		}
 		return http.StatusUnauthorized, nil
 	}
 	return &door{
-		strangers: review, guests: review, visits: newVisits(), named: func(host string) bool { return host == "weir.example" },
+		strangers: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
+			if !from.IsValid() { // one source could use up what all strangers have
+				return http.StatusTooManyRequests, nil
+			}
+			return review(ctx, token, from, now)
+		},
+		guests: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
+			if from.IsValid() { // all of a proxy's would share what one has
+				return http.StatusTooManyRequests, nil
+			}
+			return review(ctx, token, from, now)
+		},
+		visits: newVisits(), named: func(host string) bool { return host == "weir.example" },
 		leader: func(token string) app.Way {
 			return app.Way{Server: app.LeaderServer, Dial: func(context.Context, string, string) (net.Conn, error) {
 				return nil, fmt.Errorf("asked as %s", token)
@@ -167,6 +180,26 @@ func TestWhoIsOut(t *testing.T) {
 	}
 	if sees(bert) != 401 || sees(anna) != 200 {
 		t.Errorf("bert %d, anna %d", sees(bert), sees(anna))
+	}
+}
+
+// What was gathered is in memory for few viewers: for those who looked last.
+func TestSheetsOfFewViewersAreKept(t *testing.T) {
+	now := time.Now()
+	v := newVisits()
+	var keys []string
+	for i := range 2 * mostSheets {
+		now = now.Add(time.Second)
+		keys = append(keys, v.begin("", "", nil, now))
+		one, _ := v.of(keys[i], now)
+		if _, err := take(t.Context(), one.cache, "front", func(context.Context) (int, error) { return 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, key := range keys {
+		if has := !v.known[key].cache.empty(); has != (i >= mostSheets) {
+			t.Errorf("of viewer %d is in memory what was gathered: %v", i, has)
+		}
 	}
 }
 

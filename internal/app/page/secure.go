@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"time"
@@ -81,8 +82,8 @@ func newDoor(o SecureOptions, cert *certificate) (*door, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, token string, now time.Time) (int, error) {
-			return a.Allows(ctx, token, "get", Right, now)
+		return func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
+			return a.Allows(ctx, token, from, "get", Right, now)
 		}, nil
 	}
 	strangers, err := reviews()

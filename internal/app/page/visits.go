@@ -19,6 +19,9 @@ const (
 	// visitLasts is how long one goes without a token being shown again, and visitIdles how long while
 	// nobody looks.
 	visitLasts, visitIdles = 8 * time.Hour, time.Hour
+	// mostSheets is of how many viewers what was gathered is in memory: whoever has looked for the longest time not has
+	// it gathered again. That of a large cluster is megabytes.
+	mostSheets = 10
 	// sheetsLast is how long what was gathered for a viewer stays in memory once they look away.
 	sheetsLast = 5 * time.Minute
 )
@@ -81,7 +84,28 @@ func (v *visits) of(key string, now time.Time) (visit, bool) {
 		return visit{}, false
 	}
 	found.seen = now
+	v.bound(found)
 	return *found, true
+}
+
+// bound has what was gathered for few viewers be in memory, and one of them be this one.
+func (v *visits) bound(one *visit) {
+	for {
+		var last *visit
+		others := 0
+		for _, each := range v.known {
+			if each == one || each.cache.empty() {
+				continue
+			}
+			if others++; last == nil || each.seen.Before(last.seen) {
+				last = each
+			}
+		}
+		if others < mostSheets {
+			return
+		}
+		last.cache = sharing(v.slots)
+	}
 }
 
 func (v *visits) end(key string) {

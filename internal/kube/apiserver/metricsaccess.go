@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +34,9 @@ const (
 	accessWithin = 10 * time.Second
 	// mostTokens bounds how many are remembered.
 	mostTokens = 100
+	// asksOfSource and burstOfSource bound the questions that one source has asked, in a second and at once; mostSources
+	// is of how many that is known.
+	asksOfSource, burstOfSource, mostSources = 0.5, 5, 1000
 	// longestToken is far beyond those of the API server, in bytes.
 	longestToken = 16 << 10
 )
@@ -46,7 +51,7 @@ func MetricsAccess(cfg *rest.Config, hc *http.Client) (metricsserver.Filter, err
 	}
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			status, err := a.Allows(req.Context(), Bearer(req), strings.ToLower(req.Method), req.URL.Path, time.Now())
+			status, err := a.Allows(req.Context(), Bearer(req), Source(req), strings.ToLower(req.Method), req.URL.Path, time.Now())
 			if err != nil {
 				log.Info("metrics are served to nobody who is not known: the API server does not answer", "err", err.Error())
 			}
@@ -70,6 +75,8 @@ type Access struct {
 	asks *rate.Limiter
 
 	mu sync.Mutex
+	// from bounds those of one source.
+	from map[netip.Addr]*rate.Limiter
 	// known are the requests that were allowed, by token and what it asked for, and until when
 	// that holds.
 	known map[[sha256.Size]byte]time.Time
@@ -87,7 +94,7 @@ func NewAccess(cfg *rest.Config, hc *http.Client) (*Access, error) {
 	}
 	return &Access{
 		tokens: tokens.TokenReviews(), rights: rights.SubjectAccessReviews(),
-		asks: rate.NewLimiter(5, 20), known: map[[sha256.Size]byte]time.Time{},
+		asks: rate.NewLimiter(5, 20), from: map[netip.Addr]*rate.Limiter{}, known: map[[sha256.Size]byte]time.Time{},
 	}, nil
 }
 
@@ -99,8 +106,18 @@ func Bearer(req *http.Request) string {
 	return ""
 }
 
-// Allows returns with which status a request for a path is to be answered that shows a token.
-func (a *Access) Allows(ctx context.Context, token, verb, path string, now time.Time) (int, error) {
+// Source is the address that a request comes from. One of IPv6 stands for its network, all of which one machine may have.
+func Source(req *http.Request) netip.Addr {
+	host, _, _ := net.SplitHostPort(req.RemoteAddr)
+	ip, _ := netip.ParseAddr(host)
+	if ip = ip.Unmap().WithZone(""); ip.Is6() {
+		ip = netip.PrefixFrom(ip, 64).Masked().Addr()
+	}
+	return ip
+}
+
+// Allows returns with which status a request for a path is to be answered that comes from a source and shows a token.
+func (a *Access) Allows(ctx context.Context, token string, from netip.Addr, verb, path string, now time.Time) (int, error) {
 	if token == "" || len(token) > longestToken {
 		return http.StatusUnauthorized, nil
 	}
@@ -109,7 +126,7 @@ func (a *Access) Allows(ctx context.Context, token, verb, path string, now time.
 	if a.knows(id, now) {
 		return http.StatusOK, nil
 	}
-	if !a.asks.AllowN(now, 1) {
+	if !a.admits(from, now) || !a.asks.AllowN(now, 1) {
 		return http.StatusTooManyRequests, nil
 	}
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), accessWithin) // client-go logs bodies, and one is the token
@@ -145,6 +162,26 @@ func (a *Access) ask(ctx context.Context, token string, what authorizationv1.Non
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil
+}
+
+// admits reports whether a source may have another question asked: one alone cannot have all that are asked for all.
+// What comes from no address is bounded with all others alone.
+func (a *Access) admits(from netip.Addr, now time.Time) bool {
+	if !from.IsValid() {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.from[from]
+	if l == nil {
+		maps.DeleteFunc(a.from, func(_ netip.Addr, l *rate.Limiter) bool { return l.TokensAt(now) >= burstOfSource })
+		if len(a.from) >= mostSources {
+			clear(a.from) // what bounds all is there still
+		}
+		l = rate.NewLimiter(asksOfSource, burstOfSource)
+		a.from[from] = l
+	}
+	return l.AllowN(now, 1)
 }
 
 func (a *Access) knows(id [sha256.Size]byte, now time.Time) bool {

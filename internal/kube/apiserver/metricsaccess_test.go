@@ -4,8 +4,10 @@ package apiserver
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,8 +68,10 @@ func TestWhoMayReadMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	source := "10.0.0.1:4000"
 	ask := func(method, path, authorization string) int {
 		req := httptest.NewRequest(method, path, nil)
+		req.RemoteAddr = source
 		req.Header.Set("Authorization", authorization)
 		w := httptest.NewRecorder()
 		served.ServeHTTP(w, req)
@@ -76,7 +80,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 		}
 		return w.Code
 	}
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		method, path, authorization string
 		want                        int
 		asks                        int32
@@ -91,12 +95,25 @@ func TestWhoMayReadMetrics(t *testing.T) {
 		{"GET", "/other", "Bearer reader", 403, 2},
 		{"POST", "/metrics", "Bearer reader", 403, 2},
 	} {
+		source = fmt.Sprintf("10.0.0.%d:4000", 10+i)
 		before := r.asked.Load()
 		if got := ask(tt.method, tt.path, tt.authorization); got != tt.want || r.asked.Load()-before != tt.asks {
 			t.Errorf("%s %s of %q: %d after %d questions, want %d after %d", tt.method, tt.path, tt.authorization, got, r.asked.Load()-before, tt.want, tt.asks)
 		}
 	}
+	source = "10.0.0.1:4000"
 	for range 100 {
+		ask("GET", "/metrics", "Bearer nobody")
+	}
+	if got := ask("GET", "/metrics", "Bearer nobody"); got != http.StatusTooManyRequests {
+		t.Errorf("a source too often: %d", got)
+	}
+	source = "10.0.0.2:4000"
+	if got := ask("GET", "/metrics", "Bearer stranger"); got != http.StatusForbidden {
+		t.Errorf("another source meanwhile: %d", got)
+	}
+	for i := range 100 {
+		source = fmt.Sprintf("10.0.1.%d:4000", i)
 		ask("GET", "/metrics", "Bearer nobody")
 	}
 	if n := r.asked.Load(); n > 60 {
@@ -123,17 +140,47 @@ func TestWhatIsKnownOfReadersEnds(t *testing.T) {
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(klog.NewContext(t.Context(), log))
 	req.Header.Set("Authorization", "Bearer reader")
 	now := time.Now()
-	if status, err := a.Allows(req.Context(), Bearer(req), "get", "/metrics", now); status != http.StatusOK || err != nil {
+	if status, err := a.Allows(req.Context(), Bearer(req), Source(req), "get", "/metrics", now); status != http.StatusOK || err != nil {
 		t.Fatal(status, err)
 	}
 	r.down.Store(true)
-	if status, err := a.Allows(req.Context(), Bearer(req), "get", "/metrics", now.Add(accessKept-time.Second)); status != http.StatusOK || err != nil {
+	if status, err := a.Allows(req.Context(), Bearer(req), Source(req), "get", "/metrics", now.Add(accessKept-time.Second)); status != http.StatusOK || err != nil {
 		t.Errorf("within a minute: %d, %v", status, err)
 	}
-	if status, err := a.Allows(req.Context(), Bearer(req), "get", "/metrics", now.Add(accessKept)); status != http.StatusServiceUnavailable || err == nil {
+	if status, err := a.Allows(req.Context(), Bearer(req), Source(req), "get", "/metrics", now.Add(accessKept)); status != http.StatusServiceUnavailable || err == nil {
 		t.Errorf("after it, while the API server does not answer: %d, %v", status, err)
 	}
 	if strings.Contains(logged.String(), "reader") {
 		t.Errorf("the token is logged:\n%s", logged.String())
+	}
+}
+
+// One source is a machine, whatever address of its network it takes, and not all of them are remembered.
+func TestSources(t *testing.T) {
+	for remote, want := range map[string]string{
+		"10.0.0.1:4000": "10.0.0.1", "[::ffff:10.0.0.1]:4000": "10.0.0.1", "[2001:db8::1:2]:4000": "2001:db8::", "[fe80::1%eth0]:4000": "fe80::", "@": "invalid IP",
+	} {
+		if got := Source(&http.Request{RemoteAddr: remote}).String(); got != want {
+			t.Errorf("%s is %s, want %s", remote, got, want)
+		}
+	}
+	a, err := NewAccess(&rest.Config{Host: "localhost"}, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, one := time.Now(), netip.MustParseAddr("10.0.0.0")
+	for range 3 * mostSources {
+		for range 2 * burstOfSource {
+			a.admits(one, now)
+		}
+		if a.admits(one, now) {
+			t.Fatalf("%s has no bound", one)
+		}
+		if one = one.Next(); len(a.from) > mostSources {
+			t.Fatalf("%d sources are remembered", len(a.from))
+		}
+	}
+	if a.admits(one, now.Add(time.Minute)); len(a.from) != 1 {
+		t.Errorf("%d are remembered whose time is over", len(a.from))
 	}
 }

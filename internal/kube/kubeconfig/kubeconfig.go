@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,8 +39,8 @@ func Parse(text []byte) (*rest.Config, string, error) {
 		return nil, "", err
 	}
 	server, err := url.Parse(cluster.Server)
-	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil {
-		return nil, "", errors.New("server: want https://host, with an optional port and path")
+	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil || strings.ContainsAny(cluster.Server, "?#") { // people are shown it
+		return nil, "", errors.New("server: want https://host, with an optional port and path, and nothing after it")
 	}
 	namespace := in.Namespace
 	if namespace == "" {

@@ -32,6 +32,8 @@ func TestWhatIsTakenOfAKubeconfig(t *testing.T) {
 		{"http", "", "http://edge", "", "", "server: want https://host"},
 		{"a socket", "", "unix:///var/run/x", "", "", "server: want https://host"},
 		{"a user in the address", "", "https://a:b@edge", "", "", "server: want https://host"},
+		{"a query in the address", "", "https://edge/x?token=s3cret", "", "", "server: want https://host"},
+		{"a fragment in the address", "", "https://edge/x#s3cret", "", "", "server: want https://host"},
 		{"namespace", ", namespace: shop", "https://edge", "", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

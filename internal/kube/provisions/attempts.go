@@ -13,11 +13,12 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// How many attempts are under way at a time: over all, and of one namespace. Most of an attempt is
-// waiting for a network.
+// How many attempts are under way at a time: over all, and of one namespace. Most of an attempt is waiting for a
+// network, a day at most: half of the places are for namespaces that have none, or few could hold all of them.
 const (
 	mostAttempts    = 64
 	mostInNamespace = 4
+	mostShared      = mostAttempts / 2 // beyond so many, a namespace with one has no other
 )
 
 // ended is how an attempt ended.
@@ -98,7 +99,8 @@ func (a *attempts) look(p *v1alpha1.Provision) looked {
 }
 
 func (a *attempts) fits(key types.NamespacedName) bool {
-	return a.ctx != nil && len(a.all) < mostAttempts && a.in[key.Namespace] < mostInNamespace && a.all[key] == nil
+	all, of := len(a.all), a.in[key.Namespace]
+	return a.ctx != nil && a.all[key] == nil && (of == 0 && all < mostAttempts || of < mostInNamespace && all < mostShared)
 }
 
 // reserve takes a place for an attempt, and reports whether it did.

@@ -28,7 +28,7 @@ func named(namespace, name string) (types.NamespacedName, *v1alpha1.Provision) {
 		&v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
 }
 
-// A namespace has four attempts at a time and all together 64; who had no place is looked at again
+// A namespace has four attempts at a time and all together 64, of which half are for namespaces that have none; who had no place is looked at again
 // when there is one, and the end of an attempt keeps its place until it is recorded.
 func TestPlacesOfAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,16 +70,17 @@ func TestPlacesOfAttempts(t *testing.T) {
 				t.Errorf("attempt %d of a namespace: %v", n+1, got)
 			}
 		}
-		all := 4
-		for ns := range 30 {
+		all, of := 4, map[int]int{}
+		for ns := range 50 {
 			for n := range 4 {
 				if begins(fmt.Sprint("ns-", ns), n) {
 					all++
+					of[ns]++
 				}
 			}
 		}
-		if all != mostAttempts {
-			t.Errorf("%d attempts at a time", all)
+		if all != mostAttempts || of[6] != 4 || of[7] != 1 || of[38] != 1 {
+			t.Errorf("%d attempts at a time: %v", all, of)
 		}
 		_, p = named("shop", "0")
 		if at := a.look(p); !at.work || !at.busy || at.ended != nil {
@@ -94,12 +95,12 @@ func TestPlacesOfAttempts(t *testing.T) {
 		clear(queued)
 		key, _ = named("shop", "0")
 		a.settled(key, at.ended)
-		if queued["shop/4"] != 1 || !begins("shop", 4) || (&Room{attempts: a}).Attempts("Failed") != 1 {
-			t.Errorf("its place is not free: %v", queued)
+		if queued["ns-49/0"] != 1 || begins("shop", 4) || !begins("ns-49", 0) || (&Room{attempts: a}).Attempts("Failed") != 1 {
+			t.Errorf("its place is not free for whoever has none: %v", queued)
 		}
 		stop()
 		<-ran
-		if len(a.in) != 16 { // those that have ended, and are not recorded
+		if len(a.in) != 40 { // those that have ended, and are not recorded
 			t.Errorf("left over: %v", a.in)
 		}
 	})

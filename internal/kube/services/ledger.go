@@ -129,26 +129,26 @@ func (l serviceLedger) patchStatus(ctx context.Context, what string, s *corev1.S
 }
 
 // Contested implements servicelb.Ledger.
-func (l serviceLedger) Contested(ctx context.Context, v servicelb.Service, contests []balancer.Contest) error {
+func (l serviceLedger) Contested(ctx context.Context, v servicelb.Service, contests []balancer.Contest, anew bool) error {
 	s := l.view.ServiceObject(v)
 	var texts []string
 	for _, one := range contests {
 		texts = append(texts, contestText(one, words.MaxMessage/len(contests)))
 	}
-	return l.condition(ctx, s, view.ConditionContested, metav1.ConditionTrue, EventContested, strings.Join(texts, ". "))
+	return l.condition(ctx, s, view.ConditionContested, metav1.ConditionTrue, EventContested, strings.Join(texts, ". "), anew)
 }
 
 // Linked implements servicelb.Ledger.
-func (l serviceLedger) Linked(ctx context.Context, v servicelb.Service, state *privatelinkround.State) error {
+func (l serviceLedger) Linked(ctx context.Context, v servicelb.Service, state *privatelinkround.State, anew bool) error {
 	s := l.view.ServiceObject(v)
 	if state == nil {
-		return l.condition(ctx, s, view.ConditionPrivateLink, "", "", "")
+		return l.condition(ctx, s, view.ConditionPrivateLink, "", "", "", anew)
 	}
 	is := metav1.ConditionFalse
 	if state.Publishes() {
 		is = metav1.ConditionTrue
 	}
-	return l.condition(ctx, s, view.ConditionPrivateLink, is, state.Reason, state.Text)
+	return l.condition(ctx, s, view.ConditionPrivateLink, is, state.Reason, state.Text, anew)
 }
 
 // Conclude implements servicelb.Ledger.
@@ -175,8 +175,8 @@ func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, c serv
 }
 
 // condition keeps a condition of Weir's on a Service; without a text it goes.
-func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string) error {
-	if part := changed(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}, false); part != nil {
+func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string, anew bool) error {
+	if part := changed(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}, anew); part != nil {
 		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})
 	}
 	return nil

@@ -48,12 +48,13 @@ func ShowMigrating(ctx context.Context, r *Reconciler, service, text string) err
 	return serviceLedger{r}.Conclude(ctx, is, servicelb.Conclusion{Verdicts: []servicelb.Verdict{{Type: servicelb.TypeProgrammed, Reason: servicelb.WhyMigrating, Text: text}}})
 }
 
-// Migrated returns the Services that are served, each with the frontends that it wants and the addresses
-// that its status shows. One that nobody can serve as it is shows its addresses all the same.
+// Migrated returns the Services that are served, and those that leave, which Weir has to clean up after; each with
+// the frontends that it wants and the addresses that its status shows. One that nobody can serve as it is shows its addresses all the same.
 func Migrated(r *Reconciler) []migrate.Service {
 	var all []migrate.Service
 	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
-		if !r.view.Serving.Ours(s) {
+		ours := r.view.Serving.Ours(s)
+		if !ours && !r.view.Serving.Held(s) {
 			continue
 		}
 		wants, _ := service.Desired(view.ServiceOf(s), r.options.Settings)
@@ -66,7 +67,7 @@ func Migrated(r *Reconciler) []migrate.Service {
 			}
 		}
 		of := migrate.Service{Name: view.Key(s.Namespace, s.Name), Balancer: r.balancers.ID(on), Shown: view.Addresses(s),
-			Owner: service.Owner(string(s.UID)), Idle: s.DeletionTimestamp != nil || view.DryRun(s)}
+			Owner: service.Owner(string(s.UID)), Idle: !ours || view.DryRun(s)}
 		for _, f := range wants.Frontends {
 			front := f.Frontend
 			if f.PublicIP != nil {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// One wrong answer to one request, whichever: what endpoints, a Service that comes and one that goes ask for is in
+// Azure all the same, long before drift is looked for. A deletion that says there is nothing is believed.
+func TestOneWrongAnswer(t *testing.T) {
+	local := func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }
+	for _, kind := range []string{"put", "get", "list", "poll", "delete"} {
+		for status, code := range map[int]string{400: "InvalidRequest", 404: "ResourceNotFound", 410: "Gone", 412: "PreconditionFailed"} {
+			for nth := 1; nth <= 3 && (kind != "delete" || status != 404); nth++ {
+				t.Run(fmt.Sprintf("%s %d %d", kind, nth, status), func(t *testing.T) {
+					stage(t, Options{Configure: rarely}, func(s *Stage) {
+						for n := range 3 {
+							must(s.AddNode(n))
+						}
+						s.Start()
+						must(s.AddService("shop/web", local))
+						must(s.AddService("shop/old", local))
+						must(s.Endpoints("shop/web", map[int]bool{0: true}))
+						must(s.Settles(5 * time.Minute))
+						must(s.AzureFaults(fmt.Sprintf("{match: {path: '**', kind: %s, nth: %d}, action: {status: %d, code: %s}}", kind, nth, status, code)))
+						must(s.Endpoints("shop/web", map[int]bool{1: true}))
+						must(s.AddService("blog/new", local))
+						must(s.DeleteService("shop/old"))
+						s.Pass(time.Minute)
+						must(s.Endpoints("blog/new", map[int]bool{1: true, 2: true}))
+						must(s.Settles(levelWithin))
+					})
+				})
+			}
+		}
+	}
+}
+
+// A security group that is not there while a Service leaves, and is again, lets nobody in for it once it is written.
+func TestASecurityGroupThatIsNotThereForAMoment(t *testing.T) {
+	stage(t, Options{Configure: rarely}, func(s *Stage) {
+		must(s.AddNode(0))
+		s.Start()
+		must(s.AddService("shop/web", nil))
+		must(s.AddService("shop/old", nil))
+		must(s.Settles(5 * time.Minute))
+		must(s.AzureFaults("{match: {path: networkSecurityGroups/*, kind: get, maxMatches: 1}, action: {status: 404, code: ResourceNotFound}}"))
+		must(s.DeleteService("shop/old"))
+		must(s.AddService("blog/new", nil))
+		must(s.Settles(5 * time.Minute))
+	})
+}
