@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,8 +30,8 @@ type cluster struct {
 	t    *testing.T
 	api  client.Client
 	on   record.Migration
-	away bool   // nothing gets there
-	lost string // "before": the next wish gets lost on its way; "after": the answer to it does
+	away atomic.Bool // nothing gets there
+	lost string      // "before": the next wish gets lost on its way; "after": the answer to it does
 	// wishes are those that were written, and kept what the step has on record.
 	wishes []string
 	kept   string
@@ -48,7 +49,7 @@ func newCluster(t *testing.T) *cluster {
 	c.on = record.Migration{Reader: there, Writer: there, Namespace: "weir-system"}
 	c.api = interceptor.NewClient(there, interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if c.away {
+			if c.away.Load() {
 				return gone
 			}
 			return api.Get(ctx, key, obj, opts...)
@@ -155,11 +156,11 @@ func TestALinkThatIsLost(t *testing.T) {
 		loses  func(*cluster)
 		wishes string
 	}{
-		{"before it is asked", func(c *cluster) { c.away = true }, "edge/2"},
+		{"before it is asked", func(c *cluster) { c.away.Store(true) }, "edge/2"},
 		{"on the way there", func(c *cluster) { c.lost = "before" }, "edge/2"},
 		{"on the way back", func(c *cluster) { c.lost = "after" }, "edge/1"},
-		{"after it was asked", func(c *cluster) { time.AfterFunc(5*time.Second, func() { c.away = true }) }, "edge/1"},
-		{"under way", func(c *cluster) { time.AfterFunc(time.Minute, func() { c.away = true }) }, "edge/1"},
+		{"after it was asked", func(c *cluster) { time.AfterFunc(5*time.Second, func() { c.away.Store(true) }) }, "edge/1"},
+		{"under way", func(c *cluster) { time.AfterFunc(time.Minute, func() { c.away.Store(true) }) }, "edge/1"},
 	} {
 		for _, later := range []time.Duration{time.Second, time.Hour} {
 			t.Run(fmt.Sprint(tt.about, " ", later), func(t *testing.T) {
@@ -171,7 +172,7 @@ func TestALinkThatIsLost(t *testing.T) {
 						t.Fatalf("the link is lost: %v", err)
 					}
 					time.Sleep(later)
-					c.away = false
+					c.away.Store(false)
 					if err := c.attempt(2, false); err != nil || strings.Join(c.wishes, " ") != tt.wishes {
 						t.Errorf("%v, asked %v, want %s\n%s", err, c.wishes, tt.wishes, c.log.String())
 					}
@@ -187,12 +188,12 @@ func TestAMigrationThatIsRefused(t *testing.T) {
 		c := newCluster(t)
 		no := migrate.Tell(migrate.Refused, "ForeignRule: rule x belongs to no Service")
 		c.leads(no)
-		time.AfterFunc(5*time.Second, func() { c.away = true })
+		time.AfterFunc(5*time.Second, func() { c.away.Store(true) })
 		if err := c.attempt(1, false); err == nil || errors.As(err, new(RefusedError)) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		c.away = false
+		c.away.Store(false)
 		if err := c.attempt(2, false); !errors.As(err, new(RefusedError)) || !strings.Contains(err.Error(), "rule x belongs to no Service") || len(c.wishes) != 1 {
 			t.Errorf("%v, asked %v", err, c.wishes)
 		}
