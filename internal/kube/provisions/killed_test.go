@@ -99,7 +99,9 @@ func play(t *testing.T, at int, killed bool) (requests int) {
 		d.mu.Unlock()
 		room := New(d.room.Config)
 		room.dial, room.attempts.requeue, room.knocks.requeue = d.dial, d.look, d.look
+		d.one.Lock() // a look may be under way
 		d.room = room
+		d.one.Unlock()
 		d.runs(func() { d.look(key); time.Sleep(10 * time.Minute) })
 		is := d.is(key).Status
 		if is.State != v1alpha1.ProvisionSucceeded || is.AttemptNumber != 1 || is.LastAttempt == nil || is.LastAttempt.Number != 1 {
