@@ -80,8 +80,10 @@ func (a *Asker) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, looks.After(n)); err != nil {
-			return fmt.Errorf("%s: %w", why, err)
+		select {
+		case <-time.After(looks.After(n)):
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", why, ctx.Err())
 		}
 	}
 }
@@ -144,16 +146,4 @@ func (a *Asker) keep(ctx context.Context, wish string) error {
 	}
 	a.Kept = wish
 	return nil
-}
-
-// pause waits, or until the context is done.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
