@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/workqueue"
+	lab "weir.dev/weir/lab/apiserver"
 )
 
 func valid() Options {
@@ -183,5 +185,26 @@ func TestWhichAzure(t *testing.T) {
 				t.Errorf("the secret is in the error: %v", err)
 			}
 		})
+	}
+}
+
+// Where the probes' address is not to be had, it is that flag that is named, and not the API server.
+func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	server := lab.New(lab.Options{Seed: 1})
+	defer server.Close()
+	definition, err := os.ReadFile("../../config/crd/weir.dev_backendpools.yaml")
+	if err := errors.Join(err, server.Install(definition)); err != nil {
+		t.Fatal(err)
+	}
+	o := valid()
+	o.LeaderElect, o.HealthAddress = false, taken.Addr().String()
+	_, err = newManager(t.Context(), o, config.Config{}, server.RESTConfig("weir"), "weir-system", nil, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "--health-probe-bind-address "+o.HealthAddress+": ") || strings.Contains(err.Error(), "API server") {
+		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -234,6 +235,9 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 	mgr, err := unlessStopped(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(leases.Fenced(rc, fence), opts) })
 	if _, unknown := errors.AsType[*meta.NoKindMatchError](err); unknown {
 		return nil, fmt.Errorf("the cluster does not know BackendPools: apply config/crd first (kubectl apply --server-side -k config/crd): %w", err)
+	}
+	if at, listens := errors.AsType[*net.OpError](err); listens && at.Op == "listen" {
+		return nil, fmt.Errorf("--health-probe-bind-address %s: %w", o.HealthAddress, at)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)

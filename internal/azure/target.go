@@ -86,7 +86,7 @@ func shows(id string, shownID, shownName *string) bool {
 
 // notThat is the fault of an answer that is not what was asked for.
 func notThat(t target) error {
-	return fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: the answer with status 200 is not that", t))
+	return fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: Azure, or a proxy before it, answered 200 with something else", t))
 }
 
 // checkID refuses an id that Azure would not take, before it becomes part of a URL.

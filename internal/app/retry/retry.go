@@ -17,6 +17,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app/reach"
+	"weir.dev/weir/internal/words"
 )
 
 // Desk asks for retries.
@@ -33,6 +34,8 @@ type Pool struct {
 	Name      string `json:"name"`
 	// State is how it stood when it was asked for.
 	State string `json:"state"`
+	// NotBefore is until when Azure wants no call for it: that is waited for all the same.
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
 // Of asks for BackendPools by name, and for those of service/NAME. Nothing is asked for if one of them is not there.
@@ -69,7 +72,10 @@ func (d Desk) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Ti
 	asked, failed := []Pool{}, []error{}
 	for i := range pools {
 		p := &pools[i]
-		is := Pool{p.Namespace, p.Name, reach.StateOf(p)}
+		is := Pool{Namespace: p.Namespace, Name: p.Name, State: reach.StateOf(p)}
+		if at := p.Status.NextEligibleAt; at != nil && at.After(now) {
+			is.NotBefore = at
+		}
 		of := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 		of.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("BackendPool"))
 		if err := d.API.Patch(ctx, of, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
@@ -90,7 +96,11 @@ func (d Desk) say(asked []Pool) error {
 		return err
 	}
 	for _, p := range asked {
-		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s is tried again (%s)\n", p.Namespace, p.Name, p.State); err != nil {
+		when := "is tried again now"
+		if p.NotBefore != nil {
+			when = "is tried again at " + words.Stamp(p.NotBefore.Time) + ", not before, as Azure asked"
+		}
+		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s; it was %s\n", p.Namespace, p.Name, when, p.State); err != nil {
 			return err
 		}
 	}

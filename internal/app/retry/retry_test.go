@@ -73,7 +73,7 @@ func TestRetry(t *testing.T) {
 				t.Errorf("asked for %q, want %q", got, tt.want)
 			}
 			for _, name := range asked {
-				if !strings.Contains(out.String(), "backendpool "+name+" is tried again") {
+				if !strings.Contains(out.String(), "backendpool "+name+" is tried again now; it was ") {
 					t.Errorf("said %q", out.String())
 				}
 			}
@@ -81,5 +81,23 @@ func TestRetry(t *testing.T) {
 				t.Errorf("said %q", out.String())
 			}
 		})
+	}
+}
+
+// Who asks while Azure wants no call is told until when.
+func TestRetryWaitsForAzure(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	waits, waited := pool("shop", "web", "web", v1alpha1.ReasonRetrying), pool("shop", "api", "api", v1alpha1.ReasonRetrying)
+	waits.Status.NextEligibleAt = new(metav1.NewTime(now.Add(time.Minute)))
+	waited.Status.NextEligibleAt = new(metav1.NewTime(now.Add(-time.Minute)))
+	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(waits, waited).Build()
+	for json, want := range map[bool]string{
+		false: "backendpool shop/web is tried again at 2026-03-01T12:01:00Z, not before, as Azure asked; it was Retrying\nbackendpool shop/api is tried again now; it was Retrying\n",
+		true:  `[{"namespace":"shop","name":"web","state":"Retrying","notBefore":"2026-03-01T12:01:00Z"},{"namespace":"shop","name":"api","state":"Retrying"}]` + "\n",
+	} {
+		var out bytes.Buffer
+		if err := (Desk{API: api, Namespace: "shop", Out: &out, JSON: json}).Of(t.Context(), []string{"web", "api"}, now); err != nil || out.String() != want {
+			t.Errorf("%v, %q, want %q", err, out.String(), want)
+		}
 	}
 }
