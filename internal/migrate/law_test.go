@@ -77,6 +77,7 @@ func (c *cluster) service(t *rapid.T, b *lb.LoadBalancer, owner string, internal
 			ip := lb.PublicIP{
 				ID: resourceID(lb.TypePublicIP, "kubernetes-"+f.Name), Etag: "1", SKU: lb.Basic, Family: family, Static: rapid.Bool().Draw(t, "Static"),
 				UsedBy: b.ID.String() + "/frontendIPConfigurations/" + f.Name, Provisioning: rapid.SampledFrom([]lb.Provisioning{lb.Succeeded, lb.Succeeded, lb.Failed}).Draw(t, "state"),
+				Tags: map[string]string{"k8s-azure-service": s.Name}, DNSLabel: owner,
 			}
 			ip.Address = c.model.fresh()
 			if family == lb.IPv6 {

@@ -4,6 +4,7 @@ package migrate_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -42,6 +43,8 @@ func (m *model) putPublicIP(next lb.PublicIP) error {
 		return fmt.Errorf("PublicIPAddressSkuCannotBeChanged: %s", next.ID.Name)
 	case is.Static && !next.Static:
 		panic("it makes a public IP Dynamic")
+	case !maps.Equal(is.Tags, next.Tags) || is.DNSLabel != next.DNSLabel:
+		panic("it takes away what says whose a public IP is") // where the cluster is lost, nothing else says it
 	}
 	is.SKU, is.Static, is.Provisioning = next.SKU, next.Static, lb.Succeeded
 	if !is.Address.IsValid() {
