@@ -44,7 +44,24 @@ type Log struct {
 
 // Add adds a line.
 func (l *Log) Add(now time.Time, line string) {
-	line = now.UTC().Format(time.RFC3339) + " " + words.Sentence(l.Clean(line), longestLine)
+	l.add(now.UTC().Format(time.RFC3339) + " " + words.Sentence(l.Clean(line), longestLine))
+}
+
+// Resume has a log begin with the text of another, which was kept of the same attempt before its process ended.
+func (l *Log) Resume(text string) {
+	for line := range strings.Lines(text[:min(len(text), MaxLog)]) {
+		l.add(words.Sentence(strings.TrimSuffix(line, "\n"), longestLine))
+	}
+}
+
+// Clone returns a Log that says the same, and hides the same.
+func (l *Log) Clone() *Log {
+	c := *l
+	c.head, c.tail = slices.Clone(l.head), slices.Clone(l.tail)
+	return &c
+}
+
+func (l *Log) add(line string) {
 	size := len(line) + 1
 	if len(l.tail) == 0 && l.left == 0 && l.headSize+size <= headOfLog {
 		l.head, l.headSize = append(l.head, line), l.headSize+size

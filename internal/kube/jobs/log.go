@@ -39,6 +39,8 @@ type Reader struct {
 	API  client.Reader
 	Pods typedcorev1.PodsGetter
 	Log  *provision.Log
+	// heard is what was read while the container ran.
+	heard heard
 	// unseen is why what it says is left out: a Secret that cannot be read could not be taken out of it.
 	unseen error
 }
@@ -83,13 +85,22 @@ func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
 		return pod
 	}
 	lines, err := r.readLog(ctx, pod)
-	for _, l := range lines {
-		r.Log.Add(cmp.Or(l.at, time.Now()), "| "+r.cleaned(l.text))
+	if pod.Name == r.heard.pod && len(lines) > 0 {
+		r.heard = heard{} // these are more
 	}
+	r.TellHeard()
+	r.tell(r.Log, lines)
 	if err != nil {
 		r.says("the log of pod %s cannot be read: %v", pod.Name, err)
 	}
 	return pod
+}
+
+// tell puts lines into a log.
+func (r *Reader) tell(log *provision.Log, lines []line) {
+	for _, l := range lines {
+		log.Add(cmp.Or(l.at, time.Now()), "| "+r.cleaned(l.text))
+	}
 }
 
 func (r *Reader) says(format string, args ...any) {

@@ -38,15 +38,21 @@ func (a *run) says(format string, args ...any) {
 	a.log.Add(time.Now(), fmt.Sprintf(format, args...))
 }
 
-// attempt makes an attempt, which may take so long. It returns nil if the process ends before it.
-func (r *Room) attempt(ctx context.Context, p *v1alpha1.Provision, within time.Duration, policy provision.Policy) (end *ended) {
-	parent := ctx
-	ctx, cancel := context.WithTimeout(ctx, within)
+// attempt makes the attempt that was decided on, or goes on with that of a process that has ended. It returns nil if the
+// process ends before it.
+func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
+	parent, p := ctx, d.p
+	ctx, cancel := context.WithTimeout(ctx, time.Until(d.decision.At))
 	defer cancel()
 	a := &run{room: r, p: p.DeepCopy(), log: &provision.Log{}}
 	ctx, span := a.spanOfAttempt(ctx)
 	defer func() { spanEnds(span, end) }()
-	a.says("attempt %d begins", p.Status.Attempts)
+	if d.decision.Do == provision.Resume {
+		a.log.Resume(r.kept(ctx, p))
+		a.says("attempt %d goes on, in another process", p.Status.Attempts)
+	} else {
+		a.says("attempt %d begins", p.Status.Attempts)
+	}
 	step, err := a.steps(ctx)
 	if a.target != nil {
 		defer a.target.close()
@@ -54,12 +60,12 @@ func (r *Room) attempt(ctx context.Context, p *v1alpha1.Provision, within time.D
 	if errors.Is(err, errGone) {
 		return nil // nobody wants it any more
 	}
-	if parent.Err() != nil { // another process goes on with it, and begins its log anew
+	if parent.Err() != nil { // another process goes on with it
 		a.keepLog(context.WithoutCancel(parent))
 		return nil
 	}
 	now := time.Now()
-	end = &ended{policy: policy, ProvisionAttempt: v1alpha1.ProvisionAttempt{
+	end = &ended{policy: d.policy, ProvisionAttempt: v1alpha1.ProvisionAttempt{
 		Number: p.Status.AttemptNumber, EndedAt: *microTime(now), Result: string(provision.DidSucceed),
 	}}
 	if p.Status.StartedAt != nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/kube/jobs"
 	"weir.dev/weir/internal/provision"
 )
@@ -31,6 +32,9 @@ type jobStep struct {
 	awaits bool
 	said   string // of its pod
 	reader *jobs.Reader
+	// listens is when the pod is listened to next, listened how often it was.
+	listens  time.Time
+	listened int
 }
 
 // job runs a Job to its end. One that an earlier attempt left, running or done, is taken over: over a
@@ -45,6 +49,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	if err := j.reader.Hide(ctx, j.key.Namespace, step.Job.Env); err != nil {
 		return err
 	}
+	defer j.reader.TellHeard() // whatever has ended it
 	within, cancel := context.WithDeadline(ctx, j.ends.Add(-graceOf(time.Until(j.ends))))
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
@@ -67,6 +72,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		case do == provision.AwaitJob:
 			j.awaits = j.awaits || !seen.Leaving
 			j.watchPod(ctx, job)
+			j.listen(ctx, job)
 			_ = pause(within, looks.After(n)) // whose end is told above
 		case do != provision.SettleJob:
 			err = j.does(ctx, do, job)
@@ -183,6 +189,23 @@ func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
 		j.said = is
 		j.says("Job %s: %s", j.key, is)
 	}
+}
+
+// hearings is how far apart a container at work is listened to.
+var hearings = backoff.Doubling{First: time.Minute, Max: 5 * time.Minute}
+
+// listen keeps what the container at work has said last: its pod may go with its node, and this process may end.
+func (j *jobStep) listen(ctx context.Context, job *batchv1.Job) {
+	now := time.Now()
+	if atWork := job.DeletionTimestamp == nil && job.Status.Ready != nil && *job.Status.Ready > 0; !atWork || now.Before(j.listens) {
+		return
+	}
+	if j.listened++; j.listened > 1 {
+		if log := j.reader.Listen(ctx, job); log != nil {
+			j.keep(ctx, log)
+		}
+	}
+	j.listens = now.Add(hearings.After(j.listened))
 }
 
 // settle says what the container has said, and what the Job has failed for.

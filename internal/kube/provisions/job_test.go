@@ -206,6 +206,53 @@ func TestAJobOutlivesItsProcess(t *testing.T) {
 	}
 }
 
+// What a container had said is not gone with its node, nor with the process that has heard it.
+func TestALogOutlivesItsNode(t *testing.T) {
+	long := strings.Repeat("word ", 3000) + "\n" // the lines that fit are told
+	for name, tt := range map[string]struct {
+		first podRun
+		want  string
+	}{
+		"the node is lost":             {podRun{takes: 12 * time.Minute, lost: true, says: "unpacked 7\n"}, "| unpacked 7"},
+		"with a secret":                {podRun{takes: 12 * time.Minute, lost: true, says: "token s3cr3t-of-it\n"}, "| token [hidden]"},
+		"it has said too much":         {podRun{takes: 12 * time.Minute, lost: true, says: long + "the end\n"}, "| the end"},
+		"it was heard by another":      {podRun{takes: 12 * time.Minute, lost: true, says: "unpacked 7\n"}, "| unpacked 7"},
+		"its attempt's time is over":   {podRun{takes: 50 * time.Minute, says: "unpacked 7\n"}, "| unpacked 7"},
+		"nobody answers any more":      {podRun{takes: 3 * time.Hour, says: "unpacked 7\n"}, "| unpacked 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				job := v1alpha1.JobStep{Env: []v1alpha1.JobEnv{{Name: "TOKEN", SecretKeyRef: &v1alpha1.SecretKey{Name: "token", Key: "token"}}}}
+				s := newJobStage(t, job, tt.first, podRun{takes: time.Minute, says: "all is there\n"})
+				s.sets(func(c *jobCluster) { c.secret = map[string][]byte{"token": []byte("s3cr3t-of-it")} })
+				within := func() {
+					if text := s.logged(); !strings.Contains(text, tt.want) || !strings.Contains(text, "the last that pod pod-1 had said at ") {
+						t.Errorf("after ten minutes the log is\n%s", text)
+					}
+				}
+				switch name {
+				case "it was heard by another":
+					s.outlives(func() { s.begins(); time.Sleep(10 * time.Minute); within() }, func() { s.begins(); time.Sleep(time.Hour) })
+				default:
+					s.runs(func() {
+						s.begins()
+						time.Sleep(10 * time.Minute)
+						within()
+						s.sets(func(c *jobCluster) { c.away = name == "nobody answers any more" })
+						time.Sleep(2 * time.Hour)
+					})
+				}
+				if text := s.logged(); !strings.Contains(text, tt.want) || !strings.Contains(text, "| all is there") && tt.first.lost {
+					t.Errorf("at last it is\n%s", text)
+				}
+				if asked := slices.DeleteFunc(slices.Clone(s.cluster.asked), func(a string) bool { return !strings.HasSuffix(a, "/log") }); len(asked) > 20 {
+					t.Errorf("the log was asked for %d times", len(asked))
+				}
+			})
+		})
+	}
+}
+
 // One that was killed for longer than the attempt lasts has failed; its Job was done all the same.
 func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -288,20 +335,24 @@ func TestAJobThatAnotherProcessMakes(t *testing.T) {
 	})
 }
 
-// An attempt asks a target for nothing but the Job while it waits, and not often.
+// An attempt asks a target for nothing but the Job while it waits, and not often; and for what its pod says, five times in
+// twenty minutes.
 func TestWhatWaitingForAJobCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 20 * time.Minute})
 		s.runs(func() { s.begins(); time.Sleep(time.Hour) })
 		s.expect("Succeeded", 1, 1)
-		jobs := 0
+		jobs, pods := 0, 0
 		for _, asked := range s.cluster.asked {
-			if strings.HasPrefix(asked, "GET") && strings.Contains(asked, "/jobs/") {
+			switch {
+			case strings.HasPrefix(asked, "GET") && strings.Contains(asked, "/jobs/"):
 				jobs++
+			case strings.Contains(asked, "/pods"):
+				pods++
 			}
 		}
-		if others := len(s.cluster.asked) - jobs; jobs > 90 || others > 10 {
-			t.Errorf("%d requests for the Job, %d others: %v", jobs, others, slices.Compact(s.cluster.asked))
+		if others := len(s.cluster.asked) - jobs - pods; jobs > 90 || pods > 2*6 || others > 6 {
+			t.Errorf("%d requests for the Job, %d for its pod, %d others: %v", jobs, pods, others, slices.Compact(s.cluster.asked))
 		}
 	})
 }

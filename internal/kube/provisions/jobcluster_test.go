@@ -26,6 +26,7 @@ type podRun struct {
 	takes   time.Duration // 0 is for ever
 	code    int32
 	evicted bool
+	lost    bool // its node is, and its log with it
 	says    string
 }
 
@@ -203,6 +204,10 @@ func (c *jobCluster) podEnds(job *batchv1.Job, pod *corev1.Pod, run podRun) {
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: run.code, Message: last},
 	}}}
 	pod.Status.Phase = corev1.PodFailed
+	if run.lost {
+		c.pods, run.evicted = slices.DeleteFunc(c.pods, func(p *corev1.Pod) bool { return p == pod }), true
+		delete(c.logs, pod.Name)
+	}
 	if run.evicted {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
 	}

@@ -35,14 +35,16 @@ func LogName(p *v1alpha1.Provision, number int64) string {
 }
 
 // keepLog writes what the attempt has said so far. That it cannot be written fails no attempt.
-func (a *run) keepLog(ctx context.Context) {
+func (a *run) keepLog(ctx context.Context) { a.keep(ctx, a.log) }
+
+func (a *run) keep(ctx context.Context, what *provision.Log) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	number := a.p.Status.AttemptNumber
 	owner := metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provision", Name: a.p.Name, UID: a.p.UID}
 	log := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: a.p.Namespace, Name: LogName(a.p, number), OwnerReferences: []metav1.OwnerReference{owner}},
-		Data:       map[string]string{LogNumber: strconv.FormatInt(number, 10), LogText: a.log.Text()},
+		Data:       map[string]string{LogNumber: strconv.FormatInt(number, 10), LogText: what.Text()},
 	}
 	if err := a.room.write(ctx, log); err != nil {
 		a.room.Log.Warn("the log of an attempt is not kept", "provision", a.p.Namespace+"/"+a.p.Name, "err", err)
@@ -61,4 +63,14 @@ func (r *Room) write(ctx context.Context, log *corev1.ConfigMap) error {
 		return r.Writer.Create(ctx, log, client.FieldOwner(apiserver.FieldOwner))
 	}
 	return err
+}
+
+// kept is what is kept of the log of the attempt under way; empty where nothing is, or it cannot be read.
+func (r *Room) kept(ctx context.Context, p *v1alpha1.Provision) string {
+	var log corev1.ConfigMap
+	key := types.NamespacedName{Namespace: p.Namespace, Name: LogName(p, p.Status.AttemptNumber)}
+	if err := r.Live.Get(ctx, key, &log); err != nil || log.Data[LogNumber] != strconv.FormatInt(p.Status.AttemptNumber, 10) {
+		return ""
+	}
+	return log.Data[LogText]
 }

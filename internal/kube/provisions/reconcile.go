@@ -118,9 +118,7 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 		r.Events.Add(d.p, kind, w.Reason, words.Sentence(w.Text, words.MaxMessage))
 	}
 	if d.begins() {
-		r.attempts.start(key, func(ctx context.Context) *ended {
-			return r.attempt(ctx, d.p, time.Until(d.decision.At), d.policy)
-		})
+		r.attempts.start(key, func(ctx context.Context) *ended { return r.attempt(ctx, d) })
 	}
 	if d.ended != nil && d.after == 0 && !d.begins() {
 		d.after = time.Millisecond // a place is free now, which it did not have before

@@ -100,7 +100,7 @@ func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
 		return c.Patch(ctx, o, patch, opts...)
 	}}, p)
 	r := New(Config{Live: api, Writer: api, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if end := r.attempt(ctx, p, time.Minute, provision.BuiltIn()); end != nil {
+	if end := r.attempt(ctx, decided{p: p, decision: provision.Decision{At: time.Now().Add(time.Minute)}}); end != nil {
 		t.Errorf("it has come to an end: %+v", end)
 	}
 	var logs corev1.ConfigMapList

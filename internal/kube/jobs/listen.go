@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/words"
+)
+
+// How much of what a container at work has said is asked for: 8 KiB in five minutes are nothing to a link of 5 kB/s.
+const (
+	linesHeard = 20
+	bytesHeard = 8 << 10
+)
+
+// heard is what a container at work had said last.
+type heard struct {
+	pod   string // empty for nothing
+	at    time.Time
+	lines []line
+}
+
+// Listen reads what the container of a Job at work has said last, and returns the log with that at its end; nil where
+// nothing is to be had. A pod that goes with its node leaves no more than this.
+func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
+	pod, err := r.Pod(ctx, job)
+	if err != nil || pod == nil || r.unseen != nil {
+		return nil
+	}
+	if pod.Name != r.heard.pod {
+		r.TellHeard()
+	}
+	lines, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(linesHeard)), LimitBytes: new(int64(bytesHeard))})
+	if err == nil && !whole { // of too long lines the last ones are cut off
+		lines, _, err = r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(1)), LimitBytes: new(int64(bytesHeard))})
+	}
+	if err != nil || len(lines) == 0 {
+		return nil
+	}
+	r.heard = heard{pod.Name, time.Now(), lines}
+	log := r.Log.Clone()
+	r.tellHeardTo(log)
+	return log
+}
+
+// TellHeard puts into the log what was heard of a container, unless Tell has put more of it there.
+func (r *Reader) TellHeard() {
+	r.tellHeardTo(r.Log)
+	r.heard = heard{}
+}
+
+func (r *Reader) tellHeardTo(log *provision.Log) {
+	if r.heard.pod == "" {
+		return
+	}
+	log.Add(time.Now(), fmt.Sprintf("the last that pod %s had said at %s:", r.heard.pod, words.Stamp(r.heard.at)))
+	r.tell(log, r.heard.lines)
+}
