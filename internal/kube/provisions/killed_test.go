@@ -3,8 +3,10 @@
 package provisions
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -13,6 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 )
@@ -46,7 +50,7 @@ func (d *doomed) asks(killed bool) bool {
 }
 
 // serve is the target.
-func (d *doomed) serve(target *apiServer, killed bool) http.HandlerFunc {
+func (d *doomed) serve(target http.Handler, killed bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if !d.asks(killed) {
 			resets(w, req)
@@ -61,18 +65,112 @@ func (d *doomed) serve(target *apiServer, killed bool) http.HandlerFunc {
 	}
 }
 
-// play provisions two ConfigMaps, with a process that ends at a request, and another one after it. It returns how many requests the
+// ending is a Provision whose first process ends, and what has to come of it.
+type ending struct {
+	steps   []v1alpha1.ProvisionStep
+	retries int32
+	objects func(*testing.T) []client.Object // beside it
+	target  http.Handler
+	// meanwhile happens five seconds after the first look.
+	meanwhile func(*doomed, types.NamespacedName)
+	state     string // in the end; empty is Succeeded
+	most      int32  // attempts; 0 is just one
+	made      func() error
+}
+
+// twoObjects are ConfigMaps a and b of the target, as manifests.
+func twoObjects(*testing.T) []client.Object {
+	return []client.Object{&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "source"},
+		Data:       map[string]string{"a": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"},
+	}}
+}
+
+// endings are steps of each kind, each new.
+func endings() map[string]func() *ending {
+	manifests := v1alpha1.ProvisionStep{Name: "objects", Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: "source"}}, Prune: true}}
+	has := func(target *apiServer, want int) func() error {
+		return func() error {
+			if len(target.objects) != want {
+				return fmt.Errorf("the target has %d objects, want %d", len(target.objects), want)
+			}
+			return nil
+		}
+	}
+	return map[string]func() *ending{
+		"manifests": func() *ending {
+			target := &apiServer{}
+			return &ending{steps: []v1alpha1.ProvisionStep{manifests}, objects: twoObjects, target: target, made: has(target, 2)}
+		},
+		"manifests, and then a wait": func() *ending {
+			target := &apiServer{}
+			wait := v1alpha1.ProvisionStep{Name: "ready", Wait: &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "edge"}}
+			return &ending{
+				steps: []v1alpha1.ProvisionStep{manifests, wait}, objects: twoObjects, target: target, made: has(target, 3),
+				meanwhile: func(*doomed, types.NamespacedName) {
+					target.mu.Lock()
+					defer target.mu.Unlock()
+					if target.objects == nil {
+						target.objects = map[string]map[string]any{}
+					}
+					target.objects["/api/v1/nodes/edge"] = map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "edge"}}
+				},
+			}
+		},
+		"a chart": func() *ending {
+			target := &apiServer{}
+			return &ending{
+				steps: []v1alpha1.ProvisionStep{{Name: "chart", Helm: &v1alpha1.HelmStep{Chart: v1alpha1.KeySource{ConfigMap: "chart", Key: "shop.tgz"}, ReleaseName: "edge", Namespace: "far", Prune: true}}},
+				objects: func(t *testing.T) []client.Object {
+					return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "chart"}, BinaryData: map[string][]byte{
+						"shop.tgz": pack(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {random: {{ randAlpha 8 }}}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"),
+					}}}
+				},
+				target: target, made: has(target, 2),
+			}
+		},
+		"a Job": func() *ending { return jobThatEnds(0) },
+		"a Job that fails, and retries are cancelled": func() *ending {
+			e := jobThatEnds(3)
+			e.retries, e.state, e.most = 3, v1alpha1.ProvisionCancelled, 1
+			e.meanwhile = func(d *doomed, key types.NamespacedName) {
+				p := d.is(key)
+				p.Annotations = map[string]string{v1alpha1.CancelAnnotation: time.Now().Format(time.RFC3339Nano)}
+				if err := d.here.Update(d.t.Context(), p); err != nil {
+					d.t.Error(err)
+				}
+				d.look(key)
+			}
+			return e
+		},
+	}
+}
+
+// jobThatEnds has a Job of 20 seconds.
+func jobThatEnds(code int32) *ending {
+	target := &jobCluster{runs: []podRun{{takes: 20 * time.Second, code: code}}}
+	return &ending{
+		steps: []v1alpha1.ProvisionStep{{Name: "fetch", Job: &v1alpha1.JobStep{Image: "example.com/fetch"}}}, target: target,
+		objects: func(*testing.T) []client.Object { return nil },
+		made: func() error {
+			target.mu.Lock()
+			defer target.mu.Unlock()
+			if target.made > 1 || target.most > 1 {
+				return fmt.Errorf("%d Jobs were made, and %d pods at work at a time", target.made, target.most)
+			}
+			return nil
+		},
+	}
+}
+
+// play provisions with a process that ends at a request, and another one after it. It returns how many requests the
 // first one made.
-func play(t *testing.T, at int, killed bool) (requests int) {
+func (e *ending) play(t *testing.T, at int, killed bool) (requests int) {
 	synctest.Test(t, func(t *testing.T) {
-		none := int32(0)
-		step := v1alpha1.ProvisionStep{Name: "objects", Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: "source"}}, Prune: true}}
-		objects := append(remote(0, step, v1alpha1.RetryPolicy{Retries: &none}, true), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "source"},
-			Data:       map[string]string{"a": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"},
-		})
-		d, target := &doomed{at: at}, &apiServer{}
-		d.whole = newWhole(t, d.serve(target, killed), objects...)
+		objects := append(remote(0, e.steps[0], v1alpha1.RetryPolicy{Retries: &e.retries}, true), e.objects(t)...)
+		objects[0].(*v1alpha1.Provision).Spec.Steps = e.steps
+		d := &doomed{at: at}
+		d.whole = newWhole(t, d.serve(e.target, killed), objects...)
 		d.refuse = func(bool) error {
 			if d.asks(killed) {
 				return nil
@@ -80,50 +178,80 @@ func play(t *testing.T, at int, killed bool) (requests int) {
 			return errKilled
 		}
 		key, _ := named("shop", "edge-0")
-		var ctx context.Context
-		ctx, d.stop = context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { d.room.Run(ctx); close(done) }()
-		synctest.Wait()
-		d.look(key)
-		time.Sleep(2 * time.Minute)
-		d.stop()
-		<-done
-		d.whole.mu.Lock()
-		for _, timer := range d.timers {
-			timer.Stop()
-		}
-		d.whole.mu.Unlock()
+		d.firstProcess(func() {
+			d.look(key)
+			time.Sleep(5 * time.Second)
+			if e.meanwhile != nil {
+				e.meanwhile(d, key)
+			}
+			time.Sleep(2 * time.Minute)
+		})
 		d.mu.Lock()
 		requests, d.at, d.dead = d.requests, 0, false
 		d.mu.Unlock()
-		room := New(d.room.Config)
-		room.dial, room.attempts.requeue, room.knocks.requeue = d.dial, d.look, d.look
-		d.one.Lock() // a look may be under way
-		d.room = room
-		d.one.Unlock()
 		d.runs(func() { d.look(key); time.Sleep(10 * time.Minute) })
-		is := d.is(key).Status
-		if is.State != v1alpha1.ProvisionSucceeded || is.AttemptNumber != 1 || is.LastAttempt == nil || is.LastAttempt.Number != 1 {
-			t.Errorf("ended at request %d, killed %t: %s after %d attempts, last %+v", at, killed, is.State, is.AttemptNumber, is.LastAttempt)
-		}
-		if len(target.objects) != 2 || d.applied > 4 {
-			t.Errorf("ended at request %d, killed %t: the target has %d objects, applied %d times", at, killed, len(target.objects), d.applied)
-		}
+		e.expect(d, d.is(key).Status, fmt.Sprintf("ended at request %d, killed %t", at, killed))
 	})
 	return requests
 }
 
-// Wherever a process ends, killed or because it leads no more, the next one goes on with the same attempt: none is lost, and none is
-// begun twice. There is no other to mend it.
-func TestAProcessThatEndsAtAnyRequest(t *testing.T) {
-	all := play(t, 0, false)
-	if all < 10 {
-		t.Fatalf("an attempt makes %d requests", all)
+// firstProcess works until it is stopped, and the next one is not there yet.
+func (d *doomed) firstProcess(do func()) {
+	var ctx context.Context
+	ctx, d.stop = context.WithCancel(d.t.Context())
+	done := make(chan struct{})
+	go func() { d.room.Run(ctx); close(done) }()
+	synctest.Wait()
+	do()
+	d.stop()
+	<-done
+	d.whole.mu.Lock()
+	for _, timer := range d.timers {
+		timer.Stop()
 	}
-	for at := 1; at <= all; at++ {
-		for _, killed := range []bool{true, false} {
-			play(t, at, killed)
-		}
+	d.whole.mu.Unlock()
+	room := New(d.room.Config)
+	room.dial, room.attempts.requeue, room.knocks.requeue = d.dial, d.look, d.look
+	d.one.Lock() // a look may be under way
+	d.room = room
+	d.one.Unlock()
+}
+
+// expect is what has come of it.
+func (e *ending) expect(d *doomed, is v1alpha1.ProvisionStatus, how string) {
+	d.t.Helper()
+	want := cmp.Or(e.state, v1alpha1.ProvisionSucceeded)
+	one := is.AttemptNumber == 1 && is.LastAttempt != nil && is.LastAttempt.Number == 1
+	if is.State != want || !one && (e.most == 0 || is.AttemptNumber > int64(e.most)) {
+		d.t.Errorf("%s: %s after %d attempts, last %+v", how, is.State, is.AttemptNumber, is.LastAttempt)
+	}
+	if d.applied > 4 {
+		d.t.Errorf("%s: two objects were applied %d times", how, d.applied)
+	}
+	if err := e.made(); err != nil {
+		d.t.Errorf("%s: %v", how, err)
+	}
+}
+
+// Wherever a process ends, killed or because it leads no more, the next one goes on with the same attempt: none is lost, none is
+// begun twice, no Job is made twice, and what is cancelled stays so. There is no other to mend it.
+func TestAProcessThatEndsAtAnyRequest(t *testing.T) {
+	for name, fresh := range endings() {
+		t.Run(name, func(t *testing.T) {
+			if name == "a chart" && testing.Short() {
+				t.Skip("what renders has a limit of memory, and the race detector takes more")
+			}
+			all := fresh().play(t, 0, false)
+			if all < 10 {
+				t.Fatalf("an attempt makes %d requests", all)
+			}
+			for at := 1; at <= all; at++ {
+				fresh().play(t, at, at%2 == 0)
+				if !testing.Short() {
+					fresh().play(t, at, at%2 == 1)
+				}
+			}
+			t.Logf("%d requests", all)
+		})
 	}
 }
