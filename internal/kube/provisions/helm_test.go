@@ -13,10 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/charts"
@@ -30,6 +32,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	log.SetLogger(logr.Discard()) // as the controller does: until then each logger is remembered
 	os.Exit(m.Run())
 }
 

@@ -213,12 +213,12 @@ func TestALogOutlivesItsNode(t *testing.T) {
 		first podRun
 		want  string
 	}{
-		"the node is lost":             {podRun{takes: 12 * time.Minute, lost: true, says: "unpacked 7\n"}, "| unpacked 7"},
-		"with a secret":                {podRun{takes: 12 * time.Minute, lost: true, says: "token s3cr3t-of-it\n"}, "| token [hidden]"},
-		"it has said too much":         {podRun{takes: 12 * time.Minute, lost: true, says: long + "the end\n"}, "| the end"},
-		"it was heard by another":      {podRun{takes: 12 * time.Minute, lost: true, says: "unpacked 7\n"}, "| unpacked 7"},
-		"its attempt's time is over":   {podRun{takes: 50 * time.Minute, says: "unpacked 7\n"}, "| unpacked 7"},
-		"nobody answers any more":      {podRun{takes: 3 * time.Hour, says: "unpacked 7\n"}, "| unpacked 7"},
+		"the node is lost":           {podRun{takes: 12 * time.Minute, lost: true, says: "unpacked 7\n"}, "| unpacked 7"},
+		"with a secret":              {podRun{takes: 12 * time.Minute, lost: true, says: "token s3cr3t-of-it\n"}, "| token [hidden]"},
+		"it has said too much":       {podRun{takes: 12 * time.Minute, lost: true, says: long + "the end\n"}, "| the end"},
+		"it was heard by another":    {podRun{takes: 12 * time.Minute, lost: true, says: "unpacked 7\n"}, "| unpacked 7"},
+		"its attempt's time is over": {podRun{takes: 50 * time.Minute, says: "unpacked 7\n"}, "| unpacked 7"},
+		"nobody answers any more":    {podRun{takes: 3 * time.Hour, says: "unpacked 7\n"}, "| unpacked 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -37,14 +37,7 @@ func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	const many = 1000
 	cached := map[string]any{}
 	k, at := newKnocks(nil), time.Now()
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
+	before := heapInUse()
 	for n := range many {
 		p := &v1alpha1.Provision{}
 		if err := json.Unmarshal(text, p); err != nil {
@@ -55,11 +48,20 @@ func TestMemoryOfProvisionsThatWait(t *testing.T) {
 		key, _ := named("shop", fmt.Sprint("edge-", n))
 		k.all[key] = provision.Knocks{Number: 1, Since: at, Made: 1, Next: at}
 	}
-	each := int64(heap()-before) / many
+	each := int64(heapInUse()-before) / many
 	t.Logf("%d bytes each, of %d bytes of JSON", each, len(text))
 	if each > mostBytesWaiting {
 		t.Errorf("%d bytes each, want %d at most", each, mostBytesWaiting)
 	}
 	runtime.KeepAlive(cached)
 	runtime.KeepAlive(k)
+}
+
+// heapInUse is how many bytes are reachable.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
