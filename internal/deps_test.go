@@ -32,7 +32,7 @@ const (
 
 var (
 	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words", "internal/poolschedule", "internal/poolwrite", "internal/migrate", "internal/provision"}
-	rooms  = []string{"internal/poolattempt", "internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/privatelink", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace", "internal/nicupdate", "internal/calls", "internal/once", "internal/migration", "internal/privatelinkround"}
+	rooms  = []string{"internal/poolattempt", "internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/privatelink", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace", "internal/nicupdate", "internal/calls", "internal/once", "internal/sleep", "internal/migration", "internal/privatelinkround"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/operator", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/lag", "lab/payload", "lab/scale"}
@@ -94,6 +94,7 @@ func rules() []rule {
 		rule{"internal/kube/record", within([]string{"internal/kube"}), []string{module + "internal/kube/record", module + "internal/kube/view", module + "internal/kube/apiserver"}, "it reads and writes one ConfigMap"},
 		rule{"internal/kube/jobs", within([]string{"internal/kube"}), []string{module + "internal/kube/jobs"}, "it knows Jobs and their pods, and nobody's work queue"},
 		rule{"internal/kube/migrations", within([]string{"internal/kube"}), []string{module + "internal/kube/migrations", module + "internal/kube/record"}, "it asks through the record, and knows no controller"},
+		rule{"internal/kube/attemptlogs", within([]string{"internal/kube"}), []string{module + "internal/kube/attemptlogs", module + "internal/kube/apiserver"}, "it keeps texts, and makes no attempt"},
 		rule{"internal/kube/charts", within([]string{"internal/kube"}), []string{module + "internal/kube/charts"}, "it renders in a process of its own, and reaches for nothing"},
 		rule{"internal/kube/kubeconfig", within([]string{"internal"}), nil, "it judges a text, and reaches for nothing"},
 		rule{"internal/kube/view", within([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},

@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/migrate"
 	"weir.dev/weir/internal/migration"
+	"weir.dev/weir/internal/sleep"
 )
 
 // MigrationDesk is where people ask of a migration, with the rights that they have themselves.
@@ -80,10 +81,8 @@ func (d MigrationDesk) Watch(ctx context.Context, show func(migration.Status) (e
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(lookEvery):
+		if err := sleep.For(ctx, lookEvery); err != nil {
+			return err
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/internal/azure/look"
 	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/sleep"
 )
 
 // looks reads what was written before its operation is polled.
@@ -33,7 +34,7 @@ func (l *looks[T]) before(ctx context.Context, follow *call, poll time.Time) (re
 	start := time.Now()
 	for _, after := range look.After {
 		at := start.Add(after)
-		if over || !at.Before(poll) || at.Before(time.Now()) || sleepUntil(ctx, at) != nil {
+		if over || !at.Before(poll) || at.Before(time.Now()) || sleep.For(ctx, time.Until(at)) != nil {
 			break
 		}
 		result, over = l.over(ctx)

@@ -21,6 +21,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/probe"
+	"weir.dev/weir/internal/sleep"
 )
 
 // Raw sends requests as somebody else has written them, with the credentials, retries, gates
@@ -55,7 +56,7 @@ func (r *Raw) Send(ctx context.Context, q probe.Request) (probe.Answer, error) {
 		if !waits {
 			return probe.Answer{}, classify(ctx, this, err)
 		}
-		if err := sleepUntil(ctx, until); err != nil {
+		if err := sleep.For(ctx, time.Until(until)); err != nil {
 			return probe.Answer{}, classify(ctx, this, err)
 		}
 	}
@@ -166,17 +167,6 @@ func notBefore(err error) (time.Time, bool) {
 		return rest.until, true
 	}
 	return time.Time{}, false
-}
-
-func sleepUntil(ctx context.Context, until time.Time) error {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // targetOf is what a path is about: a resource group, what it holds, or a pool of that.

@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/internal/azure/look"
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/sleep"
 )
 
 // wait follows an accepted write until Azure is done with it, as slowly as the
@@ -31,7 +32,7 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 				return result, nil
 			}
 		}
-		if err := sleepUntil(ctx, next); err != nil {
+		if err := sleep.For(ctx, time.Until(next)); err != nil {
 			return none, err
 		}
 		resp, err := poller.Poll(ctx)           //nolint:bodyclose // the poller has read the body to its end
@@ -59,7 +60,7 @@ func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], f
 		if throttled == nil || tooLate(ctx, throttled) {
 			return result, err
 		}
-		if err := sleepUntil(ctx, pollAt(throttled, time.Now())); err != nil {
+		if err := sleep.For(ctx, time.Until(pollAt(throttled, time.Now()))); err != nil {
 			return none, err
 		}
 	}
@@ -108,7 +109,7 @@ func rested(ctx context.Context, err error) bool {
 	if end, ends := ctx.Deadline(); !ok || ends && rest.until.After(end) {
 		return false
 	}
-	return sleepUntil(ctx, rest.until) == nil
+	return sleep.For(ctx, time.Until(rest.until)) == nil
 }
 
 // longestPause is how long a poll waits at most for an operation that is under way.

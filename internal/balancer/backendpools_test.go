@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/sleep"
 )
 
 // backendPool is what Kubernetes keeps of a pool that Weir fills, the record of what it wrote
@@ -134,7 +135,7 @@ func (p pools) Report(_ context.Context, r poolupdate.Report) {
 
 // lookAgain looks for a pool that was not there.
 func (p pools) lookAgain(b *backendPool) {
-	there := pause(p.process.ctx, 5*time.Minute)
+	there := sleep.For(p.process.ctx, 5*time.Minute) == nil
 	p.stage().mu.Lock()
 	p.process.missing--
 	p.stage().mu.Unlock()

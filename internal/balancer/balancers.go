@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
+	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/turns"
 )
 
@@ -210,23 +211,11 @@ func (q *queue) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-q.added:
-			pause(ctx, gathers)
+			_ = sleep.For(ctx, gathers)
 		case <-ctx.Done():
 		}
 		for jobs := q.take(); len(jobs) > 0 && ctx.Err() == nil; jobs = q.take() {
 			q.of.round(ctx, jobs)
 		}
-	}
-}
-
-// pause waits, and reports false if the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

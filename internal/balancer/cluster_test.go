@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/sleep"
 )
 
 // record is what Kubernetes keeps of a Service: it outlives the process.
@@ -126,7 +127,7 @@ func (p *process) work(name string, cl *claim) {
 		cl.dirty = false
 		rank := r.rank
 		s.mu.Unlock()
-		if !pause(p.ctx, apart(rank)) {
+		if sleep.For(p.ctx, apart(rank)) != nil {
 			continue
 		}
 		again, err := p.reconcile(name, r, cl)
@@ -153,7 +154,7 @@ func (p *process) later(name string, cl *claim, d time.Duration) {
 	}
 	cl.sleeps++
 	p.running.Go(func() {
-		slept := pause(p.ctx, d)
+		slept := sleep.For(p.ctx, d) == nil
 		p.stage.mu.Lock()
 		cl.sleeps--
 		p.stage.mu.Unlock()
@@ -167,7 +168,7 @@ func (p *process) later(name string, cl *claim, d time.Duration) {
 // and the first has the place.
 func (p *process) inTurn(r *record) {
 	_, _ = p.balancers.NodePlaces(p.ctx) // Locate meets the same error
-	_ = pause(p.ctx, apart(r.rank))
+	_ = sleep.For(p.ctx, apart(r.rank))
 }
 
 // reconcile does what kube's reconcileBalanced does.
@@ -216,7 +217,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	on, leave, err := p.balancers.Locate(p.ctx, balancer.Placing{
 		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Desired: desired, Recorded: places,
 	})
-	_ = pause(p.ctx, apart(r.rank)) // whoever waited for the same list goes on in the same instant
+	_ = sleep.For(p.ctx, apart(r.rank)) // whoever waited for the same list goes on in the same instant
 	s.mu.Lock()
 	if p.dead {
 		return 0, nil

@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/sleep"
 )
 
 // process is one life of Weir: what it remembers is gone with it.
@@ -98,7 +99,7 @@ type wire struct{ process *process }
 // Do implements azure.Transport.
 func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	p, s := w.process, w.process.stage
-	if !pause(req.Context(), distance(req.URL.Path)) {
+	if sleep.For(req.Context(), distance(req.URL.Path)) != nil {
 		return nil, req.Context().Err()
 	}
 	s.mu.Lock()
@@ -127,17 +128,6 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		return nil, context.Canceled
 	}
 	return resp, err
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // lease is the resource lease, as others leave it to us.

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/sleep"
 )
 
 // snapshot is what a plan is made from, but for the jobs.
@@ -98,7 +99,7 @@ func (l *loadBalancer) gate(ctx context.Context) error {
 			return nil
 		case why != "":
 			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: until, Err: errors.New("not sent: " + why)}
-		case !pause(ctx, time.Until(until)):
+		case sleep.For(ctx, time.Until(until)) != nil:
 			return ctx.Err()
 		}
 	}

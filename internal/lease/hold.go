@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"weir.dev/weir/internal/sleep"
 )
 
 // hold is one acquisition of the Lease; mu of Shared guards it.
@@ -74,12 +76,8 @@ func (s *Shared) leftOthers(h *hold) bool {
 // Lease is lost. A request that fails is made again at a tenth of that.
 func (s *Shared) renew(ctx context.Context, h *hold) {
 	for wait := s.term / 3; wait > 0; {
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if sleep.For(ctx, wait) != nil {
 			return
-		case <-timer.C:
 		}
 		if s.lock(ctx) != nil {
 			return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/sleep"
 )
 
 // waits has nothing more be written while a person wants that, and notes that it was heard. All else of Weir
@@ -91,6 +92,6 @@ func (m *Migration) Listen(ctx context.Context) {
 			m.cfg.Again()
 			return
 		}
-		sleep(ctx, listensEvery)
+		_ = sleep.For(ctx, listensEvery)
 	}
 }

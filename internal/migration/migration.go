@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/sleep"
 )
 
 const (
@@ -71,14 +72,14 @@ func New(cfg Config) *Migration {
 func (m *Migration) Run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
-		pause, err := m.round(ctx)
+		wait, err := m.round(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err == nil && pause == 0 && m.answered(ctx):
+		case err == nil && wait == 0 && m.answered(ctx):
 			return
 		case err == nil:
-			failures, pause = 0, max(pause, settles)
+			failures, wait = 0, max(wait, settles)
 		case m.givesUp(err):
 			m.unread = fault.From(err).Exhausted()
 			m.cfg.Log.Error(givenUp(m.journal.Open(), m.unread), "phase", m.phase, "err", err)
@@ -87,14 +88,14 @@ func (m *Migration) Run(ctx context.Context) {
 			return
 		default:
 			failures++
-			pause = again.After(failures)
+			wait = again.After(failures)
 			if f := fault.From(err); f != nil && !f.RetryAt.IsZero() {
-				pause = max(time.Until(f.RetryAt), time.Second)
+				wait = max(time.Until(f.RetryAt), time.Second)
 			}
-			m.cfg.Log.Warn("migration to Standard load balancers: tried again", "phase", m.phase, "after", pause, "err", err)
+			m.cfg.Log.Warn("migration to Standard load balancers: tried again", "phase", m.phase, "after", wait, "err", err)
 			m.telling.trying(ctx, m.phase, err)
 		}
-		sleep(ctx, pause)
+		_ = sleep.For(ctx, wait)
 	}
 }
 
@@ -301,13 +302,4 @@ func addresses(j migrate.Journal) (n int) {
 // ours reports whether a load balancer is the cluster's.
 func (m *Migration) ours(id lb.LoadBalancerID) bool {
 	return slices.ContainsFunc(m.cfg.Balancers, func(of lb.LoadBalancerID) bool { return of.Key() == id.Key() })
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/sleep"
 )
 
 // CodeInterfaceMember is Azure's for a write that changes the addresses of a pool of which
@@ -74,19 +75,15 @@ func (c *Config) tryAgain(ctx context.Context, t Try, before poolwrite.Result, r
 // allows: the end of that write changes the etag once more, so what is read before would be met
 // with 412 again, or would take the other's place. Up to an interval this is cheaper than a retry.
 func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
-	end, pause := time.Now().Add(patience), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
+	end, apart := time.Now().Add(patience), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		observed, err := c.Azure.Get(ctx, pool)
-		wait := pause.After(n)
+		wait := apart.After(n)
 		if err != nil || observed.Provisioning != lb.Updating || time.Now().Add(wait).After(end) {
 			return observed, err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return lb.Pool{}, ctx.Err()
+		if err := sleep.For(ctx, wait); err != nil {
+			return lb.Pool{}, err
 		}
 	}
 }

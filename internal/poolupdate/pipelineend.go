@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -140,7 +141,7 @@ func (p *pipeline) read() (lb.LoadBalancer, error) {
 // pause waits, and reports whether the time was over before anything was urgent.
 func (p *pipeline) pause(d time.Duration) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		if p.urgent() || !pause(p.within, time.Second) {
+		if p.urgent() || sleep.For(p.within, time.Second) != nil {
 			return false
 		}
 	}

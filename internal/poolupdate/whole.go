@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/poolattempt"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -106,7 +107,7 @@ func (j *joint) read() (lb.LoadBalancer, error) {
 	end, rest := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		b, err := l.readAll(j.within)
-		if wait := rest.After(n); err != nil || !j.last || !moves(b) || time.Now().Add(wait).After(end) || !pause(j.within, wait) {
+		if wait := rest.After(n); err != nil || !j.last || !moves(b) || time.Now().Add(wait).After(end) || sleep.For(j.within, wait) != nil {
 			return b, err
 		}
 	}
@@ -260,14 +261,4 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 		}
 	}
 	return writes
-}
-
-// pause waits, and reports whether the time was over first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"weir.dev/weir/internal/sleep"
 )
 
 // Left is a resource group that a probe has left behind.
@@ -121,8 +123,8 @@ func appears(ctx context.Context, azure Azure, at place) (bool, error) {
 		if time.Now().After(until) {
 			return false, nil
 		}
-		if err := pause(ctx, lookEvery); err != nil {
-			return false, err
+		if sleep.For(ctx, lookEvery) != nil {
+			return false, context.Cause(ctx)
 		}
 	}
 }
@@ -134,8 +136,8 @@ func patiently(ctx context.Context, azure Azure, q Request) (Answer, error) {
 		if err != nil || !busy(a) {
 			return a, err
 		}
-		if err := pause(ctx, cmp.Or(a.Wait, whenBusy)); err != nil {
-			return a, err
+		if sleep.For(ctx, cmp.Or(a.Wait, whenBusy)) != nil {
+			return a, context.Cause(ctx)
 		}
 	}
 }
@@ -147,15 +149,4 @@ const whenBusy = 10 * time.Second
 func busy(a Answer) bool {
 	return a.Status == statusTooManyRequests ||
 		a.Status == statusConflict && slices.Contains(a.Codes, "AnotherOperationInProgress")
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

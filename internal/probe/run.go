@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/sleep"
 )
 
 // Probe is one run: a resource group is made, Azure is asked, and the group is deleted.
@@ -243,7 +244,7 @@ func (r *run) watch(ctx context.Context, id string, a Answer) End {
 			return seen
 		}
 		seen.Running = is.At
-		err := pause(ctx, watchEvery)
+		err := sleep.For(ctx, watchEvery)
 		if err == nil {
 			is, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
 		}

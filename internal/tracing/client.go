@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/sleep"
 )
 
 // How often a batch is sent, at most, and how long the pauses between are. It goes to the
@@ -65,10 +66,8 @@ func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 		if err == nil || again < 0 || try == mostTries {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, max(again, pauses.After(try))) != nil {
 			return err
-		case <-time.After(max(again, pauses.After(try))):
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/wholewrite"
 )
 
@@ -48,10 +49,8 @@ func (v *Verdicts) Run(ctx context.Context) {
 // until calls for the record until that works, and reports whether it did before the context was done.
 func (v *Verdicts) until(ctx context.Context, call func(context.Context) bool) bool {
 	for !call(ctx) {
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, v.cfg.Interval) != nil {
 			return false
-		case <-time.After(v.cfg.Interval):
 		}
 	}
 	return true

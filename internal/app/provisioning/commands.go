@@ -14,14 +14,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/attemptlogs"
 	"weir.dev/weir/internal/kube/provisions"
 	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/words"
 )
 
@@ -133,16 +133,12 @@ func (d Desk) Logs(ctx context.Context, name string, attempt int64) error {
 func (d Desk) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
 	logs := []AttemptLog{}
 	for n := max(1, p.Status.AttemptNumber-provision.KeptLogs+1); n <= p.Status.AttemptNumber; n++ {
-		var kept corev1.ConfigMap
-		err := d.API.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: provisions.LogName(p, n)}, &kept)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		text, found, err := attemptlogs.Read(ctx, d.API, p, n)
 		if err != nil {
 			return nil, err
 		}
-		if kept.Data[provisions.LogNumber] == strconv.FormatInt(n, 10) {
-			logs = append(logs, AttemptLog{n, kept.Data[provisions.LogText]})
+		if found {
+			logs = append(logs, AttemptLog{n, text})
 		}
 	}
 	return logs, nil
@@ -203,10 +199,8 @@ func (d Desk) Watch(ctx context.Context, name string) error {
 		case state == v1alpha1.ProvisionFailed, state == v1alpha1.ProvisionCancelled:
 			return fmt.Errorf("%w: %s", ErrNotProvisioned, p.Status.State)
 		}
-		select {
-		case <-time.After(watchEvery):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep.For(ctx, watchEvery); err != nil {
+			return err
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/sleep"
 )
 
 // every is how often Watch asks.
@@ -54,9 +56,7 @@ func (d Desk) Watch(ctx context.Context) error {
 				return err
 			}
 		}
-		select {
-		case <-time.After(every):
-		case <-ctx.Done():
+		if sleep.For(ctx, every) != nil {
 			return nil
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/reference"
 
 	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/sleep"
 )
 
 const (
@@ -156,9 +157,9 @@ func (q *Queue) Run(ctx context.Context) {
 			}
 			q.again(event)
 			if ctx.Err() != nil {
-				pause(ending, lastPause)
+				_ = sleep.For(ending, lastPause)
 			} else {
-				pause(ctx, pauseAfterFailure)
+				_ = sleep.For(ctx, pauseAfterFailure)
 			}
 			continue
 		}
@@ -174,16 +175,6 @@ func (q *Queue) Run(ctx context.Context) {
 	defer q.mu.Unlock()
 	if n := len(q.waiting) + len(q.failed); n > 0 {
 		q.log.Warn("events are lost: the controller stops, and the API server did not take them in time", "events", n)
-	}
-}
-
-// pause waits, or until the context is done.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

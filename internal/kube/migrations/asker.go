@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/migrate"
 	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/sleep"
 )
 
 // looks is how far apart looks at the record are.
@@ -80,10 +81,8 @@ func (a *Asker) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-time.After(looks.After(n)):
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", why, ctx.Err())
+		if err := sleep.For(ctx, looks.After(n)); err != nil {
+			return fmt.Errorf("%s: %w", why, err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
+	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/words"
 )
 
@@ -168,20 +169,10 @@ func (a *AdminStates) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-a.wake:
-			pause(ctx, newsGather)
+			_ = sleep.For(ctx, newsGather)
 		case <-timer.C:
 		}
 		a.Tell()
 		timer.Reset(newsAgain)
-	}
-}
-
-// pause waits, or until the context is done.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

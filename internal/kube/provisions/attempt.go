@@ -13,6 +13,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/kube/attemptlogs"
 	"weir.dev/weir/internal/provision"
 	"weir.dev/weir/internal/words"
 )
@@ -38,6 +39,15 @@ func (a *run) says(format string, args ...any) {
 	a.log.Add(time.Now(), fmt.Sprintf(format, args...))
 }
 
+// keep keeps what the attempt has said so far. That it cannot be written fails no attempt.
+func (a *run) keep(ctx context.Context, log *provision.Log) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := attemptlogs.Keep(ctx, a.room.Writer, a.p, log.Text()); err != nil {
+		a.room.Log.Warn("the log of an attempt is not kept", "provision", a.p.Namespace+"/"+a.p.Name, "err", err)
+	}
+}
+
 // attempt makes the attempt that was decided on, or goes on with that of a process that has ended. It returns nil if the
 // process ends before it.
 func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
@@ -48,7 +58,8 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 	ctx, span := a.spanOfAttempt(ctx)
 	defer func() { spanEnds(span, end) }()
 	if d.decision.Do == provision.Resume {
-		a.log.Resume(r.kept(ctx, p))
+		kept, _, _ := attemptlogs.Read(ctx, r.Live, p, p.Status.AttemptNumber) // where it cannot be read, its log begins anew
+		a.log.Resume(kept)
 		a.says("attempt %d goes on, in another process", p.Status.Attempts)
 	} else {
 		a.says("attempt %d begins", p.Status.Attempts)
@@ -61,7 +72,7 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		return nil // nobody wants it any more
 	}
 	if parent.Err() != nil { // another process goes on with it
-		a.keepLog(context.WithoutCancel(parent))
+		a.keep(context.WithoutCancel(parent), a.log)
 		return nil
 	}
 	now := time.Now()
@@ -87,7 +98,7 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		step = ", step " + step
 	}
 	a.says("attempt %d ends: %s%s %s", p.Status.Attempts, end.Result, step, end.Message)
-	a.keepLog(parent)
+	a.keep(parent, a.log)
 	r.Log.Info("attempt to provision has ended", "provision", p.Namespace+"/"+p.Name, "attempt", p.Status.Attempts, "result", end.Result, "step", end.Step, "err", end.Message)
 	return end
 }

@@ -25,6 +25,5 @@
 //	transport.go   what no target can do to this process
 //	knock.go       whether a target answers again, while an attempt is waited for
 //	spans.go       the spans of attempts and steps
-//	logs.go        where logs are kept
 //	figures.go     what metrics ask
 package provisions

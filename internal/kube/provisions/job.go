@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/kube/jobs"
 	"weir.dev/weir/internal/provision"
+	"weir.dev/weir/internal/sleep"
 )
 
 // jobStep is a step that runs a Job.
@@ -73,7 +74,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			j.awaits = j.awaits || !seen.Leaving
 			j.watchPod(ctx, job)
 			j.listen(ctx, job)
-			_ = pause(within, looks.After(n)) // whose end is told above
+			_ = sleep.For(within, looks.After(n)) // whose end is told above
 		case do != provision.SettleJob:
 			err = j.does(ctx, do, job)
 		default:
@@ -145,7 +146,7 @@ func (j *jobStep) make(ctx context.Context) error {
 	}
 	j.awaits = true
 	j.says("made Job %s", j.key)
-	j.keepLog(ctx) // it says where to look
+	j.keep(ctx, j.log) // it says where to look
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (s *jobStage) logged() string {
 	}
 	text := ""
 	for _, c := range all.Items {
-		text += c.Data[LogText]
+		text += c.Data["log"]
 	}
 	return text
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/words"
 )
 
@@ -171,7 +171,7 @@ func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.St
 			said = now
 			a.says("not ready yet: %s", now)
 		}
-		if err := pause(ctx, looks.After(n)); err != nil {
+		if err := sleep.For(ctx, looks.After(n)); err != nil {
 			return errors.Join(notReady(why), err)
 		}
 	}
@@ -182,16 +182,4 @@ func notReady(why []string) error {
 		return nil
 	}
 	return errors.New("not ready: " + words.List(why, 5))
-}
-
-// pause waits, or until the context is done.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

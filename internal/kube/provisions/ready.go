@@ -18,6 +18,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backoff"
+	"weir.dev/weir/internal/sleep"
 )
 
 // looks is how far apart looks at an object are that is not ready.
@@ -69,7 +70,7 @@ func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			said = why
 			a.says("%s", why)
 		}
-		if err := pause(ctx, looks.After(n)); err != nil {
+		if err := sleep.For(ctx, looks.After(n)); err != nil {
 			return fmt.Errorf("%s: %w", why, err)
 		}
 	}

@@ -104,7 +104,7 @@ func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
 		t.Errorf("it has come to an end: %+v", end)
 	}
 	var logs corev1.ConfigMapList
-	if err := api.List(t.Context(), &logs); err != nil || len(logs.Items) != 1 || !strings.Contains(logs.Items[0].Data[LogText], "begins") {
+	if err := api.List(t.Context(), &logs); err != nil || len(logs.Items) != 1 || !strings.Contains(logs.Items[0].Data["log"], "begins") {
 		t.Errorf("got %+v, %v", logs.Items, err)
 	}
 }

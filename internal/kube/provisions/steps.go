@@ -57,7 +57,7 @@ func (a *run) eachStep(ctx context.Context) (string, error) {
 		f.done[i] = true
 		a.says("step %s is done", step.Name)
 		if i != order.Steps[len(order.Steps)-1] {
-			a.keepLog(ctx)
+			a.keep(ctx, a.log)
 		}
 	}
 	if len(f.errs) > 0 {

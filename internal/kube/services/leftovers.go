@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/sleep"
 )
 
 // leftoversAfter is when they are looked for after a start: what a Service leaves that is
@@ -50,7 +51,7 @@ func (r *Reconciler) Leftovers() int {
 // FindLeftovers looks for what Services left whose finalizer somebody took away while nobody
 // watched, until the context is done, and says once of each that it is there.
 func (r *Reconciler) FindLeftovers(ctx context.Context) {
-	for wait := leftoversAfter; sleep(ctx, wait); {
+	for wait := leftoversAfter; sleep.For(ctx, wait) == nil; {
 		all, err := r.balancers.Leftovers(ctx)
 		wait = r.options.LookAgainAfter
 		if err != nil {
@@ -67,17 +68,5 @@ func (r *Reconciler) FindLeftovers(ctx context.Context) {
 		if r.options.LookAgainAfter <= 0 {
 			return
 		}
-	}
-}
-
-// sleep reports whether the time has passed before the context was done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
