@@ -19,14 +19,14 @@ func newRemoteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remote",
 		Short: "Watch Weir provision a remote cluster over a bad network",
-		Long: `Starts two real kube-apiservers with their controllers (kubelab), an emulated Azure
-Resource Manager, and the controller with --provisioning beside the first cluster.
-The second one is reached over a network that is away at first, and then slow, and
-breaks connections off. Two Provisions have it be the target: one is retried, and
-the other is not.
+		Long: `Starts two real kube-apiservers with their controllers (kubelab), an emulated
+Azure Resource Manager, and the controller with --provisioning beside the first
+cluster. The second one is reached over a network that is away at first, then
+slow, and resets connections. Two Provisions have it be their target: one is
+retried, and the other is not.
 
-It prints what becomes of them, and how to look around and to change the network,
-until Ctrl-C ends all.
+It prints what becomes of them, and how to look around and to change the
+network, until Ctrl-C ends all.
 
 It needs kubelab and weir beside weirlab: make remote builds all three.
 
@@ -53,7 +53,6 @@ the output.`,
 	flags.DurationVar(&opts.Away, "away", 30*time.Second, "how long the network is away at first, up to an hour")
 	flags.IntVar(&opts.Network.BytesPerSecond, "bytes-per-second", 5000, "what the network carries in each direction")
 	flags.IntVar(&opts.Network.ResetPercent, "reset-percent", 30, "how many of a hundred connections are reset within their first 8 KiB")
-	flags.Uint64Var(&opts.Seed, "seed", 1, "decides which connections are reset")
 	return cmd
 }
 

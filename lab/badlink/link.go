@@ -19,6 +19,9 @@ import (
 	"time"
 )
 
+// resetWithin is how many bytes a connection that is reset carries at most; a TLS handshake is half of it.
+const resetWithin = 8 << 10
+
 // Network is how the network is.
 type Network struct {
 	// Away has every connection be reset, those that are there and those that are tried.
@@ -29,20 +32,19 @@ type Network struct {
 	ResetPercent int `json:"resetPercent"`
 }
 
-// Bounds of Network.
+// Bounds of Network.BytesPerSecond.
 const (
-	slowest     = 100
-	fastest     = 100_000_000
-	resetWithin = 8 << 10 // a TLS handshake is half of it
+	Slowest = 100
+	Fastest = 100_000_000
 )
 
 // Validate says what no network can be.
 func (n Network) Validate() error {
 	switch {
-	case n.BytesPerSecond < slowest || n.BytesPerSecond > fastest:
-		return fmt.Errorf("%d bytes per second: give %d to %d", n.BytesPerSecond, slowest, fastest)
+	case n.BytesPerSecond < Slowest || n.BytesPerSecond > Fastest:
+		return fmt.Errorf("bytesPerSecond %d: give %d to %d", n.BytesPerSecond, Slowest, Fastest)
 	case n.ResetPercent < 0 || n.ResetPercent > 100:
-		return fmt.Errorf("reset percent %d: give 0 to 100", n.ResetPercent)
+		return fmt.Errorf("resetPercent %d: give 0 to 100", n.ResetPercent)
 	}
 	return nil
 }
@@ -167,13 +169,13 @@ func (l *Link) begins(near net.Conn) *connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.figures.Connections++
-	// Both are drawn in any case: what becomes of one connection does not depend on another's.
-	breaks, after := l.random.IntN(100) < l.network.ResetPercent, 1+l.random.IntN(resetWithin)
 	if l.network.Away {
 		l.figures.Refused++
 		reset(near)
 		return nil
 	}
+	// Both are drawn in any case: what becomes of one connection does not depend on another's.
+	breaks, after := l.random.IntN(100) < l.network.ResetPercent, 1+l.random.IntN(resetWithin)
 	c := &connection{near: near, left: -1}
 	if breaks {
 		c.left = after

@@ -100,7 +100,7 @@ func TestTheNetworkIsSlow(t *testing.T) {
 func TestTheNetworkResets(t *testing.T) {
 	plays := func(percent int, seed uint64) (broken string) {
 		synctest.Test(t, func(t *testing.T) {
-			w, l := serves(t, Network{BytesPerSecond: fastest, ResetPercent: percent}, seed, 20_000)
+			w, l := serves(t, Network{BytesPerSecond: Fastest, ResetPercent: percent}, seed, 20_000)
 			for i := range 400 {
 				switch n := w.fetch(t); {
 				case n > resetWithin && n != 20_000:
@@ -183,7 +183,7 @@ func TestOverTCP(t *testing.T) {
 	if _, err := asks(); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("closed: %v", err)
 	}
-	if _, err := Listen(t.Context(), "127.0.0.1:1", Network{}, 1); err == nil || !strings.Contains(err.Error(), "0 bytes per second") {
+	if _, err := Listen(t.Context(), "127.0.0.1:1", Network{}, 1); err == nil || !strings.Contains(err.Error(), "bytesPerSecond 0") {
 		t.Errorf("a network that carries nothing: %v", err)
 	}
 }
@@ -212,8 +212,8 @@ func TestAdmin(t *testing.T) {
 		{"PATCH", `{"bytesPerSecond":1000,"resetPercent":0}`, 200, `{"away":true,"bytesPerSecond":1000,"resetPercent":0,`},
 		{"PATCH", `{"gone":true}`, 400, `unknown field "gone": give JSON with "away"`},
 		{"PATCH", `away`, 400, `give JSON with "away"`},
-		{"PATCH", `{"bytesPerSecond":1}`, 400, "1 bytes per second: give 100 to"},
-		{"PATCH", `{"resetPercent":101}`, 400, "reset percent 101: give 0 to 100"},
+		{"PATCH", `{"bytesPerSecond":1}`, 400, "bytesPerSecond 1: give 100 to"},
+		{"PATCH", `{"resetPercent":101}`, 400, "resetPercent 101: give 0 to 100"},
 		{"GET", "", 200, `{"away":true,"bytesPerSecond":1000,"resetPercent":0,`},
 		{"DELETE", "", 405, ""},
 	} {

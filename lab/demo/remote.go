@@ -22,23 +22,30 @@ type RemoteOptions struct {
 	Network badlink.Network
 	// Away is for how long it is away at first.
 	Away time.Duration
-	// Seed decides which connections are reset.
-	Seed uint64
 	// Out is standard output.
 	Out io.Writer
 
 	bin, weirlab string // as in Options
 }
 
+// seed has the first three connections be reset.
+const seed = 19
+
 // mostAway bounds RemoteOptions.Away.
 const mostAway = time.Hour
 
 // Validate says what cannot be run.
 func (o RemoteOptions) Validate() error {
-	if o.Away < 0 || o.Away > mostAway {
+	speed, resets := o.Network.BytesPerSecond, o.Network.ResetPercent
+	switch {
+	case o.Away < 0 || o.Away > mostAway:
 		return fmt.Errorf("--away %s: give 0s to %s", o.Away, mostAway)
+	case speed < badlink.Slowest || speed > badlink.Fastest:
+		return fmt.Errorf("--bytes-per-second %d: give %d to %d", speed, badlink.Slowest, badlink.Fastest)
+	case resets < 0 || resets > 100:
+		return fmt.Errorf("--reset-percent %d: give 0 to 100", resets)
 	}
-	return o.Network.Validate()
+	return nil
 }
 
 // Remote has Weir provision a second cluster over a bad network, until the context is done, which is
@@ -47,8 +54,8 @@ func Remote(ctx context.Context, o RemoteOptions) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	err := play(ctx, Options{Seed: o.Seed, Out: o.Out, bin: o.bin, weirlab: o.weirlab}, func(r *run) error {
-		return (&remote{run: r, RemoteOptions: o, networks: make(chan badlink.Network, 16)}).follows(ctx)
+	err := play(ctx, Options{Seed: seed, Out: o.Out, bin: o.bin, weirlab: o.weirlab}, func(r *run) error {
+		return newRemote(r, o).follows(ctx)
 	})
 	if _, interrupted := errors.AsType[Interrupted](err); interrupted {
 		return nil
@@ -68,13 +75,18 @@ type remote struct {
 	cluster  *cluster
 }
 
+func newRemote(r *run, o RemoteOptions) *remote {
+	r.lab = &lab{opts: r.opts, dir: r.dir, ignoresNodes: true, place: remotePlace()}
+	far := &lab{opts: r.opts, dir: filepath.Join(r.dir, "remote"), place: place{nodes: 1}}
+	return &remote{run: r, RemoteOptions: o, far: far, networks: make(chan badlink.Network, 16)}
+}
+
 // follows prepares all, and has it go on until the context is done.
 func (r *remote) follows(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	r.print.gone = func(err error) { fail(outputGone{err}) }
-	r.lab = &lab{opts: r.opts, dir: r.dir, fail: fail, ignoresNodes: true, place: remotePlace()}
-	r.far = &lab{opts: r.opts, dir: filepath.Join(r.dir, "remote"), fail: fail, place: place{nodes: 1}}
+	r.lab.fail, r.far.fail = fail, fail
 	defer r.far.stop()
 	defer r.lab.stop()
 	defer r.stopNetwork()
@@ -122,7 +134,7 @@ func (r *remote) prepare(ctx context.Context) error {
 	if err := r.startNetwork(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", "the network between: "+r.Network.String())
+	r.print.line(plain, "start", "network: "+r.Network.String())
 	if err := r.introduce(ctx); err != nil {
 		return err
 	}
@@ -141,7 +153,7 @@ func (r *remote) startNetwork(ctx context.Context) error {
 	}
 	begins := r.Network
 	begins.Away = r.Away > 0
-	if r.link, err = badlink.Listen(ctx, server, begins, r.Seed); err != nil {
+	if r.link, err = badlink.Listen(ctx, server, begins, seed); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

@@ -5,7 +5,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,17 +16,17 @@ import (
 
 // printLookAround says what a person can do while all runs.
 func (r *remote) printLookAround() {
-	weir, kubectl := filepath.Join(r.opts.bin, "weir"), filepath.Join(r.opts.bin, "kubectl")
 	r.print.plainly("", "All keeps running until Ctrl-C. In another terminal:", "")
+	asks := "  weir provision %s -n " + namespace + " " + store
 	// These lines are to be copied whole, so they are not broken.
 	for _, l := range []string{
-		"  export KUBECONFIG=" + r.lab.kubeconfig,
-		"  " + weir + " provision watch -n " + namespace + " " + store,
-		"  " + weir + " provision logs -n " + namespace + " " + store,
-		"  " + weir + " provision cancel -n " + namespace + " " + store,
-		"  " + weir + " provision retry-now -n " + namespace + " " + store,
-		"  " + weir + " provision reset -n " + namespace + " " + store + "   # all anew",
-		"  " + kubectl + " --kubeconfig " + r.far.kubeconfig + " get deployments -A",
+		"  export KUBECONFIG=" + r.lab.kubeconfig + " PATH=" + r.opts.bin + ":$PATH",
+		fmt.Sprintf(asks, "watch"),
+		fmt.Sprintf(asks, "logs"),
+		fmt.Sprintf(asks, "cancel"),
+		fmt.Sprintf(asks, "retry-now"),
+		fmt.Sprintf(asks, "reset") + "   # all anew",
+		"  kubectl --kubeconfig " + r.far.kubeconfig + " get deployments -A",
 	} {
 		r.print.print(plain, l)
 	}
@@ -146,8 +145,8 @@ func (t *told) news(p *v1alpha1.Provision, now time.Time) (text string, c colour
 	case v1alpha1.ProvisionCancelled:
 		return sentences(text, "the attempts to come are cancelled"), red
 	case v1alpha1.ProvisionWaiting:
-		if s.NextAttemptAt != nil {
-			text = sentences(text, fmt.Sprintf("the next begins in %s", max(0, s.NextAttemptAt.Sub(now)).Round(time.Second)))
+		if s.NextAttemptAt != nil && s.WaitingSince != nil {
+			text = sentences(text, fmt.Sprintf("the next follows after %s", s.NextAttemptAt.Sub(s.WaitingSince.Time).Truncate(time.Second)))
 		}
 		return text, yellow
 	}

@@ -347,7 +347,7 @@ func (p *provisioner) behind(n badlink.Network, far *cluster) *badlink.Link {
 	p.t.Helper()
 	server, err := url.Parse(far.rest.Host)
 	p.must(err)
-	link, err := badlink.Listen(p.t.Context(), server.Host, n, 1)
+	link, err := badlink.Listen(p.t.Context(), server.Host, n, 3)
 	p.must(err)
 	p.t.Cleanup(func() { _ = link.Close() })
 	kubeconfig, err := clientcmd.LoadFromFile(far.admin)
