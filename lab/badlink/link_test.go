@@ -3,6 +3,7 @@
 package badlink
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -173,7 +174,24 @@ func TestOverTCP(t *testing.T) {
 	if got, err := asks(); got != "here" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
+	there, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = there.Close() }()
+	answer := bufio.NewReader(there)
+	if _, err := io.WriteString(there, "GET / HTTP/1.1\r\nHost: there\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(answer, nil); err != nil {
+		t.Fatal(err)
+	} else if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
 	l.Set(Network{Away: true, BytesPerSecond: 100_000})
+	if _, err := answer.ReadByte(); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("who is connected hears %v", err)
+	}
 	if _, err := asks(); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
 		t.Errorf("away: %v", err)
 	}
