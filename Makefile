@@ -32,6 +32,10 @@ kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3
 demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of three minutes (STAY=1 keeps it)
 	@$(BIN)/weirlab demo $(if $(STAY),--stay)
 
+.PHONY: remote
+remote: kubelab build ## A second cluster behind a bad network, and Weir that provisions it, until Ctrl-C
+	@$(BIN)/weirlab remote
+
 .PHONY: simulate
 simulate: build ## Random schedules in virtual time (SEEDS=1000 SEED=1; FOR=10m instead of SEEDS)
 	@$(BIN)/weirlab simulate --seed $(or $(SEED),1) $(if $(FOR),--for $(FOR),--seeds $(or $(SEEDS),1000))

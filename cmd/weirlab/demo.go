@@ -3,11 +3,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -46,14 +42,8 @@ Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
 				return badInput{err}
 			}
 			opts.JSON, opts.Out, opts.Err = output == "json", cmd.OutOrStdout(), cmd.ErrOrStderr()
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := untilSignalled(cmd.Context())
 			defer stop()
-			// A pipe that nobody reads is an error of a write then, which cleans up.
-			pipe := make(chan os.Signal, 1)
-			signal.Notify(pipe, syscall.SIGPIPE)
-			defer signal.Stop(pipe)
-			// A second Ctrl-C ends the process at once, and its children with it.
-			context.AfterFunc(ctx, stop)
 			return demo.Run(ctx, opts)
 		},
 	}

@@ -65,6 +65,7 @@ func TestExitCodes(t *testing.T) {
 		"--help": 0, "emulator --help": 0, "emulater": 2, "--nonsense": 2, "emulator --listen 0.0.0.0:0": 2,
 		"emulator --listen 127.0.0.1:99999": 1,
 		"demo --help":                       0, "demo --nodes 4": 2, "demo --nodes many": 2, "demo --output xml": 2, "demo surplus": 2,
+		"remote --help": 0, "remote --away soon": 2, "remote --away 2h": 2, "remote --bytes-per-second 1": 2, "remote --reset-percent 101": 2, "remote surplus": 2,
 	} {
 		if got := run(strings.Fields(args)); got != want {
 			t.Errorf("weirlab %s ends with %d, want %d", args, got, want)

@@ -47,7 +47,7 @@ func newRootCommand() *cobra.Command {
 built on it.
 
 Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
-		Example:       "  weirlab demo\n  weirlab emulator --latency-scale 0.1\n  weirlab simulate --for 1m",
+		Example:       "  weirlab demo\n  weirlab remote\n  weirlab emulator --latency-scale 0.1\n  weirlab simulate --for 1m",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
-	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand(), newScaleCommand(), newProfiledCommand())
+	root.AddCommand(newDemoCommand(), newEmulatorCommand(), newSimulateCommand(), newScaleCommand(), newRemoteCommand(), newProfiledCommand())
 	return root
 }
 

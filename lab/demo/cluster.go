@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -74,22 +75,32 @@ func (c *cluster) installCRDs(ctx context.Context) error {
 		return err
 	}
 	for _, file := range files {
-		raw, err := crd.Files.ReadFile(file)
-		if err != nil {
+		if err := c.createFile(ctx, crd.Files, file); err != nil {
 			return err
-		}
-		definition := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(raw, &definition.Object); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		if err := c.api.Create(ctx, definition); err != nil {
-			return fmt.Errorf("creating %s: %w", definition.GetName(), err)
 		}
 	}
 	return until(ctx, 20*time.Millisecond, func() (bool, error) {
 		err := c.api.List(ctx, &v1alpha1.BackendPoolList{})
 		return err == nil, nil
 	})
+}
+
+// createFile creates the objects of a file of YAML.
+func (c *cluster) createFile(ctx context.Context, files fs.FS, name string) error {
+	raw, err := fs.ReadFile(files, name)
+	if err != nil {
+		return err
+	}
+	for text := range bytes.SplitSeq(raw, []byte("\n---\n")) {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &o.Object); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := c.api.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return nil
 }
 
 func (c *cluster) createNamespace(ctx context.Context) error {

@@ -86,7 +86,21 @@ func (e outputGone) ExitCode() int {
 // Run plays the story. It returns an error if a step did not become level, or if
 // an address was lost or is where it should not be. Whatever it started has ended
 // when it returns. The folder with the logs stays if the story failed.
-func Run(ctx context.Context, opts Options) (err error) {
+func Run(ctx context.Context, opts Options) error {
+	if err := opts.Validate(); err != nil {
+		return err
+	}
+	if opts.story == nil {
+		opts.story = story()
+	}
+	if opts.deadline == 0 {
+		opts.deadline = stepDeadline
+	}
+	return play(ctx, opts, func(r *run) error { return r.run(ctx) })
+}
+
+// play has something be played in a folder with the logs of all, which stays if it fails.
+func play(ctx context.Context, opts Options, what func(*run) error) (err error) {
 	// The kernel ends the children when the thread ends that started them.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -106,17 +120,13 @@ func Run(ctx context.Context, opts Options) (err error) {
 		lines = opts.Err
 	}
 	r := &run{opts: opts, dir: dir, user: ctx.Err, print: newPrinter(lines)}
-	err = r.run(ctx)
+	err = what(r)
 	quietly()
 	return errors.Join(err, r.clean(err))
 }
 
-// complete fills in what is not set, and looks for the programs before anything
-// starts.
+// complete says where the programs are, and looks for them before anything starts.
 func (o Options) complete() (Options, error) {
-	if err := o.Validate(); err != nil {
-		return o, err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return o, err
@@ -126,12 +136,6 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.bin == "" {
 		o.bin = filepath.Dir(self)
-	}
-	if o.story == nil {
-		o.story = story()
-	}
-	if o.deadline == 0 {
-		o.deadline = stepDeadline
 	}
 	_, kubelab := o.program("kubelab", "make kubelab")
 	_, weir := o.program("weir", "make build")

@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,7 @@ type lab struct {
 	page                    *process.Process // nil but while all stays
 
 	kubeconfig      string
+	account         string // the kubeconfig of the controller; "" is kubeconfig
 	endpoint, admin string // of the emulator
 	// ignoresNodes has the controller leave admin states alone.
 	ignoresNodes    bool
@@ -44,6 +46,7 @@ type place struct {
 	resources    []object // of Azure
 	latencyScale float64
 	azureJSON    func(ignoresNodes bool) object
+	flags        []string // of the controller, besides
 }
 
 // program returns the path of a program beside the running one.
@@ -65,6 +68,14 @@ func (l *lab) start(ctx context.Context, name, program string, args ...string) (
 
 // startKubelab starts the cluster and waits until it is there.
 func (l *lab) startKubelab(ctx context.Context) error {
+	if err := l.beginKubelab(ctx); err != nil {
+		return err
+	}
+	_, err := l.kubelab.FirstLine(ctx)
+	return err
+}
+
+func (l *lab) beginKubelab(ctx context.Context) error {
 	program, err := l.opts.program("kubelab", "make kubelab")
 	if err != nil {
 		return err
@@ -72,10 +83,6 @@ func (l *lab) startKubelab(ctx context.Context) error {
 	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
 	l.kubelab, err = l.start(ctx, "kubelab", program, "up", "--exit-with-stdin",
 		"--nodes", strconv.Itoa(l.nodes), "--dir", filepath.Join(l.dir, "cluster"), "--kubeconfig", l.kubeconfig)
-	if err != nil {
-		return err
-	}
-	_, err = l.kubelab.FirstLine(ctx)
 	return err
 }
 
@@ -138,9 +145,12 @@ func (l *lab) startWeir(ctx context.Context) error {
 		}
 		l.metrics, l.health, l.operator = free[0], free[1], free[2]
 	}
-	l.weir, err = l.start(ctx, "weir", program, "controller", "--kubeconfig", l.kubeconfig,
+	args := append([]string{
+		"controller", "--kubeconfig", cmp.Or(l.account, l.kubeconfig),
 		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect=false",
-		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.operator, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1")
+		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.operator, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1",
+	}, l.flags...)
+	l.weir, err = l.start(ctx, "weir", program, args...)
 	if err != nil {
 		return err
 	}

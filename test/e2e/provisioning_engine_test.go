@@ -108,7 +108,7 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 	p.does("-n", p.namespace, "create", "role", "runner", "--verb", "*", "--resource", "jobs.batch,pods,pods/log")
 	p.does("-n", p.namespace, "create", "rolebinding", "runner", "--role", "runner", "--serviceaccount", p.namespace+":installer")
 	p.until(p.namespace+":installer", "list", "pods")
-	link := p.behind(false)
+	link := p.behind(badNetwork, p.cluster)
 	const here, far, exit = "serviceAccountName: installer", "kubeconfigSecret: {name: edge}", "kubelab.weir.dev/exit:"
 	of := func(name, target string, retries int, timeout, image string) string {
 		return fmt.Sprintf(ofOneJob, name, target, retries, timeout, image)
@@ -149,7 +149,9 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 
 	p.applies(of("far", far, 50, "2m", "fetch"))
 	pod := p.onlyPod("far", "")
-	link.breaks(true)
+	away := badNetwork
+	away.Away = true
+	link.Set(away)
 	p.eventually("an attempt after that", func() error {
 		var is v1alpha1.Provision
 		if err := p.cluster.Get(t.Context(), key(p.namespace, "far"), &is); err != nil || is.Status.Attempts < 2 {
@@ -157,7 +159,7 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 		}
 		return nil
 	})
-	link.breaks(false)
+	link.Set(badNetwork)
 	var job batchv1.Job
 	p.eventually("the Job is taken over", func() error {
 		p.must(p.cluster.Get(t.Context(), key(p.namespace, pod.Labels[batchv1.JobNameLabel]), &job))

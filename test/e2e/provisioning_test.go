@@ -7,14 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"net"
 	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +23,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/badlink"
 )
 
 // provisioner is a lab in which Provisions are worked on.
@@ -342,87 +339,21 @@ func TestRulesOfProvisioning(t *testing.T) {
 	}
 }
 
-// badLink is a TCP proxy whose network is away, and then slow and unreliable.
-type badLink struct {
-	net.Listener
-	to string
+// badNetwork is slow, and breaks connections off.
+var badNetwork = badlink.Network{BytesPerSecond: 5 << 10, ResetPercent: 30}
 
-	mu     sync.Mutex
-	away   bool
-	tries  int
-	random *rand.Rand
-}
-
-const linkBytesPerSecond = 5 << 10
-
-func (b *badLink) serve() {
-	for {
-		from, err := b.Accept()
-		if err != nil {
-			return
-		}
-		b.mu.Lock()
-		b.tries++
-		away, lives := b.away, int64(1<<40)
-		if b.random.IntN(10) < 3 {
-			lives = int64(b.random.IntN(8 << 10))
-		}
-		b.mu.Unlock()
-		if away {
-			reset(from)
-			continue
-		}
-		go b.pipe(from, lives)
-	}
-}
-
-// pipe carries a connection, and resets it after so many bytes.
-func (b *badLink) pipe(from net.Conn, lives int64) {
-	to, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", b.to)
-	if err != nil {
-		reset(from)
-		return
-	}
-	end := sync.OnceFunc(func() { reset(from); reset(to) })
-	carry := func(dst io.Writer, src io.Reader) {
-		defer end()
-		for {
-			n, err := io.CopyN(dst, src, 512)
-			time.Sleep(time.Duration(n) * time.Second / linkBytesPerSecond)
-			b.mu.Lock()
-			lives -= n
-			over := lives <= 0 || b.away
-			b.mu.Unlock()
-			if err != nil || over {
-				return
-			}
-		}
-	}
-	go carry(to, from)
-	go carry(from, to)
-}
-
-func reset(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.Close()
-}
-
-// behind makes the cluster a target that is reached over a bad link, by Secret edge.
-func (p *provisioner) behind(away bool) *badLink {
+// behind makes a cluster the target of Secret edge, over a network.
+func (p *provisioner) behind(n badlink.Network, far *cluster) *badlink.Link {
 	p.t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(p.t.Context(), "tcp", "127.0.0.1:0")
+	server, err := url.Parse(far.rest.Host)
 	p.must(err)
-	server, err := url.Parse(p.cluster.rest.Host)
+	link, err := badlink.Listen(p.t.Context(), server.Host, n, 3)
 	p.must(err)
-	link := &badLink{Listener: listener, to: server.Host, away: away, random: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // a seed
-	go link.serve()
-	p.t.Cleanup(func() { _ = listener.Close() })
-	kubeconfig, err := clientcmd.LoadFromFile(p.cluster.admin)
+	p.t.Cleanup(func() { _ = link.Close() })
+	kubeconfig, err := clientcmd.LoadFromFile(far.admin)
 	p.must(err)
 	for _, c := range kubeconfig.Clusters {
-		c.Server = "https://" + listener.Addr().String()
+		c.Server = "https://" + link.Addr()
 	}
 	for _, c := range kubeconfig.Contexts {
 		c.Namespace = p.namespace
@@ -433,19 +364,18 @@ func (p *provisioner) behind(away bool) *badLink {
 	return link
 }
 
-// breaks has the network be away, or not.
-func (b *badLink) breaks(away bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.away = away
-}
-
-// A cluster behind a network that is away, and then slow and unreliable, is provisioned; without
+// Another cluster behind a network that is away, and then slow and unreliable, is provisioned; without
 // retries it is not.
 func TestProvisioningOverABadNetwork(t *testing.T) {
 	beside(t)
 	p := newProvisioner(t)
-	link := p.behind(true)
+	far := planes.take(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}
+	p.must(far.Create(t.Context(), namespace))
+	t.Cleanup(func() { _ = far.Delete(context.WithoutCancel(t.Context()), namespace) })
+	away := badNetwork
+	away.Away = true
+	link := p.behind(away, far)
 	provision := `
 apiVersion: weir.dev/v1alpha1
 kind: Provision
@@ -471,7 +401,7 @@ spec:
 		}
 		return nil
 	})
-	link.breaks(false)
+	link.Set(badNetwork)
 	var is v1alpha1.Provision
 	for end := time.Now().Add(3 * time.Minute); is.Status.State != v1alpha1.ProvisionSucceeded; time.Sleep(200 * time.Millisecond) {
 		p.must(p.cluster.Get(t.Context(), key(p.namespace, "patient"), &is))
@@ -479,9 +409,10 @@ spec:
 			t.Fatalf("%+v\n%s", is.Status, p.logs())
 		}
 	}
-	if _, err := p.configMap("far-4"); err != nil {
-		t.Error(err)
+	p.must(far.Get(t.Context(), key(p.namespace, "far-4"), &corev1.ConfigMap{}))
+	if _, err := p.configMap("far-4"); !apierrors.IsNotFound(err) {
+		t.Errorf("it is in the cluster of the Provision, too: %v", err)
 	}
-	t.Logf("provisioned by attempt %d, over %d connections", is.Status.Attempts, link.tries)
+	t.Logf("provisioned by attempt %d: %+v", is.Status.Attempts, link.Figures())
 	p.comes("impatient", v1alpha1.ProvisionFailed, 1)
 }

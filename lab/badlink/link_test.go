@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package badlink
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// within is a listener within the process, for virtual time.
+type within chan net.Conn
+
+func (w within) Accept() (net.Conn, error) {
+	if c, open := <-w; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (w within) Close() error { close(w); return nil }
+
+func (w within) Addr() net.Addr { return &net.TCPAddr{} }
+
+// connects returns the near end of a connection over the link.
+func (w within) connects() net.Conn {
+	near, in := net.Pipe()
+	w <- in
+	return near
+}
+
+// serves has a link be in front of a server that sends so many bytes to each who says something.
+func serves(t *testing.T, n Network, seed uint64, bytes int) (within, *Link) {
+	t.Helper()
+	w := make(within)
+	l := serve(w, func(context.Context) (net.Conn, error) {
+		out, far := net.Pipe()
+		go func() {
+			defer func() { _ = far.Close() }()
+			if _, err := far.Read(make([]byte, 1)); err == nil {
+				_, _ = far.Write(make([]byte, bytes))
+			}
+		}()
+		return out, nil
+	}, n, seed)
+	t.Cleanup(func() { _ = l.Close() })
+	return w, l
+}
+
+// fetch returns how many bytes came.
+func (w within) fetch(t *testing.T) int64 {
+	t.Helper()
+	c := w.connects()
+	defer func() { _ = c.Close() }()
+	if _, err := c.Write([]byte("?")); err != nil {
+		return 0
+	}
+	n, _ := io.Copy(io.Discard, c)
+	return n
+}
+
+// What is sent takes as long as the network takes, one connection's beside the other's; a change of
+// speed is one for connections that are there.
+func TestTheNetworkIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := serves(t, Network{BytesPerSecond: 5000}, 1, 50_000)
+		took := func(connections int) time.Duration {
+			began, done := time.Now(), make(chan int64)
+			for range connections {
+				go func() { done <- w.fetch(t) }()
+			}
+			for range connections {
+				if n := <-done; n != 50_000 {
+					t.Errorf("%d bytes arrived", n)
+				}
+			}
+			return time.Since(began).Round(100 * time.Millisecond)
+		}
+		if one, two := took(1), took(2); one != 10*time.Second || two != 20*time.Second {
+			t.Errorf("50 kB over 5 kB/s took %s, and twice side by side %s", one, two)
+		}
+		time.AfterFunc(5*time.Second, func() { l.Set(Network{BytesPerSecond: 50_000}) })
+		if got := took(1); got < 5*time.Second || got > 6200*time.Millisecond {
+			t.Errorf("half at 5 kB/s, half at 50 kB/s took %s", got)
+		}
+	})
+}
+
+// So many of a hundred connections break within 8 KiB, the same with the same seed.
+func TestTheNetworkResets(t *testing.T) {
+	plays := func(percent int, seed uint64) (broken string) {
+		synctest.Test(t, func(t *testing.T) {
+			w, l := serves(t, Network{BytesPerSecond: Fastest, ResetPercent: percent}, seed, 20_000)
+			for i := range 400 {
+				switch n := w.fetch(t); {
+				case n > resetWithin && n != 20_000:
+					t.Fatalf("broken after %d bytes", n)
+				case n < 20_000:
+					broken += fmt.Sprint(i, " ")
+				}
+			}
+			f := l.Figures()
+			if f.Connections != 400 || f.Refused != 0 || f.Reset != strings.Count(broken, " ") {
+				t.Errorf("%+v, and %s broke", f, broken)
+			}
+		})
+		return broken
+	}
+	first, again, other := plays(30, 1), plays(30, 1), plays(30, 2)
+	if n := strings.Count(first, " "); n < 90 || n > 150 {
+		t.Errorf("%d of 400 were broken off, of 30 percent", n)
+	}
+	if first != again || first == other {
+		t.Error("the seed does not decide which")
+	}
+	if none, all := plays(0, 1), plays(100, 1); none != "" || strings.Count(all, " ") != 400 {
+		t.Errorf("of 0 percent %q were broken off, of 100 %q", none, all)
+	}
+}
+
+// A network that goes breaks what is there, and lets nothing begin until it is back.
+func TestTheNetworkIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := serves(t, Network{BytesPerSecond: 5000}, 1, 50_000)
+		time.AfterFunc(5*time.Second, func() { l.Set(Network{Away: true, BytesPerSecond: 5000}) })
+		if n := w.fetch(t); n < 20_000 || n > 25_000 {
+			t.Errorf("%d bytes came in five seconds at 5 kB/s", n)
+		}
+		if n := w.fetch(t); n != 0 {
+			t.Errorf("%d bytes came over a network that is away", n)
+		}
+		l.Set(Network{BytesPerSecond: 5000})
+		if n := w.fetch(t); n != 50_000 {
+			t.Errorf("%d bytes came when it was back", n)
+		}
+		if f := l.Figures(); f.Connections != 3 || f.Refused != 1 || f.Reset != 1 {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
+// Over TCP who is connected hears of a reset, and not of an end.
+func TestOverTCP(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") }))
+	defer server.Close()
+	l, err := Listen(t.Context(), server.Listener.Addr().String(), Network{BytesPerSecond: 100_000}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := func() (string, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr(), nil)
+		if err != nil {
+			return "", err
+		}
+		req.Close = true
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		return string(body), err
+	}
+	if got, err := asks(); got != "here" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	there, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = there.Close() }()
+	answer := bufio.NewReader(there)
+	if _, err := io.WriteString(there, "GET / HTTP/1.1\r\nHost: there\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(answer, nil); err != nil {
+		t.Fatal(err)
+	} else if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	l.Set(Network{Away: true, BytesPerSecond: 100_000})
+	if _, err := answer.ReadByte(); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("who is connected hears %v", err)
+	}
+	if _, err := asks(); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
+		t.Errorf("away: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := asks(); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("closed: %v", err)
+	}
+	if _, err := Listen(t.Context(), "127.0.0.1:1", Network{}, 1); err == nil || !strings.Contains(err.Error(), "bytesPerSecond 0") {
+		t.Errorf("a network that carries nothing: %v", err)
+	}
+}
+
+// People see the network and change what they name of it; what cannot be is refused in words.
+func TestAdmin(t *testing.T) {
+	l, err := Listen(t.Context(), "127.0.0.1:1", Network{BytesPerSecond: 5000, ResetPercent: 30}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	var heard []Network
+	admin := l.Admin(func(n Network) { heard = append(heard, n) })
+	asks := func(method, body string) (int, string) {
+		w := httptest.NewRecorder()
+		admin.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "/", bytes.NewReader([]byte(body))))
+		return w.Code, strings.TrimSpace(w.Body.String())
+	}
+	for _, row := range []struct {
+		method, body string
+		code         int
+		says         string
+	}{
+		{"GET", "", 200, `{"away":false,"bytesPerSecond":5000,"resetPercent":30,"connections":0,"refused":0,"reset":0,"bytes":0}`},
+		{"PATCH", `{"away":true}`, 200, `{"away":true,"bytesPerSecond":5000,"resetPercent":30,`},
+		{"PATCH", `{"bytesPerSecond":1000,"resetPercent":0}`, 200, `{"away":true,"bytesPerSecond":1000,"resetPercent":0,`},
+		{"PATCH", `{"gone":true}`, 400, `unknown field "gone": give JSON with "away"`},
+		{"PATCH", `away`, 400, `give JSON with "away"`},
+		{"PATCH", `{"bytesPerSecond":1}`, 400, "bytesPerSecond 1: give 100 to"},
+		{"PATCH", `{"resetPercent":101}`, 400, "resetPercent 101: give 0 to 100"},
+		{"GET", "", 200, `{"away":true,"bytesPerSecond":1000,"resetPercent":0,`},
+		{"DELETE", "", 405, ""},
+	} {
+		if code, says := asks(row.method, row.body); code != row.code || !strings.Contains(says, row.says) {
+			t.Errorf("%s %s: %d %s, want %d %s", row.method, row.body, code, says, row.code, row.says)
+		}
+	}
+	if want := []Network{{true, 5000, 30}, {true, 1000, 0}}; fmt.Sprint(heard) != fmt.Sprint(want) {
+		t.Errorf("heard %v", heard)
+	}
+}

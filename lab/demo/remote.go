@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"weir.dev/weir/lab/badlink"
+)
+
+// RemoteOptions say how the network to the remote cluster is.
+type RemoteOptions struct {
+	// Network is how it is once it is there.
+	Network badlink.Network
+	// Away is for how long it is away at first.
+	Away time.Duration
+	// Out is standard output.
+	Out io.Writer
+
+	bin, weirlab string // as in Options
+}
+
+// seed has the first three connections be reset.
+const seed = 19
+
+// mostAway bounds RemoteOptions.Away.
+const mostAway = time.Hour
+
+// Validate says what cannot be run.
+func (o RemoteOptions) Validate() error {
+	speed, resets := o.Network.BytesPerSecond, o.Network.ResetPercent
+	switch {
+	case o.Away < 0 || o.Away > mostAway:
+		return fmt.Errorf("--away %s: give 0s to %s", o.Away, mostAway)
+	case speed < badlink.Slowest || speed > badlink.Fastest:
+		return fmt.Errorf("--bytes-per-second %d: give %d to %d", speed, badlink.Slowest, badlink.Fastest)
+	case resets < 0 || resets > 100:
+		return fmt.Errorf("--reset-percent %d: give 0 to 100", resets)
+	}
+	return nil
+}
+
+// Remote has Weir provision a second cluster over a bad network, until the context is done, which is
+// no error.
+func Remote(ctx context.Context, o RemoteOptions) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	err := play(ctx, Options{Seed: seed, Out: o.Out, bin: o.bin, weirlab: o.weirlab}, func(r *run) error {
+		return newRemote(r, o).follows(ctx)
+	})
+	if _, interrupted := errors.AsType[Interrupted](err); interrupted {
+		return nil
+	}
+	return err
+}
+
+// remote is two clusters, and the bad network from the first to the second.
+type remote struct {
+	*run
+	RemoteOptions
+	far      *lab // whose controllers are those of Kubernetes alone
+	link     *badlink.Link
+	admin    string // URL where the network is changed
+	server   *http.Server
+	networks chan badlink.Network
+	cluster  *cluster
+}
+
+func newRemote(r *run, o RemoteOptions) *remote {
+	r.lab = &lab{opts: r.opts, dir: r.dir, ignoresNodes: true, place: remotePlace()}
+	far := &lab{opts: r.opts, dir: filepath.Join(r.dir, "remote"), place: place{nodes: 1}}
+	return &remote{run: r, RemoteOptions: o, far: far, networks: make(chan badlink.Network, 16)}
+}
+
+// follows prepares all, and has it go on until the context is done.
+func (r *remote) follows(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r.print.gone = func(err error) { fail(outputGone{err}) }
+	r.lab.fail, r.far.fail = fail, fail
+	defer r.far.stop()
+	defer r.lab.stop()
+	defer r.stopNetwork()
+	err := r.prepare(ctx)
+	if err == nil {
+		r.printLookAround()
+		err = r.follow(ctx)
+	}
+	if err = r.cause(ctx, err); r.interrupted(err) {
+		return Interrupted{}
+	}
+	r.printFailure(err)
+	return err
+}
+
+// prepare starts both clusters, the network between, and Weir.
+func (r *remote) prepare(ctx context.Context) error {
+	r.print.plainly("Weir in one cluster provisions another one over a bad network, which is away at",
+		"first, then slow, and resets connections. store-17 is retried, and store-17-once",
+		"is the same without retries.", "")
+	if err := os.Mkdir(r.far.dir, 0o700); err != nil {
+		return err
+	}
+	if err := errors.Join(r.lab.beginKubelab(ctx), r.far.beginKubelab(ctx)); err != nil {
+		return err
+	}
+	if _, err := r.lab.kubelab.FirstLine(ctx); err != nil {
+		return err
+	}
+	r.print.line(plain, "start", "Kubernetes: the cluster of Weir")
+	if _, err := r.far.kubelab.FirstLine(ctx); err != nil {
+		return err
+	}
+	r.print.line(plain, "start", "Kubernetes: the remote cluster, with one node and nothing in it")
+	if err := r.lab.startEmulator(ctx); err != nil {
+		return err
+	}
+	var err error
+	if _, r.cluster, err = r.lab.furnish(ctx); err != nil {
+		return err
+	}
+	if err := r.cluster.installRights(ctx); err != nil {
+		return err
+	}
+	if err := r.startNetwork(ctx); err != nil {
+		return err
+	}
+	r.print.line(plain, "start", "network: "+r.Network.String())
+	if err := r.introduce(ctx); err != nil {
+		return err
+	}
+	if err := r.lab.startWeir(ctx); err != nil {
+		return err
+	}
+	r.print.line(plain, "start", fmt.Sprintf("Weir: weir controller --provisioning, process %d", r.lab.weir.ID()))
+	return nil
+}
+
+// startNetwork puts the network in front of the remote cluster.
+func (r *remote) startNetwork(ctx context.Context) error {
+	server, err := r.far.server()
+	if err != nil {
+		return err
+	}
+	begins := r.Network
+	begins.Away = r.Away > 0
+	if r.link, err = badlink.Listen(ctx, server, begins, seed); err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	r.admin = "http://" + listener.Addr().String() + "/"
+	r.server = &http.Server{ReadHeaderTimeout: time.Second, Handler: r.link.Admin(func(n badlink.Network) {
+		select {
+		case r.networks <- n:
+		case <-ctx.Done():
+		}
+	})}
+	go func() {
+		if err := r.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			r.lab.fail(err)
+		}
+	}()
+	return nil
+}
+
+func (r *remote) stopNetwork() {
+	if r.link != nil {
+		_ = r.link.Close() // it is over
+	}
+	if r.server != nil {
+		_ = r.server.Close()
+	}
+}
