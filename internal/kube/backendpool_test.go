@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -354,91 +353,6 @@ func TestEventsAreNotAggregated(t *testing.T) {
 		if strings.Contains(said, "combined from similar events") || strings.Contains(said, "\n") {
 			t.Errorf("event %q", said)
 		}
-	}
-}
-
-// A controller that starts anew finds in the status what it wrote, looks at every pool
-// once, and repairs what changed meanwhile. It runs alone: the controller is shared.
-func TestRestart(t *testing.T) {
-	s := newScene(t, "web", "quiet", "gone", "parked", "paused")
-	s.hasNode(1)
-	s.hasNode(2)
-	for _, name := range []string{"web", "quiet", "gone", "parked", "paused"} {
-		s.serves(name)
-		s.holds(name, s.ip(1))
-	}
-	if err := controller.stop(); err != nil {
-		t.Fatal(err)
-	}
-	s.changeSlice("web", s.on(2))
-	s.delete(&discoveryv1.EndpointSlice{}, "gone")
-	s.delete(&corev1.Service{}, "gone")
-	// What a killed writer leaves behind: recorded, written, not trimmed.
-	orphan := s.ip(99)
-	s.editsStatus("web", func(is *v1alpha1.BackendPoolStatus) { is.WrittenAddresses = append(is.WrittenAddresses, orphan) })
-	s.azurePool("web", s.ip(1), orphan)
-	// And two pools for which Azure had asked for patience, of which one is paused.
-	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
-	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
-	for _, name := range []string{"parked", "paused"} {
-		sent[name] = len(s.sent(name))
-		s.editsStatus(name, func(is *v1alpha1.BackendPoolStatus) { is.NextEligibleAt = &asked })
-	}
-
-	looks := s.looks("quiet")
-	var err error
-	if controller, err = start(); err != nil {
-		t.Fatal(err)
-	}
-	s.comesToSay("paused", v1alpha1.ReasonPaused, "spec.paused is set")
-	s.rests("paused")
-	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = false })
-	s.holds("web", s.ip(2))
-	if err := controller.kube.Synced(nil); err != nil {
-		t.Errorf("a controller at work is not ready: %v", err)
-	}
-	s.comesToSay("gone", v1alpha1.ReasonServiceNotFound, "its addresses were removed")
-	s.until(func() string {
-		if s.looks("quiet") == looks {
-			return "the quiet pool was not looked at"
-		}
-		return ""
-	})
-	if got := s.held("quiet"); len(got) != 1 {
-		t.Errorf("the quiet pool holds %v", got)
-	}
-	s.comesToSay("parked", v1alpha1.ReasonLevel, "level with 1 node") // as far as anybody knows
-	if c := meta.FindStatusCondition(s.status("parked").Conditions, v1alpha1.ConditionParked); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRetryAfter {
-		t.Errorf("parked before the restart, and after it: %+v", c)
-	}
-	for name, before := range sent {
-		s.waited(name, before, asked.Time)
-	}
-}
-
-// editsStatus changes the status of a BackendPool while no controller runs.
-func (s *scene) editsStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
-	s.Helper()
-	p := get[v1alpha1.BackendPool](s, s.ns, name)
-	edit(&p.Status)
-	if err := api.Status().Update(s.Context(), p); err != nil {
-		s.Fatal(err)
-	}
-}
-
-// waited checks that a pool is asked for once more than before, not before this time, and holds
-// the first node.
-func (s *scene) waited(name string, before int, until time.Time) {
-	s.Helper()
-	s.until(func() string {
-		if len(s.sent(name)) == before {
-			return name + " was not looked at"
-		}
-		return ""
-	})
-	s.holds(name, s.ip(1))
-	if first := s.sent(name)[before]; first.Before(until) {
-		s.Errorf("%s was called %s before the time that Azure had named", name, until.Sub(first))
 	}
 }
 
