@@ -208,3 +208,15 @@ func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where there is no kubeconfig, it is said where one was looked for.
+func TestKubeconfigError(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere/a"+string(filepath.ListSeparator)+"/nowhere/b")
+	_, _, err := clusterConfig("")
+	if want := "no kubeconfig in /nowhere/a nor in /nowhere/b: name one by --kubeconfig or $KUBECONFIG"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, _, err := clusterConfig("/nowhere/c"); err == nil || !strings.HasPrefix(err.Error(), `--kubeconfig "/nowhere/c": `) {
+		t.Error(err)
+	}
+}

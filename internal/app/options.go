@@ -133,10 +133,22 @@ func clusterConfig(kubeconfig string) (cfg *rest.Config, inCluster bool, err err
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if err != nil {
-		return nil, false, &UsageError{fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
+	return cfg, false, KubeconfigError(kubeconfig, err)
+}
+
+// KubeconfigError is why a kubeconfig is of no use, a *UsageError; nil if there is no such error. An empty name is that of where one is
+// looked for by default.
+func KubeconfigError(kubeconfig string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case kubeconfig != "":
+		return &UsageError{fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
+	case clientcmd.IsEmptyConfig(err):
+		looked := clientcmd.NewDefaultClientConfigLoadingRules().Precedence // those of $KUBECONFIG, or that of the home directory
+		return &UsageError{fmt.Errorf("no kubeconfig in %s: name one by --kubeconfig or $KUBECONFIG", strings.Join(looked, " nor in "))}
 	}
-	return cfg, false, nil
+	return &UsageError{fmt.Errorf("kubeconfig: %w", err)}
 }
 
 func asWeir(reach *apiserver.Reach, cfg *rest.Config) *rest.Config {

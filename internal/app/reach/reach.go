@@ -37,11 +37,11 @@ func Config(kubeconfig string) (*rest.Config, string, error) {
 	loaded := load(kubeconfig)
 	rc, err := loaded.ClientConfig()
 	if err != nil {
-		return nil, "", &app.UsageError{Err: fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
+		return nil, "", app.KubeconfigError(kubeconfig, err)
 	}
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
-		return nil, "", &app.UsageError{Err: fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
+		return nil, "", app.KubeconfigError(kubeconfig, err)
 	}
 	rc.QPS, rc.UserAgent = -1, "weir/"+app.Version
 	return rc, namespace, nil

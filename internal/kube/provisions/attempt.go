@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,7 +91,7 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		if _, is := errors.AsType[invalidError](err); is {
 			end.Result = string(provision.IsInvalid)
 		}
-		end.Message = words.Sentence(a.log.Clean(err.Error()), words.MaxMessage-200)
+		end.Message = words.Sentence(a.log.Clean(inShort(err)), words.MaxMessage-200)
 		end.outcome.NotBefore = a.notBefore(err, now)
 	}
 	end.outcome.Result = provision.Result(end.Result)
@@ -102,6 +103,12 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 	r.Log.Info("attempt to provision has ended", "provision", p.Namespace+"/"+p.Name, "attempt", p.Status.Attempts, "result", end.Result, "step", end.Step, "err", end.Message)
 	return end
 }
+
+// machinery is what libraries put before the failure of a request: how they came to ask, and whom, which is shown apart.
+var machinery = regexp.MustCompile(`failed to get restmapping: |failed to get server groups: |unexpected error when reading response body\. Please retry\. Original error: |\b(Get|Post|Put|Patch|Delete) "[^"]*": |\b(dial|read|write) tcp \S+: ((connect|read|write): )?`)
+
+// inShort is an error in words that begin with what is of use: a table shows no more of them.
+func inShort(err error) string { return machinery.ReplaceAllString(err.Error(), "") }
 
 // notBefore is the time that a server named: the target's in a header, or one in what it refused.
 func (a *run) notBefore(err error, now time.Time) time.Time {

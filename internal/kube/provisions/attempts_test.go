@@ -224,3 +224,19 @@ func TestRequestsSurviveTheirRecord(t *testing.T) {
 		}
 	}
 }
+
+// Of a request that fails people are told what for, and not how the library came to ask.
+func TestFailuresInShort(t *testing.T) {
+	for err, want := range map[string]string{
+		`Namespace operators: failed to get restmapping: failed to get server groups: Get "https://127.0.0.1:1/api": dial tcp 127.0.0.1:1: connect: connection reset by peer`: "Namespace operators: connection reset by peer",
+		`Node a: Get "https://t/api/v1/nodes/a": context deadline exceeded; ConfigMap b: Patch "https://t/b?c=d": EOF; not begun for it: ready`:                               "Node a: context deadline exceeded; ConfigMap b: EOF; not begun for it: ready",
+		`failed to get server groups: unexpected error when reading response body. Please retry. Original error: read tcp 1: EOF`:                                             "EOF",
+		`Get "https://t/api": read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer`:                                                                              "connection reset by peer",
+		`Get "https://edge.example.com/api": dial tcp: lookup edge.example.com: no such host`:                                                                                 "dial tcp: lookup edge.example.com: no such host",
+		`ConfigMap a is forbidden: Get "rid" of it`: `ConfigMap a is forbidden: Get "rid" of it`,
+	} {
+		if got := inShort(errors.New(err)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
