@@ -30,6 +30,8 @@ type heard struct {
 // Listen reads what the container of a Job at work has said last, and returns the log with that at its end; nil where
 // nothing is to be had. A pod that goes with its node leaves no more than this.
 func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
 	pod, err := r.Pod(ctx, job)
 	if err != nil || pod == nil || r.unseen != nil {
 		return nil

@@ -31,6 +31,10 @@ const (
 	tailOfPod = 32 << 10
 )
 
+// readsWithin is how long what a container has said is waited for: no step fails for it, nor waits much longer. It is more than 32 KiB
+// take on a link of 1 kB/s.
+const readsWithin = time.Minute
+
 // tokens finds what a container may print without having been given it: its ServiceAccount's.
 var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
@@ -72,6 +76,8 @@ func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobE
 // Tell puts into the log what the container has said, its beginning and its end, and returns the Job's pod.
 // That it cannot be read fails no step.
 func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
+	ctx, cancel := context.WithTimeout(ctx, readsWithin)
+	defer cancel()
 	pod, err := r.Pod(ctx, job)
 	switch {
 	case err != nil:

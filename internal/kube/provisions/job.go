@@ -73,7 +73,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		case do == provision.AwaitJob:
 			j.awaits = j.awaits || !seen.Leaving
 			j.watchPod(ctx, job)
-			j.listen(ctx, job)
+			j.listen(within, job)
 			_ = sleep.For(within, looks.After(n)) // whose end is told above
 		case do != provision.SettleJob:
 			err = j.does(ctx, do, job)

@@ -37,6 +37,8 @@ type jobCluster struct {
 
 	// quicker is whether another process makes each Job first.
 	quicker bool
+	// silent has nobody answer who asks what a pod says.
+	silent bool
 
 	mu      sync.Mutex
 	away    bool
@@ -82,6 +84,10 @@ func (c *jobCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		c.serveJobs(w, req)
 	case strings.HasSuffix(path, "/pods"):
 		c.listPods(w, req)
+	case strings.HasSuffix(path, "/log") && c.silent:
+		c.mu.Unlock()
+		<-req.Context().Done()
+		c.mu.Lock()
 	case strings.HasSuffix(path, "/log"):
 		c.log(w, req)
 	case strings.HasSuffix(path, "/secrets/token") && c.secret != nil:

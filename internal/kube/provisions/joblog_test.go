@@ -60,6 +60,18 @@ func TestALogOutlivesItsNode(t *testing.T) {
 	}
 }
 
+// A log that does not come holds up no Job for long, and fails none.
+func TestALogThatDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 12 * time.Minute})
+		s.cluster.silent = true
+		s.runs(func() { s.begins(); time.Sleep(15 * time.Minute); s.expect("Succeeded", 1, 1) })
+		if log := s.logged(); !strings.Contains(log, "the log of pod pod-1 cannot be read") {
+			t.Errorf("the log:\n%s", log)
+		}
+	})
+}
+
 // Of lines that are long the last ones are kept, and none in part: it may be cut within a secret.
 func TestLongLinesOfJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -76,6 +76,8 @@ type ending struct {
 	state     string // in the end; empty is Succeeded
 	most      int32  // attempts; 0 is just one
 	made      func() error
+	// done is how many writes the target had when a step was on record as done; 0 if none was.
+	done int
 }
 
 // twoObjects are ConfigMaps a and b of the target, as manifests.
@@ -155,7 +157,7 @@ func jobThatEnds(code int32) *ending {
 		made: func() error {
 			target.mu.Lock()
 			defer target.mu.Unlock()
-			if target.made > 1 || target.most > 1 {
+			if target.made > 1 || target.made == 0 && code == 0 || target.most > 1 {
 				return fmt.Errorf("%d Jobs were made, and %d pods at work at a time", target.made, target.most)
 			}
 			return nil
@@ -163,10 +165,13 @@ func jobThatEnds(code int32) *ending {
 	}
 }
 
-// play provisions with a process that ends at a request, and another one after it. It returns how many requests the
-// first one made.
-func (e *ending) play(t *testing.T, at int, killed bool) (requests int) {
+// play provisions with a process that ends at a request, and another one after it, whose clock may differ. It returns how many
+// requests the first one made.
+func (e *ending) play(t *testing.T, at int, killed bool, ahead time.Duration) (requests int) {
 	synctest.Test(t, func(t *testing.T) {
+		if e.retries == 0 && ahead > 0 {
+			e.retries, e.most = 1, 2 // the first attempt's time is over by that clock
+		}
 		objects := append(remote(0, e.steps[0], v1alpha1.RetryPolicy{Retries: &e.retries}, true), e.objects(t)...)
 		objects[0].(*v1alpha1.Provision).Spec.Steps = e.steps
 		d := &doomed{at: at}
@@ -189,8 +194,10 @@ func (e *ending) play(t *testing.T, at int, killed bool) (requests int) {
 		d.mu.Lock()
 		requests, d.at, d.dead = d.requests, 0, false
 		d.mu.Unlock()
+		d.sets(key, -ahead)
+		e.done = e.countsDone(d, d.is(key).Status)
 		d.runs(func() { d.look(key); time.Sleep(10 * time.Minute) })
-		e.expect(d, d.is(key).Status, fmt.Sprintf("ended at request %d, killed %t", at, killed))
+		e.expect(d, d.is(key).Status, fmt.Sprintf("ended at request %d, killed %t, the next clock %v ahead", at, killed, ahead))
 	})
 	return requests
 }
@@ -217,6 +224,30 @@ func (d *doomed) firstProcess(do func()) {
 	d.one.Unlock()
 }
 
+// sets has the times of a status be others, as they are to a process whose clock differs.
+func (d *doomed) sets(key types.NamespacedName, by time.Duration) {
+	p := d.is(key)
+	for _, at := range []*metav1.MicroTime{p.Status.StartedAt, p.Status.WaitingSince, p.Status.NotBefore} {
+		if at != nil {
+			at.Time = at.Add(by)
+		}
+	}
+	if at := p.Status.NextAttemptAt; at != nil {
+		at.Time = at.Add(by)
+	}
+	if err := d.here.Status().Update(d.t.Context(), p); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// countsDone is how often was written to the target, if its only step that writes is done.
+func (e *ending) countsDone(d *doomed, is v1alpha1.ProvisionStatus) int {
+	if len(is.Steps) == 0 || is.Steps[0].DoneAt == nil {
+		return 0
+	}
+	return d.applied
+}
+
 // expect is what has come of it.
 func (e *ending) expect(d *doomed, is v1alpha1.ProvisionStatus, how string) {
 	d.t.Helper()
@@ -225,31 +256,35 @@ func (e *ending) expect(d *doomed, is v1alpha1.ProvisionStatus, how string) {
 	if is.State != want || !one && (e.most == 0 || is.AttemptNumber > int64(e.most)) {
 		d.t.Errorf("%s: %s after %d attempts, last %+v", how, is.State, is.AttemptNumber, is.LastAttempt)
 	}
-	if d.applied > 4 {
-		d.t.Errorf("%s: two objects were applied %d times", how, d.applied)
+	if d.applied > 4 || e.done > 0 && d.applied > e.done {
+		d.t.Errorf("%s: two objects were applied %d times, %d times until that was done", how, d.applied, e.done)
 	}
 	if err := e.made(); err != nil {
 		d.t.Errorf("%s: %v", how, err)
 	}
 }
 
-// Wherever a process ends, killed or because it leads no more, the next one goes on with the same attempt: none is lost, none is
-// begun twice, no Job is made twice, and what is cancelled stays so. There is no other to mend it.
+// Wherever a process ends, killed or because it leads no more, the next one goes on with the same attempt, also if its clock is an hour
+// behind: none is lost, none is begun twice, no Job is made twice, what is done is not done again, and what is cancelled stays so.
+// There is no other attempt to mend it, but where the clock is an hour ahead.
 func TestAProcessThatEndsAtAnyRequest(t *testing.T) {
 	for name, fresh := range endings() {
 		t.Run(name, func(t *testing.T) {
 			if name == "a chart" && testing.Short() {
 				t.Skip("what renders has a limit of memory, and the race detector takes more")
 			}
-			all := fresh().play(t, 0, false)
+			all := fresh().play(t, 0, false, 0)
 			if all < 10 {
 				t.Fatalf("an attempt makes %d requests", all)
 			}
 			for at := 1; at <= all; at++ {
-				fresh().play(t, at, at%2 == 0)
-				if !testing.Short() {
-					fresh().play(t, at, at%2 == 1)
+				fresh().play(t, at, at%2 == 0, 0)
+				if testing.Short() {
+					continue
 				}
+				fresh().play(t, at, at%2 == 1, 0)
+				fresh().play(t, at, at%4 < 2, time.Hour)
+				fresh().play(t, at, at%4 < 2, -time.Hour)
 			}
 			t.Logf("%d requests", all)
 		})

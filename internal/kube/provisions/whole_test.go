@@ -90,7 +90,9 @@ func newWhole(t *testing.T, answers http.Handler, objects ...client.Object) *who
 			return c.Get(ctx, key, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			_ = w.request(false)
+			if err := w.request(false); err != nil {
+				return err
+			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
