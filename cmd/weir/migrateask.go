@@ -15,7 +15,7 @@ import (
 )
 
 func newMigrateStop() *cobra.Command {
-	var desk app.MigrationDesk
+	var asked app.MigrationCommand
 	var why string
 	var undo bool
 	cmd := &cobra.Command{
@@ -40,27 +40,27 @@ Exit codes: 0 it is asked for, 1 it could not be, or there is no way back, 2 a f
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if undo {
-				stands, err := desk.Undo(cmd.Context(), why)
+				stands, err := asked.Undo(cmd.Context(), why)
 				if err != nil {
 					return err
 				}
 				return say(cmd, "All that was done is taken back, asked for %s\nweir migrate status says when that is done, and weir migrate resume has the migration go on instead.", stands)
 			}
-			stands, err := desk.Stop(cmd.Context(), why)
+			stands, err := asked.Stop(cmd.Context(), why)
 			if err != nil {
 				return err
 			}
 			return say(cmd, "A stop is asked for %s\nweir migrate status says when it is heard, and weir migrate resume takes it back.", stands)
 		},
 	}
-	askFlags(cmd, &desk)
+	askFlags(cmd, &asked)
 	cmd.Flags().BoolVar(&undo, "undo", false, "take back what was done, as long as no load balancer was deleted")
 	cmd.Flags().StringVar(&why, "why", "", "what others are told, in one line")
 	return cmd
 }
 
 func newMigrateResume() *cobra.Command {
-	var desk app.MigrationDesk
+	var asked app.MigrationCommand
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Have a migration go on that was stopped",
@@ -69,7 +69,7 @@ func newMigrateResume() *cobra.Command {
 Exit codes: 0 there is no stop any more, 1 it could not be taken back, 2 a flag has to be corrected.`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			was, err := desk.Resume(cmd.Context())
+			was, err := asked.Resume(cmd.Context())
 			switch {
 			case err != nil:
 				return err
@@ -79,15 +79,15 @@ Exit codes: 0 there is no stop any more, 1 it could not be taken back, 2 a flag 
 			return say(cmd, "The stop is taken back that was asked for %s", *was)
 		},
 	}
-	askFlags(cmd, &desk)
+	askFlags(cmd, &asked)
 	return cmd
 }
 
-func askFlags(cmd *cobra.Command, desk *app.MigrationDesk) {
+func askFlags(cmd *cobra.Command, asked *app.MigrationCommand) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&desk.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
-	recordFlag(cmd, desk)
+	f.StringVar(&asked.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	recordFlag(cmd, asked)
 }
 
 func say(cmd *cobra.Command, format string, args ...any) error {
@@ -96,7 +96,7 @@ func say(cmd *cobra.Command, format string, args ...any) error {
 }
 
 func newMigrateRun() *cobra.Command {
-	var desk app.MigrationDesk
+	var asked app.MigrationCommand
 	var output string
 	var patience time.Duration
 	var wait bool
@@ -116,10 +116,10 @@ starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked f
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
-			return runMigration(ctx, cmd, desk, output, wait)
+			return runMigration(ctx, cmd, asked, output, wait)
 		},
 	}
-	migrationFlags(cmd, &desk)
+	migrationFlags(cmd, &asked)
 	f := cmd.Flags()
 	f.BoolVarP(&wait, "wait", "w", false, "print how it stands until it is done, stopped or refused")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
@@ -128,14 +128,14 @@ starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked f
 }
 
 // runMigration asks for a migration that can begin.
-func runMigration(ctx context.Context, cmd *cobra.Command, desk app.MigrationDesk, output string, wait bool) error {
+func runMigration(ctx context.Context, cmd *cobra.Command, asked app.MigrationCommand, output string, wait bool) error {
 	asks := false
-	err := watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool {
+	err := watchMigration(ctx, cmd, asked, output, func(s migration.Status) bool {
 		asks = (s.Verdict == migration.NotBegun || s.Verdict == migration.TakenBack) && s.Asked.Run == nil
 		return true
 	})
 	if asks {
-		if err := desk.Begin(ctx); err != nil {
+		if err := asked.Begin(ctx); err != nil {
 			return err
 		}
 		err = differs
@@ -144,7 +144,7 @@ func runMigration(ctx context.Context, cmd *cobra.Command, desk app.MigrationDes
 	if !under || code != differs || !wait {
 		return err
 	}
-	return watchMigration(ctx, cmd, desk, output, func(s migration.Status) bool {
+	return watchMigration(ctx, cmd, asked, output, func(s migration.Status) bool {
 		heard := s.Verdict == migration.NotBegun && s.Asked.Run == nil
 		return heard || s.Verdict == migration.TakenBack || s.Verdict.Over() || s.Verdict == migration.Halted || s.Verdict == migration.Refused && s.Asked.Run == nil
 	})

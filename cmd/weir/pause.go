@@ -32,21 +32,21 @@ func (f *pauseFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 }
 
-// desk is what the flags ask for.
-func (f *pauseFlags) desk(cmd *cobra.Command, names []string) (pause.Desk, error) {
+// command is what the flags ask for.
+func (f *pauseFlags) command(cmd *cobra.Command, names []string) (pause.Command, error) {
 	switch {
 	case f.output != "text" && f.output != "json":
-		return pause.Desk{}, &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", f.output)}
+		return pause.Command{}, &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", f.output)}
 	case f.all == (len(names) > 0):
-		return pause.Desk{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
+		return pause.Command{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
 	case f.everywhere && (f.namespace != "" || !f.all):
-		return pause.Desk{}, &app.UsageError{Err: errors.New("-A goes with --all, and without -n")}
+		return pause.Command{}, &app.UsageError{Err: errors.New("-A goes with --all, and without -n")}
 	}
 	api, current, err := reach.Cluster(f.kubeconfig)
 	if err != nil {
-		return pause.Desk{}, err
+		return pause.Command{}, err
 	}
-	d := pause.Desk{API: api, Namespace: f.namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output == "json", DryRun: f.dryRun}
+	d := pause.Command{API: api, Namespace: f.namespace, Names: names, Out: cmd.OutOrStdout(), JSON: f.output == "json", DryRun: f.dryRun}
 	if f.namespace == "" && !f.everywhere {
 		d.Namespace = current
 	}
@@ -79,7 +79,7 @@ Exit codes: 0 paused, 1 one of them is not there or could not be paused, 2 a fla
 			case !utf8.ValidString(why) || utf8.RuneCountInString(why) > pause.MaxWhy:
 				return &app.UsageError{Err: fmt.Errorf("--why: want %d characters of UTF-8 at most", pause.MaxWhy)}
 			}
-			d, err := f.desk(cmd, args)
+			d, err := f.command(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ Exit codes: 0 they go on, 1 one of them is not there or could not be resumed, 2 
   # All that are paused, in all namespaces
   weir resume -A --all`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := f.desk(cmd, args)
+			d, err := f.command(cmd, args)
 			if err != nil {
 				return err
 			}

@@ -44,34 +44,34 @@ than success.`,
 	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 	f.StringVarP(&flags.namespace, "namespace", "n", "", "namespace; empty: that of the current context")
 	f.StringVarP(&flags.output, "output", "o", "", "json, or nothing for text")
-	list := flags.command("list", "List Provisions", 0, func(ctx context.Context, d provisioning.Desk, _ string) error { return d.List(ctx) })
+	list := flags.command("list", "List Provisions", 0, func(ctx context.Context, d provisioning.Command, _ string) error { return d.List(ctx) })
 	list.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "those of all namespaces")
 	var attempt int64
-	logs := flags.command("logs NAME", "Print the logs of the last five attempts", 1, func(ctx context.Context, d provisioning.Desk, name string) error {
+	logs := flags.command("logs NAME", "Print the logs of the last five attempts", 1, func(ctx context.Context, d provisioning.Command, name string) error {
 		return d.Logs(ctx, name, attempt)
 	})
 	logs.Flags().Int64Var(&attempt, "attempt", 0, "of this attempt alone, by its attemptNumber")
 	asks := func(use, short, annotation string) *cobra.Command {
-		return flags.command(use+" NAME", short, 1, func(ctx context.Context, d provisioning.Desk, name string) error {
+		return flags.command(use+" NAME", short, 1, func(ctx context.Context, d provisioning.Command, name string) error {
 			return d.Ask(ctx, name, annotation, time.Now())
 		})
 	}
 	cmd.AddCommand(list,
-		flags.command("show NAME", "Say all that is known of one: its attempts, steps, and policy", 1, func(ctx context.Context, d provisioning.Desk, name string) error {
+		flags.command("show NAME", "Say all that is known of one: its attempts, steps, and policy", 1, func(ctx context.Context, d provisioning.Command, name string) error {
 			return d.Show(ctx, name)
 		}),
 		logs,
 		asks("cancel", "Cancel the attempts to come; the one under way goes on", v1alpha1.CancelAnnotation),
 		asks("retry-now", "Begin the next attempt without waiting; after the last one, one more", v1alpha1.RetryNowAnnotation),
 		asks("reset", "Begin all anew: the count of attempts, and the steps", v1alpha1.ResetAnnotation),
-		flags.command("watch NAME", "Print what changes until it comes to an end", 1, func(ctx context.Context, d provisioning.Desk, name string) error {
+		flags.command("watch NAME", "Print what changes until it comes to an end", 1, func(ctx context.Context, d provisioning.Command, name string) error {
 			return d.Watch(ctx, name)
 		}))
 	return cmd
 }
 
 // command is one that speaks to the API server.
-func (f *provisionFlags) command(use, short string, names int, run func(context.Context, provisioning.Desk, string) error) *cobra.Command {
+func (f *provisionFlags) command(use, short string, names int, run func(context.Context, provisioning.Command, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -88,7 +88,7 @@ func (f *provisionFlags) command(use, short string, names int, run func(context.
 			if err != nil {
 				return err
 			}
-			d := provisioning.Desk{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: f.output == "json"}
+			d := provisioning.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: f.output == "json"}
 			if f.namespace != "" {
 				d.Namespace = f.namespace
 			}

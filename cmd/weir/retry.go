@@ -43,7 +43,7 @@ Exit codes: 0 asked for, 1 one of them is not there or could not be asked for, 2
 			if err != nil {
 				return err
 			}
-			d := retry.Desk{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output == "json"}
+			d := retry.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output == "json"}
 			if namespace == "" && !all {
 				d.Namespace = current
 			}

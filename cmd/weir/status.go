@@ -48,7 +48,7 @@ Exit codes: 0 nothing is wrong, 1 the API server could not be asked, 2 a flag ha
 			if err != nil {
 				return err
 			}
-			d := status.Desk{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output == "json"}
+			d := status.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: output == "json"}
 			if namespace == "" && !all {
 				d.Namespace = current
 			}

@@ -55,23 +55,23 @@ func (o roster) owner(name string) string {
 // another one may be in the way of.
 type seats struct {
 	all []seat
-	// byDoor are the first ones at a port, byPlace the first ones at an address; each that is
+	// byPort are the first ones at a port, byPlace the first ones at an address; each that is
 	// for all ports is in there by the transport lb.All.
-	byDoor, behind map[door]int
+	byPort, behind map[portKey]int
 	byPool         map[string][]int
 	at             map[string][]int
 }
 
-// door is a port of a place, or of a pool; that of lb.All stands for all ports, and that
+// portKey is a port of a place, or of a pool; that of lb.All stands for all ports, and that
 // without a transport for any.
-type door struct {
+type portKey struct {
 	place     string
 	transport lb.Transport
 	port      int32
 }
 
 func newSeats() *seats {
-	return &seats{byDoor: map[door]int{}, behind: map[door]int{}, byPool: map[string][]int{}, at: map[string][]int{}}
+	return &seats{byPort: map[portKey]int{}, behind: map[portKey]int{}, byPool: map[string][]int{}, at: map[string][]int{}}
 }
 
 func (s *seats) add(r seat) {
@@ -80,17 +80,17 @@ func (s *seats) add(r seat) {
 	pool := strings.ToLower(r.Pool)
 	s.byPool[pool] = append(s.byPool[pool], at)
 	s.at[r.place] = append(s.at[r.place], at)
-	note(s.byDoor, r.place, r.Transport, r.FrontendPort, at)
+	note(s.byPort, r.place, r.Transport, r.FrontendPort, at)
 	if !r.FloatingIP {
 		note(s.behind, pool, r.Transport, r.BackendPort, at)
 	}
 }
 
-func note(first map[door]int, place string, transport lb.Transport, port int32, at int) {
+func note(first map[portKey]int, place string, transport lb.Transport, port int32, at int) {
 	if transport == lb.All {
 		port = 0
 	}
-	for _, d := range []door{{place, transport, port}, {place: place}} {
+	for _, d := range []portKey{{place, transport, port}, {place: place}} {
 		if _, there := first[d]; !there {
 			first[d] = at
 		}
@@ -98,13 +98,13 @@ func note(first map[door]int, place string, transport lb.Transport, port int32, 
 }
 
 // meets returns the first seat that has a port as well; -1 if none has.
-func meets(first map[door]int, place string, transport lb.Transport, port int32) int {
-	doors := []door{{place, transport, port}, {place, lb.All, 0}}
+func meets(first map[portKey]int, place string, transport lb.Transport, port int32) int {
+	keys := []portKey{{place, transport, port}, {place, lb.All, 0}}
 	if transport == lb.All {
-		doors = []door{{place: place}}
+		keys = []portKey{{place: place}}
 	}
 	found := -1
-	for _, d := range doors {
+	for _, d := range keys {
 		if at, there := first[d]; there && (found < 0 || at < found) {
 			found = at
 		}

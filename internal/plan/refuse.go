@@ -247,7 +247,7 @@ var ErrPortTaken = errors.New("the address is shared, and the port is taken")
 // clashes reports the first of the rules that Azure would not have beside r: one with the same
 // port of the same address, or one that sends flows to the same port of the nodes.
 func (in Input) clashes(taken *seats, r seat) error {
-	front, back := meets(taken.byDoor, r.place, r.Transport, r.FrontendPort), -1
+	front, back := meets(taken.byPort, r.place, r.Transport, r.FrontendPort), -1
 	if !r.FloatingIP {
 		back = meets(taken.behind, strings.ToLower(r.Pool), r.Transport, r.BackendPort)
 	}

@@ -20,7 +20,7 @@ import (
 const CodeNICPool = "NICPool"
 
 func errInterfaces(pool lb.PoolID) error {
-	return fmt.Errorf("pool %s holds network interfaces, and its members are to be IP addresses", pool.Name)
+	return fmt.Errorf("pool %s holds network interfaces, and its members are to be IP addresses, so nodes neither join nor leave it: name another, or, if it is the cluster's, write loadBalancerBackendPoolConfigurationType into azure.json", pool.Name)
 }
 
 func refusal(err error) *fault.Fault {

@@ -60,7 +60,7 @@ type binding struct {
 	// notBefore is what the status says of Azure's Retry-After.
 	notBefore time.Time
 	// told is what the status says of what people have heard.
-	told hearsay
+	told toldStatus
 }
 
 // entry is what the ledger holds of a pool.

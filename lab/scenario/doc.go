@@ -22,7 +22,7 @@
 //	lease.go        the resource lease, and others who take it
 //	ledger.go       what outlives the process, and who is told (Ledger, Reporter)
 //	ledgerlate.go   writes of the ledger that are late
-//	hearsay.go      what a status says of what people have heard
+//	toldstatus.go   what a status says of what people have heard
 //	verdicts.go     the record of writes of whole load balancers
 //	wire.go         the way to Azure, and back
 //	body.go         a pool on that way

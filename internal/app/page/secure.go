@@ -47,7 +47,7 @@ func ServeSecure(ctx context.Context, o SecureOptions) error {
 	if _, err := cert.get(nil); err != nil {
 		return &app.UsageError{Err: fmt.Errorf("--certificate: %w; it is a directory with tls.crt and tls.key", err)}
 	}
-	d, err := newDoor(o, cert)
+	d, err := newAuthenticator(o, cert)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func ServeSecure(ctx context.Context, o SecureOptions) error {
 	return nil
 }
 
-func newDoor(o SecureOptions, cert *certificate) (*door, error) {
+func newAuthenticator(o SecureOptions, cert *certificate) (*authenticator, error) {
 	hc, err := rest.HTTPClientFor(o.API)
 	if err != nil {
 		return nil, fmt.Errorf("API server %s: %w", o.API.Host, err)
@@ -94,7 +94,7 @@ func newDoor(o SecureOptions, cert *certificate) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &door{
+	return &authenticator{
 		strangers: strangers, guests: guests, cluster: o.Cluster, visits: newVisits(), named: cert.has,
 		leader: func(token string) app.Way { return o.Leader(asViewer(o.API, token)) },
 		as:     func(token string) (client.Reader, error) { return o.Client(asViewer(o.API, token)) },
@@ -109,7 +109,7 @@ func asViewer(rc *rest.Config, token string) *rest.Config {
 }
 
 // tidy forgets viewers who have gone, and what was gathered for them.
-func (d *door) tidy(ctx context.Context) {
+func (d *authenticator) tidy(ctx context.Context) {
 	for minute := time.NewTicker(time.Minute); ; {
 		select {
 		case <-ctx.Done():

@@ -26,8 +26,8 @@ import (
 // MaxWhy is how many characters a reason may have.
 const MaxWhy = 256
 
-// Desk pauses BackendPools and resumes them.
-type Desk struct {
+// Command pauses BackendPools and resumes them.
+type Command struct {
 	API       client.Client
 	Namespace string // empty is all, if no names are given
 	Names     []string
@@ -52,7 +52,7 @@ type Pool struct {
 }
 
 // Pause has the pools left as they are, for a time or, if that is 0, until somebody resumes them.
-func (d Desk) Pause(ctx context.Context, length time.Duration, why string, now time.Time) error {
+func (d Command) Pause(ctx context.Context, length time.Duration, why string, now time.Time) error {
 	pools, err := d.chosen(ctx)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d Desk) Pause(ctx context.Context, length time.Duration, why string, now t
 }
 
 // Resume has the pools kept level again. Those that are not paused are left out, and named if they were asked for.
-func (d Desk) Resume(ctx context.Context) error {
+func (d Command) Resume(ctx context.Context) error {
 	pools, err := d.chosen(ctx)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (d Desk) Resume(ctx context.Context) error {
 	return d.write(ctx, paused, v1alpha1.BackendPoolSpec{})
 }
 
-func (d Desk) chosen(ctx context.Context) ([]v1alpha1.BackendPool, error) {
+func (d Command) chosen(ctx context.Context) ([]v1alpha1.BackendPool, error) {
 	pools, err := reach.Pools(ctx, d.API, d.Namespace)
 	if err != nil || len(d.Names) == 0 {
 		return pools, err
@@ -91,7 +91,7 @@ func (d Desk) chosen(ctx context.Context) ([]v1alpha1.BackendPool, error) {
 }
 
 // caller is as whom the API server knows the caller; empty if it does not say.
-func (d Desk) caller(ctx context.Context) string {
+func (d Command) caller(ctx context.Context) string {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := d.API.Create(ctx, review); err != nil {
 		return ""
@@ -101,7 +101,7 @@ func (d Desk) caller(ctx context.Context) string {
 }
 
 // write has the specs say of a pause what is wanted, and says of which.
-func (d Desk) write(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
+func (d Command) write(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
 	patch, err := patchTo(want)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func refused(p *v1alpha1.BackendPool, err error) error {
 	return fmt.Errorf("BackendPool %s/%s: %w%s", p.Namespace, p.Name, err, help)
 }
 
-func (d Desk) say(done []Pool, paused bool) error {
+func (d Command) say(done []Pool, paused bool) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(done)
 	}

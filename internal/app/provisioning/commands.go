@@ -25,8 +25,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Desk answers what people ask of Provisions, with the rights that they have themselves.
-type Desk struct {
+// Command answers what people ask of Provisions, with the rights that they have themselves.
+type Command struct {
 	API       client.Client
 	Namespace string // empty is all, where that makes sense
 	Out       io.Writer
@@ -34,7 +34,7 @@ type Desk struct {
 }
 
 // List lists Provisions.
-func (d Desk) List(ctx context.Context) error {
+func (d Command) List(ctx context.Context) error {
 	var list v1alpha1.ProvisionList
 	if err := d.API.List(ctx, &list, client.InNamespace(d.Namespace)); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (d Desk) List(ctx context.Context) error {
 }
 
 // Show says all that is known of one.
-func (d Desk) Show(ctx context.Context, name string) error {
+func (d Command) Show(ctx context.Context, name string) error {
 	p, err := d.get(ctx, name)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ type AttemptLog struct {
 }
 
 // Logs prints the logs of the last five attempts, or that of one.
-func (d Desk) Logs(ctx context.Context, name string, attempt int64) error {
+func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 	p, err := d.get(ctx, name)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (d Desk) Logs(ctx context.Context, name string, attempt int64) error {
 }
 
 // logs are those that are kept, the oldest first.
-func (d Desk) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
+func (d Command) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
 	logs := []AttemptLog{}
 	for n := max(1, p.Status.AttemptNumber-provision.KeptLogs+1); n <= p.Status.AttemptNumber; n++ {
 		text, found, err := attemptlogs.Read(ctx, d.API, p, n)
@@ -145,7 +145,7 @@ func (d Desk) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, er
 }
 
 // Ask asks for something: what is one of the annotations of v1alpha1.
-func (d Desk) Ask(ctx context.Context, name, what string, now time.Time) error {
+func (d Command) Ask(ctx context.Context, name, what string, now time.Time) error {
 	p, err := d.get(ctx, name)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ const watchEvery = 2 * time.Second
 var ErrNotProvisioned = errors.New("not provisioned")
 
 // Watch prints what changes until the Provision comes to an end.
-func (d Desk) Watch(ctx context.Context, name string) error {
+func (d Command) Watch(ctx context.Context, name string) error {
 	said := ""
 	for {
 		p, err := d.get(ctx, name)
@@ -205,12 +205,12 @@ func (d Desk) Watch(ctx context.Context, name string) error {
 	}
 }
 
-func (d Desk) get(ctx context.Context, name string) (*v1alpha1.Provision, error) {
+func (d Command) get(ctx context.Context, name string) (*v1alpha1.Provision, error) {
 	p := &v1alpha1.Provision{}
 	return p, d.API.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, p)
 }
 
-func (d Desk) json(v any) error {
+func (d Command) json(v any) error {
 	enc := json.NewEncoder(d.Out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)

@@ -20,8 +20,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Desk asks for retries.
-type Desk struct {
+// Command asks for retries.
+type Command struct {
 	API       client.Client
 	Namespace string // empty is all, for Failed alone
 	Out       io.Writer
@@ -39,7 +39,7 @@ type Pool struct {
 }
 
 // Of asks for BackendPools by name, and for those of service/NAME. Nothing is asked for if one of them is not there.
-func (d Desk) Of(ctx context.Context, names []string, now time.Time) error {
+func (d Command) Of(ctx context.Context, names []string, now time.Time) error {
 	pools, err := reach.Pools(ctx, d.API, d.Namespace)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (d Desk) Of(ctx context.Context, names []string, now time.Time) error {
 }
 
 // Failed asks for all that are not as they have to be, and that nobody keeps from it.
-func (d Desk) Failed(ctx context.Context, now time.Time) error {
+func (d Command) Failed(ctx context.Context, now time.Time) error {
 	pools, err := reach.Pools(ctx, d.API, d.Namespace)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (d Desk) Failed(ctx context.Context, now time.Time) error {
 }
 
 // ask has the controller hear of each, and says of which.
-func (d Desk) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
+func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RetryNowAnnotation, now.UTC().Format(time.RFC3339Nano))
 	asked, failed := []Pool{}, []error{}
 	for i := range pools {
@@ -87,7 +87,7 @@ func (d Desk) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Ti
 	return errors.Join(append(failed, d.say(asked))...)
 }
 
-func (d Desk) say(asked []Pool) error {
+func (d Command) say(asked []Pool) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(asked)
 	}

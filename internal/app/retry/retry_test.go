@@ -47,7 +47,7 @@ func TestRetry(t *testing.T) {
 				pool("shop", "paused", "other", v1alpha1.ReasonPaused), pool("bank", "api", "api", v1alpha1.ReasonFailed),
 			).Build()
 			var out bytes.Buffer
-			d := Desk{API: api, Namespace: tt.namespace, Out: &out}
+			d := Command{API: api, Namespace: tt.namespace, Out: &out}
 			err := d.Failed(t.Context(), now)
 			if tt.names != nil {
 				api = fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(
@@ -96,7 +96,7 @@ func TestRetryWaitsForAzure(t *testing.T) {
 		true:  `[{"namespace":"shop","name":"web","state":"Retrying","notBefore":"2026-03-01T12:01:00Z"},{"namespace":"shop","name":"api","state":"Retrying"}]` + "\n",
 	} {
 		var out bytes.Buffer
-		if err := (Desk{API: api, Namespace: "shop", Out: &out, JSON: json}).Of(t.Context(), []string{"web", "api"}, now); err != nil || out.String() != want {
+		if err := (Command{API: api, Namespace: "shop", Out: &out, JSON: json}).Of(t.Context(), []string{"web", "api"}, now); err != nil || out.String() != want {
 			t.Errorf("%v, %q, want %q", err, out.String(), want)
 		}
 	}

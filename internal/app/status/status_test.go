@@ -297,7 +297,7 @@ func TestWatchSaysWhatChanges(t *testing.T) {
 			}
 		}()
 		var out bytes.Buffer
-		if err := (Desk{API: api, Out: &out, JSON: true}).Watch(ctx); err != nil {
+		if err := (Command{API: api, Out: &out, JSON: true}).Watch(ctx); err != nil {
 			t.Fatal(err)
 		}
 		var levels []bool

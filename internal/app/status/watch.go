@@ -17,8 +17,8 @@ import (
 // every is how often Watch asks.
 const every = 2 * time.Second
 
-// Desk answers whoever asks for the status, with the rights that they have themselves.
-type Desk struct {
+// Command answers whoever asks for the status, with the rights that they have themselves.
+type Command struct {
 	API       client.Reader
 	Namespace string // empty is all
 	Out       io.Writer
@@ -26,7 +26,7 @@ type Desk struct {
 }
 
 // Show prints what is wrong now, and reports whether all is level.
-func (d Desk) Show(ctx context.Context) (level bool, err error) {
+func (d Command) Show(ctx context.Context) (level bool, err error) {
 	seen, err := Read(ctx, d.API, d.Namespace, time.Now())
 	if err != nil {
 		return false, err
@@ -39,7 +39,7 @@ func (d Desk) Show(ctx context.Context) (level bool, err error) {
 }
 
 // Watch prints what is wrong, and again whenever that changes, until ctx ends.
-func (d Desk) Watch(ctx context.Context) error {
+func (d Command) Watch(ctx context.Context) error {
 	said := ""
 	for {
 		seen, err := Read(ctx, d.API, d.Namespace, time.Now())
@@ -62,7 +62,7 @@ func (d Desk) Watch(ctx context.Context) error {
 	}
 }
 
-func (d Desk) print(r Report) error {
+func (d Command) print(r Report) error {
 	if d.JSON {
 		return json.NewEncoder(d.Out).Encode(r)
 	}

@@ -29,7 +29,7 @@ func EncodeLoadBalancer(b lb.LoadBalancer, read *armnetwork.LoadBalancer, networ
 		next.SKU = clone(next.SKU)
 		next.SKU.Name = new(armnetwork.LoadBalancerSKUName(b.SKU))
 	}
-	next.ExtendedLocation = edge(next.ExtendedLocation, was.ExtendedLocation, b.ExtendedLocation)
+	next.ExtendedLocation = extendedLocation(next.ExtendedLocation, was.ExtendedLocation, b.ExtendedLocation)
 	if !maps.Equal(was.Tags, b.Tags) {
 		next.Tags = encodeTags(b.Tags)
 	}

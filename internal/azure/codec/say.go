@@ -43,8 +43,8 @@ func refer(field **armnetwork.SubResource, id lb.LoadBalancerID, collection, was
 	}
 }
 
-// edge puts an extended location.
-func edge(read *armnetwork.ExtendedLocation, was, is string) *armnetwork.ExtendedLocation {
+// extendedLocation puts one.
+func extendedLocation(read *armnetwork.ExtendedLocation, was, is string) *armnetwork.ExtendedLocation {
 	switch {
 	case was == is:
 		return read

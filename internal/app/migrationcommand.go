@@ -22,8 +22,8 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// MigrationDesk is where people ask of a migration, with the rights that they have themselves.
-type MigrationDesk struct {
+// MigrationCommand is where people ask of a migration, with the rights that they have themselves.
+type MigrationCommand struct {
 	PlanOptions
 	// RecordNamespace is where Weir keeps its record; empty is where it is installed.
 	RecordNamespace string
@@ -33,7 +33,7 @@ type MigrationDesk struct {
 const lookEvery = 5 * time.Second
 
 // Status returns how the migration of a cluster stands. It writes nothing.
-func (d MigrationDesk) Status(ctx context.Context) (migration.Status, error) {
+func (d MigrationCommand) Status(ctx context.Context) (migration.Status, error) {
 	p, err := newPlanning(d.PlanOptions)
 	if err != nil {
 		return migration.Status{}, err
@@ -66,7 +66,7 @@ func (d MigrationDesk) Status(ctx context.Context) (migration.Status, error) {
 
 // Watch calls show with how a migration stands, and again whenever that has changed, until it says that this is enough,
 // or the context is done. A look that fails after the first one is tried again.
-func (d MigrationDesk) Watch(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
+func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
 	said := ""
 	for {
 		s, err := d.Status(ctx)
@@ -88,7 +88,7 @@ func (d MigrationDesk) Watch(ctx context.Context, show func(migration.Status) (e
 }
 
 // Stop has the migration stop before its next step, and returns what stands then: an earlier stop stays.
-func (d MigrationDesk) Stop(ctx context.Context, why string) (migrate.Wish, error) {
+func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, error) {
 	var stands migrate.Wish
 	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
 		if a.Stop == nil {
@@ -102,7 +102,7 @@ func (d MigrationDesk) Stop(ctx context.Context, why string) (migrate.Wish, erro
 
 // Undo has all of the migration be taken back that was done, and returns what stands then: an earlier stop becomes that.
 // Where there is no way back nothing is asked.
-func (d MigrationDesk) Undo(ctx context.Context, why string) (migrate.Wish, error) {
+func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, error) {
 	var stands migrate.Wish
 	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
 		j, err := r.Migration()
@@ -118,7 +118,7 @@ func (d MigrationDesk) Undo(ctx context.Context, why string) (migrate.Wish, erro
 }
 
 // Resume takes a stop back, and returns it; nil if there is none.
-func (d MigrationDesk) Resume(ctx context.Context) (*migrate.Wish, error) {
+func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
 	var was *migrate.Wish
 	err := d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, _ migrate.Wish) error {
 		was, a.Stop = a.Stop, nil
@@ -128,7 +128,7 @@ func (d MigrationDesk) Resume(ctx context.Context) (*migrate.Wish, error) {
 }
 
 // Begin has the leader begin with a migration that it does not begin by itself.
-func (d MigrationDesk) Begin(ctx context.Context) error {
+func (d MigrationCommand) Begin(ctx context.Context) error {
 	return d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
 		a.Run = &wish
 		return nil
@@ -138,7 +138,7 @@ func (d MigrationDesk) Begin(ctx context.Context) error {
 // mostWhy bounds how long a reason may be, in letters.
 const mostWhy = 200
 
-func (d MigrationDesk) ask(ctx context.Context, why string, change func(record.Record, *migrate.Asked, migrate.Wish) error) error {
+func (d MigrationCommand) ask(ctx context.Context, why string, change func(record.Record, *migrate.Asked, migrate.Wish) error) error {
 	if n := utf8.RuneCountInString(why); n > mostWhy {
 		return &UsageError{fmt.Errorf("--why has %d letters: want %d at most", n, mostWhy)}
 	}
@@ -162,9 +162,9 @@ func (d MigrationDesk) ask(ctx context.Context, why string, change func(record.R
 	})
 }
 
-func (d MigrationDesk) namespace() string { return cmp.Or(d.RecordNamespace, shippedNamespace) }
+func (d MigrationCommand) namespace() string { return cmp.Or(d.RecordNamespace, shippedNamespace) }
 
-func (d MigrationDesk) api() (client.Client, error) {
+func (d MigrationCommand) api() (client.Client, error) {
 	rc, _, err := clusterConfig(d.Kubeconfig)
 	if err != nil {
 		return nil, err

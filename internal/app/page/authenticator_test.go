@@ -21,7 +21,7 @@ import (
 )
 
 // guests have a token each, which is their name. What is theirs is a pool of that name.
-func doorOf(t *testing.T) (*door, map[string]int) {
+func authenticatorOf(t *testing.T) (*authenticator, map[string]int) {
 	t.Helper()
 	status := map[string]int{"anna": 200, "bert": 200, "nobody": 403, "late": 503, "crowd": 429}
 	review := func(_ context.Context, token string, _ netip.Addr, _ time.Time) (int, error) {
@@ -30,7 +30,7 @@ func doorOf(t *testing.T) (*door, map[string]int) {
 		}
 		return http.StatusUnauthorized, nil
 	}
-	return &door{
+	return &authenticator{
 		strangers: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
 			if !from.IsValid() { // one source could use up what all strangers have
 				return http.StatusTooManyRequests, nil
@@ -98,7 +98,7 @@ func signsIn(t *testing.T, h http.Handler, token string) string {
 }
 
 func TestWhoIsLetIn(t *testing.T) {
-	d, _ := doorOf(t)
+	d, _ := authenticatorOf(t)
 	h := d.handler()
 	anna := signsIn(t, h, "anna")
 	for name, tt := range map[string]struct {
@@ -152,7 +152,7 @@ func TestWhoIsLetIn(t *testing.T) {
 
 // Who is no longer known to the API server is out when it is asked next, and comes in by a token alone.
 func TestWhoIsOut(t *testing.T) {
-	d, status := doorOf(t)
+	d, status := authenticatorOf(t)
 	h := d.handler()
 	sees := func(cookie string) int { return asking{method: "GET", path: "/pools", cookie: cookie}.of(h).Code }
 	anna, bert := signsIn(t, h, "anna"), signsIn(t, h, "bert")

@@ -31,9 +31,9 @@ const (
 // reviewer says with which status a viewer is to be answered who comes from a source and shows a token.
 type reviewer func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error)
 
-// door lets in who shows a token of the cluster, and asks the API server with that token whatever they
+// authenticator lets in who shows a token of the cluster, and asks the API server with that token whatever they
 // look at: RBAC decides what they see.
-type door struct {
+type authenticator struct {
 	// strangers and guests review those who come and those who were let in: whoever tries tokens does
 	// not use up what the others need.
 	strangers, guests reviewer
@@ -48,7 +48,7 @@ type door struct {
 }
 
 // handler answers browsers, and whoever else shows a token with each request.
-func (d *door) handler() http.Handler {
+func (d *authenticator) handler() http.Handler {
 	mux := http.NewServeMux()
 	for name, kind := range statics {
 		mux.HandleFunc("GET /"+name, static(name, kind))
@@ -71,7 +71,7 @@ func (d *door) handler() http.Handler {
 }
 
 // login takes the token of a form, and gives a cookie that stands for it here, and nowhere else.
-func (d *door) login(w http.ResponseWriter, r *http.Request) {
+func (d *authenticator) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
 	token, namespace := strings.TrimSpace(r.PostFormValue("token")), strings.TrimSpace(r.PostFormValue("namespace")) //nolint:gosec // the body is bounded
 	if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
@@ -91,7 +91,7 @@ func (d *door) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-func (d *door) logout(w http.ResponseWriter, r *http.Request) {
+func (d *authenticator) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookie); err == nil {
 		d.visits.end(c.Value)
 	}
@@ -100,7 +100,7 @@ func (d *door) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit lets in who shows a token for the first time.
-func (d *door) admit(r *http.Request, key, token string) (string, int) {
+func (d *authenticator) admit(r *http.Request, key, token string) (string, int) {
 	now := time.Now()
 	status, _ := d.strangers(r.Context(), token, apiserver.Source(r), now) // the status says what the viewer can do
 	if status != http.StatusOK {
@@ -114,7 +114,7 @@ func (d *door) admit(r *http.Request, key, token string) (string, int) {
 }
 
 // show answers who was let in.
-func (d *door) show(w http.ResponseWriter, r *http.Request) {
+func (d *authenticator) show(w http.ResponseWriter, r *http.Request) {
 	v, status := d.viewer(r)
 	if status != http.StatusOK {
 		d.ask(w, r, status, "")
@@ -144,7 +144,7 @@ func (d *door) show(w http.ResponseWriter, r *http.Request) {
 
 // viewer is whose request it is. Whether the API server still knows them, and still lets them, is asked
 // once a minute.
-func (d *door) viewer(r *http.Request) (visit, int) {
+func (d *authenticator) viewer(r *http.Request) (visit, int) {
 	key, bearer := "", apiserver.Bearer(r)
 	if bearer != "" {
 		key = keyOf(bearer)
@@ -172,7 +172,7 @@ func (d *door) viewer(r *http.Request) (visit, int) {
 }
 
 // ask shows the form, and why it is shown.
-func (d *door) ask(w http.ResponseWriter, r *http.Request, status int, why string) {
+func (d *authenticator) ask(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}

@@ -8,8 +8,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// hearsay is what a status says of what people have heard: it outlives the process.
-type hearsay struct {
+// toldStatus is what a status says of what people have heard: it outlives the process.
+type toldStatus struct {
 	// word is the last one to the Service; empty if there was none.
 	word string
 	// givenUpFor is what the last change was given up for; empty if it was not.
@@ -17,7 +17,7 @@ type hearsay struct {
 }
 
 // after is what is told once a report was heard.
-func (t hearsay) after(r poolupdate.Report) hearsay {
+func (t toldStatus) after(r poolupdate.Report) toldStatus {
 	for _, said := range saidOf(r) {
 		if len(said.to) > 0 {
 			t.word = said.word
@@ -28,7 +28,7 @@ func (t hearsay) after(r poolupdate.Report) hearsay {
 }
 
 // recalled is what a process that begins knows of it.
-func (t hearsay) recalled() poolschedule.Told {
+func (t toldStatus) recalled() poolschedule.Told {
 	return poolschedule.Told{Failure: t.word == "Retrying" || t.word == "Failed", GivenUpFor: t.givenUpFor}
 }
 
