@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -136,11 +137,10 @@ func endings() map[string]func() *ending {
 			e := jobThatEnds(3)
 			e.retries, e.state, e.most = 3, v1alpha1.ProvisionCancelled, 1
 			e.meanwhile = func(d *doomed, key types.NamespacedName) {
-				p := d.is(key)
-				p.Annotations = map[string]string{v1alpha1.CancelAnnotation: time.Now().Format(time.RFC3339Nano)}
-				if err := d.here.Update(d.t.Context(), p); err != nil {
-					d.t.Error(err)
-				}
+				d.changes(key, func(p *v1alpha1.Provision) error {
+					p.Annotations = map[string]string{v1alpha1.CancelAnnotation: time.Now().Format(time.RFC3339Nano)}
+					return d.here.Update(d.t.Context(), p)
+				})
 				d.look(key)
 			}
 			return e
@@ -194,7 +194,9 @@ func (e *ending) play(t *testing.T, at int, killed bool, ahead time.Duration) (r
 		d.mu.Lock()
 		requests, d.at, d.dead = d.requests, 0, false
 		d.mu.Unlock()
-		d.sets(key, -ahead)
+		if ahead != 0 {
+			d.sets(key, -ahead)
+		}
 		e.done = e.countsDone(d, d.is(key).Status)
 		d.runs(func() { d.look(key); time.Sleep(10 * time.Minute) })
 		e.expect(d, d.is(key).Status, fmt.Sprintf("ended at request %d, killed %t, the next clock %v ahead", at, killed, ahead))
@@ -224,20 +226,26 @@ func (d *doomed) firstProcess(do func()) {
 	d.one.Unlock()
 }
 
+// changes changes a Provision, whoever else does.
+func (d *doomed) changes(key types.NamespacedName, change func(*v1alpha1.Provision) error) {
+	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return change(d.is(key)) }); err != nil {
+		d.t.Error(err)
+	}
+}
+
 // sets has the times of a status be others, as they are to a process whose clock differs.
 func (d *doomed) sets(key types.NamespacedName, by time.Duration) {
-	p := d.is(key)
-	for _, at := range []*metav1.MicroTime{p.Status.StartedAt, p.Status.WaitingSince, p.Status.NotBefore} {
-		if at != nil {
+	d.changes(key, func(p *v1alpha1.Provision) error {
+		for _, at := range []*metav1.MicroTime{p.Status.StartedAt, p.Status.WaitingSince, p.Status.NotBefore} {
+			if at != nil {
+				at.Time = at.Add(by)
+			}
+		}
+		if at := p.Status.NextAttemptAt; at != nil {
 			at.Time = at.Add(by)
 		}
-	}
-	if at := p.Status.NextAttemptAt; at != nil {
-		at.Time = at.Add(by)
-	}
-	if err := d.here.Status().Update(d.t.Context(), p); err != nil {
-		d.t.Fatal(err)
-	}
+		return d.here.Status().Update(d.t.Context(), p)
+	})
 }
 
 // countsDone is how often was written to the target, if its only step that writes is done.
