@@ -63,8 +63,11 @@ func TestAReleaseInAnotherNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := strings.Index(text, namespace); i >= 0 {
-		t.Errorf("it speaks of %s: %q", namespace, text[max(0, i-80):min(len(text), i+80)])
+	for part := range strings.SplitSeq(text, "\n---\n") {
+		// Definitions are the same in every release: where a target's Weir is has nothing to do with where this one is.
+		if i := strings.Index(part, namespace); i >= 0 && !strings.Contains(part, "kind: CustomResourceDefinition\n") {
+			t.Errorf("it speaks of %s: %q", namespace, part[max(0, i-80):min(len(part), i+80)])
+		}
 	}
 	if !strings.Contains(text, "system:serviceaccount:balancing:weir") {
 		t.Error("the policy does not know Weir")
