@@ -130,7 +130,11 @@ func (t *told) news(p *v1alpha1.Provision, now time.Time) (text string, c colour
 	switch {
 	case ends:
 		t.ended = last.Number
-		text = fmt.Sprintf("attempt %d has failed, step %s: %s", last.Number, last.Step, t.reason(last.Message))
+		text = fmt.Sprintf("attempt %d has failed", last.Number)
+		if last.Step != "" {
+			text += ", step " + last.Step
+		}
+		text += ": " + t.reason(last.Message)
 	case s.State == v1alpha1.ProvisionRunning && s.StartedAt != nil && now.Sub(s.StartedAt.Time) > goesOn && s.AttemptNumber != t.under:
 		t.under = s.AttemptNumber
 		return fmt.Sprintf("attempt %d is under way", s.AttemptNumber), dim

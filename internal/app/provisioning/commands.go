@@ -14,6 +14,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +43,14 @@ func (d Command) List(ctx context.Context) error {
 	}
 	if d.JSON {
 		return d.json(list.Items)
+	}
+	if len(list.Items) == 0 {
+		where := "any namespace"
+		if d.Namespace != "" {
+			where = "namespace " + d.Namespace + ": -A lists those of all"
+		}
+		_, err := fmt.Fprintf(d.Out, "There is no Provision in %s.\n", where)
+		return err
 	}
 	w := tabwriter.NewWriter(d.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "NAMESPACE\tNAME\tSTATE\tATTEMPTS\tNEXT\tWHY\n")
@@ -112,9 +122,10 @@ func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 		return err
 	}
 	if attempt > 0 {
-		logs = slices.DeleteFunc(logs, func(l AttemptLog) bool { return l.Attempt != attempt })
+		kept := logs
+		logs = slices.DeleteFunc(slices.Clone(logs), func(l AttemptLog) bool { return l.Attempt != attempt })
 		if len(logs) == 0 {
-			return fmt.Errorf("there is no log of attempt %d: those of the last %d are kept", attempt, provision.KeptLogs)
+			return fmt.Errorf("there is no log of attempt %d: kept are %s", attempt, numbers(kept))
 		}
 	}
 	if d.JSON {
@@ -127,6 +138,18 @@ func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 		}
 	}
 	return nil
+}
+
+// numbers names attempts.
+func numbers(logs []AttemptLog) string {
+	if len(logs) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, l := range logs {
+		all = append(all, strconv.FormatInt(l.Attempt, 10))
+	}
+	return "those of " + strings.Join(all, ", ")
 }
 
 // logs are those that are kept, the oldest first.
@@ -162,7 +185,11 @@ func (d Command) Ask(ctx context.Context, name, what string, now time.Time) erro
 	if d.JSON {
 		return d.json(p)
 	}
-	_, err = fmt.Fprintf(d.Out, "provision.weir.dev/%s asked\n", p.Name)
+	note := ""
+	if state := p.Status.State; what == v1alpha1.CancelAnnotation && (state == v1alpha1.ProvisionSucceeded || state == v1alpha1.ProvisionFailed) {
+		note = fmt.Sprintf("; it is %s, so nothing was to come, and another spec begins anew", state)
+	}
+	_, err = fmt.Fprintf(d.Out, "provision.weir.dev/%s asked%s\n", p.Name, note)
 	return err
 }
 
@@ -246,6 +273,9 @@ func next(p *v1alpha1.Provision) string {
 // why is what the last attempt failed for.
 func why(p *v1alpha1.Provision) string {
 	last := p.Status.LastAttempt
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ProvisionAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		return printed(c.Message) // nothing begins before that is put right
+	}
 	if last == nil || last.Message == "" || p.Status.State == v1alpha1.ProvisionSucceeded {
 		return ""
 	}

@@ -63,7 +63,7 @@ func (l Leader) pod(ctx context.Context, now time.Time) (string, error) {
 	lease, err := c.Leases(l.Namespace).Get(ctx, app.LeaseName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("namespace %s has no Lease %s, which names the leader: does Weir run in another one?", l.Namespace, app.LeaseName)
+		return "", fmt.Errorf("namespace %s has no Lease %s, which names the leader: does Weir run in another one (--weir-namespace)? One outside of the cluster is reached by --server", l.Namespace, app.LeaseName)
 	case apierrors.IsForbidden(err):
 		return "", fmt.Errorf("you may not get Lease %s of namespace %s, which names the leader's pod: %w", app.LeaseName, l.Namespace, err)
 	case err != nil:

@@ -118,7 +118,7 @@ func TestTheLeaderIsAsked(t *testing.T) {
 		says string // of the error
 	}{
 		"all is well":     {apiServer{lease: held(holder, 0), pod: weir.Listener.Addr().String()}, ""},
-		"not installed":   {apiServer{lease: statusOf(apierrors.NewNotFound(leases, app.LeaseName))}, "namespace weir-system has no Lease weir-controller, which names the leader: does Weir run in another one?"},
+		"not installed":   {apiServer{lease: statusOf(apierrors.NewNotFound(leases, app.LeaseName))}, "namespace weir-system has no Lease weir-controller, which names the leader: does Weir run in another one (--weir-namespace)? One outside of the cluster is reached by --server"},
 		"no right":        {apiServer{lease: statusOf(apierrors.NewForbidden(leases, app.LeaseName, nil))}, "you may not get Lease weir-controller of namespace weir-system"},
 		"nobody leads":    {apiServer{lease: held("", 0)}, "nobody leads, by Lease weir-system/weir-controller: weir status"},
 		"it is gone":      {apiServer{lease: held(holder, time.Minute)}, "nobody leads"},

@@ -95,10 +95,14 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		end.outcome.NotBefore = a.notBefore(err, now)
 	}
 	end.outcome.Result = provision.Result(end.Result)
+	how := end.Result
 	if step != "" {
-		step = ", step " + step
+		how += ", step " + step
 	}
-	a.says("attempt %d ends: %s%s %s", p.Status.Attempts, end.Result, step, end.Message)
+	if end.Message != "" {
+		how += ": " + end.Message
+	}
+	a.says("attempt %d ends: %s", p.Status.Attempts, how)
 	a.keep(parent, a.log)
 	r.Log.Info("attempt to provision has ended", "provision", p.Namespace+"/"+p.Name, "attempt", p.Status.Attempts, "result", end.Result, "step", end.Step, "err", end.Message)
 	return end
