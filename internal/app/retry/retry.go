@@ -97,7 +97,10 @@ func (d Command) say(asked []Pool) error {
 	}
 	for _, p := range asked {
 		when := "is tried again now"
-		if p.NotBefore != nil {
+		switch {
+		case p.State == v1alpha1.ReasonPaused:
+			when = "is tried again once it goes on, as by weir resume"
+		case p.NotBefore != nil:
 			when = "is tried again at " + words.Stamp(p.NotBefore.Time) + ", not before, as Azure asked"
 		}
 		if _, err := fmt.Fprintf(d.Out, "backendpool %s/%s %s; it was %s\n", p.Namespace, p.Name, when, p.State); err != nil {

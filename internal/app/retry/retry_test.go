@@ -84,13 +84,19 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Who asks while Azure wants no call is told until when.
+// Who asks while Azure wants no call is told until when, and who asks for what is paused, that it is.
 func TestRetryWaitsForAzure(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	waits, waited := pool("shop", "web", "web", v1alpha1.ReasonRetrying), pool("shop", "api", "api", v1alpha1.ReasonRetrying)
 	waits.Status.NextEligibleAt = new(metav1.NewTime(now.Add(time.Minute)))
 	waited.Status.NextEligibleAt = new(metav1.NewTime(now.Add(-time.Minute)))
-	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(waits, waited).Build()
+	paused := pool("shop", "off", "off", v1alpha1.ReasonPaused)
+	paused.Status.NextEligibleAt = waits.Status.NextEligibleAt
+	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(waits, waited, paused).Build()
+	var out bytes.Buffer
+	if err := (Command{API: api, Namespace: "shop", Out: &out}).Of(t.Context(), []string{"off"}, now); err != nil || out.String() != "backendpool shop/off is tried again once it goes on, as by weir resume; it was Paused\n" {
+		t.Errorf("%v, %q", err, out.String())
+	}
 	for json, want := range map[bool]string{
 		false: "backendpool shop/web is tried again at 2026-03-01T12:01:00Z, not before, as Azure asked; it was Retrying\nbackendpool shop/api is tried again now; it was Retrying\n",
 		true:  `[{"namespace":"shop","name":"web","state":"Retrying","notBefore":"2026-03-01T12:01:00Z"},{"namespace":"shop","name":"api","state":"Retrying"}]` + "\n",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,7 +64,11 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		a.log.Resume(kept)
 		a.says("attempt %d goes on, in another process", p.Status.Attempts)
 	} else {
-		a.says("attempt %d begins", p.Status.Attempts)
+		since := ""
+		if n := p.Status.AttemptNumber; n != int64(p.Status.Attempts) { // logs are headed by that
+			since = fmt.Sprintf(", number %d of all", n)
+		}
+		a.says("attempt %d begins%s", p.Status.Attempts, since)
 	}
 	step, err := a.steps(ctx)
 	if a.target != nil {
@@ -91,7 +96,7 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		if _, is := errors.AsType[invalidError](err); is {
 			end.Result = string(provision.IsInvalid)
 		}
-		end.Message = words.Sentence(a.log.Clean(inShort(err)), words.MaxMessage-200)
+		end.Message = words.Sentence(a.log.Clean(inShort(err, a.p.Status.Target)), words.MaxMessage-200)
 		end.outcome.NotBefore = a.notBefore(err, now)
 	}
 	end.outcome.Result = provision.Result(end.Result)
@@ -108,11 +113,21 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 	return end
 }
 
-// machinery is what libraries put before the failure of a request: how they came to ask, and whom, which is shown apart.
-var machinery = regexp.MustCompile(`failed to get restmapping: |failed to get server groups: |unexpected error when reading response body\. Please retry\. Original error: |\b(Get|Post|Put|Patch|Delete) "[^"]*": |\b(dial|read|write) tcp \S+: ((connect|read|write): )?`)
+// machinery is what libraries put before the failure of a request: how they came to ask.
+var machinery = strings.NewReplacer(
+	"failed to get restmapping: ", "", "failed to get server groups: ", "", "unexpected error when reading response body. Please retry. Original error: ", "",
+)
 
-// inShort is an error in words that begin with what is of use: a table shows no more of them.
-func inShort(err error) string { return machinery.ReplaceAllString(err.Error(), "") }
+// inShort is an error in words that begin with what is of use: a table shows no more of them. That the target was asked is not said, for
+// it is shown apart; of another server, as this cluster's, it is.
+func inShort(err error, target string) string {
+	text := machinery.Replace(err.Error())
+	asked, invalid := regexp.Compile(`\b(Get|Post|Put|Patch|Delete) "` + regexp.QuoteMeta(target) + `[/?][^"]*": ((dial|read|write) tcp \S+: ((connect|read|write): )?)?`)
+	if target == "" || invalid != nil {
+		return text
+	}
+	return asked.ReplaceAllString(text, "")
+}
 
 // notBefore is the time that a server named: the target's in a header, or one in what it refused.
 func (a *run) notBefore(err error, now time.Time) time.Time {

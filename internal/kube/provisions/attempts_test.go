@@ -225,18 +225,24 @@ func TestRequestsSurviveTheirRecord(t *testing.T) {
 	}
 }
 
-// Of a request that fails people are told what for, and not how the library came to ask.
+// Of a request to the target that fails people are told what for, and not how the library came to ask; of one to another server,
+// as this cluster's, also which.
 func TestFailuresInShort(t *testing.T) {
+	const target = "https://127.0.0.1:1"
 	for err, want := range map[string]string{
 		`Namespace operators: failed to get restmapping: failed to get server groups: Get "https://127.0.0.1:1/api": dial tcp 127.0.0.1:1: connect: connection reset by peer`: "Namespace operators: connection reset by peer",
-		`Node a: Get "https://t/api/v1/nodes/a": context deadline exceeded; ConfigMap b: Patch "https://t/b?c=d": EOF; not begun for it: ready`:                               "Node a: context deadline exceeded; ConfigMap b: EOF; not begun for it: ready",
-		`failed to get server groups: unexpected error when reading response body. Please retry. Original error: read tcp 1: EOF`:                                             "EOF",
-		`Get "https://t/api": read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer`:                                                                              "connection reset by peer",
-		`Get "https://edge.example.com/api": dial tcp: lookup edge.example.com: no such host`:                                                                                 "dial tcp: lookup edge.example.com: no such host",
+		`Node a: Get "https://127.0.0.1:1/api/v1/nodes/a": context deadline exceeded; ConfigMap b: Patch "https://127.0.0.1:1/b?c=d": EOF; not begun for it: ready`:           "Node a: context deadline exceeded; ConfigMap b: EOF; not begun for it: ready",
+		`failed to get server groups: unexpected error when reading response body. Please retry. Original error: read tcp 1: EOF`:                                             "read tcp 1: EOF",
+		`Get "https://127.0.0.1:1/api": read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer`:                                                                    "connection reset by peer",
+		`Secret edge: Get "https://10.0.0.1:443/api/v1/namespaces/shop/secrets/edge": dial tcp 10.0.0.1:443: connect: connection refused`:                                     `Secret edge: Get "https://10.0.0.1:443/api/v1/namespaces/shop/secrets/edge": dial tcp 10.0.0.1:443: connect: connection refused`,
+		`Get "https://127.0.0.1:10/api": EOF`:       `Get "https://127.0.0.1:10/api": EOF`,
 		`ConfigMap a is forbidden: Get "rid" of it`: `ConfigMap a is forbidden: Get "rid" of it`,
 	} {
-		if got := inShort(errors.New(err)); got != want {
+		if got := inShort(errors.New(err), target); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+		if got := inShort(errors.New("Get \"\": "+err), ""); !strings.HasPrefix(got, "Get \"\": ") {
+			t.Errorf("without a target: %q", got)
 		}
 	}
 }

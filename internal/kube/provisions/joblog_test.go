@@ -72,6 +72,22 @@ func TestALogThatDoesNotCome(t *testing.T) {
 	})
 }
 
+// After a reset attempts are counted from one again, and logs are headed by the number of all: the log says both.
+func TestALogAfterAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: time.Minute})
+		s.runs(func() {
+			s.begins()
+			time.Sleep(10 * time.Minute)
+			s.asks(v1alpha1.ResetAnnotation)
+			time.Sleep(10 * time.Minute)
+		})
+		if log := s.logged(); !strings.Contains(log, "attempt 1 begins\n") || !strings.Contains(log, "attempt 1 begins, number 2 of all\n") {
+			t.Errorf("the logs:\n%s", log)
+		}
+	})
+}
+
 // Of lines that are long the last ones are kept, and none in part: it may be cut within a secret.
 func TestLongLinesOfJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
