@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"weir.dev/weir/internal/app/monitoring"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/leases"
@@ -203,7 +204,11 @@ func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
 	}
 	o := valid()
 	o.LeaderElect, o.HealthAddress = false, taken.Addr().String()
-	_, err = newManager(t.Context(), o, config.Config{}, server.RESTConfig("weir"), "weir-system", nil, nil)
+	mgr, err := newManager(t.Context(), o, config.Config{}, server.RESTConfig("weir"), "weir-system", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = monitoring.AddServers(t.Context(), mgr, monitoring.Options{HealthAddress: o.HealthAddress, MetricsAddress: "0"})
 	if err == nil || !strings.HasPrefix(err.Error(), "--health-probe-bind-address "+o.HealthAddress+": ") || strings.Contains(err.Error(), "API server") {
 		t.Error(err)
 	}

@@ -72,7 +72,7 @@ func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DialContext: w.dial, DisableKeepAlives: true}}).Do(req)
+	resp, err := (&http.Client{Transport: &http.Transport{DialContext: w.dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}}).Do(req)
 	late.Stop()
 	if err != nil {
 		defer end(nil)

@@ -5,15 +5,14 @@ package app
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"weir.dev/weir/internal/app/monitoring"
 	"weir.dev/weir/internal/calls"
+	"weir.dev/weir/internal/httpserver"
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/operator"
 )
@@ -35,12 +34,8 @@ func serveOperator(ctx context.Context, o Options, mgr ctrl.Manager, asked *call
 	if !o.serves() {
 		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.OperatorAddress)
-	if err != nil {
+	if err := monitoring.Add(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: operator.Handler(asked), WriteTimeout: time.Minute}); err != nil {
 		return fmt.Errorf("--operator-bind-address: %w", err)
 	}
-	return mgr.Add(&manager.Server{Name: "operator", Listener: listener, Server: &http.Server{
-		Handler: operator.Handler(asked), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-	}})
+	return nil
 }

@@ -4,10 +4,9 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,10 +16,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"weir.dev/weir/internal/app/monitoring"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/behaviour"
@@ -140,10 +139,17 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err := serveOperator(ctx, o, mgr, asked); err != nil {
 		return err
 	}
+	var cluster *kube.Cluster
+	if err := monitoring.AddServers(ctx, mgr, monitoring.Options{
+		HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure,
+		Check: "caches", Ready: func(r *http.Request) error { return cluster.Synced(r) }, // the servers start with the manager
+	}); err != nil {
+		return err
+	}
 	if err := record.atStart(ctx, o.LeaderElect); err != nil {
 		return err
 	}
-	cluster, err := newCluster(ctx, o, in, mgr, reach, fence)
+	cluster, err = newCluster(ctx, o, in, mgr, reach, fence)
 	if err != nil {
 		return err
 	}
@@ -220,8 +226,8 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 		Scheme:                              view.Scheme(),
 		Cache:                               view.CacheOptions(cfg.Signals()),
 		NewCache:                            newCache(ctx),
-		Metrics:                             metricsOptions(o),
-		HealthProbeBindAddress:              o.HealthAddress,
+		Metrics:                             metricsserver.Options{BindAddress: "0"}, // package monitoring serves both
+		HealthProbeBindAddress:              "0",
 		LeaderElection:                      o.LeaderElect,
 		LeaderElectionID:                    LeaseName,
 		LeaderElectionNamespace:             leaseNamespace,
@@ -235,9 +241,6 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 	mgr, err := unlessStopped(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(leases.Fenced(rc, fence), opts) })
 	if _, unknown := errors.AsType[*meta.NoKindMatchError](err); unknown {
 		return nil, fmt.Errorf("the cluster does not know BackendPools: apply config/crd first (kubectl apply --server-side -k config/crd): %w", err)
-	}
-	if at, listens := errors.AsType[*net.OpError](err); listens && at.Op == "listen" {
-		return nil, fmt.Errorf("--health-probe-bind-address %s: %w", o.HealthAddress, at)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
@@ -271,35 +274,13 @@ func place(cfg config.Config) string {
 	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
 
-// metricsOptions say how metrics are served. A certificate that the server makes for itself is
-// enough: it is the reader who has to show who they are.
-func metricsOptions(o Options) metricsserver.Options {
-	if !o.MetricsSecure {
-		return metricsserver.Options{BindAddress: o.MetricsAddress}
-	}
-	return metricsserver.Options{
-		BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: apiserver.MetricsAccess,
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.NextProtos = tls.VersionTLS12, []string{"http/1.1"} }},
-	}
-}
-
 func newCluster(ctx context.Context, o Options, in Surroundings, mgr ctrl.Manager, reach *apiserver.Reach, fence *lead.Fence) (*kube.Cluster, error) {
 	cfg := in.Config
-	cluster, err := kube.New(ctx, mgr, kube.Options{
+	return kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
 		ExcludeControlPlane: cfg.ExcludesMaster(), Draining: cfg.Signals(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
 		Provisioning: o.Provisioning, Fence: fence, Spans: in.Azure.TracerProvider,
 	})
-	if err != nil {
-		return nil, err
-	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("healthz: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("caches", cluster.Synced); err != nil {
-		return nil, fmt.Errorf("readyz: %w", err)
-	}
-	return cluster, nil
 }
 
 // newLease returns the lock that other controllers of the load balancers take, or nil,

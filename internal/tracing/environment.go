@@ -127,7 +127,7 @@ const sendWithin, longestSend = 10 * time.Second, time.Minute
 // http returns an HTTP client of the exporter's own: its connections end with it, and it
 // follows no redirect, for the headers would travel along.
 func (e environment) http() (*http.Client, error) {
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: time.Minute}
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10}
 	var err error
 	if t.TLSClientConfig, err = e.tls(); err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func TestAStartSaysLittle(t *testing.T) {
 		l.becomes("web", "10.0.0.1")
 		if told {
 			l.eventually("all parts", func() error {
-				if out := weir.Output(); !strings.Contains(out, `"level":"DEBUG","msg":"Starting workers"`) || !strings.Contains(out, `"level":"DEBUG","msg":"Serving metrics server"`) {
+				if out := weir.Output(); !strings.Contains(out, `"level":"DEBUG","msg":"Starting workers"`) || !strings.Contains(out, `"level":"DEBUG","msg":"starting server"`) {
 					return errors.New(out)
 				}
 				return nil

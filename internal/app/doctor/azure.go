@@ -68,7 +68,9 @@ func (a *Azure) clock(ctx context.Context) []Check {
 	if err != nil {
 		return notAnswered(ctx, err)
 	}
-	hc := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxResponseHeaderBytes, transport.DisableKeepAlives = 64<<10, true
+	hc := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	sent := time.Now()
 	resp, err := hc.Do(req)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/httpserver"
 	"weir.dev/weir/internal/kube/apiserver"
 )
 
@@ -51,22 +51,21 @@ func ServeSecure(ctx context.Context, o SecureOptions) error {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	server, err := httpserver.Listen(ctx, o.Listen, httpserver.Options{
+		Handler: d.handler(), TLS: &tls.Config{GetCertificate: cert.get}, //nolint:gosec // httpserver sets the lowest version
+		MaxHeaderBytes: longestForm, MaxBodyBytes: longestForm, MaxConnections: maxBrowserConnections,
+		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: idleTimeout,
+	})
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	server := &http.Server{
-		Handler: d.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: longestForm,
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.get, NextProtos: []string{"http/1.1"}},
-	}
-	if _, err := fmt.Fprintf(o.Out, "Weir's page: https://%s/\nWho shows a token of the cluster sees what it may see.\n", listener.Addr()); err != nil {
-		_ = listener.Close() // nobody could know of it
+	if _, err := fmt.Fprintf(o.Out, "Weir's page: https://%s/\nWho shows a token of the cluster sees what it may see.\n", server.Listener.Addr()); err != nil {
+		_ = server.Listener.Close() // nobody could know of it
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // whoever looks has seen what there was
 	go d.tidy(ctx)
-	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

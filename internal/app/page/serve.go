@@ -16,7 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/httpserver"
 	"weir.dev/weir/internal/operator"
+)
+
+const (
+	// maxBrowserConnections is enough for 50 viewers: a browser opens up to six.
+	maxBrowserConnections = 300
+	// idleTimeout keeps a connection from one poll of the page to the next.
+	idleTimeout = 2 * time.Minute
 )
 
 // Options are what weir page is started with.
@@ -49,21 +57,20 @@ func Serve(ctx context.Context, o Options) error {
 	if at, err := url.Parse(o.Way.Server); err != nil || at.Scheme != "http" || at.Host == "" {
 		return &app.UsageError{Err: fmt.Errorf("--server %q: want a URL such as %s", o.Way.Server, app.LeaderServer)}
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	token := rand.Text()
+	server, err := httpserver.Listen(ctx, o.Listen, httpserver.Options{
+		Handler: guard(token, newSheets(o, "/"+token+"/", newCache())), MaxConnections: maxBrowserConnections,
+		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: idleTimeout,
+	})
 	if err != nil {
 		return fmt.Errorf("--listen: %w; another port is --listen %s", err, net.JoinHostPort(host, "0"))
 	}
-	token := rand.Text()
-	server := &http.Server{
-		Handler: guard(token, newSheets(o, "/"+token+"/", newCache())), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: gatherTimeout + 30*time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-	}
-	if _, err := fmt.Fprintf(o.Out, "Weir's page: http://%s/%s/\nWho has this address sees what you may see. Ctrl-C ends it.\n", listener.Addr(), token); err != nil {
-		_ = listener.Close() // nobody could know of it
+	if _, err := fmt.Fprintf(o.Out, "Weir's page: http://%s/%s/\nWho has this address sees what you may see. Ctrl-C ends it.\n", server.Listener.Addr(), token); err != nil {
+		_ = server.Listener.Close() // nobody could know of it
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // whoever looks has seen what there was
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -74,12 +74,16 @@ func (c conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// maxHeaderBytes bounds the headers of a response, those of 1xx included. Azure sends less than eight KiB; one MiB of tiny
+// headers takes ten MiB of memory.
+const maxHeaderBytes = 64 << 10
+
 // lively returns a transport that finds out within 15 s that a connection is dead. All
 // load balancers share one, and a firewall that forgets it says nothing: each attempt
 // would wait on it to its deadline, and so would the next.
 func lively() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxResponseHeaderBytes = 1 << 20
+	t.MaxResponseHeaderBytes = maxHeaderBytes
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
 	return t
 }

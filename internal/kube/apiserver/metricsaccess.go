@@ -32,6 +32,9 @@ const (
 	accessKept = time.Minute
 	// accessWithin bounds the wait for one.
 	accessWithin = 10 * time.Second
+	// readerTTL is how long after its last review an allowed request is reviewed without waiting for the reviews of
+	// unknown tokens: those cannot keep a scraper out.
+	readerTTL = time.Hour
 	// mostTokens bounds how many are remembered.
 	mostTokens = 100
 	// asksOfSource and burstOfSource bound the questions that one source has asked, in a second and at once; mostSources
@@ -78,7 +81,7 @@ type Access struct {
 	// from bounds those of one source.
 	from map[netip.Addr]*rate.Limiter
 	// known are the requests that were allowed, by token and what it asked for, and until when
-	// that holds.
+	// that holds. An entry is kept for readerTTL while there is room.
 	known map[[sha256.Size]byte]time.Time
 }
 
@@ -123,17 +126,21 @@ func (a *Access) Allows(ctx context.Context, token string, from netip.Addr, verb
 	}
 	what := authorizationv1.NonResourceAttributes{Path: path, Verb: verb}
 	id := sha256.Sum256([]byte(what.Verb + " " + what.Path + " " + token))
-	if a.knows(id, now) {
+	allowed, isReader := a.knows(id, now)
+	if allowed {
 		return http.StatusOK, nil
 	}
-	if !a.admits(from, now) || !a.asks.AllowN(now, 1) {
+	if !a.admits(from, now) || !isReader && !a.asks.AllowN(now, 1) {
 		return http.StatusTooManyRequests, nil
 	}
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), accessWithin) // client-go logs bodies, and one is the token
 	defer cancel()
 	status, err := a.ask(ctx, token, what)
-	if status == http.StatusOK {
+	switch status {
+	case http.StatusOK:
 		a.learn(id, now)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		a.forget(id)
 	}
 	return status, err
 }
@@ -184,16 +191,28 @@ func (a *Access) admits(from netip.Addr, now time.Time) bool {
 	return l.AllowN(now, 1)
 }
 
-func (a *Access) knows(id [sha256.Size]byte, now time.Time) bool {
+// knows reports whether a request is allowed without a review, and whether it was allowed within readerTTL.
+func (a *Access) knows(id [sha256.Size]byte, now time.Time) (allowed, isReader bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return now.Before(a.known[id])
+	until, ok := a.known[id]
+	return now.Before(until), ok && now.Before(until.Add(readerTTL))
+}
+
+func (a *Access) forget(id [sha256.Size]byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.known, id)
 }
 
 func (a *Access) learn(id [sha256.Size]byte, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	maps.DeleteFunc(a.known, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until) })
+	ttl := readerTTL
+	if len(a.known) >= mostTokens {
+		ttl = 0
+	}
+	maps.DeleteFunc(a.known, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until.Add(ttl)) })
 	if len(a.known) < mostTokens {
 		a.known[id] = now.Add(accessKept)
 	}

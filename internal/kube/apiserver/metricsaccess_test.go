@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -24,8 +25,8 @@ import (
 // reviewer answers reviews as an API server that knows two tokens, of which one has the right
 // to get /metrics.
 type reviewer struct {
-	asked atomic.Int32
-	down  atomic.Bool
+	asked         atomic.Int32
+	down, revoked atomic.Bool
 }
 
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -46,7 +47,7 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		var review authorizationv1.SubjectAccessReview
 		_ = json.NewDecoder(req.Body).Decode(&review)
 		what := review.Spec.NonResourceAttributes
-		review.Status.Allowed = review.Spec.User == "reader" && *what == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
+		review.Status.Allowed = review.Spec.User == "reader" && !r.revoked.Load() && *what == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
 		answer = review
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -182,5 +183,59 @@ func TestSources(t *testing.T) {
 	}
 	if a.admits(one, now.Add(time.Minute)); len(a.from) != 1 {
 		t.Errorf("%d are remembered whose time is over", len(a.from))
+	}
+}
+
+// Unknown tokens of many addresses cannot keep a reader out whose last review has expired, nor one that lost its right in.
+func TestAReaderIsReviewedBesideUnknownTokens(t *testing.T) {
+	r := &reviewer{}
+	server := httptest.NewServer(r)
+	defer server.Close()
+	a, err := NewAccess(&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, reader := time.Now(), netip.MustParseAddr("10.0.0.1")
+	ask := func(token, path string, from netip.Addr) int {
+		status, _ := a.Allows(t.Context(), token, from, "get", path, now)
+		return status
+	}
+	if got := ask("reader", "/metrics", reader); got != http.StatusOK {
+		t.Fatal(got)
+	}
+	for range 3 {
+		now = now.Add(accessKept)
+		from, limited := netip.MustParseAddr("10.1.0.0"), false
+		for range 100 {
+			from = from.Next()
+			limited = ask("nobody", "/metrics", from) == http.StatusTooManyRequests || limited
+		}
+		if !limited {
+			t.Fatal("unknown tokens are not limited")
+		}
+		if got := ask("reader", "/metrics", reader); got != http.StatusOK {
+			t.Errorf("the reader beside them: %d", got)
+		}
+	}
+	now = now.Add(accessKept)
+	if r.revoked.Store(true); ask("reader", "/metrics", reader) != http.StatusForbidden || len(a.known) != 0 {
+		t.Errorf("a right that was taken away is remembered: %d", len(a.known))
+	}
+	r.revoked.Store(false)
+	if ask("reader", "/metrics", reader); len(a.known) != 1 {
+		t.Fatal("the reader is not remembered")
+	}
+	for i := range 2 * mostTokens { // expired ones make room, others do not
+		if i == mostTokens-1 {
+			now = now.Add(accessKept)
+		}
+		a.learn(sha256.Sum256([]byte{byte(i)}), now)
+	}
+	if n := len(a.known); n > mostTokens || ask("reader", "/metrics", reader) != http.StatusOK {
+		t.Errorf("%d are remembered", n)
+	}
+	now = now.Add(accessKept + readerTTL)
+	if a.learn(sha256.Sum256(nil), now); len(a.known) != 1 {
+		t.Errorf("%d are remembered that have expired", len(a.known))
 	}
 }

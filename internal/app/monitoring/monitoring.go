@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring serves the health and the metrics of a program. Any pod may reach these servers where no
+// NetworkPolicy is enforced, so that package httpserver bounds them.
+package monitoring
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"weir.dev/weir/internal/httpserver"
+	"weir.dev/weir/internal/kube/apiserver"
+)
+
+const (
+	// shutdownTimeout bounds the wait for responses when the program stops.
+	shutdownTimeout = 5 * time.Second
+	// maxScrapes bounds the scrapes at the same time; each compresses all series.
+	maxScrapes = 4
+)
+
+// Options say what is served. An address is host:port, or 0 for off.
+type Options struct {
+	HealthAddress, MetricsAddress string
+	// MetricsSecure serves metrics over HTTPS, to clients that the API server allows to get /metrics.
+	MetricsSecure bool
+	// Ready is the check of /readyz, by the name Check.
+	Ready healthz.Checker
+	Check string
+}
+
+// AddServers opens both addresses and adds the servers to a manager whose own are off: HealthProbeBindAddress and
+// Metrics.BindAddress are "0". They serve before the manager leads.
+func AddServers(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if err := Add(ctx, mgr, "health probe", o.HealthAddress, httpserver.Options{Handler: healthHandler(o)}); err != nil {
+		return fmt.Errorf("--health-probe-bind-address %s: %w", o.HealthAddress, err)
+	}
+	server, err := metricsServer(mgr, o)
+	if err != nil {
+		return err
+	}
+	if err := Add(ctx, mgr, "metrics", o.MetricsAddress, server); err != nil {
+		return fmt.Errorf("--metrics-bind-address %s: %w", o.MetricsAddress, err)
+	}
+	return nil
+}
+
+// Add opens an address and adds a server to a manager, unless the address is 0.
+func Add(ctx context.Context, mgr ctrl.Manager, name, address string, o httpserver.Options) error {
+	if address == "0" {
+		return nil
+	}
+	s, err := httpserver.Listen(ctx, address, o)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(&manager.Server{Name: name, Server: s.Server, Listener: s.Listener, ShutdownTimeout: new(shutdownTimeout)})
+}
+
+func healthHandler(o Options) http.Handler {
+	mux := http.NewServeMux()
+	for path, checks := range map[string]map[string]healthz.Checker{"/healthz": {"ping": healthz.Ping}, "/readyz": {o.Check: o.Ready}} {
+		h := http.StripPrefix(path, &healthz.Handler{Checks: checks})
+		mux.Handle(path, h)
+		mux.Handle(path+"/", h)
+	}
+	return mux
+}
+
+// metricsServer has a certificate that it makes for itself where it is secure: the client proves its identity, the
+// server does not.
+func metricsServer(mgr ctrl.Manager, o Options) (httpserver.Options, error) {
+	h := promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes})
+	server := httpserver.Options{}
+	if o.MetricsSecure && o.MetricsAddress != "0" {
+		filter, err := apiserver.MetricsAccess(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return server, err
+		}
+		if h, err = filter(mgr.GetLogger().WithValues("path", "/metrics"), h); err != nil {
+			return server, err
+		}
+		certificate, err := httpserver.SelfSigned(time.Now())
+		if err != nil {
+			return server, err
+		}
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}} //nolint:gosec // httpserver sets the lowest version
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", h)
+	server.Handler = mux
+	return server, nil
+}

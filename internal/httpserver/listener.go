@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// connectionRate and connectionBurst bound the new connections of an address, in a second and at once.
+	connectionRate, connectionBurst = 50, 100
+	// maxRates bounds the addresses with a known rate.
+	maxRates = 1024
+)
+
+// limitedListener closes connections beyond the limits of its table.
+type limitedListener struct {
+	net.Listener
+
+	mu    sync.Mutex
+	table *table
+}
+
+// Accept implements net.Listener.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		limited := &limitedConn{Conn: c, listener: l}
+		l.mu.Lock()
+		evicted, ok := l.table.add(limited, addressOf(c), time.Now())
+		l.mu.Unlock()
+		if evicted != nil {
+			_ = evicted.Conn.Close() // its request fails
+		}
+		if ok {
+			return limited, nil
+		}
+		_ = c.Close() // the client is too fast
+	}
+}
+
+// addressOf is the client's. A pod has one, also of IPv6: a network of the node would be shared with the kubelet.
+func addressOf(c net.Conn) netip.Addr {
+	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+	return at.Addr().Unmap()
+}
+
+// limitedConn is a connection in the table.
+type limitedConn struct {
+	net.Conn
+
+	listener *limitedListener
+}
+
+// Close implements net.Conn.
+func (c *limitedConn) Close() error {
+	c.listener.mu.Lock()
+	c.listener.table.remove(c)
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// table holds the open connections, oldest first, and the rate of new ones.
+type table struct {
+	max   int
+	open  []entry
+	rates map[netip.Addr]*rate.Limiter
+}
+
+type entry struct {
+	conn    *limitedConn
+	address netip.Addr
+}
+
+func newTable(maxOpen int) *table {
+	return &table{max: maxOpen, rates: map[netip.Addr]*rate.Limiter{}}
+}
+
+// add adds a connection unless its address opens too many a second. If the table was full, add removes and returns the
+// oldest connection of the address that has the most: clients that hold connections cannot keep others out.
+func (t *table) add(c *limitedConn, from netip.Addr, now time.Time) (evicted *limitedConn, ok bool) {
+	if !t.rateOf(from, now).AllowN(now, 1) {
+		return nil, false
+	}
+	t.open = append(t.open, entry{c, from})
+	if len(t.open) <= t.max {
+		return nil, true
+	}
+	counts := map[netip.Addr]int{}
+	for _, e := range t.open {
+		counts[e.address]++
+	}
+	victim := 0
+	for i, e := range t.open {
+		if counts[e.address] > counts[t.open[victim].address] {
+			victim = i
+		}
+	}
+	evicted = t.open[victim].conn
+	t.open = slices.Delete(t.open, victim, victim+1)
+	return evicted, true
+}
+
+func (t *table) remove(c *limitedConn) {
+	t.open = slices.DeleteFunc(t.open, func(e entry) bool { return e.conn == c })
+}
+
+func (t *table) rateOf(from netip.Addr, now time.Time) *rate.Limiter {
+	l := t.rates[from]
+	if l == nil {
+		if len(t.rates) >= maxRates {
+			maps.DeleteFunc(t.rates, func(_ netip.Addr, l *rate.Limiter) bool { return l.TokensAt(now) >= connectionBurst })
+		}
+		if len(t.rates) >= maxRates {
+			clear(t.rates) // the number of connections is bounded still
+		}
+		l = rate.NewLimiter(connectionRate, connectionBurst)
+		t.rates[from] = l
+	}
+	return l
+}
