@@ -34,7 +34,7 @@ var (
 	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words", "internal/poolschedule", "internal/poolwrite", "internal/migrate", "internal/provision"}
 	rooms  = []string{"internal/poolattempt", "internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/privatelink", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace", "internal/nicupdate", "internal/calls", "internal/once", "internal/sleep", "internal/migration", "internal/privatelinkround"}
 	// adapters know the outside; only the roof knows them.
-	adapters = []string{"internal/azure", "internal/operator", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing"}
+	adapters = []string{"internal/azure", "internal/operator", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing", "internal/httpserver"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/lag", "lab/payload", "lab/scale", "lab/badlink"}
 	// kubeRooms are the rooms of internal/kube, which sets them up. Leaves serve all controllers.
 	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes", "internal/kube/record")
@@ -103,6 +103,8 @@ func rules() []rule {
 		rule{"internal/tracing", []string{azure, k8s}, nil, "spans leave here, whoever makes them"},
 		rule{"internal/azure", []string{"go.opentelemetry.io/otel/sdk/", "go.opentelemetry.io/otel/exporters/"}, nil, "who makes spans does not know where they go"},
 		rule{"internal/config", []string{azure, k8s}, []string{"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/util/validation"}, "a setting is a value; a label selector is Kubernetes'"},
+		rule{"internal/httpserver", []string{".", module}, []string{"golang.org/x/time/rate"}, "any program serves by it"},
+		rule{"internal/app/monitoring", []string{module}, []string{module + "internal/httpserver", module + "internal/kube/apiserver"}, "any program has health and metrics"},
 		rule{"lab/process", []string{".", module}, nil, "it runs programs, and knows none"},
 		rule{"lab/badlink", []string{".", module}, nil, "it is in front of any server, and knows none"},
 		rule{"lab/demo", within([]string{"internal/membership", "internal/poolattempt", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},

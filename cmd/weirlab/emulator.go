@@ -254,7 +254,7 @@ func serve(ctx context.Context, handlers map[net.Listener]http.Handler) error {
 	var servers []*http.Server
 	for listener, handler := range handlers {
 		server := &http.Server{
-			Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+			Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 			BaseContext: func(net.Listener) context.Context { return ctx },
 		}
 		servers = append(servers, server)

@@ -161,7 +161,7 @@ func (r *remote) startNetwork(ctx context.Context) error {
 		return err
 	}
 	r.admin = "http://" + listener.Addr().String() + "/"
-	r.server = &http.Server{ReadHeaderTimeout: time.Second, Handler: r.link.Admin(func(n badlink.Network) {
+	r.server = &http.Server{ReadHeaderTimeout: time.Second, MaxHeaderBytes: 16 << 10, Handler: r.link.Admin(func(n badlink.Network) {
 		select {
 		case r.networks <- n:
 		case <-ctx.Done():

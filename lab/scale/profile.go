@@ -58,7 +58,7 @@ func Profiler(ctx context.Context, address string) error {
 	mux.HandleFunc("GET /allocs", func(w http.ResponseWriter, _ *http.Request) {
 		_ = pprof.Lookup("allocs").WriteTo(w, 0) // as above
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, MaxHeaderBytes: 16 << 10}
 	context.AfterFunc(ctx, func() {
 		_ = server.Close() // the process ends
 		_ = os.Remove(cpu.Name())

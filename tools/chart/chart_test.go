@@ -74,6 +74,28 @@ func TestAReleaseInAnotherNamespace(t *testing.T) {
 	}
 }
 
+// A NetworkPolicy names the namespaces that may connect, and each port; no pod reaches the port of health.
+func TestNetworkPoliciesNameTheClients(t *testing.T) {
+	for _, tt := range []struct{ values, metrics, page string }{
+		{"{page: {enabled: true}}", "monitoring", "ingress-nginx"},
+		{"{page: {enabled: true}, networkPolicy: {metricsNamespace: '123', pageNamespace: web}}", "123", "web"},
+	} {
+		text, err := Render(t, namespace, tt.values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := objects(t, text)
+		for name, want := range map[string][2]string{"weir-controller": {tt.metrics, "metrics"}, "weir-page": {tt.page, "https"}} {
+			spec := all["NetworkPolicy "+namespace+" "+name]["spec"].(map[string]any)
+			from := []any{map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": want[0]}}}}
+			ports := []any{map[string]any{"protocol": "TCP", "port": want[1]}}
+			if diff := cmp.Diff([]any{map[string]any{"from": from, "ports": ports}}, spec["ingress"]); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+	}
+}
+
 func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
 	text, err := Render(t, namespace, "{podDisruptionBudget: {enabled: false}, networkPolicy: {enabled: false}, adminState: {enabled: false}, priorityClassName: ''}")
 	if err != nil {
@@ -98,6 +120,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"a number as text":        {"{replicas: two}", "replicas"},
 		"an argument, not a flag": {"{extraArgs: [controller]}", "extraArgs"},
 		"more than a name":        {"{azureSecret: \"a\\n  b: c\"}", "azureSecret"},
+		"no name of a namespace":  {"{networkPolicy: {metricsNamespace: \"*\"}}", "metricsNamespace"},
+		"one of the page":         {"{networkPolicy: {pageNamespace: \"\"}}", "pageNamespace"},
 		"a limit without a unit":  {"{goMemLimit: 460}", "goMemLimit"},
 	} {
 		if _, err := Render(t, namespace, tt.values); err == nil || !strings.Contains(err.Error(), tt.says) {
