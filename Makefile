@@ -12,6 +12,7 @@ GOLANGCI_LINT_VERSION  := v2.15.0
 CONTROLLER_GEN_VERSION := v0.23.0
 KO_VERSION             := v0.19.1
 COSIGN_VERSION         := v3.1.3
+CRANE_VERSION          := v0.21.7
 
 .PHONY: help
 help: ## Show this list
@@ -184,15 +185,31 @@ image: $(BIN)/ko-$(KO_VERSION) ## Build the image for all platforms without a da
 	@VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir) $< build ./cmd/weir --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \
 	  --sbom-dir=$(BIN)/image-sbom --tags=$(VERSION) --image-refs=$(BIN)/image-refs $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image)
 
-# The two below are for the release workflow: who runs them has an account of the registry, or an identity
-# that Sigstore knows.
+# The targets below are for the job that publishes a release. They run no code of the repository, and no tool but these two.
+.PHONY: publish-tools
+publish-tools: $(BIN)/crane-$(CRANE_VERSION) $(BIN)/cosign-$(COSIGN_VERSION)
+
+.PHONY: release-digest
+release-digest:
+	@set -o pipefail; cd $(BIN) && find image image-sbom release -type f | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -d' ' -f1
+
 .PHONY: registry-login
-registry-login: $(BIN)/ko-$(KO_VERSION)
-	@printf %s "$$TOKEN" | $< login $(firstword $(subst /, ,$(IMAGE))) --username "$$ACTOR" --password-stdin
+registry-login: $(BIN)/crane-$(CRANE_VERSION)
+	@printf %s "$$TOKEN" | $< auth login $(firstword $(subst /, ,$(IMAGE))) --username "$$ACTOR" --password-stdin
+
+.PHONY: publish
+publish: $(BIN)/crane-$(CRANE_VERSION) ## Push the image of make image, as it is in bin/image (IMAGE=registry/weir VERSION=v1.2.3)
+	@$< push $(BIN)/image $(IMAGE):$(VERSION) --image-refs $(BIN)/image-refs
 
 .PHONY: sign
-sign: $(BIN)/cosign-$(COSIGN_VERSION)
-	@while read -r ref; do $< sign --yes --recursive "$$ref" || exit 1; done <$(BIN)/image-refs
+sign: publish-tools
+	@crane=$(BIN)/crane-$(CRANE_VERSION); cosign=$(BIN)/cosign-$(COSIGN_VERSION); ref=$$(head -n 1 $(BIN)/image-refs) && \
+	  $$cosign sign --yes --recursive "$$ref" && \
+	  $$cosign attest --yes --type spdxjson --predicate $(BIN)/image-sbom/weir-index.spdx.json "$$ref" && \
+	  for platform in $(PLATFORMS); do \
+	    of=$$($$crane digest --full-ref --platform "$$platform" "$$ref") && \
+	    $$cosign attest --yes --type spdxjson --predicate "$(BIN)/image-sbom/weir-$${platform//\//-}.spdx.json" "$$of" || exit 1; \
+	  done
 
 .PHONY: bench
 bench: kubelab build ## Lag beside schedules that know the future; benchmarks, allocations reported; what 100 pools cost
@@ -224,6 +241,11 @@ $(BIN)/ko-$(KO_VERSION):
 	@echo "weir: building ko $(KO_VERSION), once"
 	@GOBIN=$(BIN)/.install GOFLAGS= $(GO) install github.com/google/ko@$(KO_VERSION)
 	@mv $(BIN)/.install/ko $@
+
+$(BIN)/crane-$(CRANE_VERSION):
+	@echo "weir: building crane $(CRANE_VERSION), once"
+	@GOBIN=$(BIN)/.install GOFLAGS= $(GO) install github.com/google/go-containerregistry/cmd/crane@$(CRANE_VERSION)
+	@mv $(BIN)/.install/crane $@
 
 $(BIN)/cosign-$(COSIGN_VERSION):
 	@echo "weir: building cosign $(COSIGN_VERSION), once"

@@ -59,6 +59,7 @@ Exit codes: 0 measured, 1 failed, or too late, 2 a flag is wrong.`,
 	flags.IntVar(&opts.LoadBalancers, "load-balancers", 50, "number of load balancers that share the pools")
 	flags.BoolVar(&opts.WholeWrites, "whole-writes", true, "an Azure that takes pools which are written with their load balancer; else each is written by itself, and takes a second")
 	flags.DurationVar(&opts.Idle, "idle", time.Minute, "how long nothing happens in the idle phase")
+	flags.BoolVar(&opts.Flood, "flood", false, "at the end, for 15 s, 60 connections to each of health and metrics with a request of 1 MiB of headers that never ends")
 	flags.DurationVar(&opts.Within, "within", 30*time.Minute, "how long all may take")
 	flags.StringVar(&opts.Profiles, "profiles", "", "folder for a CPU profile and an allocation profile of each phase; the controller then runs in weirlab")
 	flags.StringVarP(&output, "output", "o", "text", "how to print the figures: text or json")

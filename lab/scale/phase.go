@@ -77,6 +77,9 @@ func (r *run) phases() []phase {
 			return nil
 		}},
 	}
+	if r.opts.Flood {
+		all = append(all, phase{name: "flood", begin: r.flood, lasts: floodLasts + 2*time.Second})
+	}
 	return all
 }
 

@@ -8,6 +8,7 @@
 //	lab.go      the three processes
 //	cluster.go  nodes, Services, endpoints and BackendPools, and what happens to them
 //	azure.go    the Azure that they live in, and what it shows
+//	flood.go    a flood of requests to the controller
 //	meter.go    what the controller has used
 //	phase.go    one phase, from its begin until nothing is left to do
 //	table.go    the table, and its JSON
@@ -39,6 +40,8 @@ type Options struct {
 	Idle time.Duration
 	// Within bounds the whole run.
 	Within time.Duration
+	// Flood ends the run with a flood of requests to the controller.
+	Flood bool
 	// Profiles is a folder for a CPU profile and an allocation profile of each phase; empty is none.
 	Profiles string
 	// JSON prints the figures as JSON to Out. What happens on the way goes to Err.
