@@ -19,6 +19,8 @@ import (
 const (
 	// maxHeaderBytes bounds a request line and its headers. One MiB of tiny headers takes seven MiB of memory.
 	maxHeaderBytes = 16 << 10
+	// maxQueryBytes bounds what a handler parses: "a&a&…" takes a hundred times its length.
+	maxQueryBytes = 2 << 10
 	// headerTimeout also bounds a TLS handshake: net/http uses the shortest of its timeouts for it.
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -61,7 +63,7 @@ func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 	var onlyHTTP1 http.Protocols // a connection of HTTP/2 carries many requests at the same time
 	onlyHTTP1.SetHTTP1(true)
 	s := &http.Server{
-		Handler: http.MaxBytesHandler(o.Handler, o.MaxBodyBytes), MaxHeaderBytes: cmp.Or(o.MaxHeaderBytes, maxHeaderBytes),
+		Handler: limitQuery(http.MaxBytesHandler(o.Handler, o.MaxBodyBytes)), MaxHeaderBytes: cmp.Or(o.MaxHeaderBytes, maxHeaderBytes),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: cmp.Or(o.WriteTimeout, writeTimeout), IdleTimeout: o.IdleTimeout,
 		Protocols: &onlyHTTP1, ErrorLog: log.New(serverErrors{}, "", log.LstdFlags),
 	}
@@ -76,6 +78,16 @@ func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 
 // Serve answers requests until Shutdown or Close.
 func (s *Server) Serve() error { return s.Server.Serve(s.Listener) }
+
+func limitQuery(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.URL.RawQuery) > maxQueryBytes {
+			http.Error(w, http.StatusText(http.StatusRequestURITooLong), http.StatusRequestURITooLong)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // serverErrors logs errors of the server itself. Clients cause the others, such as failed handshakes, as often as
 // they want.

@@ -101,6 +101,7 @@ func TestRequestsBeyondALimit(t *testing.T) {
 		"headers near the limit":      {"GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 15<<10) + "\r\n\r\n", 200},
 		"headers beyond it":           {"GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("a:\r\n", 8<<10), 431},
 		"a long path":                 {"GET /" + strings.Repeat("a", 21<<10), 431},
+		"a long query":                {"GET /?" + strings.Repeat("a&", 2<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", 414},
 		"a body":                      {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 200},
 		"a body beyond the limit":     {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n" + strings.Repeat("a", 101), 413},
 		"a chunk beyond the limit":    {chunked + "65\r\n" + strings.Repeat("a", 101), 413},
