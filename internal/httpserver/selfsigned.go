@@ -16,7 +16,7 @@ import (
 )
 
 // SelfSigned makes a certificate for localhost that lasts as long as the process may. Its key is of an elliptic curve:
-// a handshake with an RSA key takes twenty times as much processor time, and clients without rights cause handshakes.
+// a handshake with an RSA key takes more than ten times as much processor time, and clients without rights cause handshakes.
 func SelfSigned(now time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

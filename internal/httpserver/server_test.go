@@ -167,15 +167,15 @@ func TestASecureServer(t *testing.T) {
 	}
 	s := serve(t, Options{Handler: echo, TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}})
 	for _, tt := range []struct {
-		config tls.Config
+		config *tls.Config
 		says   string
 	}{
-		{tls.Config{NextProtos: []string{"h2", "http/1.1"}}, ""},
-		{tls.Config{NextProtos: []string{"h2"}}, "no application protocol"},
-		{tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, "protocol version"},
+		{&tls.Config{NextProtos: []string{"h2", "http/1.1"}}, ""},
+		{&tls.Config{NextProtos: []string{"h2"}}, "no application protocol"},
+		{&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, "protocol version"},
 	} {
 		tt.config.InsecureSkipVerify = true
-		c := tls.Client(dial(t, s), &tt.config)
+		c := tls.Client(dial(t, s), tt.config)
 		switch err := c.HandshakeContext(t.Context()); {
 		case tt.says != "":
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
