@@ -7,7 +7,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X weir.dev/weir/internal/app.Version=$VERSION" -o /weir ./cmd/weir
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X weir.dev/weir/internal/app/process.Version=$VERSION" -o /weir ./cmd/weir
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

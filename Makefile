@@ -5,7 +5,7 @@ BIN   := $(CURDIR)/bin
 GO    ?= go
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -X weir.dev/weir/internal/app.Version=$(VERSION)
+LDFLAGS := -X weir.dev/weir/internal/app/process.Version=$(VERSION)
 
 # The tools of the build, each pinned; they live in bin/, apart from go.mod.
 GOLANGCI_LINT_VERSION  := v2.15.0

@@ -85,7 +85,7 @@ their help.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newRenderChart(), newVersion())
+	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newVersion())
 	return root
 }
 

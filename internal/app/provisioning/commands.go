@@ -21,7 +21,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/attemptlogs"
-	"weir.dev/weir/internal/kube/provisions"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/provision"
 	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/words"
@@ -220,7 +220,7 @@ func (d Command) Watch(ctx context.Context, name string) error {
 			}
 		}
 		switch state := p.Status.State; {
-		case provisions.Asked(p): // what was asked last is not answered yet
+		case view.HasOpenRequest(p): // what was asked last is not answered yet
 		case state == v1alpha1.ProvisionSucceeded:
 			return nil
 		case state == v1alpha1.ProvisionFailed, state == v1alpha1.ProvisionCancelled:
