@@ -20,7 +20,7 @@ help: ## Show this list
 # These flags are those of kubelab: the standard library is compiled once for both, and debug
 # information not at all.
 .PHONY: build
-build: ## Build weir and weirlab into bin/
+build: ## Build weir, weir-provisioner and weirlab into bin/
 	@mkdir -p $(BIN)
 	@CGO_ENABLED=0 $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/ ./cmd/...
 
@@ -160,14 +160,17 @@ dashboard: ## Write config/grafana/weir.json from tools/dashboard
 	@$(GO) run ./tools/dashboard
 
 PLATFORMS := linux/amd64 linux/arm64
+# The programs that run in a cluster; each has an image of its own.
+PROGRAMS := weir weir-provisioner
 
 .PHONY: release-check
 release-check: ## Compile what a release has, for each platform, with its digest and its modules, into bin/release/
 	@for platform in $(PLATFORMS); do \
-	  out=$(BIN)/release/weir-$${platform%/*}-$${platform#*/}; \
-	  CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' -o $$out ./cmd/weir || exit 1; \
+	  for program in $(PROGRAMS); do out=$(BIN)/release/$$program-$${platform%/*}-$${platform#*/}; \
+	  CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' -o $$out ./cmd/$$program || exit 1; \
 	  $(GO) version -m $$out >$$out.modules || exit 1; \
-	done; cd $(BIN)/release && sha256sum weir-linux-amd64 weir-linux-arm64
+	  done; \
+	done; cd $(BIN)/release && sha256sum $(foreach p,$(PROGRAMS),$(p)-linux-amd64 $(p)-linux-arm64)
 
 PLUGINS := $(PLATFORMS) darwin/amd64 darwin/arm64 windows/amd64
 
@@ -180,9 +183,11 @@ plugin: ## Build kubectl weir for each platform into bin/release/, with archives
 	@$(GO) run ./tools/plugin -dir $(BIN)/release -version $(VERSION) -from $(FROM)
 
 .PHONY: image
-image: $(BIN)/ko-$(KO_VERSION) ## Build the image for all platforms without a daemon, with SBOMs in bin/image-sbom (IMAGE=registry/weir pushes both; else bin/image)
-	@VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir) $< build ./cmd/weir --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \
-	  --sbom-dir=$(BIN)/image-sbom --tags=$(VERSION) --image-refs=$(BIN)/image-refs $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image)
+image: $(BIN)/ko-$(KO_VERSION) ## Build the images for all platforms without a daemon, with SBOMs in bin/image-sbom (IMAGE=registry/weir pushes them and registry/weir-provisioner; else bin/image)
+	@for program in $(PROGRAMS); do \
+	  VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir)$${program#weir} $< build ./cmd/$$program --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \
+	    --sbom-dir=$(BIN)/image-sbom --tags=$(VERSION) --image-refs=$(BIN)/image-refs-$$program $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image) || exit 1; \
+	done; cat $(foreach p,$(PROGRAMS),$(BIN)/image-refs-$(p)) >$(BIN)/image-refs
 
 # The two below are for the release workflow: who runs them has an account of the registry, or an identity
 # that Sigstore knows.

@@ -32,7 +32,7 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "weir-provisioner: %s\n", err)
+	fmt.Fprintf(os.Stderr, "weir-provisioner: %s\n", process.Printable(err.Error()))
 	if _, ok := errors.AsType[*process.UsageError](err); ok {
 		return 2
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"unicode"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -48,6 +49,16 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the wrapped error.
 func (e *UsageError) Unwrap() error { return e.Err }
+
+// Printable replaces the characters of an error by which a file or an object could control the terminal.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
 
 // Validate returns a *UsageError for the first flag with an invalid value.
 func (o Options) Validate() error {
