@@ -85,7 +85,7 @@ func run(ctx context.Context, o process.Options, in surroundings) error {
 		return err
 	}
 	reach.Notify(func() {}, func() { room.Retry(time.Now()) })
-	metrics.RegisterBuild(in.metrics, process.Version)
+	metrics.RegisterProvisionerBuild(in.metrics, process.Version)
 	metrics.RegisterProvisions(in.metrics, room)
 	o.Log.Info("weir-provisioner starts", "version", process.Version)
 	if err := process.Lead(ctx, fence, giveUp, mgr.Start); err != nil {
