@@ -15,7 +15,7 @@ import (
 )
 
 // errProvisioning is the error of a flag of earlier releases.
-var errProvisioning = errors.New("the controller does not work on Provisions: remove the flag, and run weir-provisioner beside it" +
+var errProvisioning = errors.New("--provisioning: the controller does not work on Provisions: remove the flag, and run weir-provisioner beside it" +
 	" (kubectl apply --server-side -k config/provisioning; with the chart provisioner.enabled=true), as docs/guide/upgrade.md describes")
 
 func newController() *cobra.Command {
@@ -35,6 +35,9 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
   weir controller --kubeconfig kubeconfig --config azure.json --azure-endpoint http://127.0.0.1:9443`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("provisioning") {
+				return &app.UsageError{Err: errProvisioning}
+			}
 			log, err := app.NewLog(os.Stderr, logFormat, verbosity)
 			if err != nil {
 				return &app.UsageError{Err: err}
@@ -45,7 +48,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolFunc("provisioning", "replaced by the program weir-provisioner", func(string) error { return errProvisioning })
+	f.Bool("provisioning", false, "of earlier releases")
 	_ = f.MarkHidden("provisioning") // it is defined above
 	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")

@@ -95,12 +95,24 @@ spec:
 		}
 	}
 	isStuck(0)
+	if p.weir("list"); p.notes != "" {
+		t.Errorf("a provisioner runs, and weir provision list reports %q", p.notes)
+	}
 	p.move("web", n2)
 	p.becomes("web", "10.0.0.2")
 
 	first.Kill()
 	p.move("web", n1)
 	p.becomes("web", "10.0.0.1")
+
+	p.eventually("commands report that no provisioner runs", func() error {
+		p.weir("list")
+		code, status := p.lab.asks("status")
+		if want := "no process of weir-provisioner leads since "; !strings.Contains(p.notes, want) || code != 3 || !strings.Contains(status, "NoProvisioner: 1 Provision in progress; "+want) {
+			return fmt.Errorf("weir provision list: %q; weir status: exit code %d, %s", p.notes, code, status)
+		}
+		return nil
+	})
 
 	seen := requests.Load()
 	p.provisioner(elected...)

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,7 @@ import (
 type provisioning struct {
 	*lab
 	partner string
+	notes   string // on standard error, of the last command
 }
 
 func newProvisioning(t *testing.T) *provisioning {
@@ -111,10 +113,14 @@ func (p *provisioning) installs() {
 func (p *provisioning) weir(args ...string) string {
 	p.t.Helper()
 	args = append([]string{"provision"}, append(args, "-n", p.namespace, "--kubeconfig", p.cluster.admin)...)
-	out, err := exec.CommandContext(p.t.Context(), filepath.Join(bin, "weir"), args...).CombinedOutput() //nolint:gosec // the test's own arguments
+	cmd := exec.CommandContext(p.t.Context(), filepath.Join(bin, "weir"), args...) //nolint:gosec // the test's own arguments
+	var notes bytes.Buffer
+	cmd.Stderr = &notes
+	out, err := cmd.Output()
 	if err != nil {
-		p.t.Fatalf("weir %v: %v\n%s", args, err, out)
+		p.t.Fatalf("weir %v: %v\n%s%s", args, err, out, &notes)
 	}
+	p.notes = notes.String()
 	return string(out)
 }
 
