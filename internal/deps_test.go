@@ -137,7 +137,7 @@ func TestForbiddenImports(t *testing.T) {
 }
 
 // The controller does not link Helm, whose code it would have to be updated for, nor the controller of Provisions. The
-// provisioner does not link the Azure SDK, and nothing that could write a load balancer.
+// provisioner does not link the Azure SDK, so that no code of it can call Azure.
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{
 		"cmd/weir":             {"helm.sh/", module + "internal/kube/charts", module + "internal/kube/provisions"},
