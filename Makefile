@@ -5,7 +5,7 @@ BIN   := $(CURDIR)/bin
 GO    ?= go
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -X weir.dev/weir/internal/app.Version=$(VERSION)
+LDFLAGS := -X weir.dev/weir/internal/app/process.Version=$(VERSION)
 
 # The tools of the build, each pinned; they live in bin/, apart from go.mod.
 GOLANGCI_LINT_VERSION  := v2.15.0
@@ -21,7 +21,7 @@ help: ## Show this list
 # These flags are those of kubelab: the standard library is compiled once for both, and debug
 # information not at all.
 .PHONY: build
-build: ## Build weir and weirlab into bin/
+build: ## Build weir, weir-provisioner and weirlab into bin/
 	@mkdir -p $(BIN)
 	@CGO_ENABLED=0 $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/ ./cmd/...
 
@@ -161,14 +161,17 @@ dashboard: ## Write config/grafana/weir.json from tools/dashboard
 	@$(GO) run ./tools/dashboard
 
 PLATFORMS := linux/amd64 linux/arm64
+# The programs that run in a cluster; each has an image of its own.
+PROGRAMS := weir weir-provisioner
 
 .PHONY: release-check
 release-check: ## Compile what a release has, for each platform, with its digest and its modules, into bin/release/
 	@for platform in $(PLATFORMS); do \
-	  out=$(BIN)/release/weir-$${platform%/*}-$${platform#*/}; \
-	  CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' -o $$out ./cmd/weir || exit 1; \
+	  for program in $(PROGRAMS); do out=$(BIN)/release/$$program-$${platform%/*}-$${platform#*/}; \
+	  CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w $(LDFLAGS)' -o $$out ./cmd/$$program || exit 1; \
 	  $(GO) version -m $$out >$$out.modules || exit 1; \
-	done; cd $(BIN)/release && sha256sum weir-linux-amd64 weir-linux-arm64
+	  done; \
+	done; cd $(BIN)/release && sha256sum $(foreach p,$(PROGRAMS),$(p)-linux-amd64 $(p)-linux-arm64)
 
 PLUGINS := $(PLATFORMS) darwin/amd64 darwin/arm64 windows/amd64
 
@@ -181,9 +184,11 @@ plugin: ## Build kubectl weir for each platform into bin/release/, with archives
 	@$(GO) run ./tools/plugin -dir $(BIN)/release -version $(VERSION) -from $(FROM)
 
 .PHONY: image
-image: $(BIN)/ko-$(KO_VERSION) ## Build the image for all platforms without a daemon, with SBOMs in bin/image-sbom (IMAGE=registry/weir pushes both; else bin/image)
-	@VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir) $< build ./cmd/weir --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \
-	  --sbom-dir=$(BIN)/image-sbom --tags=$(VERSION) --image-refs=$(BIN)/image-refs $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image)
+image: $(BIN)/ko-$(KO_VERSION) ## Build the images for all platforms without a daemon, with SBOMs in bin/image-sbom (IMAGE=registry/weir pushes them and registry/weir-provisioner; else bin/image)
+	@for program in $(PROGRAMS); do \
+	  VERSION=$(VERSION) KO_DOCKER_REPO=$(or $(IMAGE),weir.invalid/weir)$${program#weir} $< build ./cmd/$$program --bare --sbom=spdx --platform=$(shell echo $(PLATFORMS) | tr ' ' ,) \
+	    --sbom-dir=$(BIN)/image-sbom --tags=$(VERSION) --image-refs=$(BIN)/image-refs-$$program $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image/$$program) || exit 1; \
+	done
 
 # The targets below are for the job that publishes a release. They run no code of the repository, and no tool but these two.
 .PHONY: publish-tools
@@ -198,18 +203,23 @@ registry-login: $(BIN)/crane-$(CRANE_VERSION)
 	@printf %s "$$TOKEN" | $< auth login $(firstword $(subst /, ,$(IMAGE))) --username "$$ACTOR" --password-stdin
 
 .PHONY: publish
-publish: $(BIN)/crane-$(CRANE_VERSION) ## Push the image of make image, as it is in bin/image (IMAGE=registry/weir VERSION=v1.2.3)
-	@$< push $(BIN)/image $(IMAGE):$(VERSION) --image-refs $(BIN)/image-refs
+publish: $(BIN)/crane-$(CRANE_VERSION) ## Push the images of make image, as they are in bin/image (IMAGE=registry/weir VERSION=v1.2.3)
+	@for program in $(PROGRAMS); do \
+	  $< push $(BIN)/image/$$program $(IMAGE)$${program#weir}:$(VERSION) --image-refs $(BIN)/image-refs-$$program || exit 1; \
+	done
 
 .PHONY: sign
 sign: publish-tools
-	@crane=$(BIN)/crane-$(CRANE_VERSION); cosign=$(BIN)/cosign-$(COSIGN_VERSION); ref=$$(head -n 1 $(BIN)/image-refs) && \
+	@crane=$(BIN)/crane-$(CRANE_VERSION); cosign=$(BIN)/cosign-$(COSIGN_VERSION); \
+	for program in $(PROGRAMS); do \
+	  ref=$$(head -n 1 $(BIN)/image-refs-$$program) && \
 	  $$cosign sign --yes --recursive "$$ref" && \
-	  $$cosign attest --yes --type spdxjson --predicate $(BIN)/image-sbom/weir-index.spdx.json "$$ref" && \
+	  $$cosign attest --yes --type spdxjson --predicate $(BIN)/image-sbom/$$program-index.spdx.json "$$ref" || exit 1; \
 	  for platform in $(PLATFORMS); do \
 	    of=$$($$crane digest --full-ref --platform "$$platform" "$$ref") && \
-	    $$cosign attest --yes --type spdxjson --predicate "$(BIN)/image-sbom/weir-$${platform//\//-}.spdx.json" "$$of" || exit 1; \
-	  done
+	    $$cosign attest --yes --type spdxjson --predicate "$(BIN)/image-sbom/$$program-$${platform//\//-}.spdx.json" "$$of" || exit 1; \
+	  done; \
+	done
 
 .PHONY: bench
 bench: kubelab build ## Lag beside schedules that know the future; benchmarks, allocations reported; what 100 pools cost

@@ -10,7 +10,7 @@ import "embed"
 //go:embed rbac/*role.yaml admin-state/*role.yaml metrics/cluster-role.yaml resource-lease/role.yaml several-load-balancers/cluster-role.yaml azure-role.json
 var Roles embed.FS
 
-// Provisioning are the roles of Kubernetes that provisioning needs besides.
+// Provisioning are the roles of the provisioner.
 //
 //go:embed provisioning/*role.yaml
 var Provisioning embed.FS

@@ -138,6 +138,31 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
+// The controller does not link Helm, whose code it would have to be updated for, nor the controller of Provisions. The
+// provisioner does not link the Azure SDK, so that no code of it can call Azure.
+func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
+	for program, forbidden := range map[string][]string{
+		"cmd/weir":             {"helm.sh/", module + "internal/kube/charts", module + "internal/kube/provisions"},
+		"cmd/weir-provisioner": {azure, module + "internal/azure", module + "internal/balancer", module + "internal/config"},
+	} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+program).Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		linked := strings.Fields(string(out))
+		if len(linked) < 100 {
+			t.Fatalf("%s links %d packages: is it still found?", program, len(linked))
+		}
+		for _, path := range linked {
+			for _, f := range forbidden {
+				if strings.HasPrefix(path, f) {
+					t.Errorf("%s links %s", program, path)
+				}
+			}
+		}
+	}
+}
+
 // TestEveryPackageHasRules fails when a package is added that no rule speaks of.
 func TestEveryPackageHasRules(t *testing.T) {
 	known := slices.Concat(ground, rooms, adapters, roof, []string{"api", "cmd", "config", "test", "tools", "internal"})

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,10 @@ import (
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/workqueue"
 )
+
+// errProvisioning is the error of a flag of earlier releases.
+var errProvisioning = errors.New("--provisioning: the controller does not work on Provisions: remove the flag, and run weir-provisioner beside it" +
+	" (kubectl apply --server-side -k config/provisioning; with the chart provisioner.enabled=true), as docs/guide/upgrade.md describes")
 
 func newController() *cobra.Command {
 	var opts app.Options
@@ -30,6 +35,9 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
   weir controller --kubeconfig kubeconfig --config azure.json --azure-endpoint http://127.0.0.1:9443`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("provisioning") {
+				return &app.UsageError{Err: errProvisioning}
+			}
 			log, err := app.NewLog(os.Stderr, logFormat, verbosity)
 			if err != nil {
 				return &app.UsageError{Err: err}
@@ -40,6 +48,8 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
+	f.Bool("provisioning", false, "of earlier releases")
+	_ = f.MarkHidden("provisioning") // it is defined above
 	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure; another one than is on record stops the start")
@@ -57,7 +67,6 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.BoolVar(&opts.MetricsSecure, "metrics-secure", false, "serve /metrics over HTTPS, to those alone whom the API server lets get it")
 	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8081", "address of /healthz and /readyz; 0 is off")
 	f.StringVar(&opts.OperatorAddress, "operator-bind-address", "127.0.0.1:8082", "address that answers weir calls; 0 is off; only loopback is accepted")
-	f.BoolVar(&opts.Provisioning, "provisioning", false, "work on Provisions, too; needs the role of config/provisioning")
 	requeue := workqueue.DefaultBackoff()
 	f.DurationVar(&opts.Requeue.BaseDelay, "requeue-base-delay", requeue.BaseDelay, "how long an object waits after the first error of its reconciliation; each further one doubles it")
 	f.DurationVar(&opts.Requeue.MaxDelay, "requeue-max-delay", requeue.MaxDelay, "the longest such wait; an event ends it at once")

@@ -11,11 +11,11 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/app/process"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -46,14 +46,7 @@ func run(args []string) int {
 }
 
 // printable keeps what a file or a Service says from steering the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-}
+func printable(text string) string { return process.Printable(text) }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -85,7 +78,7 @@ their help.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &app.UsageError{Err: fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newRenderChart(), newVersion())
+	root.AddCommand(newController(), newPlan(), newMigrate(), newLeave(), newProbe(), newStatus(), newExplain(), newPage(), newRetry(), newPause(), newResume(), newDoctor(), newCalls(), newProvision(), newBackoffTable(), newVersion())
 	return root
 }
 

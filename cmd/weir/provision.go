@@ -27,7 +27,7 @@ func newProvision() *cobra.Command {
 		Use:   "provision",
 		Short: "See how clusters are provisioned, cancel retries, retry now",
 		Long: `Shows Provisions and the logs of their last five attempts, and asks for what is to be done: with
-the rights of whoever calls. weir provision watch ends with exit code 1 if a Provision comes to another end
+the rights of whoever calls. If no weir-provisioner runs, a note on standard error says so. weir provision watch ends with exit code 1 if a Provision comes to another end
 than success.`,
 		Example: `  weir provision list --all-namespaces
   weir provision logs -n shop store-17
@@ -88,7 +88,7 @@ func (f *provisionFlags) command(use, short string, names int, run func(context.
 			if err != nil {
 				return err
 			}
-			d := provisioning.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), JSON: f.output == "json"}
+			d := provisioning.Command{API: api, Namespace: namespace, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), JSON: f.output == "json"}
 			if f.namespace != "" {
 				d.Namespace = f.namespace
 			}
@@ -98,6 +98,9 @@ func (f *provisionFlags) command(use, short string, names int, run func(context.
 			name := ""
 			if names > 0 {
 				name = args[0]
+			}
+			if err := d.Note(cmd.Context(), time.Now()); err != nil {
+				return err
 			}
 			return run(cmd.Context(), d, name)
 		},

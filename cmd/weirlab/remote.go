@@ -19,16 +19,15 @@ func newRemoteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remote",
 		Short: "Watch Weir provision a remote cluster over a bad network",
-		Long: `Starts two real kube-apiservers with their controllers (kubelab), an emulated
-Azure Resource Manager, and the controller with --provisioning beside the first
-cluster. The second one is reached over a network that is away at first, then
+		Long: `Starts two real kube-apiservers with their controllers (kubelab), and
+weir-provisioner beside the first. The second one is reached over a network that is away at first, then
 slow, and resets connections. Two Provisions have it be their target: one is
 retried, and the other is not.
 
 It prints what becomes of them, and how to look around and to change the
 network, until Ctrl-C ends all.
 
-It needs kubelab and weir beside weirlab: make remote builds all three.
+It needs kubelab and weir-provisioner beside weirlab: make remote builds all three.
 
 Exit codes: 0 Ctrl-C, 1 something has failed, 2 a flag is wrong, 141 nobody reads
 the output.`,

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"weir.dev/weir/internal/app/monitoring"
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/leases"
@@ -112,11 +113,11 @@ func TestVerbosityOne(t *testing.T) {
 
 func TestWhereTheLeaseLives(t *testing.T) {
 	o := valid()
-	if got := o.leaseNamespace(false); got != "kube-system" {
+	if got := o.process().LeaseNamespace(false); got != "kube-system" {
 		t.Errorf("outside a cluster: %s", got)
 	}
 	o.LeaderElectNamespace = "mine"
-	if got := o.leaseNamespace(true); got != "mine" {
+	if got := o.process().LeaseNamespace(true); got != "mine" {
 		t.Errorf("as told: %s", got)
 	}
 }
@@ -137,11 +138,11 @@ func TestTheClientIsNotLimited(t *testing.T) {
 	if err := os.WriteFile(o.Kubeconfig, []byte(kc), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rc, inCluster, err := clusterConfig(o.Kubeconfig)
+	rc, inCluster, err := process.ClusterConfig(o.Kubeconfig)
 	if err != nil || inCluster {
 		t.Fatalf("in a cluster: %v, %v", inCluster, err)
 	}
-	rc = asWeir(apiserver.NewReach(t.Context(), o.Log), rc)
+	rc = process.WithReach(apiserver.NewReach(t.Context(), o.Log), rc, "weir")
 	if rc.QPS != -1 || !strings.Contains(rc.UserAgent, "weir/") {
 		t.Errorf("QPS %v, user agent %q", rc.QPS, rc.UserAgent)
 	}
@@ -217,11 +218,11 @@ func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
 // Where there is no kubeconfig, it is said where one was looked for.
 func TestKubeconfigError(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/a"+string(filepath.ListSeparator)+"/nowhere/b")
-	_, _, err := clusterConfig("")
+	_, _, err := process.ClusterConfig("")
 	if want := "no kubeconfig in /nowhere/a nor in /nowhere/b: name one by --kubeconfig or $KUBECONFIG"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if _, _, err := clusterConfig("/nowhere/c"); err == nil || !strings.HasPrefix(err.Error(), `--kubeconfig "/nowhere/c": `) {
+	if _, _, err := process.ClusterConfig("/nowhere/c"); err == nil || !strings.HasPrefix(err.Error(), `--kubeconfig "/nowhere/c": `) {
 		t.Error(err)
 	}
 }

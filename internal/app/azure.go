@@ -43,19 +43,19 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 	if o.AzureEndpoint != "" {
 		opts.Endpoint, opts.Credential, err = azure.Emulator(o.AzureEndpoint)
 		if err != nil {
-			return opts, &UsageError{fmt.Errorf("--azure-endpoint: %w", err)}
+			return opts, &UsageError{Err: fmt.Errorf("--azure-endpoint: %w", err)}
 		}
 		return opts, nil
 	}
 	env, err := config.LoadEnvironment(os.Getenv(config.EnvironmentVariable))
 	if err != nil {
-		return opts, &UsageError{err}
+		return opts, &UsageError{Err: err}
 	}
 	opts.Endpoint, err = azurecloud.EndpointOf(cfg.Name, azurecloud.Overrides{
 		ResourceManager: cfg.Endpoint(env), Audience: env.TokenAudience, Authority: env.ActiveDirectoryEndpoint,
 	})
 	if err != nil {
-		return opts, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return opts, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	opts.Credential, err = azure.Credentials{
 		TenantID: cfg.TenantID, ClientID: cfg.AADClientID,
@@ -65,7 +65,7 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 		CertificatePath: cfg.AADClientCertPath, CertificatePassword: cfg.AADClientCertPassword.Reveal(),
 	}.Token(opts.Endpoint, nil)
 	if err != nil {
-		return opts, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return opts, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	return opts, nil
 }
@@ -84,11 +84,11 @@ type Azure struct {
 func OpenAzure(o Options) (Azure, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
-		return Azure{}, &UsageError{fmt.Errorf("--config: %w", err)}
+		return Azure{}, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
 	is := Azure{Config: cfg, Warning: ignored.Warning()}
 	if _, err := balancerSettings(cfg, o.ClusterName); err != nil {
-		return is, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return is, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	opts, err := azureOptions(o, cfg)
 	if err != nil {

@@ -76,7 +76,7 @@ func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kub
 	cfg := in.Config
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
-		return &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := balancer.Config{
 		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Behaviour: o.known,

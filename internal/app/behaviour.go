@@ -21,10 +21,10 @@ func behaviourOf(o Options) (behaviour.Behaviour, error) {
 	}
 	report, err := readReport(o.AzureBehaviour)
 	if err != nil {
-		return none, &UsageError{fmt.Errorf("--azure-behaviour: %w", err)}
+		return none, &UsageError{Err: fmt.Errorf("--azure-behaviour: %w", err)}
 	}
 	if report.Cloud == probe.Emulated && o.AzureEndpoint == "" {
-		return none, &UsageError{fmt.Errorf("--azure-behaviour: %s: cloud %q: that is no Azure: run weir probe-azure without --azure-endpoint", o.AzureBehaviour, report.Cloud)}
+		return none, &UsageError{Err: fmt.Errorf("--azure-behaviour: %s: cloud %q: that is no Azure: run weir probe-azure without --azure-endpoint", o.AzureBehaviour, report.Cloud)}
 	}
 	o.Log.Info("what is assumed of Azure is replaced by what a probe has found out", "file", o.AzureBehaviour, "differs", report.Behaviour.String(),
 		"probed", report.When.UTC().Format(time.RFC3339), "location", report.Location, "by", report.Version)

@@ -42,7 +42,7 @@ type CallsOptions struct {
 func Calls(ctx context.Context, o CallsOptions) error {
 	f, err := o.filter()
 	if err != nil {
-		return &UsageError{err}
+		return &UsageError{Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -63,7 +63,7 @@ func Calls(ctx context.Context, o CallsOptions) error {
 func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
 	at, err := url.Parse(w.Server)
 	if err != nil || at.Scheme != "http" || at.Host == "" {
-		return nil, &UsageError{fmt.Errorf("--server %q: want a URL such as %s", w.Server, LeaderServer)}
+		return nil, &UsageError{Err: fmt.Errorf("--server %q: want a URL such as %s", w.Server, LeaderServer)}
 	}
 	at.Path, at.RawQuery = operator.PathOfCalls, operator.QueryOf(f, since).Encode()
 	ctx, end := context.WithCancelCause(ctx)

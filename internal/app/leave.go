@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/leave"
 	"weir.dev/weir/internal/kube/view"
@@ -26,7 +27,7 @@ type LeaveOptions struct {
 // Leave takes out of a cluster what Weir wrote for the Services without a class, and leaves
 // Azure as it is: another service controller can take them.
 func Leave(ctx context.Context, o LeaveOptions) error {
-	rc, _, err := clusterConfig(o.Kubeconfig)
+	rc, _, err := process.ClusterConfig(o.Kubeconfig)
 	if err != nil {
 		return err
 	}

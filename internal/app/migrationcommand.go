@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
@@ -140,11 +141,11 @@ const mostWhy = 200
 
 func (d MigrationCommand) ask(ctx context.Context, why string, change func(record.Record, *migrate.Asked, migrate.Wish) error) error {
 	if n := utf8.RuneCountInString(why); n > mostWhy {
-		return &UsageError{fmt.Errorf("--why has %d letters: want %d at most", n, mostWhy)}
+		return &UsageError{Err: fmt.Errorf("--why has %d letters: want %d at most", n, mostWhy)}
 	}
 	for _, r := range why {
 		if !unicode.IsPrint(r) {
-			return &UsageError{fmt.Errorf("--why %q: want one line of text", why)}
+			return &UsageError{Err: fmt.Errorf("--why %q: want one line of text", why)}
 		}
 	}
 	api, err := d.api()
@@ -165,7 +166,7 @@ func (d MigrationCommand) ask(ctx context.Context, why string, change func(recor
 func (d MigrationCommand) namespace() string { return cmp.Or(d.RecordNamespace, shippedNamespace) }
 
 func (d MigrationCommand) api() (client.Client, error) {
-	rc, _, err := clusterConfig(d.Kubeconfig)
+	rc, _, err := process.ClusterConfig(d.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}

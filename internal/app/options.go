@@ -8,16 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"regexp"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/behaviour"
-	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/operator"
@@ -56,9 +52,6 @@ type Options struct {
 	// AllowRemoval lets addresses of Services be taken away, however many.
 	AllowRemoval bool
 
-	// Provisioning has Provisions be worked on, which needs the role of config/provisioning.
-	Provisioning bool
-
 	// Requeue is the back-off of the work queues.
 	Requeue workqueue.Backoff
 
@@ -69,14 +62,15 @@ type Options struct {
 // otherwise.
 const LoadBalancerClass = "weir.dev/azure"
 
-// UsageError is what the caller has to correct: a flag or a file.
-type UsageError struct{ Err error }
+// UsageError is an error that the caller has to correct.
+type UsageError = process.UsageError
 
-// Error returns the message of what is wrong.
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-// Unwrap returns what is wrong.
-func (e *UsageError) Unwrap() error { return e.Err }
+// What commands use of package process.
+var (
+	Version         = process.Version
+	NewLog          = process.NewLog
+	KubeconfigError = process.KubeconfigError
+)
 
 // clusterNameRule keeps the name fit for names of Azure resources made from it.
 var clusterNameRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
@@ -85,27 +79,24 @@ func (o Options) validate() error {
 	if err := o.checkNames(); err != nil {
 		return err
 	}
-	for flag, address := range map[string]string{"--metrics-bind-address": o.MetricsAddress, "--health-probe-bind-address": o.HealthAddress, "--operator-bind-address": cmp.Or(o.OperatorAddress, "0")} {
-		if address == "0" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return &UsageError{fmt.Errorf("%s %q: want host:port, or 0 for off", flag, address)}
-		}
+	if err := o.process().Validate(); err != nil {
+		return err
 	}
-	if host, _, _ := net.SplitHostPort(o.MetricsAddress); o.MetricsAddress != "0" && !o.MetricsSecure && !operator.Loopback(host) {
-		return &UsageError{fmt.Errorf("--metrics-bind-address %q: whoever reaches it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
+	if err := process.CheckAddress("--operator-bind-address", cmp.Or(o.OperatorAddress, "0")); err != nil {
+		return err
 	}
 	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.serves() && !operator.Loopback(host) {
-		return &UsageError{fmt.Errorf("--operator-bind-address %q: whoever reaches it could read which requests Weir makes: use a loopback address such as 127.0.0.1:8082, and kubectl port-forward", o.OperatorAddress)}
-	}
-	if err := o.Election.Validate(); err != nil {
-		return &UsageError{fmt.Errorf("--leader-elect-%w", err)} // it begins with the flag's own part
-	}
-	if err := o.Requeue.Validate(); err != nil {
-		return &UsageError{fmt.Errorf("--requeue-%w", err)} // it begins with the flag's own part
+		return &UsageError{Err: fmt.Errorf("--operator-bind-address %q: whoever reaches it could read which requests Weir makes: use a loopback address such as 127.0.0.1:8082, and kubectl port-forward", o.OperatorAddress)}
 	}
 	return nil
+}
+
+// process returns the flags that the provisioner has, too.
+func (o Options) process() process.Options {
+	return process.Options{
+		Kubeconfig: o.Kubeconfig, LeaderElect: o.LeaderElect, LeaderElectNamespace: o.LeaderElectNamespace, Election: o.Election,
+		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, MetricsSecure: o.MetricsSecure, Requeue: o.Requeue, Log: o.Log,
+	}
 }
 
 // serves reports whether people are answered.
@@ -114,63 +105,17 @@ func (o Options) serves() bool { return o.OperatorAddress != "" && o.OperatorAdd
 // checkNames checks what says which Services are served, and under which names.
 func (o Options) checkNames() error {
 	if !clusterNameRule.MatchString(o.ClusterName) {
-		return &UsageError{fmt.Errorf("--cluster-name %q: want 1 to 64 letters, digits, '_', '-' or '.', starting with a letter or digit", o.ClusterName)}
+		return &UsageError{Err: fmt.Errorf("--cluster-name %q: want 1 to 64 letters, digits, '_', '-' or '.', starting with a letter or digit", o.ClusterName)}
 	}
 	if problems := validation.IsQualifiedName(o.LoadBalancerClass); o.LoadBalancerClass != "" && len(problems) > 0 {
-		return &UsageError{fmt.Errorf("--load-balancer-class %q: want a name such as %s, or nothing for the Services without a class: %s",
+		return &UsageError{Err: fmt.Errorf("--load-balancer-class %q: want a name such as %s, or nothing for the Services without a class: %s",
 			o.LoadBalancerClass, LoadBalancerClass, problems[0])}
 	}
 	return nil
 }
 
-// clusterConfig returns how to reach the API server, and whether this is a pod of it.
-func clusterConfig(kubeconfig string) (cfg *rest.Config, inCluster bool, err error) {
-	if kubeconfig == "" {
-		if cfg, err := rest.InClusterConfig(); err == nil {
-			return cfg, true, nil
-		}
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-	return cfg, false, KubeconfigError(kubeconfig, err)
-}
-
-// KubeconfigError is why a kubeconfig is of no use, a *UsageError; nil if there is no such error. An empty name is that of where one is
-// looked for by default.
-func KubeconfigError(kubeconfig string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case kubeconfig != "":
-		return &UsageError{fmt.Errorf("--kubeconfig %q: %w", kubeconfig, err)}
-	case clientcmd.IsEmptyConfig(err):
-		looked := clientcmd.NewDefaultClientConfigLoadingRules().Precedence // those of $KUBECONFIG, or that of the home directory
-		return &UsageError{fmt.Errorf("no kubeconfig in %s: name one by --kubeconfig or $KUBECONFIG", strings.Join(looked, " nor in "))}
-	}
-	return &UsageError{fmt.Errorf("kubeconfig: %w", err)}
-}
-
-func asWeir(reach *apiserver.Reach, cfg *rest.Config) *rest.Config {
-	return reach.Config(cfg, "weir/"+Version)
-}
-
 const (
-	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	systemNamespace  = "kube-system"
+	systemNamespace = "kube-system"
 	// shippedNamespace is where config/ installs the controller.
 	shippedNamespace = "weir-system"
 )
-
-// leaseNamespace returns where the leader's lease lives.
-func (o Options) leaseNamespace(inCluster bool) string {
-	if o.LeaderElectNamespace != "" {
-		return o.LeaderElectNamespace
-	}
-	if inCluster {
-		if name, err := os.ReadFile(podNamespaceFile); err == nil {
-			return strings.TrimSpace(string(name))
-		}
-	}
-	return systemNamespace
-}

@@ -57,7 +57,7 @@ func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 func newPlanning(o PlanOptions) (*planning, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
-		return nil, &UsageError{fmt.Errorf("--config: %w", err)}
+		return nil, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
@@ -67,7 +67,7 @@ func newPlanning(o PlanOptions) (*planning, error) {
 	}
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
-		return nil, &UsageError{fmt.Errorf("%s: %w", o.ConfigFile, err)}
+		return nil, &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	client, err := newAzure(o.Options, cfg)
 	if err != nil {

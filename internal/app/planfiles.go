@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/internal/kube/view"
 )
@@ -20,7 +21,7 @@ func (p *planning) gather(ctx context.Context) error {
 		return p.readFiles(ctx)
 	}
 	if p.ServerDryRun {
-		return &UsageError{errors.New("--server-dry-run checks the objects of files: it goes with -f")}
+		return &UsageError{Err: errors.New("--server-dry-run checks the objects of files: it goes with -f")}
 	}
 	server, host, err := p.apiServer()
 	if err != nil {
@@ -35,7 +36,7 @@ func (p *planning) gather(ctx context.Context) error {
 
 // apiServer returns a client of the API server, and where that is.
 func (p *planning) apiServer() (server client.Client, host string, err error) {
-	rc, _, err := clusterConfig(p.Kubeconfig)
+	rc, _, err := process.ClusterConfig(p.Kubeconfig)
 	if err != nil {
 		return nil, "", err
 	}
@@ -54,7 +55,7 @@ func (p *planning) readFiles(ctx context.Context) error {
 		if name != "-" {
 			file, err := os.Open(name) //nolint:gosec // whoever calls names the files
 			if err != nil {
-				return &UsageError{fmt.Errorf("-f: %w", err)}
+				return &UsageError{Err: fmt.Errorf("-f: %w", err)}
 			}
 			defer file.Close()
 			from, called = file, name
@@ -71,10 +72,10 @@ func (p *planning) readFiles(ctx context.Context) error {
 		}
 	}
 	if len(broken) > 0 {
-		return &UsageError{manyErrors(broken)}
+		return &UsageError{Err: manyErrors(broken)}
 	}
 	if twice := p.objects.Twice(); twice != "" {
-		return &UsageError{fmt.Errorf("-f: %s is there twice: leave one of them out", twice)}
+		return &UsageError{Err: fmt.Errorf("-f: %s is there twice: leave one of them out", twice)}
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
 		return none, err
 	}
 	if o.Timeout <= 0 {
-		return none, &UsageError{fmt.Errorf("--timeout %s: want more than 0", o.Timeout)}
+		return none, &UsageError{Err: fmt.Errorf("--timeout %s: want more than 0", o.Timeout)}
 	}
 	s := probe.Settings{
 		Subscription: cmp.Or(o.Subscription, cfg.SubscriptionID), Location: cmp.Or(o.Location, cfg.Location),
@@ -55,7 +55,7 @@ func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
 		Version: Version, Cloud: o.cloud(cfg), Secrets: secretsOf(cfg),
 	}
 	if s, err = s.Normalize(); err != nil {
-		return none, &UsageError{err}
+		return none, &UsageError{Err: err}
 	}
 	if s.Key, err = forgottenKey(); err != nil {
 		return none, err
@@ -81,7 +81,7 @@ func CleanProbes(ctx context.Context, o ProbeOptions) error {
 	}
 	subscription := cmp.Or(o.Subscription, cfg.SubscriptionID)
 	if err := probe.CheckSubscription(subscription); err != nil {
-		return &UsageError{err}
+		return &UsageError{Err: err}
 	}
 	found, err := probe.Find(ctx, raw, subscription)
 	if err != nil {
@@ -104,7 +104,7 @@ func CleanProbes(ctx context.Context, o ProbeOptions) error {
 func (o ProbeOptions) open() (config.Config, *azure.Raw, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
-		return cfg, nil, &UsageError{fmt.Errorf("--config: %w", err)}
+		return cfg, nil, &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)

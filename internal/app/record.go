@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/record"
@@ -48,7 +49,7 @@ func (r recorded) kept(giveUp context.CancelCauseFunc) func(context.Context) err
 	return func(ctx context.Context) error {
 		err := explained(record.Keep(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 		if _, usage := errors.AsType[*UsageError](err); usage || apierrors.IsForbidden(err) {
-			giveUp(&cannotBegin{err})
+			giveUp(&process.CannotBegin{Err: err})
 		}
 		return err
 	}
@@ -61,7 +62,7 @@ func (r recorded) wholeWrites(o Options) verdicts.Store {
 
 func explained(err error) error {
 	if _, other := errors.AsType[*record.ContradictionError](err); other {
-		return &UsageError{err}
+		return &UsageError{Err: err}
 	}
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("weir cannot keep its record: apply config/rbac (kubectl apply --server-side -k config), which has the Role weir-record: %w", err)

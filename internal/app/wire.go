@@ -4,22 +4,16 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"weir.dev/weir/internal/app/monitoring"
+	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/azure"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/behaviour"
@@ -43,15 +37,6 @@ import (
 // LeaseName is the Lease of the leader; config/rbac names it too.
 const LeaseName = "weir-controller"
 
-// stopWithin bounds a clean stop. It is below the 30 s that a pod is given.
-const stopWithin = 20 * time.Second
-
-// silentFor is how long the API server may take at a start until people hear of it.
-const silentFor = 4 * time.Second
-
-// tracesEndWithin bounds how long the last spans may take, once all else has stopped.
-const tracesEndWithin = 2 * time.Second
-
 // Run runs the controller until the context is done, or until it loses the lead.
 // A *UsageError means that the caller has to correct something.
 func Run(ctx context.Context, o Options) error {
@@ -60,30 +45,28 @@ func Run(ctx context.Context, o Options) error {
 	}
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
-		return &UsageError{fmt.Errorf("--config: %w", err)}
+		return &UsageError{Err: fmt.Errorf("--config: %w", err)}
 	}
 	known, err := behaviourOf(o)
 	if err != nil {
 		return err
 	}
-	saveMemory()
-	spans := tracing.Start(ctx, Version, o.Log)
-	defer spans.End(tracesEndWithin)
+	process.SaveMemory()
+	spans := tracing.Start(ctx, "weir", Version, o.Log)
+	defer spans.End(process.TracesTimeout)
 	ways, err := azureOptions(o, cfg)
 	if err != nil {
 		return err
 	}
 	ways.TracerProvider = spans.Provider
-	rc, inCluster, err := clusterConfig(o.Kubeconfig)
+	rc, inCluster, err := process.ClusterConfig(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
 	if warning := ignored.Warning(); warning != "" {
 		o.Log.Warn(warning, "config", o.ConfigFile)
 	}
-	log := logr.FromSlogHandler(quiet{o.Log.Handler()})
-	ctrl.SetLogger(log)
-	klog.SetLogger(log)
+	process.SetLogger(o.process())
 	return RunIn(ctx, o, Surroundings{
 		Config: cfg, Behaviour: known, API: rc, InCluster: inCluster, Azure: ways, Metrics: ctrlmetrics.Registry,
 	})
@@ -115,7 +98,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	told := ctx // by who runs it, to stop
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	fence := newFence(o)
+	fence := process.NewFence(o.process())
 	writes := pace.New(cfg.WriteShare(), cfg.Interval())
 	asked := calls.New(callsKept)
 	client, err := connect(o, cfg, in.Azure, observe(in.Metrics, asked), fence, writes)
@@ -123,7 +106,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		return err
 	}
 	reach := apiserver.NewReach(ctx, o.Log)
-	rc, namespace := asWeir(reach, in.API), o.leaseNamespace(in.InCluster)
+	rc, namespace := process.WithReach(reach, in.API, "weir"), o.process().LeaseNamespace(in.InCluster)
 	record, err := newRecord(o, cfg, rc, namespace, fence)
 	if err != nil {
 		return err
@@ -149,7 +132,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err := record.atStart(ctx, o.LeaderElect); err != nil {
 		return err
 	}
-	cluster, err = newCluster(ctx, o, in, mgr, reach, fence)
+	cluster, err = newCluster(ctx, o, in, mgr, reach)
 	if err != nil {
 		return err
 	}
@@ -181,7 +164,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		return err
 	}
 	o.Log.Info("weir starts", "version", Version, "cluster", o.ClusterName, "azure", cfg)
-	if err := leading(ctx, fence, giveUp, mgr.Start); err != nil {
+	if err := process.Lead(ctx, fence, giveUp, mgr.Start); err != nil {
 		return err
 	}
 	o.Log.Info("weir has stopped")
@@ -206,67 +189,13 @@ func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluste
 	metrics.RegisterContested(reg, cluster.Contested)
 	metrics.RegisterLeftovers(reg, cluster.Services.Leftovers)
 	metrics.RegisterDraining(reg, cluster.Draining.Count)
-	if cluster.Provisions != nil {
-		metrics.RegisterProvisions(reg, cluster.Provisions)
-	}
 }
 
 func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence, first func(context.Context) error) (ctrl.Manager, error) {
-	lock, err := newLock(ctx, o, rc, leaseNamespace, fence, first)
-	if err != nil {
-		return nil, err
-	}
-	silent := time.AfterFunc(silentFor, func() {
-		o.Log.Warn("the API server has not answered yet, and Weir cannot start without it: see whether it runs, and the way to it, e.g. with kubectl version", "host", rc.Host)
+	return process.NewManager(ctx, process.Manager{
+		Options: o.process(), LeaseName: LeaseName, LeaseNamespace: leaseNamespace, API: rc,
+		Scheme: view.Scheme(), Cache: view.CacheOptions(cfg.Signals()), Fence: fence, First: first,
 	})
-	defer silent.Stop()
-	opts := ctrl.Options{
-		Logger:                              logr.FromSlogHandler(quiet{calmStop{o.Log.Handler(), ctx}}),
-		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // another may have run in this process
-		Scheme:                              view.Scheme(),
-		Cache:                               view.CacheOptions(cfg.Signals()),
-		NewCache:                            newCache(ctx),
-		Metrics:                             metricsserver.Options{BindAddress: "0"}, // package monitoring serves both
-		HealthProbeBindAddress:              "0",
-		LeaderElection:                      o.LeaderElect,
-		LeaderElectionID:                    LeaseName,
-		LeaderElectionNamespace:             leaseNamespace,
-		LeaderElectionReleaseOnCancel:       true, // the lanes have stopped by then
-		LeaderElectionResourceLockInterface: lock,
-		LeaseDuration:                       &o.Election.LeaseDuration,
-		RenewDeadline:                       &o.Election.RenewDeadline,
-		RetryPeriod:                         &o.Election.RetryPeriod,
-		GracefulShutdownTimeout:             new(stopWithin),
-	}
-	mgr, err := unlessStopped(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(leases.Fenced(rc, fence), opts) })
-	if _, unknown := errors.AsType[*meta.NoKindMatchError](err); unknown {
-		return nil, fmt.Errorf("the cluster does not know BackendPools: apply config/crd first (kubectl apply --server-side -k config/crd): %w", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("API server %s: %w", rc.Host, err)
-	}
-	return mgr, nil
-}
-
-// unlessStopped returns what is made, or why the process ends before that: the API server is asked without a
-// context, and one that says nothing is waited for for minutes.
-func unlessStopped(ctx context.Context, makes func() (ctrl.Manager, error)) (ctrl.Manager, error) {
-	type made struct {
-		ctrl.Manager
-
-		err error
-	}
-	end := make(chan made, 1)
-	go func() {
-		mgr, err := makes()
-		end <- made{mgr, err}
-	}()
-	select {
-	case is := <-end:
-		return is.Manager, is.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // place is the resource group of the load balancers, as an ARM id.
@@ -274,12 +203,11 @@ func place(cfg config.Config) string {
 	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
 
-func newCluster(ctx context.Context, o Options, in Surroundings, mgr ctrl.Manager, reach *apiserver.Reach, fence *lead.Fence) (*kube.Cluster, error) {
+func newCluster(ctx context.Context, o Options, in Surroundings, mgr ctrl.Manager, reach *apiserver.Reach) (*kube.Cluster, error) {
 	cfg := in.Config
 	return kube.New(ctx, mgr, kube.Options{
 		SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup(),
 		ExcludeControlPlane: cfg.ExcludesMaster(), Draining: cfg.Signals(), Requeue: o.Requeue, Reach: reach, Log: o.Log,
-		Provisioning: o.Provisioning, Fence: fence, Spans: in.Azure.TracerProvider,
 	})
 }
 

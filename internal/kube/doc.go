@@ -6,7 +6,8 @@
 // whose a pool is, view is what informers hold. Below them, apiserver is the way to the API server,
 // workqueue what the queues of all controllers have in common, events writes events, leases holds
 // the leader's Lease and the resource lease, record what a Weir of the cluster has written down,
-// manifest says what an API server would refuse. provisions is the controller of Provisions, which nobody else knows. Beside them, offline is a cluster without an API
+// manifest says what an API server would refuse. provisions is the controller of Provisions, which runs
+// in a program of its own. Beside them, offline is a cluster without an API
 // server, and leave takes out what Weir wrote.
 //
 //	setup.go    New and Setup: options, informers, controllers

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/meta"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -22,11 +21,9 @@ import (
 	"weir.dev/weir/internal/kube/events"
 	"weir.dev/weir/internal/kube/nodes"
 	"weir.dev/weir/internal/kube/pools"
-	"weir.dev/weir/internal/kube/provisions"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
-	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/poolschedule"
 )
 
@@ -54,12 +51,6 @@ type Options struct {
 	// Draining says which nodes leave, as CacheOptions got it; nil leaves the taints of nodes
 	// and the events about them alone.
 	Draining *adminstate.Signals
-	// Provisioning has Provisions be worked on. Fence keeps a process that leads no more from
-	// writing to their targets; the manager's configuration has it already.
-	Provisioning bool
-	Fence        *lead.Fence
-	// Spans are where those of attempts to provision go; nil is nowhere.
-	Spans trace.TracerProvider
 }
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
@@ -82,11 +73,9 @@ type Cluster struct {
 	mgr       manager.Manager
 	events    *events.Queue
 	evictions *nodes.Evictions // nil if the taints of nodes are left alone
-	// Provisions is nil if they are not worked on.
-	Provisions *provisions.Room
-	lanes      Lanes
-	first      func(ctx context.Context)
-	synced     []toolscache.InformerSynced
+	lanes     Lanes
+	first     func(ctx context.Context)
+	synced    []toolscache.InformerSynced
 }
 
 // New registers the informers with the manager, whose cache has to have CacheOptions
@@ -117,14 +106,6 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	reader, writer := mgr.GetAPIReader(), mgr.GetClient()
 	c.Rooms = Connect(opts, c.events, pools.API{Reader: reader, Status: writer.Status(), Writer: writer},
 		services.API{Reader: reader, Cached: mgr.GetCache(), Writer: writer, Status: writer.Status()})
-	if opts.Provisioning {
-		room := provisions.Config{
-			API: mgr.GetConfig(), Tokens: core, Cached: mgr.GetCache(), Live: reader, Writer: writer, Events: c.events, Fence: opts.Fence, Spans: opts.Spans, Log: opts.Log,
-		}
-		if err := c.provision(ctx, room); err != nil {
-			return nil, err
-		}
-	}
 	for _, k := range c.View.Kinds() {
 		if err := c.inform(ctx, k.Object, k.Store, k.Indexers); err != nil {
 			return nil, err
@@ -137,21 +118,6 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 		return c, errors.Join(c.Draining.Watch(ctx, mgr.GetCache()), c.evictions.Watch(core.RESTClient()))
 	}
 	return c, nil
-}
-
-// provision makes the room of Provisions, unless the cluster has not what it needs: load balancers are
-// kept level all the same.
-func (c *Cluster) provision(ctx context.Context, room provisions.Config) error {
-	err := provisions.Installed(ctx, room.Live)
-	if errors.Is(err, provisions.ErrNotInstalled) {
-		c.opts.Log.Error("Provisions are not worked on, though --provisioning asks for it", "err", err)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("whether Provisions can be worked on: %w", err)
-	}
-	c.Provisions = provisions.New(room)
-	return nil
 }
 
 // inform starts to watch a kind once the manager runs.
@@ -204,12 +170,6 @@ func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 			return fmt.Errorf("controller of the places of nodes: %w", err)
 		}
 	}
-	if c.Provisions != nil {
-		runs = append(runs, c.Provisions.Run)
-		if err := c.Provisions.Setup(c.mgr, c.opts.Requeue); err != nil {
-			return err
-		}
-	}
 	last := func() {}
 	if c.AdminStates != nil {
 		runs, last = append(runs, c.AdminStates.Run), c.AdminStates.Tell
@@ -249,7 +209,4 @@ func (c *Cluster) well() {
 		c.evictions.Retry(now)
 	}
 	c.Placing.Retry(now)
-	if c.Provisions != nil {
-		c.Provisions.Retry(now)
-	}
 }

@@ -10,9 +10,18 @@ import (
 
 // RegisterBuild registers the series that says which Weir this is.
 func RegisterBuild(reg prometheus.Registerer, version string) {
+	registerBuild(reg, "weir_build_info", "1, with the version of Weir, the version of Go that compiled it, and the processor's architecture.", version)
+}
+
+// RegisterProvisionerBuild registers the version of the provisioner. It is a series of its own: an alert on the
+// absence of the controller's series must not depend on the provisioner.
+func RegisterProvisionerBuild(reg prometheus.Registerer, version string) {
+	registerBuild(reg, "weir_provisioner_build_info", "1, with the version of the provisioner, the version of Go that compiled it, and the processor's architecture.", version)
+}
+
+func registerBuild(reg prometheus.Registerer, name, help, version string) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "weir_build_info",
-		Help: "1, with the version of Weir, the version of Go that compiled it, and the processor's architecture.",
+		Name: name, Help: help,
 		ConstLabels: prometheus.Labels{
 			"version": version, "goversion": runtime.Version(), "goarch": runtime.GOARCH,
 		},

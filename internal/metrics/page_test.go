@@ -65,6 +65,7 @@ func registered() described {
 	metrics.RegisterMachines(d, nil)
 	metrics.RegisterNotLevel(d, nil)
 	metrics.RegisterPrivateLinks(d, nil)
+	metrics.RegisterProvisionerBuild(d, "v1")
 	metrics.RegisterProvisions(d, nil)
 	metrics.RegisterRules(d, nil, 1)
 	metrics.RegisterServices(d, nil)

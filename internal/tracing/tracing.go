@@ -37,9 +37,9 @@ func (t *Tracing) End(within time.Duration) {
 	}
 }
 
-// Start begins to send spans if the environment names a collector. What is wrong with the
+// Start begins to send spans of a program if the environment names a collector. What is wrong with the
 // environment is logged, and then nothing is sent: that keeps nobody from his work.
-func Start(ctx context.Context, version string, log *slog.Logger) *Tracing {
+func Start(ctx context.Context, program, version string, log *slog.Logger) *Tracing {
 	env := environment(os.Getenv) // where the exporter looks, too
 	if !env.on() {
 		return &Tracing{}
@@ -57,7 +57,7 @@ func Start(ctx context.Context, version string, log *slog.Logger) *Tracing {
 	out := newOutlet(to, &complaints{log: log, redact: env.redact})
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(out.complaints.hear))
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(out), sdktrace.WithResource(who(ctx, version)), sdktrace.WithRawSpanLimits(limits()))
+		sdktrace.WithBatcher(out), sdktrace.WithResource(who(ctx, program, version)), sdktrace.WithRawSpanLimits(limits()))
 	log.InfoContext(ctx, "spans are sent", "to", env.collector())
 	return &Tracing{Provider: provider, end: func(within time.Duration) {
 		ending, cancel := context.WithTimeout(context.Background(), within)
@@ -68,9 +68,9 @@ func Start(ctx context.Context, version string, log *slog.Logger) *Tracing {
 }
 
 // who says who sends, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES do.
-func who(ctx context.Context, version string) *resource.Resource {
+func who(ctx context.Context, program, version string) *resource.Resource {
 	r, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(attribute.String("service.name", "weir"), attribute.String("service.version", version)), resource.WithFromEnv())
+		resource.WithAttributes(attribute.String("service.name", program), attribute.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {
 		otel.Handle(fmt.Errorf("attributes of the resource: %w", err))
 	}

@@ -116,7 +116,7 @@ func started(t *testing.T, env map[string]string) (*Tracing, *logged) {
 		t.Setenv(name, value)
 	}
 	log := &logged{}
-	return Start(t.Context(), "v1.2.3", slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))), log
+	return Start(t.Context(), "weir", "v1.2.3", slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))), log
 }
 
 func (t *Tracing) span(name string, attributes ...attribute.KeyValue) {

@@ -32,7 +32,7 @@ func real(t *testing.T, story ...step) (opts Options, out, lines *bytes.Buffer) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{"kubelab", "weir", "weirlab"} {
+	for _, program := range []string{"kubelab", "weir", "weir-provisioner", "weirlab"} {
 		if _, err := os.Stat(filepath.Join(bin, program)); err != nil {
 			t.Fatalf("%v: run make kubelab build first, as make test does", err)
 		}

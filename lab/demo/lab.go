@@ -3,7 +3,6 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,10 +28,11 @@ type lab struct {
 	place
 
 	kubelab, emulator, weir *process.Process
+	provisioner             *process.Process // of a remote cluster alone
 	page                    *process.Process // nil but while all stays
 
 	kubeconfig      string
-	account         string // the kubeconfig of the controller; "" is kubeconfig
+	account         string // the kubeconfig of the provisioner
 	endpoint, admin string // of the emulator
 	// ignoresNodes has the controller leave admin states alone.
 	ignoresNodes    bool
@@ -46,7 +46,6 @@ type place struct {
 	resources    []object // of Azure
 	latencyScale float64
 	azureJSON    func(ignoresNodes bool) object
-	flags        []string // of the controller, besides
 }
 
 // program returns the path of a program beside the running one.
@@ -145,11 +144,11 @@ func (l *lab) startWeir(ctx context.Context) error {
 		}
 		l.metrics, l.health, l.operator = free[0], free[1], free[2]
 	}
-	args := append([]string{
-		"controller", "--kubeconfig", cmp.Or(l.account, l.kubeconfig),
+	args := []string{
+		"controller", "--kubeconfig", l.kubeconfig,
 		"--config", configFile, "--azure-endpoint", l.endpoint, "--leader-elect=false",
 		"--metrics-bind-address", l.metrics, "--operator-bind-address", l.operator, "--health-probe-bind-address", l.health, "--log-format", "text", "-v", "1",
-	}, l.flags...)
+	}
 	l.weir, err = l.start(ctx, "weir", program, args...)
 	if err != nil {
 		return err
@@ -195,7 +194,7 @@ const blameAfter = time.Second
 // stop ends what was started: the controller first, so that it meets no cluster
 // that is gone.
 func (l *lab) stop() {
-	process.StopAll(l.weir, l.page)
+	process.StopAll(l.weir, l.provisioner, l.page)
 	process.StopAll(l.kubelab, l.emulator)
 }
 

@@ -121,9 +121,6 @@ func (r *remote) prepare(ctx context.Context) error {
 		return err
 	}
 	r.print.line(plain, "start", "Kubernetes: the remote cluster, with one node and nothing in it")
-	if err := r.lab.startEmulator(ctx); err != nil {
-		return err
-	}
 	var err error
 	if _, r.cluster, err = r.lab.furnish(ctx); err != nil {
 		return err
@@ -138,10 +135,10 @@ func (r *remote) prepare(ctx context.Context) error {
 	if err := r.introduce(ctx); err != nil {
 		return err
 	}
-	if err := r.lab.startWeir(ctx); err != nil {
+	if err := r.lab.startProvisioner(ctx); err != nil {
 		return err
 	}
-	r.print.line(plain, "start", fmt.Sprintf("Weir: weir controller --provisioning, process %d", r.lab.weir.ID()))
+	r.print.line(plain, "start", fmt.Sprintf("Weir: weir-provisioner, process %d", r.lab.provisioner.ID()))
 	return nil
 }
 

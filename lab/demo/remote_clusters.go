@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// account is the ServiceAccount that config/ gives its roles to.
-	account = "system:serviceaccount:" + weirNamespace + ":weir"
-	// weirNamespace is that of the controller.
+	// account is the ServiceAccount of the provisioner.
+	account = "system:serviceaccount:" + weirNamespace + ":weir-provisioner"
+	// weirNamespace is that of the provisioner.
 	weirNamespace = "weir-system"
 	// store is the Provision, and the Secret with the kubeconfig of its target.
 	store = "store-17"
@@ -35,25 +35,34 @@ var wanted embed.FS
 // remotePlace is where Weir provisions.
 func remotePlace() place {
 	p := firstPlace()
-	p.nodes, p.flags = 1, []string{"--provisioning", "--leader-elect-namespace", weirNamespace}
+	p.nodes = 1
 	return p
 }
 
-// installRights gives the controller the roles of config/, those of provisioning among them, and what
-// an administrator of the namespace grants.
+// startProvisioner starts weir-provisioner with the rights of its account. It is the only one, so there is no election.
+func (l *lab) startProvisioner(ctx context.Context) error {
+	program, err := l.opts.program("weir-provisioner", "make build")
+	if err != nil {
+		return err
+	}
+	l.provisioner, err = l.start(ctx, "weir-provisioner", program, "--kubeconfig", l.account, "--leader-elect=false",
+		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--log-format", "text", "-v", "1")
+	return err
+}
+
+// installRights gives the provisioner the roles of config/provisioning, and those that an administrator of the
+// namespace grants.
 func (c *cluster) installRights(ctx context.Context) error {
 	if err := c.createFile(ctx, wanted, "remote/rights.yaml"); err != nil {
 		return err
 	}
-	for folder, files := range map[string]fs.FS{"rbac": config.Roles, "provisioning": config.Provisioning} {
-		names, err := fs.Glob(files, folder+"/*.yaml")
-		if err != nil {
+	names, err := fs.Glob(config.Provisioning, "provisioning/*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := c.createFile(ctx, config.Provisioning, name); err != nil {
 			return err
-		}
-		for _, name := range names {
-			if err := c.createFile(ctx, files, name); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -72,7 +81,7 @@ func (l *lab) server() (string, error) {
 	return at.Host, nil
 }
 
-// introduce gives the controller an account of its own, and the first cluster the way to the second.
+// introduce gives the provisioner an account of its own, and the first cluster the way to the second.
 func (r *remote) introduce(ctx context.Context) error {
 	r.lab.account = filepath.Join(r.lab.dir, "weir.kubeconfig")
 	as, err := changed(r.lab.kubeconfig, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) { user.Impersonate = account })

@@ -31,9 +31,9 @@ const mostClusters = 4
 type cluster struct {
 	client.Client
 	rest *rest.Config
-	// admin and weir are kubeconfig files: of an administrator, and of the
-	// ServiceAccount that config/ makes, with no more than its roles.
-	admin, weir string
+	// admin, weir and provisioner are kubeconfig files: of an administrator, and of the
+	// ServiceAccounts that config/ and config/provisioning make, with no more than their roles.
+	admin, weir, provisioner string
 	// auditLog is where the API server notes every request.
 	auditLog string
 	stop     func() error
@@ -143,6 +143,10 @@ func (c *cluster) install(cfg *rest.Config) error {
 		return err
 	}
 	if err := controlplane.WriteKubeconfig(c.weir, cfg, serviceAccount); err != nil {
+		return err
+	}
+	c.provisioner = c.weir + "-provisioner"
+	if err := controlplane.WriteKubeconfig(c.provisioner, cfg, provisionerAccount); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -27,6 +27,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/process"
 	"weir.dev/weir/test/controlplane"
@@ -128,9 +129,11 @@ func (l *lab) clears() {
 		clear(&pools.Items[i])
 	}
 	// A controller that was killed holds the lead for a while.
-	lead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}}
-	if err := client.IgnoreNotFound(l.cluster.Delete(ctx, lead)); err != nil {
-		l.t.Errorf("clear the lead: %v", err)
+	for _, name := range []string{"weir-controller", leases.Provisioner} {
+		lead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: name}}
+		if err := client.IgnoreNotFound(l.cluster.Delete(ctx, lead)); err != nil {
+			l.t.Errorf("clear the lead: %v", err)
+		}
 	}
 }
 

@@ -24,8 +24,10 @@ var planes *clusters
 func TestMain(m *testing.M) {
 	// Two tests need no cluster of their own, or wait for the others.
 	controlplane.Beside(m, mostClusters+2, func() (func() error, error) {
-		if _, err := os.Stat(filepath.Join(bin, "weir")); err != nil {
-			return nil, fmt.Errorf("%w: run make build first", err)
+		for _, program := range []string{"weir", "weir-provisioner"} {
+			if _, err := os.Stat(filepath.Join(bin, program)); err != nil {
+				return nil, fmt.Errorf("%w: run make build first", err)
+			}
 		}
 		dir, err := os.MkdirTemp("", "weir-e2e-")
 		if err != nil {

@@ -21,13 +21,7 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 	beside(t)
 	l := newLab(t, armemu.Options{})
 	weir := l.controller("--leader-elect=false", "--metrics-secure")
-	l.kubectl("-n", l.namespace, "create", "serviceaccount", "reader")
 	l.kubectl("-n", l.namespace, "create", "serviceaccount", "stranger")
-	l.kubectl("create", "clusterrolebinding", l.namespace, "--clusterrole", "weir-metrics-reader", "--serviceaccount", l.namespace+":reader")
-	t.Cleanup(func() {
-		_, _ = l.cluster.kubectl(context.WithoutCancel(t.Context()), "delete", "clusterrolebinding", l.namespace)
-	})
-	insecure := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it is the reader who has to be known
 	ask := func(token string) (int, error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+weir.metrics+"/metrics", nil)
 		l.must(err)
@@ -40,14 +34,7 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 		}
 		return res.StatusCode, res.Body.Close()
 	}
-	token := func(account string) string {
-		out, err := l.cluster.kubectl(t.Context(), "-n", l.namespace, "create", "token", account)
-		if err != nil {
-			t.Fatal(out)
-		}
-		return out
-	}
-	reader, stranger := token("reader"), token("stranger")
+	reader, stranger := l.reader(), l.token("stranger")
 	for who, want := range map[string]int{"": 401, "eyJhbGciOiJSUzI1NiJ9.e30.e30": 401, stranger: 403, reader: 200} {
 		l.eventually("an answer", func() error {
 			got, err := ask(who)
@@ -60,11 +47,37 @@ func TestMetricsAreForTheirReadersAlone(t *testing.T) {
 	if _, err := get(weir.metrics, "/metrics"); err == nil {
 		t.Error("metrics are served in clear text")
 	}
-	l.eventually("the series that alerts begin with", func() error { return showsBuild(insecure, weir.metrics, reader) })
+	l.eventually("the series that alerts begin with", func() error {
+		return shows(insecure, weir.metrics, reader, "\nweir_build_info{", "\nweir_backendpools_not_level_oldest_seconds ", "\nweir_load_balancer_rules_limit ")
+	})
 }
 
-// showsBuild reads metrics as Prometheus does, and returns what they lack.
-func showsBuild(client *http.Client, address, token string) error {
+// insecure is a client that does not check the server's certificate: the client has to authenticate.
+var insecure = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
+
+// token returns a token of a ServiceAccount of the namespace.
+func (l *lab) token(account string) string {
+	l.t.Helper()
+	out, err := l.cluster.kubectl(l.t.Context(), "-n", l.namespace, "create", "token", account)
+	if err != nil {
+		l.t.Fatal(out)
+	}
+	return out
+}
+
+// reader makes a ServiceAccount that may read metrics, and returns its token.
+func (l *lab) reader() string {
+	l.t.Helper()
+	l.kubectl("-n", l.namespace, "create", "serviceaccount", "reader")
+	l.kubectl("create", "clusterrolebinding", l.namespace, "--clusterrole", "weir-metrics-reader", "--serviceaccount", l.namespace+":reader")
+	l.t.Cleanup(func() {
+		_, _ = l.cluster.kubectl(context.WithoutCancel(l.t.Context()), "delete", "clusterrolebinding", l.namespace)
+	})
+	return l.token("reader")
+}
+
+// shows reads metrics as Prometheus does, and returns an error that names a series that is missing.
+func shows(client *http.Client, address, token string, all ...string) error {
 	req, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
 	if err != nil {
 		return err
@@ -76,7 +89,7 @@ func showsBuild(client *http.Client, address, token string) error {
 	}
 	defer res.Body.Close()
 	page, err := io.ReadAll(res.Body)
-	for _, series := range []string{"\nweir_build_info{", "\nweir_backendpools_not_level_oldest_seconds ", "\nweir_load_balancer_rules_limit "} {
+	for _, series := range all {
 		if err == nil && !strings.Contains(string(page), series) {
 			err = fmt.Errorf("no series %q", series)
 		}

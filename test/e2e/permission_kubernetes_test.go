@@ -19,10 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The accounts of what config/ and config/page install.
+// The accounts that config/, config/page and config/provisioning install.
 const (
-	serviceAccount = "system:serviceaccount:weir-system:weir"
-	pageAccount    = "system:serviceaccount:weir-system:weir-page"
+	serviceAccount     = "system:serviceaccount:weir-system:weir"
+	pageAccount        = "system:serviceaccount:weir-system:weir-page"
+	provisionerAccount = "system:serviceaccount:weir-system:weir-provisioner"
 )
 
 // A permission is one verb on one resource, in a namespace unless that is empty, of one
@@ -56,7 +57,8 @@ func (p permission) covers(call permission) bool {
 type shippedRole struct {
 	file, name, namespace string
 	rules                 []rbacv1.PolicyRule
-	bound                 bool // by what config/ ships
+	bound                 bool   // by what config/ ships
+	account               string // that it is bound to
 }
 
 // shippedRoles reads them. One without a namespace of its own, and not for the whole
@@ -80,9 +82,9 @@ func shippedRoles(t *testing.T) []shippedRole {
 			}
 			switch role.Kind {
 			case "Role":
-				roles = append(roles, shippedRole{file, role.Name, cmp.Or(role.Namespace, "weir-system"), role.Rules, true})
+				roles = append(roles, shippedRole{file, role.Name, cmp.Or(role.Namespace, "weir-system"), role.Rules, true, boundTo(t, file, raw)})
 			case "ClusterRole":
-				roles = append(roles, shippedRole{file, role.Name, "", role.Rules, strings.Contains(string(raw), "kind: ClusterRoleBinding")})
+				roles = append(roles, shippedRole{file, role.Name, "", role.Rules, strings.Contains(string(raw), "kind: ClusterRoleBinding"), boundTo(t, file, raw)})
 			}
 		}
 	}
@@ -90,6 +92,25 @@ func shippedRoles(t *testing.T) []shippedRole {
 		t.Fatal("config/ ships no role")
 	}
 	return roles
+}
+
+// boundTo returns the account that a file binds its role to. The role of the namespaces of Provisions is bound there
+// by their administrators, to the provisioner.
+func boundTo(t *testing.T, file string, raw []byte) string {
+	t.Helper()
+	for doc := range strings.SplitSeq(string(raw), "\n---\n") {
+		var binding rbacv1.RoleBinding
+		if err := yaml.Unmarshal([]byte(doc), &binding); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if len(binding.Subjects) == 1 {
+			return "system:serviceaccount:" + binding.Subjects[0].Namespace + ":" + binding.Subjects[0].Name
+		}
+	}
+	if filepath.Base(file) != "namespace-role.yaml" {
+		t.Fatalf("%s binds its role to no account", file)
+	}
+	return provisionerAccount
 }
 
 // permissions are what a rule allows, one by one.
@@ -111,10 +132,10 @@ func (r shippedRole) permissions(rule rbacv1.PolicyRule) []permission {
 	return all
 }
 
-// A madeCall is a request that the controller or the page made, and the role that allowed it, if one did.
+// A madeCall is a request that one of the accounts made, and the role that allowed it, if one did.
 type madeCall struct {
 	permission
-	role string
+	account, role string
 }
 
 // auditEvent is what is read of an entry of the audit log.
@@ -152,10 +173,11 @@ func readCalls(t *testing.T, name string, seen map[madeCall]bool) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatalf("%s: %s", err, lines.Text())
 		}
-		if who := e.ImpersonatedUser.Username; who != serviceAccount && who != pageAccount || e.ObjectRef == nil {
+		who := e.ImpersonatedUser.Username
+		if who != serviceAccount && who != pageAccount && who != provisionerAccount || e.ObjectRef == nil {
 			continue
 		}
-		o, call := e.ObjectRef, madeCall{}
+		o, call := e.ObjectRef, madeCall{account: who}
 		call.permission = permission{e.Verb, o.APIGroup, strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"), o.Namespace, o.Name}
 		if by := allowedBy.FindStringSubmatch(e.Annotations["authorization.k8s.io/reason"]); by != nil {
 			call.role = by[1]
@@ -177,12 +199,12 @@ func holdTheRoles(t *testing.T, whole bool) {
 	}
 	missing := map[string]permission{} // one of each kind
 	for _, call := range calls {
-		if !slices.ContainsFunc(roles, func(r shippedRole) bool { return r.allows(call.permission) }) {
-			missing[call.verb+written(call.resource, call.group)] = call.permission
+		if !slices.ContainsFunc(roles, func(r shippedRole) bool { return r.account == call.account && r.allows(call.permission) }) {
+			missing[call.account+" may not "+call.verb+" "+written(call.resource, call.group)] = call.permission
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(missing)) {
-		t.Errorf("no role in config/ allows: %s", missing[what])
+		t.Errorf("no role in config/ allows it: %s: %s", what, missing[what])
 	}
 	for _, r := range roles {
 		if whole {
@@ -194,7 +216,7 @@ func holdTheRoles(t *testing.T, whole bool) {
 // holdsNothingUnused looks at each verb of each rule.
 func (r shippedRole) holdsNothingUnused(t *testing.T, calls []madeCall) {
 	used := func(p permission) bool {
-		return slices.ContainsFunc(calls, func(c madeCall) bool { return c.role == r.name && p.covers(c.permission) })
+		return slices.ContainsFunc(calls, func(c madeCall) bool { return c.account == r.account && c.role == r.name && p.covers(c.permission) })
 	}
 	for i, rule := range r.rules {
 		var verbs []string
@@ -248,7 +270,7 @@ func (r shippedRole) allows(call permission) bool {
 // rolesPage is the table of the roles for the reference.
 func rolesPage(t *testing.T) string {
 	var page strings.Builder
-	page.WriteString("| Role | Resource | Verbs | Where |\n|---|---|---|---|\n")
+	page.WriteString("| Account | Role | Resource | Verbs | Where |\n|---|---|---|---|---|\n")
 	for _, r := range shippedRoles(t) {
 		for _, rule := range r.rules {
 			where := "the cluster"
@@ -262,7 +284,7 @@ func rolesPage(t *testing.T) string {
 				where += ", `" + name + "` alone"
 			}
 			for _, p := range r.permissions(rbacv1.PolicyRule{APIGroups: rule.APIGroups, Resources: rule.Resources, Verbs: []string{""}}) {
-				fmt.Fprintf(&page, "| [`%s`](%s) | `%s` | %s | %s |\n", r.name, r.file, written(p.resource, p.group), strings.Join(rule.Verbs, ", "), where)
+				fmt.Fprintf(&page, "| `%s` | [`%s`](%s) | `%s` | %s | %s |\n", r.account[strings.LastIndex(r.account, ":")+1:], r.name, r.file, written(p.resource, p.group), strings.Join(rule.Verbs, ", "), where)
 			}
 		}
 	}

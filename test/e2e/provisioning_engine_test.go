@@ -55,7 +55,7 @@ func newWholeCluster(t *testing.T) *cluster {
 }
 
 // onlyPod waits for the one pod of a step that runs, and is another one than before.
-func (p *provisioner) onlyPod(of, before string) *corev1.Pod {
+func (p *provisioning) onlyPod(of, before string) *corev1.Pod {
 	p.t.Helper()
 	var found *corev1.Pod
 	p.eventually("a pod of "+of, func() error {
@@ -83,7 +83,7 @@ func (p *provisioner) onlyPod(of, before string) *corev1.Pod {
 }
 
 // succeeds has a container that runs end well.
-func (p *provisioner) succeeds(pod *corev1.Pod) {
+func (p *provisioning) succeeds(pod *corev1.Pod) {
 	p.t.Helper()
 	patch := []byte(`{"spec":{"containers":[{"name":"step","image":"kubelab.weir.dev/exit:0"}]}}`)
 	p.must(p.cluster.Patch(p.t.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", patch)))
@@ -104,7 +104,7 @@ spec:
 // evicted and goes on, its time is over, and its link breaks while it runs.
 func TestJobsOfAWholeCluster(t *testing.T) {
 	beside(t)
-	p := provisionerOf(newLabOn(newWholeCluster(t), t, armemu.Options{}))
+	p := provisioningOf(newLabOn(newWholeCluster(t), t, armemu.Options{}))
 	p.does("-n", p.namespace, "create", "role", "runner", "--verb", "*", "--resource", "jobs.batch,pods,pods/log")
 	p.does("-n", p.namespace, "create", "rolebinding", "runner", "--role", "runner", "--serviceaccount", p.namespace+":installer")
 	p.until(p.namespace+":installer", "list", "pods")
@@ -113,7 +113,7 @@ func TestJobsOfAWholeCluster(t *testing.T) {
 	of := func(name, target string, retries int, timeout, image string) string {
 		return fmt.Sprintf(ofOneJob, name, target, retries, timeout, image)
 	}
-	p.controller("--leader-elect=false", "--provisioning")
+	p.provisioner("--leader-elect=false")
 	p.applies(of("done", here, 1, "1m", exit+"0") + of("fails", here, 1, "1m", exit+"3") + of("terminal", here, 1, "1m", exit+"64") + of("hangs", here, 0, "8s", "fetch"))
 	p.comes("done", v1alpha1.ProvisionSucceeded, 1)
 	if got := p.comes("fails", v1alpha1.ProvisionFailed, 2).LastAttempt.Message; !strings.Contains(got, "exit code 3") {

@@ -36,7 +36,7 @@ func packed(t *testing.T, files map[string]string) string {
 // without end fails its Provision, and nothing else.
 func TestProvisioningByAChart(t *testing.T) {
 	beside(t)
-	p := newProvisioner(t)
+	p := newProvisioning(t)
 	p.installs()
 	good := packed(t, map[string]string{
 		"Chart.yaml": "{apiVersion: v2, name: shop, version: 1.2.3, kubeVersion: '>=1.30.0-0'}",
@@ -67,7 +67,7 @@ spec:
 `)
 	}
 	provision("here", "good", "{names: [a, b]}")
-	p.controller("--leader-elect=false", "--provisioning")
+	p.provisioner("--leader-elect=false")
 	p.comes("here", v1alpha1.ProvisionSucceeded, 1)
 	for _, name := range []string{"edge-a", "edge-b"} {
 		if is, err := p.configMap(name); err != nil || is.Data["pods"] != "true" || is.Data["weir"] != "true" {

@@ -25,12 +25,12 @@ import (
 // engine plays the Job controller, the garbage collector and the kubelet of a node, by hand: the control
 // plane of these tests has none of them. What they write is judged by the API server.
 type engine struct {
-	*provisioner
+	*provisioning
 	node string
 }
 
 // newEngine makes a node whose kubelet has one log, whatever pod it is asked for.
-func newEngine(p *provisioner, log string) *engine {
+func newEngine(p *provisioning, log string) *engine {
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !strings.HasPrefix(req.URL.Path, "/containerLogs/"+p.namespace+"/") || !strings.HasSuffix(req.URL.Path, "/step") {
 			http.NotFound(w, req)
@@ -132,7 +132,7 @@ func (e *engine) ends(job *batchv1.Job, pod *corev1.Pod, code int32, says string
 // namespace takes.
 func TestProvisioningByAJob(t *testing.T) {
 	beside(t)
-	p := newProvisioner(t)
+	p := newProvisioning(t)
 	p.does("label", "namespace", p.namespace, "pod-security.kubernetes.io/enforce=restricted")
 	p.does("-n", p.namespace, "create", "role", "runner", "--verb", "create,get,patch,delete", "--resource", "jobs.batch")
 	p.does("-n", p.namespace, "create", "role", "reader", "--verb", "list,get", "--resource", "pods,pods/log")
@@ -159,7 +159,7 @@ spec:
         runAsUser: 1000
         terminalExitCodes: [64]
 `)
-	first := p.controller("--leader-elect=false", "--provisioning")
+	first := p.provisioner("--leader-elect=false")
 	job := e.job("")
 	if s := job.Spec; *s.BackoffLimit != 0 || *s.PodReplacementPolicy != batchv1.Failed || len(s.PodFailurePolicy.Rules) != 2 || *s.ActiveDeadlineSeconds < 1700 || *s.ActiveDeadlineSeconds > 1800 || s.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("the API server has the Job as %+v", s)
@@ -182,7 +182,7 @@ spec:
 	}
 	pod := e.runs(again)
 	first.Kill()
-	p.controller("--leader-elect=false", "--provisioning")
+	p.provisioner("--leader-elect=false")
 	time.Sleep(3 * time.Second) // for whoever would make another one
 	if got := e.job(""); got.UID != again.UID {
 		t.Error("another one was made")

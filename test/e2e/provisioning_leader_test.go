@@ -15,7 +15,7 @@ import (
 // that was under way, and no other Provision has one more or one less than was asked for.
 func TestProvisioningOutlivesItsLeader(t *testing.T) {
 	beside(t)
-	p := newProvisioner(t)
+	p := newProvisioning(t)
 	p.installs()
 	provision := "apiVersion: weir.dev/v1alpha1\nkind: Provision\nmetadata: {name: %s}\nspec:\n" +
 		"  target: {serviceAccountName: installer}\n  steps: [{name: told, wait: {apiVersion: v1, kind: %s, name: go}}]\n" +
@@ -26,17 +26,16 @@ func TestProvisioningOutlivesItsLeader(t *testing.T) {
 	}
 	p.applies(text)
 	elected := []string{
-		"--provisioning",
 		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s",
 	}
-	first := p.controller(elected...)
+	first := p.provisioner(elected...)
 	p.comes("underway", v1alpha1.ProvisionRunning, 1)
 	for _, fails := range []string{"waits", "cancelled", "asked"} {
 		p.comes(fails, v1alpha1.ProvisionWaiting, 1)
 	}
 	p.asks("cancelled", v1alpha1.CancelAnnotation)
 	p.comes("cancelled", v1alpha1.ProvisionCancelled, 1)
-	p.standsBy(p.controller(elected...))
+	p.standsBy(p.provisioner(elected...))
 
 	first.Kill()
 	p.asks("asked", v1alpha1.RetryNowAnnotation)

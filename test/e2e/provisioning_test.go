@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,35 +25,61 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/badlink"
+	"weir.dev/weir/lab/process"
 )
 
-// provisioner is a lab in which Provisions are worked on.
-type provisioner struct {
+// provisioning is a lab in which Provisions are worked on.
+type provisioning struct {
 	*lab
 	partner string
+	notes   string // on standard error, of the last command
 }
 
-func newProvisioner(t *testing.T) *provisioner {
-	return provisionerOf(newLab(t, armemu.Options{}))
+func newProvisioning(t *testing.T) *provisioning {
+	return provisioningOf(newLab(t, armemu.Options{}))
 }
 
-func provisionerOf(l *lab) *provisioner {
-	p, t := &provisioner{lab: l}, l.t
+func provisioningOf(l *lab) *provisioning {
+	p, t := &provisioning{lab: l}, l.t
 	p.partner = p.namespace
 	p.env = append(p.env, noStreams)
 	t.Cleanup(func() { p.mayFail("delete", "--ignore-not-found", "-k", "../../config/provisioning") })
 	t.Cleanup(func() { p.mayFail("delete", "partner", p.partner) })
 	t.Cleanup(func() { p.mayFail("-n", p.namespace, "delete", "provisions", "--all") })
 	p.does("apply", "--server-side", "-k", "../../config/provisioning")
-	p.does("-n", p.namespace, "create", "rolebinding", "weir-provisioning", "--clusterrole", "weir-provisioning-namespace", "--serviceaccount", "weir-system:weir")
+	p.does("-n", p.namespace, "create", "rolebinding", "weir-provisioning", "--clusterrole", "weir-provisioning-namespace", "--serviceaccount", "weir-system:weir-provisioner")
 	p.does("-n", p.namespace, "create", "serviceaccount", "installer")
-	p.until("weir-system:weir", "get", "secrets")
+	p.until("weir-system:weir-provisioner", "get", "secrets")
 	p.applies("apiVersion: weir.dev/v1alpha1\nkind: Partner\nmetadata: {name: " + p.partner + "}\nspec: {policy: {}}\n")
 	p.does("label", "namespace", p.namespace, v1alpha1.PartnerLabel+"="+p.partner)
 	return p
 }
 
-func (p *provisioner) does(args ...string) {
+// provisioner starts weir-provisioner with the rights of its ServiceAccount.
+func (l *lab) provisioner(flags ...string) *program {
+	l.t.Helper()
+	free, err := process.FreeAddresses(l.t.Context(), 2)
+	l.must(err)
+	p := &program{metrics: free[0], health: free[1]}
+	l.started++
+	p.Process, err = process.Start(l.t.Context(), process.Program{
+		Name: fmt.Sprintf("weir-provisioner-%d", l.started), Dir: l.dir, Path: filepath.Join(bin, "weir-provisioner"), Env: l.env,
+		Args: append([]string{
+			"--kubeconfig", l.cluster.provisioner, "--metrics-bind-address", p.metrics, "--health-probe-bind-address", p.health,
+			"--leader-elect-namespace", "weir-system", // where its Role is
+		}, flags...),
+	})
+	l.must(err)
+	l.t.Cleanup(func() {
+		p.Kill()
+		if l.t.Failed() {
+			l.t.Logf("the provisioner's log:\n%s", p.Output())
+		}
+	})
+	return p
+}
+
+func (p *provisioning) does(args ...string) {
 	p.t.Helper()
 	if out, err := p.cluster.kubectl(p.t.Context(), args...); err != nil {
 		p.t.Fatalf("kubectl %v: %s", args, out)
@@ -60,7 +87,7 @@ func (p *provisioner) does(args ...string) {
 }
 
 // until waits until the API server knows of a right of a ServiceAccount.
-func (p *provisioner) until(account, verb, resource string) {
+func (p *provisioning) until(account, verb, resource string) {
 	p.t.Helper()
 	p.eventually(account+" may "+verb+" "+resource, func() error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -75,7 +102,7 @@ func (p *provisioner) until(account, verb, resource string) {
 }
 
 // installs gives the ServiceAccount of the namespace its rights.
-func (p *provisioner) installs() {
+func (p *provisioning) installs() {
 	p.t.Helper()
 	p.does("-n", p.namespace, "create", "role", "installer", "--verb", "*", "--resource", "configmaps,secrets")
 	p.does("-n", p.namespace, "create", "rolebinding", "installer", "--role", "installer", "--serviceaccount", p.namespace+":installer")
@@ -83,32 +110,36 @@ func (p *provisioner) installs() {
 }
 
 // weir runs the program as a person would.
-func (p *provisioner) weir(args ...string) string {
+func (p *provisioning) weir(args ...string) string {
 	p.t.Helper()
 	args = append([]string{"provision"}, append(args, "-n", p.namespace, "--kubeconfig", p.cluster.admin)...)
-	out, err := exec.CommandContext(p.t.Context(), filepath.Join(bin, "weir"), args...).CombinedOutput() //nolint:gosec // the test's own arguments
+	cmd := exec.CommandContext(p.t.Context(), filepath.Join(bin, "weir"), args...) //nolint:gosec // the test's own arguments
+	var notes bytes.Buffer
+	cmd.Stderr = &notes
+	out, err := cmd.Output()
 	if err != nil {
-		p.t.Fatalf("weir %v: %v\n%s", args, err, out)
+		p.t.Fatalf("weir %v: %v\n%s%s", args, err, out, &notes)
 	}
+	p.notes = notes.String()
 	return string(out)
 }
 
-func (p *provisioner) mayFail(args ...string) {
+func (p *provisioning) mayFail(args ...string) {
 	_, _ = p.cluster.kubectl(context.WithoutCancel(p.t.Context()), args...)
 }
 
-func (p *provisioner) applies(text string) {
+func (p *provisioning) applies(text string) {
 	p.t.Helper()
 	p.does("-n", p.namespace, "apply", "--server-side", "-f", p.write("apply.yaml", text))
 }
 
-func (p *provisioner) asks(name, annotation string) {
+func (p *provisioning) asks(name, annotation string) {
 	p.t.Helper()
 	p.does("-n", p.namespace, "annotate", "--overwrite", "provision", name, annotation+"="+time.Now().Format(time.RFC3339Nano))
 }
 
 // comes waits until a Provision is in a state after so many attempts.
-func (p *provisioner) comes(name, state string, attempts int32) v1alpha1.ProvisionStatus {
+func (p *provisioning) comes(name, state string, attempts int32) v1alpha1.ProvisionStatus {
 	p.t.Helper()
 	var is v1alpha1.Provision
 	p.eventually("Provision "+name, func() error {
@@ -124,7 +155,7 @@ func (p *provisioner) comes(name, state string, attempts int32) v1alpha1.Provisi
 }
 
 // logs are those of all attempts of the namespace.
-func (p *provisioner) logs() string {
+func (p *provisioning) logs() string {
 	var list corev1.ConfigMapList
 	p.must(p.cluster.List(p.t.Context(), &list, client.InNamespace(p.namespace)))
 	var all strings.Builder
@@ -136,7 +167,7 @@ func (p *provisioner) logs() string {
 	return all.String()
 }
 
-func (p *provisioner) configMap(name string) (*corev1.ConfigMap, error) {
+func (p *provisioning) configMap(name string) (*corev1.ConfigMap, error) {
 	c := &corev1.ConfigMap{}
 	return c, p.cluster.Get(p.t.Context(), key(p.namespace, name), c)
 }
@@ -145,7 +176,7 @@ func (p *provisioner) configMap(name string) (*corev1.ConfigMap, error) {
 // it is retried; people retry now and cancel; what was left out is pruned.
 func TestProvisioningOfThisCluster(t *testing.T) {
 	beside(t)
-	p := newProvisioner(t)
+	p := newProvisioning(t)
 	p.applies(fmt.Sprintf(`
 apiVersion: weir.dev/v1alpha1
 kind: Partner
@@ -253,7 +284,7 @@ data:
 // A controller that is killed in an attempt leaves it to the next one, which goes on with it.
 func TestProvisioningOutlivesItsProcess(t *testing.T) {
 	beside(t)
-	p := newProvisioner(t)
+	p := newProvisioning(t)
 	p.installs()
 	p.applies(`
 apiVersion: weir.dev/v1alpha1
@@ -283,7 +314,7 @@ spec:
 // What the API server refuses of what people write.
 func TestRulesOfProvisioning(t *testing.T) {
 	beside(t)
-	p := newProvisioner(t)
+	p := newProvisioning(t)
 	of := func(steps string) string {
 		return `{kind: Provision, spec: {target: {serviceAccountName: a}, steps: [` + steps + `]}}`
 	}
@@ -343,7 +374,7 @@ func TestRulesOfProvisioning(t *testing.T) {
 var badNetwork = badlink.Network{BytesPerSecond: 5 << 10, ResetPercent: 30}
 
 // behind makes a cluster the target of Secret edge, over a network.
-func (p *provisioner) behind(n badlink.Network, far *cluster) *badlink.Link {
+func (p *provisioning) behind(n badlink.Network, far *cluster) *badlink.Link {
 	p.t.Helper()
 	server, err := url.Parse(far.rest.Host)
 	p.must(err)
@@ -368,7 +399,7 @@ func (p *provisioner) behind(n badlink.Network, far *cluster) *badlink.Link {
 // retries it is not.
 func TestProvisioningOverABadNetwork(t *testing.T) {
 	beside(t)
-	p := newProvisioner(t)
+	p := newProvisioning(t)
 	far := planes.take(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}
 	p.must(far.Create(t.Context(), namespace))

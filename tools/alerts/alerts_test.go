@@ -4,17 +4,21 @@ package alerts
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/model/value"
 )
 
 // level is a cluster in which all is well, each series by the minute.
 var level = map[string]func(minute int) float64{
 	`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`: always(1),
+	`weir_provisioner_build_info{version="v1"}`:                    always(1),
 	`weir_backendpools_not_level_oldest_seconds`:                   always(40),
 	`weir_services{state="ready"}`:                                 always(9),
 	`weir_services{state="failed"}`:                                always(0),
@@ -36,6 +40,16 @@ var level = map[string]func(minute int) float64{
 
 func always(value float64) func(int) float64 { return func(int) float64 { return value } }
 func grows(by float64) func(int) float64     { return func(m int) float64 { return by * float64(m) } }
+
+// stops is a series that is 1 until a minute, and then ends.
+func stops(at int) func(int) float64 {
+	return func(minute int) float64 {
+		if minute < at {
+			return 1
+		}
+		return math.Float64frombits(value.StaleNaN)
+	}
+}
 
 // absent is a series that nobody has.
 var absent func(int) float64
@@ -112,6 +126,7 @@ func TestAlertsFire(t *testing.T) {
 		slow  bool
 	}{
 		{one(`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`, absent), "WeirDown", 5, false},
+		{one(`weir_provisioner_build_info{version="v1"}`, stops(30)), "WeirProvisionerDown", 35, false},
 		{one(`weir_backendpools_not_level_oldest_seconds`, grows(60)), "WeirPoolNotLevel", 21, false},
 		{one(`weir_services{state="failed"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
 		{one(`weir_services{state="refused"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},

@@ -10,7 +10,7 @@ import (
 )
 
 // What Helm installs is what kubectl apply -k installs, object by object. The Namespace is Helm's own to
-// make, and the flag of provisioning that of who does without Helm.
+// make.
 func TestTheChartIsConfig(t *testing.T) {
 	for name, tt := range map[string]struct {
 		values  string
@@ -18,8 +18,8 @@ func TestTheChartIsConfig(t *testing.T) {
 	}{
 		"by default": {"", []string{"."}},
 		"with all of its options": {
-			"{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, page: {enabled: true}}",
-			[]string{".", "edit", "resource-lease", "several-load-balancers", "prometheus", "page"},
+			"{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, page: {enabled: true}, provisioner: {enabled: true}}",
+			[]string{".", "edit", "resource-lease", "several-load-balancers", "prometheus", "page", "provisioning"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,26 +39,43 @@ func TestTheChartIsConfig(t *testing.T) {
 	}
 }
 
-func TestProvisioningHasItsRolesAndItsFlag(t *testing.T) {
-	text, err := Render(t, namespace, "{provisioning: {enabled: true}}")
+// The provisioner has values of its own, and the controller has no part in it. A value of an earlier release is
+// rejected with what replaces it, unless it is off.
+func TestTheProvisioner(t *testing.T) {
+	text, err := Render(t, namespace, "{image: {tag: v2}, provisioner: {enabled: true, repository: example.com/p, extraArgs: [--verbosity=1], goMemLimit: 900MiB, resources: {limits: {memory: 1Gi}}}, networkPolicy: {enabled: false}}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := objects(t, text)
-	for key, want := range kustomized(t, "provisioning") {
-		if diff := cmp.Diff(want, got[key]); diff != "" {
-			t.Errorf("%s: %s", key, diff)
+	for _, want := range []string{`image: "example.com/p:v2"`, `- "--verbosity=1"`, `value: "900MiB"`, "memory: 1Gi"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
 		}
 	}
-	if !strings.Contains(text, "\n            - --provisioning\n") {
-		t.Error("the flag is not set")
+	if _, is := objects(t, text)["NetworkPolicy "+namespace+" weir-provisioner"]; is {
+		t.Error("there is a NetworkPolicy")
 	}
+	for key := range objects(t, must(Render(t, namespace, "{provisioning: {enabled: false}}"))) {
+		if strings.Contains(key, "provisioner") || strings.Contains(key, "weir-provisioning") {
+			t.Errorf("%s is there by default", key)
+		}
+	}
+	_, err = Render(t, namespace, "{provisioning: {enabled: true}}")
+	if err == nil || !strings.Contains(err.Error(), "set provisioner.enabled=true") {
+		t.Errorf("the old value: %v", err)
+	}
+}
+
+func must(text string, err error) string {
+	if err != nil {
+		panic(err)
+	}
+	return text
 }
 
 // In another namespace nothing speaks of ours: not the subjects of roles, and not the policy that lets
 // Weir itself pass.
 func TestAReleaseInAnotherNamespace(t *testing.T) {
-	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioning: {enabled: true}, page: {enabled: true}}"
+	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioner: {enabled: true}, page: {enabled: true}}"
 	text, err := Render(t, "balancing", all)
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +140,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"no name of a namespace":  {"{networkPolicy: {metricsNamespace: \"*\"}}", "metricsNamespace"},
 		"one of the page":         {"{networkPolicy: {pageNamespace: \"\"}}", "pageNamespace"},
 		"a limit without a unit":  {"{goMemLimit: 460}", "goMemLimit"},
+		"one of the provisioner":  {"{provisioner: {goMemLimit: 460}}", "goMemLimit"},
+		"another key of it":       {"{provisioner: {enable: true}}", "enable"},
 	} {
 		if _, err := Render(t, namespace, tt.values); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v, want it named", name, err)

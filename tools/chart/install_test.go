@@ -42,7 +42,7 @@ func TestTheChartInstalls(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	}
-	text, err := chart.Render(t, "balancing", "{resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioning: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}}")
+	text, err := chart.Render(t, "balancing", "{resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, provisioner: {enabled: true}, editRole: {enabled: true}, page: {enabled: true}}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +60,22 @@ func TestTheChartInstalls(t *testing.T) {
 	kubectl("wait", "--for=condition=Established", "crd/backendpools.weir.dev", "--timeout=60s")
 	if got := kubectl("-n", "balancing", "get", "deployment", "weir-controller", "-o", "jsonpath={.spec.template.spec.priorityClassName} {.spec.replicas}"); got != "system-cluster-critical 2" {
 		t.Errorf("the deployment has %s", got)
+	}
+	may := func(who string, what ...string) string {
+		got := kubectl(append([]string{"auth", "can-i", "--as", "system:serviceaccount:balancing:" + who}, what...)...)
+		return got[strings.LastIndex(got, "\n")+1:]
+	}
+	for _, what := range [][]string{
+		{"list", "provisions.weir.dev"}, {"watch", "partners.weir.dev"}, {"patch", "provisions.weir.dev", "--subresource=status"}, {"update", "leases/weir-provisioner", "-n", "balancing"},
+	} {
+		if controller, provisioner := may("weir", what...), may("weir-provisioner", what...); controller != "no" || provisioner != "yes" {
+			t.Errorf("may %v: the controller %s, the provisioner %s", what, controller, provisioner)
+		}
+	}
+	for _, what := range [][]string{{"list", "services"}, {"list", "nodes"}, {"list", "backendpools.weir.dev"}, {"update", "leases/weir-controller", "-n", "balancing"}, {"get", "secrets", "-n", "balancing"}} {
+		if got := may("weir-provisioner", what...); got != "no" {
+			t.Errorf("the provisioner may %v: %s", what, got)
+		}
 	}
 	for who, want := range map[string]string{"balancing:weir": "yes", "weir-system:weir": "no", "balancing:default": "no"} {
 		for _, what := range [][]string{

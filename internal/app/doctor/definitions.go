@@ -57,7 +57,7 @@ func (d Doctor) definition(ctx context.Context, want *unstructured.Unstructured)
 	err := d.API.Get(ctx, client.ObjectKeyFromObject(want), is)
 	lacks, why := Fail, "Weir does not start without it"
 	if want.GetName() != needed {
-		lacks, why = Warn, "controller --provisioning does not start without it"
+		lacks, why = Warn, "weir-provisioner does not start without it"
 	}
 	switch {
 	case apierrors.IsNotFound(err):

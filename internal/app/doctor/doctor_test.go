@@ -335,7 +335,7 @@ func TestDefinitions(t *testing.T) {
 	}{
 		{"as it is to be", true, nil, served, OK, "all fields"},
 		{"not installed", true, gone, nil, Fail, "not in the cluster"},
-		{"not installed, and for provisioning", false, gone, nil, Warn, "controller --provisioning"},
+		{"not installed, and for provisioning", false, gone, nil, Warn, "weir-provisioner does not start"},
 		{"not served", true, nil, func(*unstructured.Unstructured) {}, Fail, "Established"},
 		{"who may not ask", true, apierrors.NewForbidden(schema.GroupResource{}, "", nil), nil, Unknown, "you may not"},
 		{"no answer", true, errors.New("EOF"), nil, Unknown, "EOF"},

@@ -37,6 +37,23 @@ func (d Doctor) state(ctx context.Context) []Check {
 	return one(OK, fmt.Sprintf("%s and %s are level, on their way or paused", words.Count(is.Pools.All, "BackendPool"), words.Count(is.Services.All, "Service")), "")
 }
 
+// provisioner reports whether weir-provisioner runs, where Provisions wait for it.
+func (d Doctor) provisioner(ctx context.Context) []Check {
+	p, err := status.ReadProvisioner(ctx, d.API, "", time.Now())
+	why := p.Missing()
+	switch {
+	case err != nil:
+		return notAnswered(ctx, err)
+	case !p.Known:
+		return one(Unknown, "you may not list Leases of all namespaces", "ask with the rights of who administers the cluster")
+	case why == "":
+		return one(OK, p.Holder+" leads", "")
+	case p.Waiting > 0:
+		return one(Warn, fmt.Sprintf("%s; in progress: %s", why, words.Count(p.Waiting, "Provision")), status.Remedy(status.NoProvisioner))
+	}
+	return one(OK, "no Provision is in progress; "+why, "")
+}
+
 // sharedLease is the Lease that controllers of the cluster's load balancers take before they write.
 var sharedLease = client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aks-managed-resource-locker"}
 

@@ -20,8 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/status"
 	"weir.dev/weir/internal/kube/attemptlogs"
-	"weir.dev/weir/internal/kube/provisions"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/provision"
 	"weir.dev/weir/internal/sleep"
 	"weir.dev/weir/internal/words"
@@ -32,7 +33,19 @@ type Command struct {
 	API       client.Client
 	Namespace string // empty is all, where that makes sense
 	Out       io.Writer
-	JSON      bool
+	// Err gets the note that no provisioner runs.
+	Err  io.Writer
+	JSON bool
+}
+
+// Note writes a note if no provisioner runs. A caller who may not list Leases gets none.
+func (d Command) Note(ctx context.Context, now time.Time) error {
+	p, err := status.ReadProvisioner(ctx, d.API, d.Namespace, now)
+	if err != nil || p.Missing() == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(d.Err, "weir: note: %s\n", printed(p.Missing()))
+	return err
 }
 
 // List lists Provisions.
@@ -220,7 +233,7 @@ func (d Command) Watch(ctx context.Context, name string) error {
 			}
 		}
 		switch state := p.Status.State; {
-		case provisions.Asked(p): // what was asked last is not answered yet
+		case view.HasOpenRequest(p): // what was asked last is not answered yet
 		case state == v1alpha1.ProvisionSucceeded:
 			return nil
 		case state == v1alpha1.ProvisionFailed, state == v1alpha1.ProvisionCancelled:

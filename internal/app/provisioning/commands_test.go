@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -15,6 +16,34 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/view"
 )
+
+// A note says that no provisioner runs, and what that affects; JSON on standard output stays as it is.
+func TestNoteWithoutAProvisioner(t *testing.T) {
+	scheme := view.Scheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	now, holder := time.Now(), "p-0"
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-provisioner"}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(now)),
+	}}
+	var out, note bytes.Buffer
+	for _, tt := range []struct {
+		d    Command
+		at   time.Time
+		want string
+	}{
+		{Command{API: fake.NewClientBuilder().WithScheme(scheme).Build()}, now, "weir: note: there is no Lease weir-provisioner"},
+		{Command{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lease).Build()}, now.Add(time.Minute), "weir: note: no process of weir-provisioner leads since"},
+		{Command{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lease).Build()}, now.Add(time.Second), ""},
+	} {
+		tt.d.Out, tt.d.Err = &out, &note
+		if err := tt.d.Note(t.Context(), tt.at); err != nil || !strings.HasPrefix(note.String(), tt.want) || (note.Len() == 0) != (tt.want == "") || out.Len() > 0 {
+			t.Errorf("%v, %q, want %q", err, note.String(), tt.want)
+		}
+		note.Reset()
+	}
+}
 
 // A person is told what keeps a Provision from beginning, which logs there are, that there is nothing to cancel or to list.
 func TestWhatIsSaidOfProvisions(t *testing.T) {

@@ -109,6 +109,8 @@ func Judge(s Seen) Report {
 	if s.Leader.nobody() {
 		wrong = append(wrong, Wrong{Kind: "Lease", Namespace: s.Leader.Namespace, Name: LeaseName, State: NoLeader, cause: NoLeader, Since: s.Leader.Renewed, Why: s.Leader.gone()})
 	}
+	ofProvisioner, notedOfProvisioner := s.Provisioner.judge()
+	wrong, noted = append(wrong, ofProvisioner...), append(noted, notedOfProvisioner...)
 	for i := range s.Pools {
 		found, waits := ofPool(&s.Pools[i], s.At)
 		if len(found) == 0 && stateOf(&s.Pools[i]).Reason == v1alpha1.ReasonPaused {

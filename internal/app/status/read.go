@@ -25,6 +25,8 @@ type Seen struct {
 	Leader   Leader
 	Pools    []v1alpha1.BackendPool
 	Services []corev1.Service
+	// Provisioner is that of Provisions in the same namespaces.
+	Provisioner Provisioner
 }
 
 // Read asks the API server; an empty namespace is all. Who leads is left open where the caller may not
@@ -41,14 +43,25 @@ func Read(ctx context.Context, api client.Reader, namespace string, now time.Tim
 	if err := api.List(ctx, &services, client.InNamespace(namespace)); err != nil {
 		return Seen{}, fmt.Errorf("reading Services: %w", err)
 	}
-	leads, err := leases.Leader(ctx, api, LeaseName, now)
-	switch {
-	case apierrors.IsForbidden(err):
-	case err != nil:
+	var err error
+	if seen.Leader, err = readLeader(ctx, api, LeaseName, now); err != nil {
 		return Seen{}, err
-	default:
-		seen.Leader = Leader{Known: true, Holder: leads.Holder, Last: leads.Last, Renewed: leads.Renewed, Namespace: leads.Namespace}
+	}
+	if seen.Provisioner, err = ReadProvisioner(ctx, api, namespace, now); err != nil {
+		return Seen{}, err
 	}
 	seen.Pools, seen.Services = pools.Items, services.Items
 	return seen, nil
+}
+
+// readLeader returns the leader by a Lease of this name, which is not known to a caller who may not list Leases.
+func readLeader(ctx context.Context, api client.Reader, name string, now time.Time) (Leader, error) {
+	leads, err := leases.Leader(ctx, api, name, now)
+	switch {
+	case apierrors.IsForbidden(err):
+		return Leader{}, nil
+	case err != nil:
+		return Leader{}, err
+	}
+	return Leader{Known: true, Holder: leads.Holder, Last: leads.Last, Renewed: leads.Renewed, Namespace: leads.Namespace}, nil
 }

@@ -13,7 +13,8 @@ import (
 // remedies are what helps, by cause. Messages say what is the matter; these say what to do about it. What
 // is not here either ends by itself or is said by its message.
 var remedies = map[string]string{
-	NoLeader: "see why it does not run, or start it: kubectl get deployments,pods -A -l app.kubernetes.io/name=weir",
+	NoLeader:      "see why it does not run, or start it: kubectl get deployments,pods -A -l app.kubernetes.io/name=weir",
+	NoProvisioner: "see why it does not run: kubectl get deployments,pods -A -l app.kubernetes.io/component=provisioner; or install it: kubectl apply --server-side -k config/provisioning",
 
 	"AuthorizationFailed":              "give Weir's identity the role in config/azure-role.json of Weir's release (az role definition create, az role assignment create); the message names the action that is missing. A new assignment takes Azure some minutes, and Weir tries again by itself",
 	"LinkedAuthorizationFailed":        "give Weir's identity the role in config/azure-role.json of Weir's release on what the message names as linked (az role assignment create --scope). A new assignment takes Azure some minutes, and Weir tries again by itself",

@@ -314,6 +314,58 @@ func TestWatchSaysWhatChanges(t *testing.T) {
 	})
 }
 
+// Provisions that wait without a provisioner are wrong; where there is no Lease of it, one may run all the same, and it
+// is noted. Without Provisions nobody needs one.
+func TestNoProvisioner(t *testing.T) {
+	lapsed := Leader{Known: true, Namespace: "weir-system", Last: "p-0", Renewed: noon.Add(-time.Hour)}
+	for name, tt := range map[string]struct {
+		p           Provisioner
+		level       bool
+		wrong, note string
+	}{
+		"it leads":           {Provisioner{Leader: leads, Waiting: 2}, true, "", ""},
+		"none leads":         {Provisioner{Leader: lapsed, Waiting: 2}, false, "2 Provisions in progress; no process of weir-provisioner leads since 2026-03-01T11:00:00Z; before, p-0 did", ""},
+		"none is needed":     {Provisioner{Leader: lapsed}, true, "", ""},
+		"no Lease":           {Provisioner{Leader: Leader{Known: true}, Waiting: 1}, true, "", "1 Provision in progress; there is no Lease weir-provisioner"},
+		"Leases are not for": {Provisioner{Waiting: 1}, true, "", ""},
+	} {
+		r := Judge(Seen{At: noon, Leader: leads, Provisioner: tt.p})
+		first := func(of []Cause) string {
+			if len(of) == 0 {
+				return ""
+			}
+			if of[0].Name != NoProvisioner || of[0].Do == "" {
+				t.Errorf("%s: %+v", name, of[0])
+			}
+			return of[0].Of[0].Why
+		}
+		wrong, note := first(r.Causes), first(r.Notes)
+		if r.Level != tt.level || !strings.HasPrefix(wrong, tt.wrong) || (wrong == "") != (tt.wrong == "") || !strings.HasPrefix(note, tt.note) || (note == "") != (tt.note == "") {
+			t.Errorf("%s: %t, %q, %q", name, r.Level, wrong, note)
+		}
+	}
+}
+
+// The provisioner is read from its own Lease, and Provisions that are at their end do not wait for it.
+func TestReadProvisioner(t *testing.T) {
+	provision := func(name, state string) *v1alpha1.Provision {
+		return &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: v1alpha1.ProvisionStatus{State: state}}
+	}
+	lease := func(name, holder string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: name}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(noon)),
+		}}
+	}
+	api := server(t, provision("new", ""), provision("runs", "Running"), provision("waits", "Waiting"), provision("a", "Succeeded"), provision("b", "Failed"), provision("c", "Cancelled"),
+		lease(LeaseName, "weir-0"), lease("weir-provisioner", "p-0"))
+	if p, err := ReadProvisioner(t.Context(), api, "", noon); err != nil || p.Waiting != 3 || p.Holder != "p-0" || p.Missing() != "" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err := ReadProvisioner(t.Context(), api, "other", noon.Add(time.Minute)); err != nil || p.Waiting != 0 || p.Holder != "" || p.Missing() == "" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // Who may not list Leases sees the rest; another error is said.
 func TestWhatMayNotBeRead(t *testing.T) {
 	for _, tt := range []struct {

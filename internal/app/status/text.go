@@ -141,7 +141,7 @@ func (r Report) cause(b *strings.Builder, c Cause) {
 	if c.Do != "" {
 		fmt.Fprintf(b, "  What to do: %s.\n", c.Do)
 	}
-	if c.Name == NoLeader { // the Lease has nothing to add
+	if c.Name == NoLeader || c.Name == NoProvisioner { // the Lease has nothing to add
 		return
 	}
 	r.objects(b, c.Of, false)

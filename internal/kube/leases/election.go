@@ -25,6 +25,9 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
+// Provisioner is the Lease of the leader among the processes of weir-provisioner.
+const Provisioner = "weir-provisioner"
+
 // Election is the pace of the leader's election, as client-go names it.
 type Election struct {
 	// LeaseDuration is how long others wait after the leader's last renewal that they saw.

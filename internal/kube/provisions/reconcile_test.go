@@ -108,15 +108,3 @@ func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
 		t.Errorf("got %+v, %v", logs.Items, err)
 	}
 }
-
-// What was asked and is not answered yet is told from what is.
-func TestAsked(t *testing.T) {
-	_, p := named("shop", "edge")
-	p.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: "1"}
-	if !Asked(p) {
-		t.Error("nobody has answered")
-	}
-	if p.Status.LastHandledRetryNowAt = "1"; Asked(p) {
-		t.Error("it is answered")
-	}
-}

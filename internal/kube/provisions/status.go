@@ -6,31 +6,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/provision"
 	"weir.dev/weir/internal/words"
 )
 
-// longestRequest bounds what is kept of an annotation.
-const longestRequest = 64
-
 // requestsOf are what people ask for.
-func requestsOf(p *v1alpha1.Provision) provision.Requests {
-	of := func(name string) string {
-		value := p.Annotations[name]
-		return strings.ToValidUTF8(value[:min(len(value), longestRequest)], "") // a character that is cut would come back as another
-	}
-	return provision.Requests{Cancel: of(v1alpha1.CancelAnnotation), RetryNow: of(v1alpha1.RetryNowAnnotation), Reset: of(v1alpha1.ResetAnnotation)}
-}
-
-// Asked reports whether somebody asks for something that is not answered yet.
-func Asked(p *v1alpha1.Provision) bool { return requestsOf(p) != stateOf(&p.Status).Handled }
+func requestsOf(p *v1alpha1.Provision) provision.Requests { return view.ProvisionRequests(p) }
 
 // jobOf is a digest of what is wanted.
 func jobOf(p *v1alpha1.Provision) string {

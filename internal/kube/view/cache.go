@@ -29,15 +29,14 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-// CacheOptions are the options of the manager's cache: EndpointSlices, Services, Nodes,
-// BackendPools, Namespaces and Provisions, each stripped of what Weir does not
+// CacheOptions are the options of the controller's cache: EndpointSlices, Services, Nodes,
+// BackendPools and Namespaces, each stripped of what Weir does not
 // read. Anything else that is read through the cache is an error, not a new watch. The
 // taints are those of Snapshot.Draining.
 func CacheOptions(draining *adminstate.Signals) cache.Options {
 	return cache.Options{
 		Scheme:                      Scheme(),
 		ReaderFailOnMissingInformer: true,
-		DefaultTransform:            stripOthers(),
 		ByObject: map[client.Object]cache.ByObject{
 			&discoveryv1.EndpointSlice{}: {Transform: Strip(stripSlice)},
 			&corev1.Service{}:            {Transform: Strip(stripService)},

@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"pgregory.net/rapid"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -175,12 +176,31 @@ func TestWhatIsKeptOfAProvision(t *testing.T) {
 	got.Annotations["theirs"], got.Labels = "much", map[string]string{"theirs": "much"}
 	got.Status.Steps = []v1alpha1.StepStatus{{Name: "a", Inventory: []string{"much"}}}
 	got.Status.Conditions = append(got.Status.Conditions, metav1.Condition{Type: v1alpha1.ProvisionReady})
-	kept, err := stripOthers()(got)
+	options := ProvisionerCacheOptions()
+	var strip toolscache.TransformFunc
+	for kind, of := range options.ByObject {
+		if _, is := kind.(*v1alpha1.Provision); is {
+			strip = of.Transform
+		}
+	}
+	kept, err := strip(got)
 	if diff := cmp.Diff(want, kept); diff != "" || err != nil {
 		t.Errorf("%v: %s", err, diff)
 	}
-	others, err := stripOthers()(&v1alpha1.Partner{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}, ManagedFields: got.ManagedFields}})
+	others, err := options.DefaultTransform(&v1alpha1.Partner{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}, ManagedFields: got.ManagedFields}})
 	if diff := cmp.Diff(&v1alpha1.Partner{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}}}, others); diff != "" || err != nil {
 		t.Errorf("%v: %s", err, diff)
+	}
+}
+
+// A request that the status does not answer is open; a request is longer than what the status keeps of it.
+func TestHasOpenRequest(t *testing.T) {
+	long := strings.Repeat("1", 100)
+	p := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.RetryNowAnnotation: long}}}
+	if !HasOpenRequest(p) {
+		t.Error("the status answers no request")
+	}
+	if p.Status.LastHandledRetryNowAt = long[:64]; HasOpenRequest(p) {
+		t.Error("the status answers it")
 	}
 }

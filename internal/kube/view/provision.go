@@ -4,27 +4,50 @@ package view
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
-	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/once"
+	"weir.dev/weir/internal/provision"
 )
 
-// stripOthers is for kinds that CacheOptions do not name. Provisions are among them, for they need not
-// be installed.
-func stripOthers() cache.TransformFunc {
-	rest, provision := crcache.TransformStripManagedFields(), Strip(StripProvision)
-	return func(obj any) (any, error) {
-		if _, is := obj.(*v1alpha1.Provision); is {
-			return provision(obj)
-		}
-		return rest(obj)
+// ProvisionerCacheOptions are the options of the provisioner's cache: Provisions, their policies, and Namespaces.
+// Reading anything else through the cache is an error, not a new watch.
+func ProvisionerCacheOptions() cache.Options {
+	return cache.Options{
+		Scheme:                      Scheme(),
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.Provision{}: {Transform: Strip(StripProvision)},
+			&corev1.Namespace{}:   {Transform: Strip(stripNamespace)},
+		},
 	}
+}
+
+// maxRequest bounds the bytes of an annotation that are kept.
+const maxRequest = 64
+
+// ProvisionRequests returns the requests that the annotations of a Provision make.
+func ProvisionRequests(p *v1alpha1.Provision) provision.Requests {
+	of := func(name string) string {
+		value := p.Annotations[name]
+		return strings.ToValidUTF8(value[:min(len(value), maxRequest)], "") // a character that is cut would come back as another
+	}
+	return provision.Requests{Cancel: of(v1alpha1.CancelAnnotation), RetryNow: of(v1alpha1.RetryNowAnnotation), Reset: of(v1alpha1.ResetAnnotation)}
+}
+
+// HasOpenRequest reports whether the status of a Provision does not answer all of its requests yet.
+func HasOpenRequest(p *v1alpha1.Provision) bool {
+	s := &p.Status
+	return ProvisionRequests(p) != provision.Requests{Cancel: s.LastHandledCancelAt, RetryNow: s.LastHandledRetryNowAt, Reset: s.LastHandledResetAt}
 }
 
 // asked are the annotations by which people ask for something.

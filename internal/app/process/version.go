@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
-// Version is stamped at build time.
+// Version is set at build time.
 var Version = "dev"

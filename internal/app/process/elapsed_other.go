@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package app
+package process
 
 import "time"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"os"
@@ -12,13 +12,13 @@ func TestTheHeapGrowsByHalf(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	t.Setenv("GOGC", "80")
-	if saveMemory(); debug.SetGCPercent(100) != 100 {
+	if SaveMemory(); debug.SetGCPercent(100) != 100 {
 		t.Error("GOGC does not count")
 	}
 	if err := os.Unsetenv("GOGC"); err != nil { // Setenv puts it back
 		t.Fatal(err)
 	}
-	if saveMemory(); debug.SetGCPercent(100) != heapGrowth {
+	if SaveMemory(); debug.SetGCPercent(100) != heapGrowth {
 		t.Error("it does not")
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"os"
@@ -13,8 +13,8 @@ import (
 // controller computes, and none while nothing happens.
 const heapGrowth = 50
 
-// saveMemory has the process keep to heapGrowth, unless its environment says something else.
-func saveMemory() {
+// SaveMemory has the process keep to heapGrowth, unless its environment says something else.
+func SaveMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(heapGrowth)
 	}

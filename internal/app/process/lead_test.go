@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func TestHowALeadEnds(t *testing.T) {
 					time.Sleep(time.Minute)
 					tt.ends(stop, f)
 				}()
-				err := leading(ctx, f, giveUp, func(ctx context.Context) error { <-ctx.Done(); return tt.run })
+				err := Lead(ctx, f, giveUp, func(ctx context.Context) error { <-ctx.Done(); return tt.run })
 				text := ""
 				if err != nil {
 					text = err.Error()
@@ -61,7 +61,7 @@ func TestTheElectorGivesUpFirst(t *testing.T) {
 	f.Ends(errors.New("another has it"))
 	ctx, giveUp := context.WithCancelCause(t.Context())
 	defer giveUp(nil)
-	err := leading(ctx, f, giveUp, func(context.Context) error { return errElection })
+	err := Lead(ctx, f, giveUp, func(context.Context) error { return errElection })
 	if !errors.Is(err, errElection) || err.Error() != "the lead is lost: another has it: leader election lost" {
 		t.Error(err)
 	}
@@ -70,20 +70,20 @@ func TestTheElectorGivesUpFirst(t *testing.T) {
 // Who may not begin says why as it would at its start: it is the caller who has to correct it.
 func TestALeaderThatCannotBegin(t *testing.T) {
 	ctx, giveUp := context.WithCancelCause(t.Context())
-	giveUp(&cannotBegin{&UsageError{errElection}})
-	err := leading(ctx, nil, giveUp, func(context.Context) error { return nil })
+	giveUp(&CannotBegin{&UsageError{errElection}})
+	err := Lead(ctx, nil, giveUp, func(context.Context) error { return nil })
 	if _, usage := errors.AsType[*UsageError](err); !usage {
 		t.Error(err)
 	}
 }
 
 func TestWithoutAnElectionNothingIsFenced(t *testing.T) {
-	if f := newFence(Options{Election: leases.DefaultElection()}); f != nil {
+	if f := NewFence(Options{Election: leases.DefaultElection()}); f != nil {
 		t.Error("there is a fence")
 	}
 	ctx, giveUp := context.WithCancelCause(t.Context())
 	defer giveUp(nil)
-	if err := leading(ctx, nil, giveUp, func(context.Context) error { return nil }); err != nil {
+	if err := Lead(ctx, nil, giveUp, func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"weir.dev/weir/internal/kube/charts"
 )
 
-// newRenderChart is how the controller has a chart rendered, by a process that can do nothing else.
+// newRenderChart returns the command of the child process that renders a chart.
 func newRenderChart() *cobra.Command {
 	return &cobra.Command{
 		Use:    charts.Command,
-		Short:  "Render a chart for the controller",
+		Short:  "Render a chart for the provisioner",
 		Hidden: true,
 		Args:   flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/lead"
+)
+
+const (
+	// stopTimeout bounds a clean stop. It is shorter than the 30 s that a pod has.
+	stopTimeout = 20 * time.Second
+	// silenceTimeout is how long the API server may take at the start before a warning.
+	silenceTimeout = 4 * time.Second
+	// TracesTimeout bounds the export of the last spans, after everything else has stopped.
+	TracesTimeout = 2 * time.Second
+)
+
+// Manager has what the manager of a process needs besides the flags.
+type Manager struct {
+	Options
+	// LeaseName is the Lease of the leader, in LeaseNamespace.
+	LeaseName, LeaseNamespace string
+	// API is how the API server is reached.
+	API    *rest.Config
+	Scheme *runtime.Scheme
+	Cache  cache.Options
+	// Fence stops writes when this process no longer leads; nil without an election.
+	Fence *lead.Fence
+	// First is called when this process leads, before everything else; nil is nothing.
+	First func(context.Context) error
+}
+
+// SetLogger has controller-runtime and client-go log to the log of the process.
+func SetLogger(o Options) {
+	log := logr.FromSlogHandler(quiet{o.Log.Handler()})
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+}
+
+// NewManager returns a manager, which writes nothing without the lead. It waits for the API server until ctx is done.
+func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
+	lock, err := m.newLock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	silent := time.AfterFunc(silenceTimeout, func() {
+		m.Log.Warn("the API server has not answered yet, and Weir cannot start without it: see whether it runs, and the way to it, e.g. with kubectl version", "host", m.API.Host)
+	})
+	defer silent.Stop()
+	opts := ctrl.Options{
+		Logger:                              logr.FromSlogHandler(quiet{calmStop{m.Log.Handler(), ctx}}),
+		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // another may have run in this process
+		Scheme:                              m.Scheme,
+		Cache:                               m.Cache,
+		NewCache:                            newCache(ctx),
+		Metrics:                             metricsserver.Options{BindAddress: "0"}, // package monitoring serves both
+		HealthProbeBindAddress:              "0",
+		LeaderElection:                      m.LeaderElect,
+		LeaderElectionID:                    m.LeaseName,
+		LeaderElectionNamespace:             m.LeaseNamespace,
+		LeaderElectionReleaseOnCancel:       true, // what the leader runs has stopped by then
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       &m.Election.LeaseDuration,
+		RenewDeadline:                       &m.Election.RenewDeadline,
+		RetryPeriod:                         &m.Election.RetryPeriod,
+		GracefulShutdownTimeout:             new(stopTimeout),
+	}
+	mgr, err := unlessStopped(ctx, func() (ctrl.Manager, error) { return ctrl.NewManager(leases.Fenced(m.API, m.Fence), opts) })
+	if unknown, is := errors.AsType[*meta.NoKindMatchError](err); is {
+		return nil, fmt.Errorf("the cluster does not know %ss: apply config/crd first (kubectl apply --server-side -k config/crd): %w", unknown.GroupKind.Kind, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("API server %s: %w", m.API.Host, err)
+	}
+	return mgr, nil
+}
+
+// unlessStopped returns the result of create, or the cause of the end of ctx if that comes first: create calls
+// the API server without a context, and waits for minutes for one that does not answer.
+func unlessStopped(ctx context.Context, create func() (ctrl.Manager, error)) (ctrl.Manager, error) {
+	type result struct {
+		ctrl.Manager
+
+		err error
+	}
+	created := make(chan result, 1)
+	go func() {
+		mgr, err := create()
+		created <- result{mgr, err}
+	}()
+	select {
+	case r := <-created:
+		return r.Manager, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provisioner wires weir-provisioner: the controller of Provisions, in a process that has no
+// rights in Azure and none on Services or Nodes. A target that does not answer, a chart that takes
+// memory, or a crash ends this process at worst, and never the one that writes load balancers.
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	corev1 "k8s.io/api/core/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/app/monitoring"
+	"weir.dev/weir/internal/app/process"
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/events"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/kube/provisions"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/tracing"
+)
+
+// name is that of the program, in user agents and traces.
+const name = "weir-provisioner"
+
+// Run runs the provisioner until ctx is done, or until it loses the lead. A *process.UsageError means
+// that the caller has to correct something.
+func Run(ctx context.Context, o process.Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	process.SaveMemory()
+	spans := tracing.Start(ctx, name, process.Version, o.Log)
+	defer spans.End(process.TracesTimeout)
+	api, inCluster, err := process.ClusterConfig(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	process.SetLogger(o)
+	return run(ctx, o, surroundings{api, inCluster, spans.Provider, ctrlmetrics.Registry})
+}
+
+// surroundings are what the provisioner finds in its process.
+type surroundings struct {
+	api       *rest.Config
+	inCluster bool
+	spans     trace.TracerProvider
+	metrics   prometheus.Registerer
+}
+
+func run(ctx context.Context, o process.Options, in surroundings) error {
+	stopped := ctx
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	fence := process.NewFence(o)
+	reach := apiserver.NewReach(ctx, o.Log)
+	mgr, err := process.NewManager(ctx, process.Manager{
+		Options: o, LeaseName: leases.Provisioner, LeaseNamespace: o.LeaseNamespace(in.inCluster), API: process.WithReach(reach, in.api, name),
+		Scheme: view.Scheme(), Cache: view.ProvisionerCacheOptions(), Fence: fence,
+	})
+	if stopped.Err() != nil {
+		o.Log.Info("weir-provisioner has stopped before it began")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	room, err := newRoom(ctx, o, mgr, fence, in.spans)
+	if err != nil {
+		return err
+	}
+	reach.Notify(func() {}, func() { room.Retry(time.Now()) })
+	metrics.RegisterProvisionerBuild(in.metrics, process.Version)
+	metrics.RegisterProvisions(in.metrics, room)
+	o.Log.Info("weir-provisioner starts", "version", process.Version)
+	if err := process.Lead(ctx, fence, giveUp, mgr.Start); err != nil {
+		return err
+	}
+	o.Log.Info("weir-provisioner has stopped")
+	return nil
+}
+
+// newRoom adds the controller of Provisions and the servers of health and metrics to the manager.
+func newRoom(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *lead.Fence, spans trace.TracerProvider) (*provisions.Room, error) {
+	if err := provisions.Installed(ctx, mgr.GetAPIReader()); err != nil {
+		return nil, fmt.Errorf("weir-provisioner cannot read what it works on: %w", err)
+	}
+	core, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("client for events: %w", err)
+	}
+	queue := events.New(mgr.GetScheme(), core.Events(""), o.Log)
+	room := provisions.New(provisions.Config{
+		API: mgr.GetConfig(), Tokens: core, Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Events: queue,
+		Fence: fence, Spans: spans, Log: o.Log,
+	})
+	synced, err := watch(ctx, mgr.GetCache())
+	return room, errors.Join(err,
+		room.Setup(mgr, o.Requeue),
+		mgr.Add(events.Runnable{Runs: []func(context.Context){room.Run}, Last: func() {}, Events: queue}),
+		monitoring.AddServers(ctx, mgr, monitoring.Options{
+			HealthAddress: o.HealthAddress, MetricsAddress: o.MetricsAddress, MetricsSecure: o.MetricsSecure, Check: "caches", Ready: synced,
+		}),
+	)
+}
+
+// watch starts the informers, so that a standby has warm caches, and returns the readiness check.
+func watch(ctx context.Context, from cache.Cache) (healthz.Checker, error) {
+	var informers []cache.Informer
+	for _, kind := range []client.Object{&v1alpha1.Provision{}, &v1alpha1.Partner{}, &v1alpha1.ProvisioningPolicy{}, &corev1.Namespace{}} {
+		informer, err := from.GetInformer(ctx, kind)
+		if err != nil {
+			return nil, fmt.Errorf("watching %T: %w", kind, err)
+		}
+		informers = append(informers, informer)
+	}
+	return func(*http.Request) error {
+		for _, i := range informers {
+			if !i.HasSynced() {
+				return errors.New("the caches are not filled yet")
+			}
+		}
+		return nil
+	}, nil
+}

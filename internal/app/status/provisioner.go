@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/leases"
+	"weir.dev/weir/internal/words"
+)
+
+// NoProvisioner is the cause where Provisions wait and no provisioner runs.
+const NoProvisioner = "NoProvisioner"
+
+// Provisioner is what the API server shows of weir-provisioner.
+type Provisioner struct {
+	Leader
+	// Waiting is the number of Provisions that are neither Succeeded, Failed nor Cancelled.
+	Waiting int
+}
+
+// ReadProvisioner asks the API server. An empty namespace is all. A caller without the rights, or a cluster without
+// the definition, has no Provisions that wait.
+func ReadProvisioner(ctx context.Context, api client.Reader, namespace string, now time.Time) (Provisioner, error) {
+	var p Provisioner
+	var all v1alpha1.ProvisionList
+	err := api.List(ctx, &all, client.InNamespace(namespace))
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+	case err != nil:
+		return p, fmt.Errorf("reading Provisions: %w", err)
+	}
+	for i := range all.Items {
+		switch all.Items[i].Status.State {
+		case v1alpha1.ProvisionSucceeded, v1alpha1.ProvisionFailed, v1alpha1.ProvisionCancelled:
+		default:
+			p.Waiting++
+		}
+	}
+	p.Leader, err = readLeader(ctx, api, leases.Provisioner, now)
+	return p, err
+}
+
+// Missing returns why no attempt of a Provision begins; an empty text if a provisioner leads, or if the caller may not
+// list Leases.
+func (p Provisioner) Missing() string {
+	switch {
+	case !p.Known, p.Holder != "":
+		return ""
+	case p.Namespace == "":
+		return "there is no Lease " + leases.Provisioner + ": weir-provisioner is not installed, or it runs with --leader-elect=false"
+	}
+	text := "no process of weir-provisioner leads"
+	if !p.Renewed.IsZero() {
+		text += " since " + words.Stamp(p.Renewed)
+	}
+	if p.Last != "" {
+		text += "; before, " + p.Last + " did"
+	}
+	return text + ": no attempt of a Provision begins or goes on. Load balancers are not affected"
+}
+
+// judge returns what is wrong, or what may be wrong, if Provisions wait.
+func (p Provisioner) judge() (wrong, noted []Wrong) {
+	why := p.Missing()
+	if why == "" || p.Waiting == 0 {
+		return nil, nil
+	}
+	w := Wrong{
+		Kind: "Lease", Namespace: p.Namespace, Name: leases.Provisioner, State: NoProvisioner, cause: NoProvisioner, Since: p.Renewed,
+		Why: fmt.Sprintf("%s; %s", words.Count(p.Waiting, "Provision")+" in progress", why),
+	}
+	if p.Namespace == "" { // one may run without a Lease
+		return nil, []Wrong{w}
+	}
+	return []Wrong{w}, nil
+}
