@@ -141,7 +141,7 @@ func TestForbiddenImports(t *testing.T) {
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{
 		"cmd/weir":             {"helm.sh/", module + "internal/kube/charts", module + "internal/kube/provisions"},
-		"cmd/weir-provisioner": {azure, module + "internal/azure", module + "internal/balancer", module + "internal/config"},
+		"cmd/weir-provisioner": {azure, module + "internal/azure", module + "internal/config", module + "internal/kube/services"},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+program).Output()
 		if err != nil {
