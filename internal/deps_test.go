@@ -136,7 +136,7 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// The controller does not link Helm, whose code it would have to be updated for, nor the controller of Provisions. The
+// The controller links neither Helm, with its advisories, nor the controller of Provisions. The
 // provisioner does not link the Azure SDK, so that no code of it can call Azure.
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{

@@ -378,7 +378,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// Provisions that wait without a provisioner are a warning with what helps; without Provisions nobody needs one.
+// Provisions that wait without a provisioner are a warning with what helps; without Provisions it is not needed.
 func TestProvisionerCheck(t *testing.T) {
 	scheme := view.Scheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
