@@ -138,12 +138,12 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// The controller does not link Helm, whose code it would have to be updated for, nor the controller of Provisions. The
+// The controller links neither Helm, with its advisories, nor the controller of Provisions. The
 // provisioner does not link the Azure SDK, so that no code of it can call Azure.
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{
 		"cmd/weir":             {"helm.sh/", module + "internal/kube/charts", module + "internal/kube/provisions"},
-		"cmd/weir-provisioner": {azure, module + "internal/azure", module + "internal/balancer", module + "internal/config"},
+		"cmd/weir-provisioner": {azure, module + "internal/azure", module + "internal/config", module + "internal/kube/services"},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+program).Output()
 		if err != nil {

@@ -27,7 +27,7 @@ func newProvision() *cobra.Command {
 		Use:   "provision",
 		Short: "See how clusters are provisioned, cancel retries, retry now",
 		Long: `Shows Provisions and the logs of their last five attempts, and asks for what is to be done: with
-the rights of whoever calls. If no weir-provisioner runs, a note on standard error says so. weir provision watch ends with exit code 1 if a Provision comes to another end
+the rights of whoever calls. If no weir-provisioner runs, a note on standard error reports it. weir provision watch ends with exit code 1 if a Provision comes to another end
 than success.`,
 		Example: `  weir provision list --all-namespaces
   weir provision logs -n shop store-17

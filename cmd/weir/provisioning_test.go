@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/app"
 )
 
-// The flag of earlier releases is an error that says what replaces it, and help does not offer it.
+// The flag of earlier releases is an error that names what replaces it, and help does not offer it.
 func TestTheControllerDoesNotProvision(t *testing.T) {
 	for _, flag := range []string{"--provisioning", "--provisioning=true", "--provisioning=false"} {
 		root := newRoot()

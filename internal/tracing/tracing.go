@@ -57,7 +57,7 @@ func Start(ctx context.Context, program, version string, log *slog.Logger) *Trac
 	out := newOutlet(to, &complaints{log: log, redact: env.redact})
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(out.complaints.hear))
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(out), sdktrace.WithResource(who(ctx, program, version)), sdktrace.WithRawSpanLimits(limits()))
+		sdktrace.WithBatcher(out), sdktrace.WithResource(newResource(ctx, program, version)), sdktrace.WithRawSpanLimits(limits()))
 	log.InfoContext(ctx, "spans are sent", "to", env.collector())
 	return &Tracing{Provider: provider, end: func(within time.Duration) {
 		ending, cancel := context.WithTimeout(context.Background(), within)
@@ -68,7 +68,7 @@ func Start(ctx context.Context, program, version string, log *slog.Logger) *Trac
 }
 
 // who says who sends, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES do.
-func who(ctx context.Context, program, version string) *resource.Resource {
+func newResource(ctx context.Context, program, version string) *resource.Resource {
 	r, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", program), attribute.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {

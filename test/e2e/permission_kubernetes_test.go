@@ -173,11 +173,11 @@ func readCalls(t *testing.T, name string, seen map[madeCall]bool) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatalf("%s: %s", err, lines.Text())
 		}
-		who := e.ImpersonatedUser.Username
-		if who != serviceAccount && who != pageAccount && who != provisionerAccount || e.ObjectRef == nil {
+		account := e.ImpersonatedUser.Username
+		if account != serviceAccount && account != pageAccount && account != provisionerAccount || e.ObjectRef == nil {
 			continue
 		}
-		o, call := e.ObjectRef, madeCall{account: who}
+		o, call := e.ObjectRef, madeCall{account: account}
 		call.permission = permission{e.Verb, o.APIGroup, strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"), o.Namespace, o.Name}
 		if by := allowedBy.FindStringSubmatch(e.Annotations["authorization.k8s.io/reason"]); by != nil {
 			call.role = by[1]

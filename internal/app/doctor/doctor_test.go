@@ -16,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -25,9 +27,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/config"
 	"weir.dev/weir/config/crd"
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -370,6 +374,36 @@ func TestDefinitions(t *testing.T) {
 		got := d.definition(t.Context(), want)
 		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) || (tt.want == Fail || tt.want == Warn) && got[0].Do == "" {
 			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
+// Provisions that wait without a provisioner are a warning with what helps; without Provisions it is not needed.
+func TestProvisionerCheck(t *testing.T) {
+	scheme := view.Scheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	waits := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge"}}
+	lease := func(renewed time.Time) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-provisioner"}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("p-0"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(renewed)),
+		}}
+	}
+	for name, tt := range map[string]struct {
+		has  []client.Object
+		want Verdict
+		why  string
+	}{
+		"nothing":             {nil, OK, "no Provision is in progress; there is no Lease weir-provisioner"},
+		"it leads":            {[]client.Object{waits, lease(time.Now().Add(time.Hour))}, OK, "p-0 leads"},
+		"none leads":          {[]client.Object{waits, lease(time.Now().Add(-time.Hour))}, Warn, "no process of weir-provisioner leads since"},
+		"none leads, no work": {[]client.Object{lease(time.Now().Add(-time.Hour))}, OK, "no Provision is in progress; no process"},
+		"not installed":       {[]client.Object{waits}, Warn, "there is no Lease weir-provisioner"},
+	} {
+		got := Doctor{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.has...).Build()}.provisioner(t.Context())
+		if len(got) != 1 || got[0].Verdict != tt.want || !strings.HasPrefix(got[0].Why, tt.why) || (tt.want == Warn) != (got[0].Do != "") {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

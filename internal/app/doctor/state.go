@@ -45,7 +45,7 @@ func (d Doctor) provisioner(ctx context.Context) []Check {
 	case err != nil:
 		return notAnswered(ctx, err)
 	case !p.Known:
-		return one(Unknown, "you may not list Leases of all namespaces", "ask with the rights of who administers the cluster")
+		return one(Unknown, "you may not list Leases of all namespaces", "run it as an administrator of the cluster")
 	case why == "":
 		return one(OK, p.Holder+" leads", "")
 	case p.Waiting > 0:

@@ -29,13 +29,17 @@ func (m Manager) newLock(ctx context.Context) (resourcelock.Interface, error) {
 	if !m.LeaderElect {
 		return nil, nil
 	}
-	return leases.NewLeaderLock(ctx, m.API, m.LeaseNamespace, m.LeaseName, m.Election, m.Fence, m.First)
+	first := m.First
+	if first == nil {
+		first = func(context.Context) error { return nil }
+	}
+	return leases.NewLeaderLock(ctx, m.API, m.LeaseNamespace, m.LeaseName, m.Election, m.Fence, first)
 }
 
 // lostLead is the end of a process that does not lead any more.
 type lostLead struct{ why error }
 
-// Error says why the lead was lost.
+// Error returns why the lead was lost.
 func (e *lostLead) Error() string { return "the lead is lost: " + e.why.Error() }
 
 // CannotBegin is the end of a process that leads, but must not do the work that it was started for.

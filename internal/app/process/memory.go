@@ -13,7 +13,7 @@ import (
 // controller computes, and none while nothing happens.
 const heapGrowth = 50
 
-// SaveMemory has the process keep to heapGrowth, unless its environment says something else.
+// SaveMemory sets heapGrowth, unless the environment has GOGC.
 func SaveMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(heapGrowth)

@@ -233,7 +233,7 @@ func (d Command) Watch(ctx context.Context, name string) error {
 			}
 		}
 		switch state := p.Status.State; {
-		case view.HasOpenRequest(p): // what was asked last is not answered yet
+		case view.HasOpenRequest(p): // the status does not answer the last request yet
 		case state == v1alpha1.ProvisionSucceeded:
 			return nil
 		case state == v1alpha1.ProvisionFailed, state == v1alpha1.ProvisionCancelled:

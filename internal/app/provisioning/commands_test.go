@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// A note says that no provisioner runs, and what that affects; JSON on standard output stays as it is.
+// A note reports that no provisioner runs, and what that affects; standard output has the JSON alone.
 func TestNoteWithoutAProvisioner(t *testing.T) {
 	scheme := view.Scheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {

@@ -64,7 +64,7 @@ func (p Provisioner) Missing() string {
 	if p.Last != "" {
 		text += "; before, " + p.Last + " did"
 	}
-	return text + ": no attempt of a Provision begins or goes on. Load balancers are not affected"
+	return text + ": no attempt of a Provision begins or continues. Load balancers are not affected"
 }
 
 // judge returns what is wrong, or what may be wrong, if Provisions wait.

@@ -315,7 +315,7 @@ func TestWatchSaysWhatChanges(t *testing.T) {
 }
 
 // Provisions that wait without a provisioner are wrong; where there is no Lease of it, one may run all the same, and it
-// is noted. Without Provisions nobody needs one.
+// is noted. Without Provisions none is needed.
 func TestNoProvisioner(t *testing.T) {
 	lapsed := Leader{Known: true, Namespace: "weir-system", Last: "p-0", Renewed: noon.Add(-time.Hour)}
 	for name, tt := range map[string]struct {
