@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/netip"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 )
@@ -21,6 +22,8 @@ type Cluster interface {
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
 	// which Azure may hold something.
 	Reached() []Reached
+	// Bounds returns the bounds that the Namespace of this name sets.
+	Bounds(namespace string) bound.Settings
 	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
 	// balancer, or, of a Service with pools of its own, anywhere; false if they are not known yet.
 	Nodes() []netip.Addr
