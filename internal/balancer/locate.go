@@ -111,7 +111,10 @@ func (b *Balancers) guardable(ctx context.Context, p Placing) error {
 	if err != nil {
 		return err
 	}
-	return b.group.Unenforced(ctx, p.Desired.Access)
+	if err := b.group.Unenforced(ctx, p.Desired.Access); err != nil {
+		return err
+	}
+	return b.group.Admits(ctx, p.Service, p.Owner, p.Desired)
 }
 
 // Reads returns nil if the public IPs of a resource group can be read. One that cannot, say

@@ -124,6 +124,19 @@ func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 	return b
 }
 
+// Part returns the bound of something that comes with what the annotation bounds, such as the addresses
+// in security rules: the default of its capacity c, or the same part of c that the annotation
+// sets of its own capacity, if that is more.
+func (s Settings) Part(annotation string, of, c Capacity, shared bool) Bound {
+	b := Settings{Namespace: s.Namespace, invalid: s.invalid}.Of(annotation, c, shared)
+	if n, is := s.set[annotation]; is && of.Max > 0 {
+		if part := min(n, of.Max) * c.Max / of.Max; part > b.Max {
+			return Bound{part, s.Of(annotation, of, shared).By}
+		}
+	}
+	return b
+}
+
 // ErrExceeded marks the rejection of a Service whose namespace would exceed a bound.
 var ErrExceeded = errors.New("bound of the namespace exceeded")
 

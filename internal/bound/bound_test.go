@@ -56,6 +56,15 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+func TestPart(t *testing.T) {
+	rules, addresses := Capacity{Max: 1000}, Capacity{Max: 4000}
+	for value, want := range map[string]int{"": 2000, "10": 2000, "500": 2000, "750": 3000, "1000": 4000, "9999": 4000, "x": 2000} {
+		if b := Read("team", map[string]string{MaxSecurityRules: value}).Part(MaxSecurityRules, rules, addresses, true); b.Max != want {
+			t.Errorf("%q: %d, want %d", value, b.Max, want)
+		}
+	}
+}
+
 // A bound in error is never more open than the default, cut for the cache or not.
 func TestLawAnInvalidValueSetsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -77,11 +77,15 @@ type Group struct {
 	holds map[netip.Addr]string
 	// left are the rules of the group as the last write left them, or would have without contests.
 	left []lb.SecurityRule
+	// room is what is known of how full the group is.
+	room ledger
 }
 
 // New returns a Group.
 func New(cfg Config) *Group {
-	return &Group{cfg: cfg, known: map[string]Demand{}, had: map[netip.Addr]bool{}, nodes: map[netip.Addr]bool{}}
+	g := &Group{cfg: cfg, known: map[string]Demand{}, had: map[netip.Addr]bool{}, nodes: map[netip.Addr]bool{}}
+	g.room.reading = make(chan struct{}, 1)
+	return g
 }
 
 // Begin notes the nodes that are there, before the first write: of those that leave by then the
