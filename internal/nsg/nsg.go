@@ -197,11 +197,16 @@ func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 		if need == (room{}) {
 			continue
 		}
-		err := g.bounded.exceeded(g.usage, s, g.missing(s))
-		if err == nil {
-			err = g.used.and(need).exceeded()
+		if err := g.bounded.exceeded(g.usage, s, g.missing(s)); err != nil {
+			// The rest of this pass finds others: what stays of this one is no more room for them.
+			refused[s.Service] = err
+			again = again || g.has(s)
+			continue
 		}
-		if err != nil {
+		if err := g.used.and(need).exceeded(); err != nil {
+			if again {
+				continue // the next pass decides
+			}
 			refused[s.Service] = err
 			if g.has(s) {
 				return true
@@ -212,7 +217,7 @@ func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 			g.usage.add(s.meanings[i], prefixes(a.Sources), holder{s.Service, s.Namespace}, g.add(a, s.meanings[i]))
 		}
 	}
-	return false
+	return again
 }
 
 // needs is the room that what is missing of a Service takes.
