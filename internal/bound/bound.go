@@ -84,6 +84,9 @@ func (s Settings) Problems() []string {
 	return all
 }
 
+// IsSet reports whether an annotation sets a bound.
+func (s Settings) IsSet() bool { return len(s.set) > 0 }
+
 // Capacity is how much a resource holds.
 type Capacity struct {
 	Max int

@@ -42,6 +42,7 @@ func (d Doctor) Examine(ctx context.Context) Report {
 			r.take(ctx, of.name, of.check)
 		}
 		r.take(ctx, "state", d.state)
+		r.take(ctx, "bounds", d.bounds)
 		r.take(ctx, "other controllers", d.others)
 	}
 	if d.Azure != nil {

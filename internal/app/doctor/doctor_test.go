@@ -16,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -28,6 +30,7 @@ import (
 	"weir.dev/weir/config"
 	"weir.dev/weir/config/crd"
 	"weir.dev/weir/internal/app"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -370,6 +373,27 @@ func TestDefinitions(t *testing.T) {
 		got := d.definition(t.Context(), want)
 		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) || (tt.want == Fail || tt.want == Warn) && got[0].Do == "" {
 			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
+// An annotation that sets no valid bound is named, with its Namespace and value.
+func TestBoundsOfNamespaces(t *testing.T) {
+	named := func(name, value string) client.Object {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{bound.MaxRules: value}}}
+	}
+	for _, tt := range []struct {
+		objects []client.Object
+		want    Verdict
+		why     string
+	}{
+		{nil, OK, "0 Namespaces"},
+		{[]client.Object{named("team", "10")}, OK, "1 Namespace with bounds"},
+		{[]client.Object{named("shop", "10"), named("team", "ten")}, Warn, `Namespace team: annotation weir.dev/max-rules is "ten"`},
+	} {
+		got := Doctor{API: fake.NewClientBuilder().WithObjects(tt.objects...).Build()}.bounds(t.Context())
+		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) {
+			t.Errorf("%v: %+v", tt.objects, got)
 		}
 	}
 }
