@@ -32,6 +32,14 @@ func tagged(namespace string, number, tags int) Share {
 	return s
 }
 
+// renamed is a Service with other tags.
+func renamed(s Share) Share {
+	for i := range s.Admissions {
+		s.Admissions[i].Sources = []string{"U" + s.Admissions[i].Sources[0]}
+	}
+	return s
+}
+
 // ranged is one with so many ranges in one rule.
 func ranged(namespace string, number, ranges int) Share {
 	s := tagged(namespace, number, 1)
@@ -79,6 +87,7 @@ func TestANamespaceIsBounded(t *testing.T) {
 		{about: "in one plan with the neighbor", steps: [][]Share{{tagged("team", 1, 501), tagged("shop", 1, 500)}}, want: map[string]string{"team1": "may have 500"}},
 		{about: "two Services with 300 tags", steps: [][]Share{{tagged("shop", 1, 1), tagged("team", 1, 300), tagged("team", 2, 300)}}, want: map[string]string{"team2": "would have 600"}},
 		{about: "above the bound: other tags, as many", steps: [][]Share{{tagged("team", 1, 900)}, {tagged("shop", 1, 1), tagged("team", 1, 900)}, {tagged("shop", 1, 1), ranged("team", 1, 1)}}},
+		{about: "above the bound: each rule another one", steps: [][]Share{{tagged("team", 1, 900)}, {tagged("shop", 1, 1), renamed(tagged("team", 1, 900))}}},
 		{about: "above the bound: no more", steps: [][]Share{{tagged("team", 1, 900)}, {tagged("shop", 1, 1), tagged("team", 1, 900), tagged("team", 2, 1)}}, want: map[string]string{"team2": "would have 901"}},
 		{about: "annotation", annotations: map[string]string{"team": "3"}, steps: [][]Share{{tagged("team", 1, 4)}},
 			want: map[string]string{"team1": "may have 3 (annotation weir.dev/max-security-rules of Namespace team)"}},
@@ -167,6 +176,9 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 			for range rapid.IntRange(1, 4).Draw(t, "due") {
 				s := tagged(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), rapid.IntRange(1, 3).Draw(t, "number"), rapid.IntRange(0, 4).Draw(t, "tags"))
 				of[s.Places[0].Addresses[0]] = s.Namespace
+				if rapid.Bool().Draw(t, "other tags") {
+					s = renamed(s)
+				}
 				if !slices.Contains(due, s.Service) {
 					due = append(due, s.Service)
 					wants[s.Service] = s

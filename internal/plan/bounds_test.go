@@ -151,6 +151,21 @@ func TestRoomIsFreeOnceItIsWritten(t *testing.T) {
 	}
 }
 
+// What is refused for a bound is not tried again beside others that may fit by now.
+func TestABoundIsNoMatterOfWhatOthersFree(t *testing.T) {
+	in, _ := with(shared(20, inNamespace("shop", 0, 1)))
+	in.Shares = nil
+	for i := range 2 { // their port is taken
+		s := inNamespace("shop", i+1, 1)
+		s.Frontends[0].PublicIP = "/pip/shop0"
+		in.Shares = append(in.Shares, s)
+	}
+	in.Shares = append(in.Shares, inNamespace("team", 1, 11))
+	if p := Make(in); len(p.Refused) != 3 || !errors.Is(p.Refused["team1"], bound.ErrExceeded) {
+		t.Errorf("refused: %v", p.Refused)
+	}
+}
+
 func usageOf(in Input) map[string]int {
 	all := map[string]int{}
 	for _, r := range in.Observed.Rules {
