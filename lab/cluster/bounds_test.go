@@ -151,9 +151,10 @@ func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
 					t.Errorf("%d public IPs: one was made for the Service that is refused", ips)
 				}
 				// An administrator allows more, and the Service that waits is served.
-				must(s.ChangeNamespace("shop", func(n *corev1.Namespace) { n.Annotations = map[string]string{bound.MaxRules: "1500"} }))
 				must(s.DeleteService("blog/more"))
-				s.Pass(20 * time.Minute)
+				s.Pass(time.Minute)
+				must(s.ChangeNamespace("shop", func(n *corev1.Namespace) { n.Annotations = map[string]string{bound.MaxRules: "1500"} }))
+				s.Pass(time.Minute)
 				if has := s.rules(); has["shop/one"]+has["shop/two"] != 1496 {
 					t.Errorf("rules with the annotation: %v", has)
 				}
