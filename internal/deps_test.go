@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/words", "internal/poolschedule", "internal/poolwrite", "internal/migrate", "internal/provision"}
+	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/bound", "internal/words", "internal/poolschedule", "internal/poolwrite", "internal/migrate", "internal/provision"}
 	rooms  = []string{"internal/poolattempt", "internal/poolupdate", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/privatelink", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace", "internal/nicupdate", "internal/calls", "internal/once", "internal/sleep", "internal/migration", "internal/privatelinkround"}
 	// adapters know the outside; only the roof knows them.
 	adapters = []string{"internal/azure", "internal/operator", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing", "internal/httpserver"}

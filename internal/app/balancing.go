@@ -36,7 +36,7 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 		},
 		Place:     lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()},
 		Location:  cfg.Location,
-		MostRules: cfg.MostRules(),
+		MostRules: cfg.MostRules(), RulesBy: cfg.RulesBy(),
 
 		SecurityGroup: cfg.SecurityGroup(), RequireEffectiveRestrictions: cfg.RequireEffectiveRestrictions,
 		PodSubnets: cfg.PodSubnetNames, MostPrivateLinks: cfg.MostPrivateLinks(), OpensSubnets: cfg.DisableSubnetPolicies,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/publicip"
@@ -54,6 +55,8 @@ func (l *lists) ListPublicIPs(_ context.Context, _, group string) ([]lb.PublicIP
 type reaching struct{ Cluster }
 
 func (reaching) Reached() []Reached { return nil }
+
+func (reaching) Bounds(string) bound.Settings { return bound.Settings{} }
 
 func listed(azure Azure) *Balancers {
 	return New(Config{Azure: azure, Cluster: reaching{}, Settings: Settings{

@@ -70,8 +70,11 @@ func newJob(req Request, guarded bool) *job {
 }
 
 // namespace is that of a job's Service.
-func (j *job) namespace() string {
-	namespace, _, _ := strings.Cut(j.Service, "/")
+func (j *job) namespace() string { return namespaceOf(j.Service) }
+
+// namespaceOf is the namespace of a Service, by its name.
+func namespaceOf(service string) string {
+	namespace, _, _ := strings.Cut(service, "/")
 	return namespace
 }
 

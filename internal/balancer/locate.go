@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
 )
 
@@ -84,10 +85,15 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		defer b.placements.mu.Unlock()
 	}
 	on = service.LoadBalancerName(configuration, p.Desired.Internal)
-	b.placements.putLocked(p.Service, placement{at: lower([]string{on}), owner: p.Owner, rules: len(p.Desired.Rules)})
+	b.placements.putLocked(p.Service, placement{at: lower([]string{on}), owner: p.Owner, rules: len(p.Desired.Rules), frontends: len(p.Desired.Frontends)})
 	for _, name := range where {
 		if !strings.EqualFold(name, on) {
 			leave = append(leave, name)
+		}
+	}
+	if len(leave) > 0 { // before it leaves what it has
+		if err := b.exceedsLocked(p, on); err != nil {
+			return "", nil, err
 		}
 	}
 	return on, leave, nil
@@ -105,7 +111,10 @@ func (b *Balancers) guardable(ctx context.Context, p Placing) error {
 	if err != nil {
 		return err
 	}
-	return b.group.Unenforced(ctx, p.Desired.Access)
+	if err := b.group.Unenforced(ctx, p.Desired.Access); err != nil {
+		return err
+	}
+	return b.group.Admits(ctx, p.Service, p.Owner, p.Desired)
 }
 
 // Reads returns nil if the public IPs of a resource group can be read. One that cannot, say
@@ -177,24 +186,38 @@ func (b *Balancers) current(where []string) string {
 func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	all := map[string]service.Occupancy{}
 	known := map[string]bool{p.Owner: true}
-	rules := map[string]int{}
+	used := map[string]plan.Usage{} // by load balancer
+	count := func(name, namespace string, rules, frontends int) {
+		if used[name] == nil {
+			used[name] = plan.Usage{}
+		}
+		used[name].Add(namespace, rules, frontends)
+	}
 	for key, s := range b.placements.placed {
 		known[s.owner] = true
 		if key != p.Service && len(s.at) > 0 {
-			rules[s.at[0]] += s.rules
+			count(s.at[0], namespaceOf(key), s.rules, s.frontends)
 		}
 	}
+	in := b.boundsInput()
 	for _, c := range b.cfg.Configurations {
 		name := strings.ToLower(service.LoadBalancerName(c.Name, p.Desired.Internal))
 		shown, exists := b.placements.shown[name]
-		o := service.Occupancy{Exists: exists, Rules: rules[name]}
 		for _, r := range shown.Rules {
-			owner, _, _ := strings.Cut(r.Name, "-")
-			if !known[owner] {
-				o.Rules++
+			if owner, _, _ := strings.Cut(r.Name, "-"); !known[owner] {
+				count(name, namespaceOf(in.ServiceOf(r.Name)), 1, 0)
 			}
 		}
-		all[c.Name] = o
+		for _, f := range shown.Frontends {
+			if owner, _, _ := strings.Cut(f.Name, "-"); !known[owner] {
+				count(name, namespaceOf(in.ServiceOf(f.Name)), 0, 1)
+			}
+		}
+		in.Observed.ID.Name = service.LoadBalancerName(c.Name, p.Desired.Internal)
+		all[c.Name] = service.Occupancy{
+			Exists: exists, Rules: used[name].Rules(),
+			Exceeded: plan.ExceedsBound(in, used[name], namespaceOf(p.Service), len(p.Desired.Rules), len(p.Desired.Frontends)),
+		}
 	}
 	return all
 }

@@ -130,7 +130,7 @@ func TestASingleLoadBalancerWithConditions(t *testing.T) {
 		{"for some Services", service.Configuration{Name: "kubernetes", Services: func(map[string]string) bool { return false }}, false},
 		{"for some namespaces", service.Configuration{Name: "kubernetes", Namespaces: func(map[string]string) bool { return false }}, false},
 	} {
-		b := New(Config{Azure: &listing{}, Settings: Settings{Configurations: []service.Configuration{tt.conf}}})
+		b := New(Config{Azure: &listing{}, Cluster: reaching{}, Settings: Settings{Configurations: []service.Configuration{tt.conf}}})
 		on, _, err := b.Locate(t.Context(), Placing{Service: "shop/web", Owner: "a1", Desired: desired})
 		if (err == nil) != tt.place || tt.place && on != "kubernetes" {
 			t.Errorf("%s: on %q, %v", tt.about, on, err)

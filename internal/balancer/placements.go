@@ -28,12 +28,12 @@ type placements struct {
 	nodes  map[string]string          // the configuration of each node at the start
 }
 
-// placement is where a Service is, by name in lower case, and how many rules it has at the first
-// of these.
+// placement is where a Service is, by name in lower case, and how many rules and frontends it has
+// at the first of these.
 type placement struct {
-	at    []string
-	owner string
-	rules int
+	at               []string
+	owner            string
+	rules, frontends int
 }
 
 // saw notes what Azure shows of a load balancer.
@@ -55,6 +55,16 @@ func (p *placements) sawLocked(balancer lb.LoadBalancer) {
 	p.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
 	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil // not asked for
 	p.shown[name] = balancer
+}
+
+// shownLocked returns a load balancer as Azure showed it last; false if that is not known. One that
+// is known not to exist has no etag.
+func (p *placements) shownLocked(name string) (shown lb.LoadBalancer, known bool) {
+	shown, there := p.shown[strings.ToLower(name)]
+	if shown.ID.Name == "" {
+		shown.ID.Name = name
+	}
+	return shown, there || p.read
 }
 
 // newest is a load balancer as it was seen last, and whether a pool of it had addresses.

@@ -40,11 +40,10 @@ func split(jobs []*job, p plan.Plan) (served []*job) {
 
 // input is what a plan for these jobs is made from.
 func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
-	in := plan.Input{
-		Observed: seen.observed, MostRules: l.cfg.MostRules,
-		SharedPools: l.cfg.NodePools(), SharedProbes: []string{service.SharedProbeName}, Retired: l.retired(jobs, seen.observed, seen.converting),
-		Foreign: seen.foreign, Emptying: seen.emptying, ServiceOf: serviceOf(l.cfg.Cluster), AddressAt: seen.ips.AddressAt,
-	}
+	in := l.boundsInput()
+	in.Observed = seen.observed
+	in.SharedPools, in.SharedProbes, in.Retired = l.cfg.NodePools(), []string{service.SharedProbeName}, l.retired(jobs, seen.observed, seen.converting)
+	in.Foreign, in.Emptying, in.AddressAt = seen.foreign, seen.emptying, seen.ips.AddressAt
 	due := map[string]bool{}
 	for _, j := range jobs {
 		in.Shares = append(in.Shares, l.wanted(j, seen))
@@ -60,7 +59,7 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 
 // wanted is what a job's step wants of the load balancer.
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
-	s := plan.Share{Owner: j.Owner, OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools)}
+	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools)}
 	if j.leaves() {
 		return s
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/privatelink"
@@ -71,6 +72,8 @@ type Cluster interface {
 	Reached() []securitygroup.Reached
 	// Sharers returns what Services ask of the frontends that they are on; see privatelinkround.Cluster.
 	Sharers(owners map[string]bool) map[string]privatelink.Sharer
+	// Bounds returns the bounds that the Namespace of this name sets.
+	Bounds(namespace string) bound.Settings
 	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
 	// balancer, or, of a Service with pools of its own, anywhere; false if they are not known yet.
 	Nodes() []netip.Addr
@@ -114,8 +117,10 @@ type Settings struct {
 	// Configurations are the cluster's load balancers, at least one; each has an internal
 	// twin.
 	Configurations []service.Configuration
-	// MostRules is how many rules a load balancer may have.
+	// MostRules is how many rules a load balancer may have, and RulesBy names what sets it; empty is
+	// Azure.
 	MostRules int
+	RulesBy   string
 	// SecurityGroup is the network security group of the nodes; without a name none is
 	// written.
 	SecurityGroup lb.ResourceID

@@ -26,7 +26,7 @@ func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 // them fails for that one. Those that would let go of a published frontend end that first.
 func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
 	ctx = calls.For(ctx, causes(jobs)...)
-	ips, jobs := l.prepare(ctx, l.due(ctx, jobs, &l.refusals, l.id.Key()))
+	ips, jobs := l.prepare(ctx, l.rejectExceeding(ctx, l.due(ctx, jobs, &l.refusals, l.id.Key())))
 	level := l.search(&l.refusals, l.id.Key()).among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
 		return l.write(ctx, jobs, ips)
 	})

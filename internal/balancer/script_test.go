@@ -244,7 +244,7 @@ func stageOf(d *datadriven.TestData, adjust ...func(*balancer.Settings)) *stage 
 			}
 		}
 	})...)
-	s.spares = d.HasArg("spares")
+	s.spares, s.unbounded = d.HasArg("spares"), d.HasArg("unbounded")
 	if d.HasArg("pools") {
 		keepsPools(s)
 	}

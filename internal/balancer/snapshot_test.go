@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/privatelink"
 	"weir.dev/weir/internal/service"
@@ -66,6 +67,16 @@ func (p *process) Reached() []balancer.Reached {
 		all = append(all, reached)
 	}
 	return all
+}
+
+// Bounds implements balancer.Cluster.
+func (p *process) Bounds(namespace string) bound.Settings {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	if p.stage.unbounded {
+		return bound.Read(namespace, map[string]string{bound.MaxRules: "1500", bound.MaxFrontends: "600", bound.MaxSecurityRules: "1000"})
+	}
+	return bound.Read(namespace, p.stage.bounds[namespace])
 }
 
 // Sharers implements balancer.Cluster.

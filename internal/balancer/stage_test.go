@@ -65,10 +65,13 @@ type stage struct {
 
 	mu       sync.Mutex // guards all below; never held while time passes
 	services map[string]*record
-	uids     int
-	process  *process
-	lines    []line
-	logged   uint64 // the last call that was traced
+	// unbounded has every Namespace allow all that a resource holds.
+	unbounded bool
+	bounds    map[string]map[string]string // the annotations of Namespaces
+	uids      int
+	process   *process
+	lines     []line
+	logged    uint64 // the last call that was traced
 	// sent counts requests, and kill says at which of them the process dies.
 	sent int
 	kill killPoint

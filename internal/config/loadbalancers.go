@@ -113,6 +113,14 @@ func (l LoadBalancers) MostRules() int {
 	return mostRules
 }
 
+// RulesBy names what sets MostRules; empty is the limit of Azure.
+func (l LoadBalancers) RulesBy() string {
+	if l.MostRules() == mostRules {
+		return ""
+	}
+	return "maximumLoadBalancerRuleCount of azure.json, set or by default"
+}
+
 // Migrates reports whether load balancers that are Basic become Standard ones at the start: people have
 // set the SKU, and have not kept Weir from it.
 func (l LoadBalancers) Migrates() bool {

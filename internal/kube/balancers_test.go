@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/lb"
@@ -82,6 +83,7 @@ func (nothing) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGrou
 }
 func (nothing) Owners() []string                                           { return nil }
 func (nothing) Reached() []balancer.Reached                                { return nil }
+func (nothing) Bounds(string) bound.Settings                               { return bound.Settings{} }
 func (nothing) Fresh(string, lb.LoadBalancerID, service.Pool) []lb.Address { return nil }
 
 func (nothing) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }

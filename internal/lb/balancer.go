@@ -13,6 +13,10 @@ const (
 	Basic    SKU = "Basic"
 )
 
+// MaxFrontends is how many frontends a Standard load balancer has at most.
+// https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer
+const MaxFrontends = 600
+
 // LoadBalancer is a load balancer as Azure shows it, or as it shall become. The parts
 // refer to each other by name.
 type LoadBalancer struct {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -75,6 +76,20 @@ var costs = []struct {
 	{"Services that go", func(n int) Input {
 		in := full(restricted(n, 1))
 		in.Shares = nil
+		return in
+	}},
+	{"a hundred Services that want more than the bound of their namespace", func(n int) Input {
+		in := full(restricted(n, 1))
+		in.Bounds = func(string) bound.Settings {
+			return bound.Read("team", map[string]string{bound.MaxSecurityRules: "1"})
+		}
+		more := restricted(n, 2)
+		for i := range in.Shares {
+			if i < n/10 {
+				in.Shares[i] = more.Shares[i]
+			}
+			in.Shares[i].Namespace = "team"
+		}
 		return in
 	}},
 	{"Services behind nodes", func(n int) Input { return behindNodes(5*n, n) }},

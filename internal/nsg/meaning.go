@@ -26,6 +26,25 @@ func (a Admission) meaning() meaning {
 	return meaning{a.Access, a.Family, strings.ToLower(a.Protocol), folded(a.Sources, prefix), folded(a.Ports, ports)}
 }
 
+// meaningsOf are those of admissions. The admissions of a Service have the same list of ports, with many
+// service tags: it is spelled once.
+func meaningsOf(all []Admission) []meaning {
+	list := make([]meaning, len(all))
+	for i, a := range all {
+		if i > 0 && sameList(all[i-1].Ports, a.Ports) {
+			list[i] = meaning{a.Access, a.Family, strings.ToLower(a.Protocol), folded(a.Sources, prefix), list[i-1].ports}
+			continue
+		}
+		list[i] = a.meaning()
+	}
+	return list
+}
+
+// sameList reports whether two slices are one.
+func sameList(a, b []string) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
+}
+
 // meaningOf is that of a managed rule.
 func meaningOf(r lb.SecurityRule) meaning {
 	a := Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: r.Protocol, Sources: r.Sources, Ports: r.DestinationPorts}

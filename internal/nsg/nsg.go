@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 )
@@ -44,13 +45,17 @@ type Place struct {
 
 // Share is what one Service wants of the security group.
 type Share struct {
-	Service    string
+	Service string
+	// Namespace is that of the Service; empty is bounded by nothing.
+	Namespace  string
 	Admissions []Admission
 	// Fixed is true if it is not known what the Service wants: at its places all stays as
 	// it is.
 	Fixed bool
 	// Places are where the Service is reached. What its neighbours want there is added.
 	Places []Place
+	// NodePorts are the ports at nodes where it is reached.
+	NodePorts []int32
 }
 
 // Input is what a plan is made from.
@@ -62,6 +67,8 @@ type Input struct {
 	Shares []Share
 	// Ours are the destinations that no other cluster has.
 	Ours map[netip.Addr]bool
+	// Bounds returns the bounds of a namespace; nil applies none.
+	Bounds func(namespace string) bound.Settings
 }
 
 // Plan is what the group has to become.
@@ -72,6 +79,8 @@ type Plan struct {
 	// Refused are the Services for which there is no room, and why. At their places all
 	// stays as it is.
 	Refused map[string]error
+	// Before and After are what namespaces have of the observed group, and of Next.
+	Before, After *Usage
 }
 
 // Empty reports whether there is nothing to do.
@@ -80,11 +89,17 @@ func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 // Merge makes a plan. It is empty when it is made again from what the first one became.
 func Merge(in Input) Plan {
 	shares, seen, refused := readAll(in.Shares), see(in), map[string]error{}
+	holders := holdersOf(in)
+	before := usageOf(seen, holders)
 	for {
 		g := takeOut(seen, shares, refused)
+		g.holders, g.usage, g.bounded = holders, newUsage(), boundedBy(in, before)
+		for _, r := range g.rules {
+			g.usage.count(r, holders)
+		}
 		if again := g.addAll(shares, refused); !again {
 			next := g.withoutEmpty()
-			return Plan{Next: next, Changes: Diff(in.Observed, next), Refused: refused}
+			return Plan{Next: next, Changes: Diff(in.Observed, next), Refused: refused, Before: before, After: g.usage}
 		}
 	}
 }
@@ -101,6 +116,10 @@ type group struct {
 	seen   *sight
 	used   room
 	taken
+	holders holders
+	// usage is what namespaces have, what was added so far included.
+	usage   *Usage
+	bounded bounded
 }
 
 // takeOut starts a plan with what stays: of the managed rules the destinations that are
@@ -178,7 +197,16 @@ func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 		if need == (room{}) {
 			continue
 		}
+		if err := g.bounded.exceeded(g.usage, s, g.missing(s)); err != nil {
+			// The rest of this pass finds others: what stays of this one is no more room for them.
+			refused[s.Service] = err
+			again = again || g.has(s)
+			continue
+		}
 		if err := g.used.and(need).exceeded(); err != nil {
+			if again {
+				continue // the next pass decides
+			}
 			refused[s.Service] = err
 			if g.has(s) {
 				return true
@@ -186,10 +214,10 @@ func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 			continue
 		}
 		for i, a := range s.Admissions {
-			g.add(a, s.meanings[i])
+			g.usage.add(s.meanings[i], prefixes(a.Sources), holder{s.Service, s.Namespace}, g.add(a, s.meanings[i]))
 		}
 	}
-	return false
+	return again
 }
 
 // needs is the room that what is missing of a Service takes.
@@ -223,8 +251,9 @@ func (g *group) has(s asking) bool {
 	return slices.ContainsFunc(s.Places, func(p Place) bool { return g.seen.anyHere(p.Addresses) })
 }
 
-// add gives an admission its destinations in the rule that means it, or else in a new one.
-func (g *group) add(a Admission, m meaning) {
+// add gives an admission its destinations in the rule that means it, or else in a new one, and
+// returns how many it lacked.
+func (g *group) add(a Admission, m meaning) int {
 	var missing []netip.Addr
 	for _, d := range a.Destinations {
 		if !g.served[m][d] {
@@ -233,7 +262,7 @@ func (g *group) add(a Admission, m meaning) {
 		}
 	}
 	if len(missing) == 0 {
-		return
+		return 0
 	}
 	at, there := g.of[m]
 	if !there {
@@ -248,6 +277,7 @@ func (g *group) add(a Admission, m meaning) {
 		r.Destinations = append(r.Destinations, d.String())
 	}
 	g.used.destinations += len(missing)
+	return len(missing)
 }
 
 // withoutEmpty returns the rules but for those that were kept for a destination which

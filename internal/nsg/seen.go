@@ -19,10 +19,7 @@ type asking struct {
 func readAll(shares []Share) []asking {
 	all := make([]asking, len(shares))
 	for i, s := range shares {
-		all[i] = asking{s, make([]meaning, len(s.Admissions))}
-		for j, a := range s.Admissions {
-			all[i].meanings[j] = a.meaning()
-		}
+		all[i] = asking{s, meaningsOf(s.Admissions)}
 	}
 	return all
 }

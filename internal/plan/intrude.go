@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // ErrAddressTaken says that the address is that of a Service of another namespace.
@@ -42,16 +41,4 @@ func (d *docket) intrudes(s Share, taken *seats) error {
 		}
 	}
 	return nil
-}
-
-// namespaceOf is the namespace of the Service that a name is of; empty if that is not known.
-func (d *docket) namespaceOf(name string) string {
-	if d.ServiceOf == nil {
-		return ""
-	}
-	namespace, _, known := strings.Cut(d.ServiceOf(name), "/")
-	if !known {
-		return ""
-	}
-	return namespace
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -17,6 +18,8 @@ import (
 type Share struct {
 	// Owner is the first part of the names of the Service's frontends, rules and probes.
 	Owner string
+	// Namespace is that of the Service; empty if only ServiceOf knows it.
+	Namespace string
 	// Frontends are complete: public IPs are known by their ids.
 	Frontends []lb.Frontend
 	Probes    []lb.Probe
@@ -43,8 +46,13 @@ type Input struct {
 	Shares []Share
 	// Others are the owners of the Services on this load balancer that are not due.
 	Others []string
-	// MostRules is how many rules the load balancer may have; 0 is no limit.
-	MostRules int
+	// MostRules is how many rules the load balancer may have; 0 is no limit. RulesBy names what sets
+	// it; empty is Azure. MaxFrontends is how many frontends it may have; 0 is no limit.
+	MostRules    int
+	RulesBy      string
+	MaxFrontends int
+	// Bounds returns the bounds of a namespace; nil applies none. They need ServiceOf.
+	Bounds func(namespace string) bound.Settings
 	// SharedPools are the names of the pools that go with the load balancer alone, and
 	// SharedProbes those of the probes that go when no rule refers to them.
 	SharedPools, SharedProbes []string

@@ -5,6 +5,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,9 +15,11 @@ import (
 // refuse returns the Services that do not fit, by owner, and why. All that are due let go
 // of their rules first, so that they may swap ports; one that does not fit keeps its rules,
 // which may then be in the way of others. So whoever has a port keeps it, and of those who
-// want one that is free the first gets it.
+// want one that is free the first gets it. Those that exceed the bound of their namespace are refused
+// before all others, and are no reason to refuse a Service of another namespace.
 func refuse(in Input) map[string]error {
-	d, refused, turn := docketOf(in), map[string]error{}, map[string]int{}
+	d, exceeding, turn := docketOf(in), Exceeding(in), map[string]int{}
+	refused := maps.Clone(exceeding)
 	for again := true; again; {
 		again = d.weigh(refused, func(owner string, err error) (restart bool) {
 			refused[owner], turn[owner] = err, len(turn)
@@ -27,7 +30,7 @@ func refuse(in Input) map[string]error {
 		freed := false
 		for i, s := range in.Shares {
 			why := refused[s.Owner]
-			if why == nil || !freed && !d.madeRoom(i, turn) {
+			if why == nil || exceeding[s.Owner] != nil || !freed && !d.madeRoom(i, turn) {
 				continue
 			}
 			delete(refused, s.Owner)
@@ -68,6 +71,8 @@ type docket struct {
 	foreign map[string]error
 	// there are the observed rules of each place.
 	there map[string][]seat
+	// census is what namespaces have, once it is needed.
+	census *census
 	// swept is true once somebody fits who did not at first.
 	swept bool
 }
@@ -113,11 +118,18 @@ func (d *docket) weigh(refused map[string]error, unfit func(owner string, err er
 			taken.add(seat{r, d.places[strings.ToLower(r.Frontend)]})
 		}
 	}
+	reserved := 0
+	for _, s := range d.Shares {
+		if refused[s.Owner] == nil {
+			reserved += min(len(s.Rules), d.had[s.Owner])
+		}
+	}
 	for _, s := range d.Shares {
 		if refused[s.Owner] != nil {
 			continue
 		}
-		if err := d.fits(s, taken); err != nil {
+		reserved -= min(len(s.Rules), d.had[s.Owner])
+		if err := d.fits(s, taken, reserved); err != nil {
 			if unfit(s.Owner, err) {
 				return true
 			}
@@ -130,8 +142,9 @@ func (d *docket) weigh(refused map[string]error, unfit func(owner string, err er
 	return false
 }
 
-// fits returns why a Service does not fit beside the rules that have a seat.
-func (d *docket) fits(s Share, taken *seats) error {
+// fits returns why a Service does not fit beside the rules that have a seat, and beside those that
+// are reserved for Services which have them and come later.
+func (d *docket) fits(s Share, taken *seats, reserved int) error {
 	if err := d.moves(s, taken.all, d.places); err != nil {
 		return err
 	}
@@ -145,8 +158,8 @@ func (d *docket) fits(s Share, taken *seats) error {
 		return err
 	}
 	desired := s.seats()
-	if n := len(taken.all) + len(desired); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
-		return fmt.Errorf("load balancer %s would have %d rules, and may have %d", d.Observed.ID.Name, n, d.MostRules)
+	if n := len(taken.all) + reserved + len(desired); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
+		return fmt.Errorf("load balancer %s would have %d rules, and may have %d%s", d.Observed.ID.Name, n, d.MostRules, d.holder(s))
 	}
 	for _, r := range desired {
 		if err := d.clashes(taken, r); err != nil {
@@ -154,6 +167,14 @@ func (d *docket) fits(s Share, taken *seats) error {
 		}
 	}
 	return nil
+}
+
+// holder names the namespace with the most rules, if it is not that of a Service; empty if it is.
+func (d *docket) holder(s Share) string {
+	if d.census == nil {
+		d.census = censusOf(d.Input)
+	}
+	return d.census.largest(d.dimensions()[0], d.census.byOwner[s.Owner])
 }
 
 // seats are the rules that a Service wants, where it wants them.

@@ -6,6 +6,7 @@
 //	ports.go       what is asked of Azure and of the cluster
 //	request.go     what a Service asks for, what came of it, and why it may be refused at once
 //	write.go       one write: read, survey, plan, write, check
+//	bounds.go      which Services the group would refuse, before anything is made for them
 //	survey.go      what all Services of the cluster ask for, those that are not due included
 //	additional.go  whose the further addresses are that Services name
 //	contested.go   which rules somebody else keeps changing back

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/netip"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 )
@@ -21,6 +22,8 @@ type Cluster interface {
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
 	// which Azure may hold something.
 	Reached() []Reached
+	// Bounds returns the bounds that the Namespace of this name sets.
+	Bounds(namespace string) bound.Settings
 	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
 	// balancer, or, of a Service with pools of its own, anywhere; false if they are not known yet.
 	Nodes() []netip.Addr
@@ -74,11 +77,15 @@ type Group struct {
 	holds map[netip.Addr]string
 	// left are the rules of the group as the last write left them, or would have without contests.
 	left []lb.SecurityRule
+	// room is what is known of how full the group is.
+	room ledger
 }
 
 // New returns a Group.
 func New(cfg Config) *Group {
-	return &Group{cfg: cfg, known: map[string]Demand{}, had: map[netip.Addr]bool{}, nodes: map[netip.Addr]bool{}}
+	g := &Group{cfg: cfg, known: map[string]Demand{}, had: map[netip.Addr]bool{}, nodes: map[netip.Addr]bool{}}
+	g.room.reading = make(chan struct{}, 1)
+	return g
 }
 
 // Begin notes the nodes that are there, before the first write: of those that leave by then the

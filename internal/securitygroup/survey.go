@@ -6,7 +6,9 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/nsg"
 )
@@ -43,6 +45,7 @@ type survey struct {
 	behinds map[whichNodes]behind
 	// naming says which additional addresses are whose.
 	naming naming
+	bounds func(namespace string) bound.Settings
 }
 
 // survey gathers what all Services of the cluster ask for: those that are due, those that
@@ -51,7 +54,7 @@ type survey struct {
 // all that were not looked at yet. Those of stay are contested, and nothing is changed where
 // they are reached.
 func (g *Group) survey(due []*Request, stay map[string]bool) survey {
-	s := survey{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[whichNodes]behind{}}
+	s := survey{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[whichNodes]behind{}, bounds: g.cfg.Cluster.Bounds}
 	s.former = without(g.nodes, s.nodes)
 	there, isDue := map[string]Reached{}, map[string]bool{}
 	for _, r := range g.cfg.Cluster.Reached() {
@@ -79,7 +82,7 @@ func (g *Group) survey(due []*Request, stay map[string]bool) survey {
 	atNodes := map[int32]bool{} // of all that are fixed: each at each node would be many
 	for _, owner := range slices.Sorted(maps.Keys(there)) {
 		if _, known := g.known[owner]; !known && !isDue[owner] {
-			s.shares = append(s.shares, nsg.Share{Service: owner, Fixed: true, Places: s.reached(there[owner].Addresses, nil)})
+			s.shares = append(s.shares, fixedShare(there[owner]))
 			for _, port := range there[owner].NodePorts {
 				atNodes[port] = true
 			}
@@ -92,6 +95,19 @@ func (g *Group) survey(due []*Request, stay map[string]bool) survey {
 		s.add(g, r.Owner, r.Demand, stay[r.Owner])
 	}
 	return s
+}
+
+// fixedShare is that of a Service of which it is not known what it wants.
+func fixedShare(r Reached) nsg.Share {
+	return nsg.Share{
+		Service: r.Owner, Namespace: namespaceOf(r.Service), Fixed: true, Places: []nsg.Place{{Addresses: r.Addresses}}, NodePorts: r.NodePorts,
+	}
+}
+
+// namespaceOf is the namespace of a Service, by its name.
+func namespaceOf(service string) string {
+	namespace, _, _ := strings.Cut(service, "/")
+	return namespace
 }
 
 // sameAddresses reports whether two lists hold the same addresses, and any.
@@ -113,7 +129,10 @@ func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 		return
 	}
 	at := s.behind(g, of)
-	share := nsg.Share{Service: owner, Fixed: stays, Admissions: of.Desired.Admissions(of.Addresses, at.nodes), Places: s.reached(s.places(of), of.Desired.NodePorts())}
+	share := nsg.Share{
+		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, Admissions: of.Desired.Admissions(of.Addresses, at.nodes),
+		Places: s.reached(s.places(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
+	}
 	if !at.known && len(of.Desired.NodePorts()) > 0 {
 		share.Fixed = true
 	}
@@ -144,7 +163,7 @@ func (s *survey) reached(addresses []netip.Addr, ports []int32) []nsg.Place {
 }
 
 func (s *survey) input(observed []lb.SecurityRule) nsg.Input {
-	in := nsg.Input{Observed: observed, Shares: s.shares, Ours: maps.Clone(s.mine)}
+	in := nsg.Input{Observed: observed, Shares: s.shares, Ours: maps.Clone(s.mine), Bounds: s.bounds}
 	for _, n := range slices.Concat(s.nodes, s.former) {
 		in.Ours[n] = true
 	}

@@ -40,6 +40,7 @@ func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool,
 		err = g.put(ctx, observed, s, p)
 	}
 	g.refuse(requests, p)
+	g.room.wrote(requests, p, err == nil)
 	if err == nil {
 		g.left = left
 		logWritten(ctx, log, p)

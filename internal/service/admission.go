@@ -59,6 +59,19 @@ func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	return all
 }
 
+// boundSecurityRules rejects a Service whose sources, protocols and families make more security rules than
+// a group holds, before they are spelled out.
+func (r *reader) boundSecurityRules(spec Spec) {
+	if spec.Access.Unruled {
+		return
+	}
+	rules := 0
+	for _, f := range spec.Frontends {
+		rules += len(spec.gates(f)) * len(spec.sources(f.Frontend.Family))
+	}
+	r.tooMany(AllowedServiceTags, rules, lb.MostSecurityRules, "security rules, for each protocol and IP family", "Azure takes no more in a security group")
+}
+
 // gate is how flows of one protocol get in.
 type gate struct {
 	protocol string

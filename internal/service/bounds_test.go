@@ -30,6 +30,11 @@ func TestListsAreBounded(t *testing.T) {
 		{AllowedServiceTags, 1000, func(n int) Service {
 			return web(with(AllowedServiceTags, joined(n, func(i int) string { return "T" + strconv.Itoa(i) })))
 		}, "1001 service tags"},
+		{AllowedServiceTags, 250, func(n int) Service {
+			s := web(dual, with(AllowedServiceTags, joined(n, func(i int) string { return "T" + strconv.Itoa(i) })))
+			s.Ports = append(s.Ports, Port{Protocol: "UDP", Port: 53, NodePort: 30053})
+			return s
+		}, "1004 security rules"},
 		{AdditionalIPs, 4000, func(n int) Service { return web(with(AdditionalIPs, joined(n, host))) }, "4001 addresses"},
 		{Configurations, 1000, func(n int) Service {
 			return web(with(Configurations, joined(n, func(i int) string { return "lb-" + strconv.Itoa(i) })))

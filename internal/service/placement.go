@@ -69,6 +69,8 @@ type Occupancy struct {
 	Exists bool
 	// Rules counts those of others.
 	Rules int
+	// Exceeded is why the Service would exceed a bound of its namespace; nil if it would not.
+	Exceeded error
 }
 
 // Candidate is a Service that needs a load balancer.
@@ -101,11 +103,16 @@ func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, most
 	if slices.Contains(may, c.Current) {
 		return c.Current, nil
 	}
-	fits := slices.DeleteFunc(slices.Clone(may), func(name string) bool {
-		return mostRules > 0 && occupied[name].Rules+len(c.Desired.Rules) > mostRules
+	rules := len(c.Desired.Rules)
+	room := slices.DeleteFunc(slices.Clone(may), func(name string) bool {
+		return mostRules > 0 && occupied[name].Rules+rules > mostRules
 	})
+	if len(room) == 0 {
+		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", rules, strings.Join(may, ", "), mostRules)
+	}
+	fits := slices.DeleteFunc(slices.Clone(room), func(name string) bool { return occupied[name].Exceeded != nil })
 	if len(fits) == 0 {
-		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", len(c.Desired.Rules), strings.Join(may, ", "), mostRules)
+		return "", fmt.Errorf("%w (the same is true of each load balancer where the Service may be: %s)", occupied[room[0]].Exceeded, strings.Join(room, ", "))
 	}
 	return slices.MinFunc(fits, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(occupied[a]), rank(occupied[b])), cmp.Compare(occupied[a].Rules, occupied[b].Rules))

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -28,13 +29,20 @@ func TestPlace(t *testing.T) {
 		mostRules int
 		want      string
 	}{
-		{"stays where it is, however full", Candidate{Current: "lb-1", Desired: rules(2)}, plain, map[string]Occupancy{"lb-1": {true, 250}}, 250, "lb-1"},
-		{"one that is there and empty", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-2": {true, 0}}, 0, "lb-2"},
-		{"then one to be made", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-2": {true, 1}}, 0, "lb-1"},
-		{"then the one with the fewest rules", Candidate{}, plain, map[string]Occupancy{"kubernetes": {true, 3}, "lb-1": {true, 2}, "lb-2": {true, 5}}, 0, "lb-1"},
+		{"stays where it is, however full", Candidate{Current: "lb-1", Desired: rules(2)}, plain, map[string]Occupancy{"lb-1": {Exists: true, Rules: 250}}, 250, "lb-1"},
+		{"one that is there and empty", Candidate{}, plain, map[string]Occupancy{"kubernetes": {Exists: true, Rules: 3}, "lb-2": {Exists: true, Rules: 0}}, 0, "lb-2"},
+		{"then one to be made", Candidate{}, plain, map[string]Occupancy{"kubernetes": {Exists: true, Rules: 3}, "lb-2": {Exists: true, Rules: 1}}, 0, "lb-1"},
+		{"then the one with the fewest rules", Candidate{}, plain, map[string]Occupancy{"kubernetes": {Exists: true, Rules: 3}, "lb-1": {Exists: true, Rules: 2}, "lb-2": {Exists: true, Rules: 5}}, 0, "lb-1"},
 		{"of several the first", Candidate{}, plain, nil, 0, "kubernetes"},
-		{"one where its rules fit", Candidate{Desired: rules(2)}, plain, map[string]Occupancy{"kubernetes": {true, 249}, "lb-1": {true, 250}, "lb-2": {true, 248}}, 250, "lb-2"},
-		{"nowhere", Candidate{Desired: rules(2)}, plain[:1], map[string]Occupancy{"kubernetes": {true, 249}}, 250, "error: 2 more rules fit on none"},
+		{"one where its rules fit", Candidate{Desired: rules(2)}, plain, map[string]Occupancy{"kubernetes": {Exists: true, Rules: 249}, "lb-1": {Exists: true, Rules: 250}, "lb-2": {Exists: true, Rules: 248}}, 250, "lb-2"},
+		{"not where its namespace has enough", Candidate{Desired: rules(2)}, plain[:2],
+			map[string]Occupancy{"kubernetes": {Exists: true, Exceeded: errors.New("enough")}, "lb-1": {Exists: true, Rules: 20}}, 250, "lb-1"},
+		{"its namespace has enough everywhere", Candidate{Desired: rules(2)}, plain[:1],
+			map[string]Occupancy{"kubernetes": {Exists: true, Rules: 9, Exceeded: errors.New("enough")}}, 250,
+			"error: enough (the same is true of each load balancer where the Service may be: kubernetes)"},
+		{"but it stays where it is", Candidate{Current: "kubernetes", Desired: rules(2)}, plain[:2],
+			map[string]Occupancy{"kubernetes": {Exists: true, Exceeded: errors.New("enough")}}, 250, "kubernetes"},
+		{"nowhere", Candidate{Desired: rules(2)}, plain[:1], map[string]Occupancy{"kubernetes": {Exists: true, Rules: 249}}, 250, "error: 2 more rules fit on none"},
 		{"where the annotation says", Candidate{Desired: Spec{Configurations: []string{"LB-1"}}}, plain, nil, 0, "lb-1"},
 		{"moves when the annotation says so", Candidate{Current: "kubernetes", Desired: Spec{Configurations: []string{"lb-1", "lb-2"}}}, plain, nil, 0, "lb-1"},
 		{"an annotation that names none", Candidate{Desired: Spec{Configurations: []string{"lb-9"}}}, plain, nil, 0, `error: ` + Configurations + ` is "lb-9": want names of multipleStandardLoadBalancerConfigurations: kubernetes, lb-1, lb-2`},

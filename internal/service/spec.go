@@ -56,6 +56,7 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 		r.problems = append(r.problems, *problem)
 	}
 	spec.Access = r.access(s)
+	r.boundSecurityRules(spec)
 	link, problems := LinkOf(s, set)
 	spec.Link, r.problems = link, append(r.problems, problems...)
 	if len(r.problems) > 0 {

@@ -43,6 +43,7 @@ func (d Doctor) Examine(ctx context.Context) Report {
 		}
 		r.take(ctx, "state", d.state)
 		r.take(ctx, "provisioner", d.provisioner)
+		r.take(ctx, "bounds", d.bounds)
 		r.take(ctx, "other controllers", d.others)
 	}
 	if d.Azure != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,7 @@ import (
 	"weir.dev/weir/config/crd"
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -404,6 +406,27 @@ func TestProvisionerCheck(t *testing.T) {
 		got := Doctor{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.has...).Build()}.provisioner(t.Context())
 		if len(got) != 1 || got[0].Verdict != tt.want || !strings.HasPrefix(got[0].Why, tt.why) || (tt.want == Warn) != (got[0].Do != "") {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// An annotation that sets no valid bound is named, with its Namespace and value.
+func TestBoundsOfNamespaces(t *testing.T) {
+	named := func(name, value string) client.Object {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{bound.MaxRules: value}}}
+	}
+	for _, tt := range []struct {
+		objects []client.Object
+		want    Verdict
+		why     string
+	}{
+		{nil, OK, "0 Namespaces"},
+		{[]client.Object{named("team", "10")}, OK, "1 Namespace with bounds"},
+		{[]client.Object{named("shop", "10"), named("team", "ten")}, Warn, `Namespace team: annotation weir.dev/max-rules is "ten"`},
+	} {
+		got := Doctor{API: fake.NewClientBuilder().WithObjects(tt.objects...).Build()}.bounds(t.Context())
+		if len(got) != 1 || got[0].Verdict != tt.want || !strings.Contains(got[0].Why, tt.why) {
+			t.Errorf("%v: %+v", tt.objects, got)
 		}
 	}
 }

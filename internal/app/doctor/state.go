@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app/status"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/words"
 )
 
@@ -52,6 +54,30 @@ func (d Doctor) provisioner(ctx context.Context) []Check {
 		return one(Warn, fmt.Sprintf("%s; in progress: %s", why, words.Count(p.Waiting, "Provision")), status.Remedy(status.NoProvisioner))
 	}
 	return one(OK, "no Provision is in progress; "+why, "")
+}
+
+// bounds lists the annotations of Namespaces that set no valid bound.
+func (d Doctor) bounds(ctx context.Context) []Check {
+	var all corev1.NamespaceList
+	switch err := d.API.List(ctx, &all); {
+	case apierrors.IsForbidden(err):
+		return one(Unknown, "you may not list Namespaces", "ask with the rights of who administers the cluster")
+	case err != nil:
+		return notAnswered(ctx, err)
+	}
+	var problems []string
+	set := 0
+	for _, ns := range all.Items {
+		b := bound.Read(ns.Name, ns.Annotations)
+		problems = append(problems, b.Problems()...)
+		if b.IsSet() {
+			set++
+		}
+	}
+	if len(problems) > 0 {
+		return one(Warn, words.List(problems, 5), "docs/reference/bounds.md")
+	}
+	return one(OK, words.Count(set, "Namespace")+" with bounds by annotation; the default applies to all others", "")
 }
 
 // sharedLease is the Lease that controllers of the cluster's load balancers take before they write.

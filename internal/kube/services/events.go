@@ -34,6 +34,9 @@ const (
 	EventDryRun            = servicelb.ReasonDryRun            // what would change
 )
 
+// EventInvalidBound is the reason of events about a Namespace whose annotation sets no valid bound.
+const EventInvalidBound = "InvalidBound"
+
 // serviceEvents implements servicelb.Reporter.
 type serviceEvents struct{ r *Reconciler }
 

@@ -17,6 +17,7 @@ import (
 
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -42,6 +43,15 @@ func (r *Reconciler) Reached() []balancer.Reached {
 		all = append(all, r)
 	}
 	return all
+}
+
+// Bounds implements balancer.Cluster.
+func (r *Reconciler) Bounds(namespace string) bound.Settings {
+	ns := view.Get[corev1.Namespace](r.view.Namespaces, namespace)
+	if ns == nil {
+		return bound.Settings{Namespace: namespace}
+	}
+	return bound.Read(namespace, ns.Annotations)
 }
 
 // Nodes implements balancer.Cluster.

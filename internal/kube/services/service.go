@@ -21,12 +21,14 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/internal/words"
 )
 
 // Reconcile has Azure hold what a Service wants, and says how far that is.
@@ -128,22 +130,42 @@ func balancedChanged() predicate.Predicate {
 	}}
 }
 
-// watchNamespaces has a change of the labels of a namespace ask its Services again, where they say
-// where Services belong. Otherwise Weir needs no right to read them.
+// watchNamespaces has the Services of a namespace asked for again when its bounds change, or its labels
+// where they say where Services belong.
 func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
-	if !(servicelb.Settings{Several: r.options.Several}).ByNamespace() {
-		return to
-	}
-	return to.Watches(&corev1.Namespace{}, workqueue.Mapped(r.servicesIn), builder.WithPredicates(namespaceRelabelled()))
+	byLabels := (servicelb.Settings{Several: r.options.Several}).ByNamespace()
+	return to.Watches(&corev1.Namespace{}, workqueue.Mapped(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
 }
 
-// namespaceRelabelled lets changes of labels through alone: a new namespace has no Services
-// that would not come by themselves.
-func namespaceRelabelled() predicate.Predicate {
+// namespaceChanged lets changes of bounds through, and of labels if they count: a new namespace has no
+// Services that would not come by themselves. It reports bounds in error.
+func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(u event.UpdateEvent) bool { return !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) },
+		CreateFunc: func(c event.CreateEvent) bool {
+			r.reportBounds(c.Object)
+			return false
+		},
+		UpdateFunc: func(u event.UpdateEvent) bool {
+			if byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) {
+				return true
+			}
+			if reflect.DeepEqual(boundsOf(u.ObjectOld), boundsOf(u.ObjectNew)) {
+				return false
+			}
+			r.reportBounds(u.ObjectNew)
+			return true
+		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+func boundsOf(ns client.Object) bound.Settings { return bound.Read(ns.GetName(), ns.GetAnnotations()) }
+
+// reportBounds reports the bounds of a Namespace that are in error.
+func (r *Reconciler) reportBounds(ns client.Object) {
+	for _, text := range boundsOf(ns).Problems() {
+		r.cfg.Log.Warn(text)
+		r.cfg.Events.Add(ns, corev1.EventTypeWarning, EventInvalidBound, words.Sentence(text, words.MaxMessage))
 	}
 }
 

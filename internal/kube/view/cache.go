@@ -16,6 +16,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/once"
 )
@@ -147,13 +148,25 @@ const mostRetry = 64
 // ourFinalizer is what most BackendPools have. Nobody changes what is in a cache.
 var ourFinalizer = []string{v1alpha1.Finalizer}
 
-// stripNamespace keeps labels, and which load balancers it may bind.
+// stripNamespace keeps labels, which load balancers it may bind, and its bounds.
 func stripNamespace(n *corev1.Namespace) {
-	granted, is := n.Annotations[grant.Annotation]
-	*n = corev1.Namespace{ObjectMeta: Identity(n.ObjectMeta, n.Labels)}
-	if is {
-		n.Annotations = map[string]string{grant.Annotation: granted}
+	var annotations map[string]string
+	keep := func(name, value string) {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[name] = value
 	}
+	if granted, is := n.Annotations[grant.Annotation]; is {
+		keep(grant.Annotation, granted)
+	}
+	for _, name := range bound.Annotations {
+		if value, is := n.Annotations[name]; is {
+			keep(name, bound.Keep(value))
+		}
+	}
+	*n = corev1.Namespace{ObjectMeta: Identity(n.ObjectMeta, n.Labels)}
+	n.Annotations = annotations
 }
 
 // stripBalanced keeps of a Service of type LoadBalancer what its load balancer is made from.

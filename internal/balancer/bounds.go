@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/service"
+)
+
+// rejectExceeding ends the jobs that the plan would refuse for a bound, before a public IP is made
+// for them, and returns the others. It judges what Azure showed last; what looks exceeded is
+// read again first, because others may have removed rules.
+func (l *loadBalancer) rejectExceeding(ctx context.Context, jobs []*job) []*job {
+	exceeding := l.exceeding(jobs)
+	if len(exceeding) == 0 {
+		return jobs
+	}
+	shown, err := l.cfg.Azure.GetLoadBalancer(ctx, l.id)
+	switch f := fault.From(err); {
+	case f != nil && f.Class == fault.Stale:
+		l.placements.saw(lb.LoadBalancer{ID: l.id})
+	case err != nil:
+		return jobs // the round meets the same error
+	default:
+		l.placements.saw(shown)
+	}
+	exceeding = l.exceeding(jobs)
+	return l.sift(ctx, jobs, func(j *job) error { return exceeding[j.Owner] })
+}
+
+// exceeding returns the jobs that would exceed a bound, by owner; none while it is not known what the
+// load balancer has.
+func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
+	in := l.boundsInput()
+	l.placements.mu.Lock()
+	shown, known := l.placements.shownLocked(l.id.Name)
+	l.placements.mu.Unlock()
+	if !known {
+		return nil
+	}
+	in.Observed = shown
+	for _, j := range jobs {
+		s := plan.Share{Owner: j.Owner, Namespace: j.namespace()}
+		if !j.leaves() {
+			s.Rules, s.Frontends = j.Desired.Rules, freshFrontends(j.Desired)
+		}
+		in.Shares = append(in.Shares, s)
+	}
+	return plan.Exceeding(in)
+}
+
+// exceedsLocked returns why a Service that moves to a load balancer would exceed a bound there; nil
+// if it would not. The caller holds the lock of the placements.
+func (b *Balancers) exceedsLocked(p Placing, on string) error {
+	in := b.boundsInput()
+	shown, known := b.placements.shownLocked(on)
+	if !known {
+		return nil
+	}
+	in.Observed = shown
+	in.Shares = []plan.Share{{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.Rules, Frontends: freshFrontends(p.Desired)}}
+	return plan.Exceeding(in)[p.Owner]
+}
+
+// boundsInput is the part of a plan's input that bounds depend on.
+func (b *Balancers) boundsInput() plan.Input {
+	return plan.Input{
+		MostRules: b.cfg.MostRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, Bounds: b.cfg.Cluster.Bounds, ServiceOf: serviceOf(b.cfg.Cluster),
+	}
+}
+
+// freshFrontends are the frontends of a Service as far as they are known before its public IPs are.
+// One whose public IP is found by its address may be there already, and is left out.
+func freshFrontends(w *service.Spec) []lb.Frontend {
+	var all []lb.Frontend
+	for _, f := range w.Frontends {
+		front := f.Frontend
+		switch {
+		case f.PublicIP == nil:
+		case f.PublicIP.Address.IsValid():
+			continue
+		default:
+			front.PublicIP = f.PublicIP.ID.String()
+		}
+		all = append(all, front)
+	}
+	return all
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/bound"
+	"weir.dev/weir/internal/grant"
+)
+
+// Of a Namespace the cache keeps what sets bounds and grants, and of a value in error no more than
+// shows that it is one.
+func TestAStrippedNamespaceKeepsItsBounds(t *testing.T) {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{
+		bound.MaxRules: "5", bound.MaxFrontends: strings.Repeat("7", 200<<10), grant.Annotation: "*", "other": "x",
+	}}}
+	stripNamespace(n)
+	if len(n.Annotations) != 3 || n.Annotations[bound.MaxRules] != "5" || n.Annotations[grant.Annotation] != "*" || len(n.Annotations[bound.MaxFrontends]) > 64 {
+		t.Errorf("%q", n.Annotations)
+	}
+	if problems := bound.Read(n.Name, n.Annotations).Problems(); len(problems) != 1 {
+		t.Errorf("problems: %q", problems)
+	}
+}

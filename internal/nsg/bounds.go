@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nsg
+
+import (
+	"net/netip"
+
+	"weir.dev/weir/internal/bound"
+	"weir.dev/weir/internal/lb"
+)
+
+// holder is a Service, and its namespace, that a rule admits flows to.
+type holder struct{ service, namespace string }
+
+// holders finds the Services that the destinations of a rule are of.
+type holders struct {
+	at    map[netip.Addr][]holder
+	nodes map[int32]holder // by node port, which one Service has
+	ours  map[netip.Addr]bool
+}
+
+func holdersOf(in Input) holders {
+	h := holders{at: map[netip.Addr][]holder{}, nodes: map[int32]holder{}, ours: in.Ours}
+	for _, s := range in.Shares {
+		if s.Namespace == "" {
+			continue
+		}
+		is := holder{s.Service, s.Namespace}
+		for _, p := range s.Places {
+			if len(p.Ports) > 0 {
+				continue
+			}
+			for _, a := range p.Addresses {
+				if all := h.at[a]; len(all) == 0 || all[len(all)-1] != is {
+					h.at[a] = append(all, is)
+				}
+			}
+		}
+		for _, port := range s.NodePorts {
+			h.nodes[port] = is
+		}
+	}
+	return h
+}
+
+// atNodes are the Services with a node port that a rule admits flows to. A rule of the cluster lists
+// single ports.
+func (h holders) atNodes(r lb.SecurityRule) map[holder]bool {
+	all := map[holder]bool{}
+	for _, text := range r.DestinationPorts {
+		if first, last, ok := span(text); ok && first == last {
+			if is, there := h.nodes[int32(first)]; there { //nolint:gosec // a port
+				all[is] = true
+			}
+		}
+	}
+	return all
+}
+
+// entry is what a namespace has of a rule.
+type entry struct {
+	sources int
+	// destinations counts those of each Service.
+	destinations map[string]int
+}
+
+// Usage is what namespaces have of a security group. A rule that several of them share counts for each.
+type Usage struct {
+	of    map[string]map[meaning]*entry
+	rooms map[string]room
+	// total is what is in use of the group, and all are the meanings of its managed rules.
+	total room
+	all   map[meaning]bool
+}
+
+func newUsage() *Usage {
+	return &Usage{of: map[string]map[meaning]*entry{}, rooms: map[string]room{}, all: map[meaning]bool{}}
+}
+
+// usageOf is what namespaces have of the observed group.
+func usageOf(s *sight, h holders) *Usage {
+	u := newUsage()
+	for _, o := range s.rules {
+		u.count(o.SecurityRule, h)
+	}
+	return u
+}
+
+// count adds what a rule of the group is for.
+func (u *Usage) count(r lb.SecurityRule, h holders) {
+	u.total.add(r)
+	if !managed(r) {
+		return
+	}
+	m, sources := meaningOf(r), prefixes(r.Sources)
+	u.all[m] = true
+	var atNodes map[holder]bool
+	for _, text := range r.Destinations {
+		a, host := address(text)
+		if !host || !h.ours[a] {
+			continue
+		}
+		of := h.at[a]
+		for _, is := range of {
+			u.put(m, sources, is, 1)
+		}
+		if len(of) > 0 {
+			continue
+		}
+		if atNodes == nil {
+			atNodes = h.atNodes(r)
+		}
+		for is := range atNodes {
+			u.put(m, sources, is, 1)
+		}
+	}
+}
+
+// add adds what is about to be written for a Service.
+func (u *Usage) add(m meaning, sources int, is holder, destinations int) {
+	if destinations == 0 {
+		return
+	}
+	if !u.all[m] {
+		u.all[m] = true
+		u.total = *u.total.and(room{rules: 1, sources: sources})
+	}
+	u.total.destinations += destinations
+	u.put(m, sources, is, destinations)
+}
+
+func (u *Usage) put(m meaning, sources int, is holder, destinations int) {
+	if is.namespace == "" {
+		return
+	}
+	rules, has := u.of[is.namespace], u.rooms[is.namespace]
+	if rules == nil {
+		rules = map[meaning]*entry{}
+		u.of[is.namespace] = rules
+	}
+	e := rules[m]
+	if e == nil {
+		e = &entry{sources: sources, destinations: map[string]int{}}
+		rules[m] = e
+		has.rules++
+		has.sources += sources
+	}
+	e.destinations[is.service] += destinations
+	has.destinations += destinations
+	u.rooms[is.namespace] = has
+}
+
+// isShared reports whether a namespace other than this one uses the group.
+func (u *Usage) isShared(namespace string) bool {
+	if _, own := u.rooms[namespace]; own {
+		return len(u.rooms) > 1
+	}
+	return len(u.rooms) > 0
+}
+
+// missing is what a namespace would have more with what is missing of a Service.
+func (g *group) missing(s asking) room {
+	var need room
+	counted := map[meaning]map[netip.Addr]bool{}
+	for i, a := range s.Admissions {
+		m := s.meanings[i]
+		for _, d := range a.Destinations {
+			if g.served[m][d] || counted[m][d] {
+				continue
+			}
+			if counted[m] == nil && g.usage.of[s.Namespace][m] == nil {
+				need.rules++
+				need.sources += prefixes(a.Sources)
+			}
+			put(counted, m, d)
+			need.destinations++
+		}
+	}
+	return need
+}
+
+// bounded are the bounds of namespaces in a plan.
+type bounded struct {
+	bounds func(namespace string) bound.Settings
+	before *Usage
+	// wants are the namespaces of Services that ask for something.
+	wants map[string]bool
+}
+
+func boundedBy(in Input, before *Usage) bounded {
+	b := bounded{in.Bounds, before, map[string]bool{}}
+	for _, s := range in.Shares {
+		if len(s.Admissions) > 0 && s.Namespace != "" {
+			b.wants[s.Namespace] = true
+		}
+	}
+	return b
+}
+
+// exceeded returns why a Service would have its namespace exceed a bound; nil if it would not.
+func (b bounded) exceeded(u *Usage, s asking, more room) error {
+	if b.bounds == nil || s.Namespace == "" {
+		return nil
+	}
+	shared := b.before.isShared(s.Namespace) || len(b.wants) > 1
+	return exceedsBound(s.Namespace, b.before.rooms[s.Namespace], *room(u.rooms[s.Namespace]).and(more), b.bounds(s.Namespace), shared)
+}
+
+// exceedsBound returns why a namespace that had one room would exceed a bound with another; nil if it
+// would not. What it had is never too much.
+func exceedsBound(namespace string, had, would room, set bound.Settings, shared bool) error {
+	rules, addresses := bound.Capacity{Max: lb.MostSecurityRules}, bound.Capacity{Max: lb.MostSecurityPrefixes}
+	part := set.Part(bound.MaxSecurityRules, rules, addresses, shared)
+	for _, d := range []struct {
+		had, would int
+		what       string
+		bound      bound.Bound
+	}{
+		{had.rules, would.rules, "rules", set.Of(bound.MaxSecurityRules, rules, shared)},
+		{had.sources, would.sources, "addresses and ranges as sources of rules", part},
+		{had.destinations, would.destinations, "addresses as destinations of rules", part},
+	} {
+		if !d.bound.Allows(d.had, d.would) {
+			return bound.Exceeded(namespace, d.would, d.what, "the security group", d.bound, bound.MaxSecurityRules)
+		}
+	}
+	return nil
+}
+
+// Claim is what a Service is about to ask of a group, before its addresses are known.
+type Claim struct {
+	Namespace    string
+	sources      map[meaning]int
+	destinations int
+}
+
+// ClaimOf is that of a Service with these admissions. Their destinations stand for as many others.
+func ClaimOf(namespace string, admissions []Admission) Claim {
+	c := Claim{Namespace: namespace, sources: map[meaning]int{}}
+	for i, m := range meaningsOf(admissions) {
+		c.sources[m] = prefixes(admissions[i].Sources)
+		c.destinations += len(admissions[i].Destinations)
+	}
+	return c
+}
+
+// Admits returns why a group would refuse a Service, by a bound of its namespace or because it is full,
+// before anything of the Service is made: nil if it would not. promised are the claims of Services, this one
+// left out, that were admitted and are not in the group yet.
+func (u *Usage) Admits(service string, c Claim, promised map[string]Claim, set bound.Settings) error {
+	had := u.rooms[c.Namespace]
+	would, total, shared := had, u.total, u.isShared(c.Namespace)
+	of := map[meaning]bool{} // what the namespace has without the Service
+	for m, e := range u.of[c.Namespace] {
+		own, its := e.destinations[service]
+		would.destinations -= own
+		total.destinations -= own
+		if its && len(e.destinations) == 1 {
+			would = *would.and(room{rules: -1, sources: -e.sources})
+			if !c.has(m) {
+				total = *total.and(room{rules: -1, sources: -e.sources})
+			}
+			continue
+		}
+		of[m] = true
+	}
+	all := map[meaning]bool{} // what the group lacks and was counted
+	count := func(c Claim, its bool) {
+		for m, sources := range c.sources {
+			if its && !of[m] {
+				of[m] = true
+				would = *would.and(room{rules: 1, sources: sources})
+			}
+			if !u.all[m] && !all[m] {
+				all[m] = true
+				total = *total.and(room{rules: 1, sources: sources})
+			}
+		}
+		if its {
+			would.destinations += c.destinations
+		}
+		total.destinations += c.destinations
+	}
+	for other, p := range promised {
+		if other != service {
+			count(p, p.Namespace == c.Namespace)
+			shared = shared || p.Namespace != c.Namespace
+		}
+	}
+	count(c, true)
+	if err := exceedsBound(c.Namespace, had, would, set, shared); err != nil {
+		return err
+	}
+	if total.rules <= u.total.rules && total.sources <= u.total.sources && total.destinations <= u.total.destinations {
+		return nil
+	}
+	return total.exceeded()
+}
+
+func (c Claim) has(m meaning) bool {
+	_, is := c.sources[m]
+	return is
+}
+
+// Observe is what namespaces have of a group, by its rules.
+func Observe(in Input) *Usage { return usageOf(see(in), holdersOf(in)) }

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nsg
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/bound"
+	"weir.dev/weir/internal/lb"
+)
+
+// tagged is a Service of a namespace with an address of its own and so many service tags. Its name is
+// the namespace and the number.
+func tagged(namespace string, number, tags int) Share {
+	name := namespace + strconv.Itoa(number)
+	at := []netip.Addr{numbered(namespace[0], number)}
+	s := Share{Service: name, Namespace: namespace, Places: []Place{{Addresses: at}}}
+	for n := range tags {
+		s.Admissions = append(s.Admissions, Admission{
+			Access: lb.Allow, Family: lb.IPv4, Protocol: "Tcp", Sources: []string{fmt.Sprint("T-", name, "-", n)}, Destinations: at, Ports: []string{"80"},
+		})
+	}
+	return s
+}
+
+// renamed is a Service with other tags.
+func renamed(s Share) Share {
+	for i := range s.Admissions {
+		s.Admissions[i].Sources = []string{"U" + s.Admissions[i].Sources[0]}
+	}
+	return s
+}
+
+// ranged is one with so many ranges in one rule.
+func ranged(namespace string, number, ranges int) Share {
+	s := tagged(namespace, number, 1)
+	s.Admissions[0].Sources = nil
+	for n := range ranges {
+		s.Admissions[0].Sources = append(s.Admissions[0].Sources, numbered(30, n).String()+"/32")
+	}
+	return s
+}
+
+func boundsOf(annotations map[string]string) func(string) bound.Settings {
+	return func(n string) bound.Settings {
+		if value, is := annotations[n]; is {
+			return bound.Read(n, map[string]string{bound.MaxSecurityRules: value})
+		}
+		return bound.Read(n, nil)
+	}
+}
+
+// group of the shares, where all addresses are ours.
+func inputOf(observed []lb.SecurityRule, bounds func(string) bound.Settings, shares ...Share) Input {
+	in := Input{Observed: observed, Shares: shares, Ours: map[netip.Addr]bool{}, Bounds: bounds}
+	for _, s := range shares {
+		for _, p := range s.Places {
+			for _, a := range p.Addresses {
+				in.Ours[a] = true
+			}
+		}
+	}
+	return in
+}
+
+func TestANamespaceIsBounded(t *testing.T) {
+	for _, tt := range []struct {
+		about       string
+		annotations map[string]string
+		steps       [][]Share
+		want        map[string]string // what the last plan refuses, and a part of why
+	}{
+		{about: "1,000 service tags, and no neighbor yet", steps: [][]Share{{tagged("team", 1, 1000)}},
+			want: map[string]string{"team1": "namespace team would have 1000 rules in the security group and may have 900 (default: 100 are reserved"}},
+		{about: "the neighbor that comes then fits", steps: [][]Share{{tagged("team", 1, 900)}, {tagged("team", 1, 900), tagged("shop", 1, 100)}}},
+		{about: "1,000 service tags beside a neighbor", steps: [][]Share{{tagged("shop", 1, 1)}, {tagged("shop", 1, 1), tagged("team", 1, 1000)}},
+			want: map[string]string{"team1": "may have 500 (default: other namespaces use it, too, so half of 1000, the limit of Azure)"}},
+		{about: "in one plan with the neighbor", steps: [][]Share{{tagged("team", 1, 501), tagged("shop", 1, 500)}}, want: map[string]string{"team1": "may have 500"}},
+		{about: "two Services with 300 tags", steps: [][]Share{{tagged("shop", 1, 1), tagged("team", 1, 300), tagged("team", 2, 300)}}, want: map[string]string{"team2": "would have 600"}},
+		{about: "above the bound: other tags, as many", steps: [][]Share{{tagged("team", 1, 900)}, {tagged("shop", 1, 1), tagged("team", 1, 900)}, {tagged("shop", 1, 1), ranged("team", 1, 1)}}},
+		{about: "above the bound: each rule another one", steps: [][]Share{{tagged("team", 1, 900)}, {tagged("shop", 1, 1), renamed(tagged("team", 1, 900))}}},
+		{about: "above the bound: no more", steps: [][]Share{{tagged("team", 1, 900)}, {tagged("shop", 1, 1), tagged("team", 1, 900), tagged("team", 2, 1)}}, want: map[string]string{"team2": "would have 901"}},
+		{about: "annotation", annotations: map[string]string{"team": "3"}, steps: [][]Share{{tagged("team", 1, 4)}},
+			want: map[string]string{"team1": "may have 3 (annotation weir.dev/max-security-rules of Namespace team)"}},
+		{about: "annotation with an error", annotations: map[string]string{"team": "many"}, steps: [][]Share{{tagged("shop", 1, 1), tagged("team", 1, 501)}},
+			want: map[string]string{"team1": `annotation weir.dev/max-security-rules of Namespace team is "many"`}},
+		{about: "source ranges, alone", steps: [][]Share{{ranged("team", 1, 3601)}}, want: map[string]string{"team1": "3601 addresses and ranges as sources of rules in the security group and may have 3600"}},
+		{about: "source ranges beside a neighbor", steps: [][]Share{{tagged("shop", 1, 1), ranged("team", 1, 2001)}}, want: map[string]string{"team1": "may have 2000"}},
+		{about: "source ranges, annotation", annotations: map[string]string{"team": "750"}, steps: [][]Share{{tagged("shop", 1, 1), ranged("team", 1, 3000)}}},
+		{about: "a rule that namespaces share counts for each", annotations: map[string]string{"a": "1", "b": "0"}, steps: [][]Share{{sharing("a"), sharing("b")}},
+			want: map[string]string{"b": "may have 0"}},
+		{about: "one rule for many Services", annotations: map[string]string{"a": "1"}, steps: [][]Share{{sharing("a"), sharing("a")}}},
+	} {
+		var observed []lb.SecurityRule
+		var p Plan
+		for _, shares := range tt.steps {
+			p = Merge(inputOf(observed, boundsOf(tt.annotations), shares...))
+			observed = p.Next
+		}
+		for service, want := range tt.want {
+			if p.Refused[service] == nil || !strings.Contains(p.Refused[service].Error(), want) {
+				t.Errorf("%s: %s: %v, want %q", tt.about, service, p.Refused[service], want)
+			}
+		}
+		if len(p.Refused) != len(tt.want) {
+			t.Errorf("%s: refused: %v", tt.about, p.Refused)
+		}
+	}
+}
+
+// sharing is a Service that is open to the Internet: all of these are one rule.
+func sharing(namespace string) Share {
+	s := web(namespace, int(namespace[0]))
+	s.Namespace = namespace
+	return s
+}
+
+// Services of which nothing is known yet count by what the group holds for them, at node ports, too.
+func TestWhatIsThereCounts(t *testing.T) {
+	node := numbered(10, 1)
+	var observed []lb.SecurityRule
+	for i := range 3 {
+		r := rule(fmt.Sprint("allow_IPv4_", i), int32(500+i), node.String()) //nolint:gosec // small
+		r.DestinationPorts, r.Sources = []string{"30080"}, []string{fmt.Sprint("T", i)}
+		observed = append(observed, r)
+	}
+	unknown := Share{Service: "team1", Namespace: "team", Fixed: true, NodePorts: []int32{30080}}
+	at := Share{Fixed: true, Places: []Place{{Addresses: []netip.Addr{node}, Ports: []int32{30080}}}}
+	in := inputOf(observed, boundsOf(map[string]string{"team": "4"}), unknown, at, tagged("team", 2, 2))
+	if p := Merge(in); p.Refused["team2"] == nil || !strings.Contains(p.Refused["team2"].Error(), "would have 5 rules") {
+		t.Errorf("refused: %v", p.Refused)
+	}
+}
+
+// rulesOf counts the rules with a destination of each namespace.
+func rulesOf(rules []lb.SecurityRule, of map[netip.Addr]string) map[string]int {
+	all := map[string]int{}
+	for _, r := range rules {
+		its := map[string]bool{}
+		for _, d := range r.Destinations {
+			a, _ := address(d)
+			its[of[a]] = true
+		}
+		for namespace := range its {
+			all[namespace]++
+		}
+	}
+	return all
+}
+
+// Where the bounds of namespaces add up to what the group holds: a namespace within its bound is never
+// refused, whatever others demand; none grows above its bound; nothing that exists is removed for
+// others; and the order of namespaces does not matter. What Admits promises, the plan keeps.
+func TestLawNamespacesDoNotCompete(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := map[string]int{"a": rapid.IntRange(0, 5).Draw(t, "a"), "b": rapid.IntRange(0, 5).Draw(t, "b")}
+		annotations := map[string]string{"a": strconv.Itoa(limits["a"]), "b": strconv.Itoa(limits["b"])}
+		var observed []lb.SecurityRule
+		wants := map[string]Share{}
+		of := map[netip.Addr]string{}
+		for range rapid.IntRange(1, 6).Draw(t, "plans") {
+			before := maps.Clone(wants)
+			had := rulesOf(observed, of)
+			usage := Observe(inputOf(observed, nil, slices.Collect(maps.Values(wants))...))
+			promised := map[string]Claim{}
+			var due []string
+			for range rapid.IntRange(1, 4).Draw(t, "due") {
+				s := tagged(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), rapid.IntRange(1, 3).Draw(t, "number"), rapid.IntRange(0, 4).Draw(t, "tags"))
+				of[s.Places[0].Addresses[0]] = s.Namespace
+				if rapid.Bool().Draw(t, "other tags") {
+					s = renamed(s)
+				}
+				if !slices.Contains(due, s.Service) {
+					due = append(due, s.Service)
+					wants[s.Service] = s
+					claim := ClaimOf(s.Namespace, s.Admissions)
+					if usage.Admits(s.Service, claim, promised, boundsOf(annotations)(s.Namespace)) == nil {
+						promised[s.Service] = claim
+					}
+				}
+			}
+			shares := func(order func(a, b string) int) []Share {
+				var all []Share
+				for _, name := range slices.Sorted(maps.Keys(wants)) {
+					if !slices.Contains(due, name) {
+						all = append(all, wants[name])
+					}
+				}
+				sorted := slices.Clone(due)
+				slices.SortStableFunc(sorted, order)
+				for _, name := range sorted {
+					all = append(all, wants[name])
+				}
+				return all
+			}
+			p := Merge(inputOf(observed, boundsOf(annotations), shares(func(string, string) int { return 0 })...))
+			other := Merge(inputOf(observed, boundsOf(annotations), shares(func(a, b string) int { return strings.Compare(b[:1], a[:1]) })...))
+			if got, want := slices.Sorted(maps.Keys(other.Refused)), slices.Sorted(maps.Keys(p.Refused)); !slices.Equal(got, want) {
+				t.Fatalf("refused %v, and in another order of namespaces %v", want, got)
+			}
+			kept := maps.Clone(before)
+			for name := range promised {
+				kept[name] = wants[name]
+			}
+			if all := Merge(inputOf(observed, boundsOf(annotations), slices.Collect(maps.Values(kept))...)); len(all.Refused) > 0 {
+				t.Fatalf("promised, and refused: %v", all.Refused)
+			}
+			demand := map[string]int{}
+			for _, s := range wants {
+				demand[s.Namespace] += len(s.Admissions)
+			}
+			for name, why := range p.Refused {
+				if !errors.Is(why, bound.ErrExceeded) || demand[wants[name].Namespace] <= limits[wants[name].Namespace] {
+					t.Fatalf("%s: %v", name, why)
+				}
+			}
+			for name := range p.Refused { // it keeps what it had
+				wants[name] = before[name]
+				if wants[name].Service == "" {
+					delete(wants, name)
+				}
+			}
+			observed = p.Next
+			has := rulesOf(observed, of)
+			for namespace, n := range has {
+				if n > max(limits[namespace], had[namespace]) {
+					t.Fatalf("namespace %s went from %d to %d rules beyond its bound of %d", namespace, had[namespace], n, limits[namespace])
+				}
+			}
+			for _, s := range wants {
+				n := 0
+				for _, r := range observed {
+					if slices.Contains(r.Destinations, s.Places[0].Addresses[0].String()) {
+						n++
+					}
+				}
+				if n != len(s.Admissions) {
+					t.Fatalf("%s has %d of %d rules", s.Service, n, len(s.Admissions))
+				}
+			}
+		}
+	})
+}
+
+func TestAdmits(t *testing.T) {
+	bounds := boundsOf(map[string]string{"limited": "3"})
+	observed := Merge(inputOf(nil, nil, tagged("shop", 1, 1), tagged("team", 1, 400))).Next
+	usage := Observe(inputOf(observed, nil, tagged("shop", 1, 1), tagged("team", 1, 400)))
+	claim := func(s Share) Claim { return ClaimOf(s.Namespace, s.Admissions) }
+	full := Merge(inputOf(nil, nil, tagged("shop", 1, 1), tagged("team", 1, 999)))
+	for _, tt := range []struct {
+		about    string
+		usage    *Usage
+		service  Share
+		promised map[string]Claim
+		want     string
+	}{
+		{about: "within the bound", service: tagged("team", 2, 100)},
+		{about: "beyond the bound", service: tagged("team", 2, 101), want: "would have 501 rules"},
+		{about: "the same again", service: tagged("team", 1, 400)},
+		{about: "instead of its own", service: ranged("team", 1, 1)},
+		{about: "more than its own", service: tagged("team", 1, 501), want: "would have 501 rules"},
+		{about: "beside a promise", service: tagged("team", 2, 60), promised: map[string]Claim{"team3": claim(tagged("team", 3, 60))}, want: "would have 520 rules"},
+		{about: "a promise to itself does not count", service: tagged("team", 2, 60), promised: map[string]Claim{"team2": claim(tagged("team", 2, 60))}},
+		{about: "a promise to another namespace does not count", service: tagged("team", 2, 60), promised: map[string]Claim{"shop3": claim(tagged("shop", 3, 300))}},
+		{about: "annotation", service: tagged("limited", 1, 4), want: "may have 3 (annotation"},
+		{about: "a full group", usage: full.After, service: tagged("late", 1, 1), want: "it would have 1001 rules, and Azure takes 1000"},
+		{about: "a full group, nothing more", usage: full.After, service: tagged("team", 1, 999)},
+	} {
+		u := tt.usage
+		if u == nil {
+			u = usage
+		}
+		err := u.Admits(tt.service.Service, claim(tt.service), tt.promised, bounds(tt.service.Namespace))
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.about, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package securitygroup
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/nsg"
+	"weir.dev/weir/internal/service"
+)
+
+// ledger is what namespaces have of the group, for Services whose load balancer is not written yet. It
+// may be used from any goroutine.
+type ledger struct {
+	// reading is held while the group is read for the first time.
+	reading chan struct{}
+
+	mu sync.Mutex // guards all below
+	// usage is that of the last plan; nil before the first.
+	usage *nsg.Usage
+	// promised are the claims of Services that were admitted and are not written yet, by owner.
+	promised map[string]nsg.Claim
+}
+
+// wrote notes a plan, and that the claims of the Services in it are settled.
+func (l *ledger) wrote(requests []*Request, p nsg.Plan, written bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.usage = p.Before; !written {
+		return
+	}
+	l.usage = p.After
+	for _, r := range requests {
+		delete(l.promised, r.Owner)
+	}
+}
+
+// admits checks a claim, and promises room for it.
+func (l *ledger) admits(owner string, c nsg.Claim, check func(*nsg.Usage, map[string]nsg.Claim) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.promised, owner)
+	if l.usage == nil {
+		return nil
+	}
+	if err := check(l.usage, l.promised); err != nil {
+		return err
+	}
+	if l.promised == nil {
+		l.promised = map[string]nsg.Claim{}
+	}
+	l.promised[owner] = c
+	return nil
+}
+
+// known reports whether there was a plan.
+func (l *ledger) known() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.usage != nil
+}
+
+// Admits returns why the group would refuse a Service: because its namespace would exceed a bound, or
+// because the group is full. It is for use before anything is made for the Service: one that
+// says who may connect must not be published without its rules.
+func (g *Group) Admits(ctx context.Context, name, owner string, w *service.Spec) error {
+	c := nsg.ClaimOf(namespaceOf(name), g.expected(w))
+	if w.Access.Limited() && !w.Access.Unruled {
+		if err := g.look(ctx); err != nil {
+			return err
+		}
+	}
+	err := g.room.admits(owner, c, func(u *nsg.Usage, promised map[string]nsg.Claim) error {
+		return u.Admits(owner, c, promised, g.cfg.Cluster.Bounds(c.Namespace))
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", g.name(), err)
+	}
+	return nil
+}
+
+// expected are the admissions of a Service before its addresses are known: others stand for them.
+func (g *Group) expected(w *service.Spec) []nsg.Admission {
+	var addresses []netip.Addr
+	for _, f := range w.Frontends {
+		a := netip.AddrFrom4([4]byte{192, 0, 2, 1})
+		if f.Frontend.Family == lb.IPv6 {
+			a = netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})
+		}
+		addresses = append(addresses, a)
+	}
+	var nodes []netip.Addr
+	if w.NodePorts() != nil {
+		nodes = g.cfg.Cluster.Nodes()
+	}
+	return w.Admissions(addresses, nodes)
+}
+
+// look reads the group once, if there was no plan yet. What keeps it from being read is not the
+// Service's trouble here: the write of its rules meets the same.
+func (g *Group) look(ctx context.Context) error {
+	select {
+	case g.room.reading <- struct{}{}:
+		defer func() { <-g.room.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if g.room.known() {
+		return nil
+	}
+	observed, err := g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	in := nsg.Input{Observed: observed.Rules, Ours: map[netip.Addr]bool{}}
+	for _, n := range g.cfg.Cluster.Nodes() {
+		in.Ours[n] = true
+	}
+	for _, r := range g.cfg.Cluster.Reached() {
+		in.Shares = append(in.Shares, fixedShare(r))
+		for _, a := range r.Addresses {
+			in.Ours[a] = true
+		}
+	}
+	usage := nsg.Observe(in)
+	g.room.mu.Lock()
+	defer g.room.mu.Unlock()
+	if g.room.usage == nil {
+		g.room.usage = usage
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"weir.dev/weir/internal/bound"
+	"weir.dev/weir/internal/servicelb"
+	"weir.dev/weir/lab/armemu"
+)
+
+// withPorts gives a Service n ports from a first one.
+func withPorts(first, n int32) func(*corev1.Service) {
+	return func(svc *corev1.Service) {
+		svc.Spec.Ports = nil
+		for i := range n {
+			svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("p", i), Port: first + i, Protocol: corev1.ProtocolTCP})
+		}
+	}
+}
+
+// withTags restricts a Service to n service tags.
+func withTags(n int) func(*corev1.Service) {
+	return func(svc *corev1.Service) {
+		tags := make([]string, n)
+		for i := range tags {
+			tags[i] = fmt.Sprintf("AzureCloud.%s%s%d", svc.Namespace, svc.Name, i)
+		}
+		setAnnotation(svc, annotation+"azure-allowed-service-tags", strings.Join(tags, ","))
+	}
+}
+
+// partsOf counts the parts of each Service in a resource: rules of a load balancer by their owner,
+// security rules by their address.
+func (s *Stage) partsOf(id, list string, of func(name string, properties map[string]any) []string) map[string]int {
+	all := map[string]int{}
+	body, there := s.emu.Get(id)
+	if !there {
+		return all
+	}
+	var resource struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	must(json.Unmarshal(body, &resource))
+	var parts []struct {
+		Name       string         `json:"name"`
+		Properties map[string]any `json:"properties"`
+	}
+	if resource.Properties[list] != nil {
+		must(json.Unmarshal(resource.Properties[list], &parts))
+	}
+	for _, p := range parts {
+		for _, key := range of(p.Name, p.Properties) {
+			all[key]++
+		}
+	}
+	return all
+}
+
+// rules counts the load balancing rules of each Service.
+func (s *Stage) rules() map[string]int {
+	return s.partsOf(network+"loadBalancers/"+clusterName, "loadBalancingRules", func(name string, _ map[string]any) []string {
+		owner, _, _ := strings.Cut(name, "-")
+		return []string{s.owners[owner]}
+	})
+}
+
+// securityRules counts the rules of the security group that Weir made.
+func (s *Stage) securityRules() int {
+	return s.partsOf(securityGroup, "securityRules", func(name string, _ map[string]any) []string {
+		if strings.HasPrefix(name, "k8s-azure-lb_") {
+			return []string{"ours"}
+		}
+		return nil
+	})["ours"]
+}
+
+// writtenIPs are the ids of the public IPs that Weir made.
+func (s *Stage) writtenIPs() map[string]bool {
+	all := map[string]bool{}
+	for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut)) {
+		if strings.Contains(strings.ToLower(c.Resource), "/publicipaddresses/") && c.Status < 300 {
+			all[c.Resource] = true
+		}
+	}
+	return all
+}
+
+// refusal is what the conditions of a Service say while it has no address; empty once it has one.
+func (s *Stage) refusal(key string) string {
+	svc := &corev1.Service{}
+	must(s.people.Get(ctx, split(key), svc))
+	if len(svc.Status.LoadBalancer.Ingress) > 0 {
+		return ""
+	}
+	c := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeProgrammed)
+	if a := meta.FindStatusCondition(svc.Status.Conditions, servicelb.TypeAccepted); a != nil && a.Status != "True" {
+		c = a
+	}
+	if c == nil {
+		return "no condition"
+	}
+	return c.Message
+}
+
+func says(t *testing.T, about, got string, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		if !strings.Contains(got, text) {
+			t.Errorf("%s: %q does not name %q", about, got, text)
+		}
+	}
+}
+
+// One namespace wants all rules of the load balancer: a neighbor that is there can use its half, and one
+// that comes later still has room.
+func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
+	for _, first := range []string{"the neighbor", "the attacker"} {
+		t.Run(first+" is first", func(t *testing.T) {
+			stage(t, Options{Configure: rarely}, func(s *Stage) {
+				must(s.AddNode(0))
+				s.Start()
+				if first == "the neighbor" {
+					must(s.AddService("blog/web", nil))
+					s.Pass(time.Minute)
+				}
+				must(s.AddService("shop/one", withPorts(1000, 748)))
+				must(s.AddService("shop/two", withPorts(1000, 748)))
+				s.Pass(2 * time.Minute)
+				if first == "the attacker" {
+					must(s.AddService("blog/web", nil))
+					s.Pass(2 * time.Minute)
+				}
+				must(s.AddService("blog/more", withPorts(1000, 700)))
+				s.Pass(2 * time.Minute)
+				has := s.rules()
+				if has["shop/one"]+has["shop/two"] != 748 || has["blog/web"] != 1 || has["blog/more"] != 700 {
+					t.Errorf("rules: %v", has)
+				}
+				refused := s.refusal("shop/one") + s.refusal("shop/two")
+				says(t, "the second Service", refused, "namespace shop would have 1496 load balancing rules in load balancer "+clusterName, "may have 750 (default: other namespaces use it, too, so half of 1500", bound.MaxRules)
+				if ips := len(s.writtenIPs()); ips != 3 {
+					t.Errorf("%d public IPs: one was made for the Service that is refused", ips)
+				}
+				// An administrator allows more, and the Service that waits is served.
+				must(s.DeleteService("blog/more"))
+				s.Pass(time.Minute)
+				must(s.ChangeNamespace("shop", func(n *corev1.Namespace) { n.Annotations = map[string]string{bound.MaxRules: "1500"} }))
+				s.Pass(time.Minute)
+				if has := s.rules(); has["shop/one"]+has["shop/two"] != 1496 {
+					t.Errorf("rules with the annotation: %v", has)
+				}
+			})
+		})
+	}
+}
+
+// One Service asks for all rules of the security group: it is refused before it has an address, and
+// neighbors have their rules, however the order.
+func TestOneNamespaceLeavesSecurityRulesForOthers(t *testing.T) {
+	for _, first := range []string{"the neighbor", "the attacker"} {
+		t.Run(first+" is first", func(t *testing.T) {
+			stage(t, Options{Configure: rarely}, func(s *Stage) {
+				must(s.AddNode(0))
+				s.Start()
+				if first == "the neighbor" {
+					must(s.AddService("blog/web", withTags(2)))
+					s.Pass(time.Minute)
+				}
+				must(s.AddService("shop/one", withTags(1000)))
+				s.Pass(2 * time.Minute)
+				if first == "the attacker" {
+					must(s.AddService("blog/web", withTags(2)))
+					s.Pass(2 * time.Minute)
+				}
+				if n := s.securityRules(); n != 2 {
+					t.Errorf("%d security rules", n)
+				}
+				if has := s.rules(); has["shop/one"] != 0 || has["blog/web"] != 1 {
+					t.Errorf("published without its restriction: %v", has)
+				}
+				says(t, "1,000 tags", s.refusal("shop/one"), "namespace shop would have 1000 rules in the security group", bound.MaxSecurityRules)
+				must(s.AddService("blog/more", withTags(498)))
+				s.Pass(2 * time.Minute)
+				if n := s.securityRules(); n != 500 {
+					t.Errorf("%d security rules, and the neighbor has not its half", n)
+				}
+			})
+		})
+	}
+}
+
+// Services that are created in one instant, each within the bound and together beyond it: none is published
+// without the rules that say who may connect to it.
+func TestServicesThatExceedTheBoundTogether(t *testing.T) {
+	stage(t, Options{Configure: rarely}, func(s *Stage) {
+		must(s.AddNode(0))
+		s.Start()
+		must(s.AddService("blog/web", withTags(2)))
+		s.Pass(time.Minute)
+		var keys []string
+		for i := range 4 {
+			keys = append(keys, fmt.Sprint("shop/s", i))
+			must(s.AddService(keys[i], func(svc *corev1.Service) {
+				withTags(200)(svc)
+				setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
+				setAnnotation(svc, annotation+"azure-deny-all-except-load-balancer-source-ranges", "true")
+			}))
+		}
+		s.Pass(3 * time.Minute)
+		published := s.partsOf(network+"loadBalancers/"+clusterName+"-internal", "frontendIPConfigurations", func(name string, _ map[string]any) []string {
+			return []string{s.owners[name]}
+		})
+		if len(published) != 2 || s.securityRules() != 2+2*200+1 { // they share the rule that denies all others
+			t.Errorf("published: %v, with %d security rules", published, s.securityRules())
+		}
+		for _, key := range keys {
+			if refused := s.refusal(key); (published[key] == 0) != (refused != "") {
+				t.Errorf("%s: published %d times, says %q", key, published[key], refused)
+			}
+		}
+		if refused := s.refusal("blog/web"); refused != "" {
+			t.Errorf("the neighbor lost its address: %s", refused)
+		}
+	})
+}
