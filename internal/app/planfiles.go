@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/kube/offline"
+	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
 )
 
@@ -30,6 +31,7 @@ func (p *planning) gather(ctx context.Context) error {
 		return fmt.Errorf("API server %s: %w", host, err)
 	}
 	p.record = readRecord(ctx, server, p.objects)
+	p.owners = record.PublicIPOwners{Reader: server, Namespace: offline.NamespaceOfNodePools(p.objects.Pools, shippedNamespace)}
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
@@ -128,21 +129,22 @@ func balancedChanged() predicate.Predicate {
 	}}
 }
 
-// watchNamespaces has a change of the labels of a namespace ask its Services again, where they say
-// where Services belong. Otherwise Weir needs no right to read them.
+// watchNamespaces reconciles the Services of a namespace when its grants of public IPs change, or its
+// labels where these place Services.
 func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
-	if !(servicelb.Settings{Several: r.options.Several}).ByNamespace() {
-		return to
-	}
-	return to.Watches(&corev1.Namespace{}, workqueue.Mapped(r.servicesIn), builder.WithPredicates(namespaceRelabelled()))
+	byLabels := servicelb.Settings{Several: r.options.Several}.ByNamespace()
+	return to.Watches(&corev1.Namespace{}, workqueue.Mapped(r.servicesIn), builder.WithPredicates(namespaceChanged(byLabels)))
 }
 
-// namespaceRelabelled lets changes of labels through alone: a new namespace has no Services
-// that would not come by themselves.
-func namespaceRelabelled() predicate.Predicate {
+// namespaceChanged passes updates of the grants of a Namespace, and of its labels. The Services of a new
+// namespace have events of their own.
+func namespaceChanged(byLabels bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(u event.UpdateEvent) bool { return !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) },
+		UpdateFunc: func(u event.UpdateEvent) bool {
+			return byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) ||
+				u.ObjectOld.GetAnnotations()[grant.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[grant.PublicIPAnnotation]
+		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 }
