@@ -103,6 +103,8 @@ type usage struct {
 	// user is the namespace of the Service whose frontend has the public IP; empty if it is free.
 	user  string
 	owner Owner
+	// pending is true if the owner is not on record yet.
+	pending bool
 	// unreadable is why the owner is unknown.
 	unreadable error
 	grant      grant.PublicIP
@@ -110,21 +112,19 @@ type usage struct {
 	invalid error
 }
 
-// check returns whether the namespace has to become the owner before the public IP is used, or why a
-// Service may not use it. A public IP in use by another namespace is refused by the plan of the load
+// check returns whether the namespace has to be recorded as the owner before the public IP is used, or why
+// a Service may not use it. A public IP in use by another namespace is refused by the plan of the load
 // balancer, which knows the Services that shared it before.
 func (u usage) check() (claims bool, err error) {
 	switch {
-	case u.user == u.namespace:
-		return u.unreadable == nil && u.owner.Namespace != u.namespace, nil
 	case u.user != "":
-		return false, nil
+		return false, nil // by its own namespace, which is recorded as its user, or by another one
 	case u.unreadable != nil:
 		return false, fmt.Errorf("public IP %s is given to no Service that does not have it already: %w", u.ip.ID.Name, u.unreadable)
 	case u.grant.Tagged && !u.grant.Use:
 		return false, fmt.Errorf("public IP %s is not for namespace %s, by its tag %s. Choose another public IP, or %s", u.ip.ID.Name, u.namespace, grant.NamespacesTag, u.remedy())
 	case u.owner.Namespace == u.namespace:
-		return false, nil
+		return u.pending, nil
 	case u.owner.Namespace == "" || u.grant.Use:
 		return true, nil
 	}
@@ -184,7 +184,7 @@ func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 		u.user = u.namespace
 	}
 	if c := r.claims[key]; c != nil {
-		u.owner = c.owner
+		u.owner, u.pending = c.owner, true
 	}
 	u.grant, u.invalid = r.cfg.grantOf(ip, u.namespace)
 	return u
