@@ -150,10 +150,15 @@ var ourFinalizer = []string{v1alpha1.Finalizer}
 
 // stripNamespace keeps labels, and which load balancers it may bind.
 func stripNamespace(n *corev1.Namespace) {
-	granted, is := n.Annotations[grant.Annotation]
+	grants := map[string]string{}
+	for _, name := range []string{grant.Annotation, grant.PublicIPAnnotation} {
+		if list, granted := n.Annotations[name]; granted {
+			grants[name] = list
+		}
+	}
 	*n = corev1.Namespace{ObjectMeta: Identity(n.ObjectMeta, n.Labels)}
-	if is {
-		n.Annotations = map[string]string{grant.Annotation: granted}
+	if len(grants) > 0 {
+		n.Annotations = grants
 	}
 }
 
