@@ -44,11 +44,6 @@ func (r *Reconciler) Reached() []balancer.Reached {
 	return all
 }
 
-// AllowedPublicIPs implements balancer.Cluster.
-func (r *Reconciler) AllowedPublicIPs(namespace string) string {
-	return r.own.AllowedPublicIPs(namespace)
-}
-
 // Nodes implements balancer.Cluster.
 func (r *Reconciler) Nodes() []netip.Addr {
 	var all []netip.Addr
