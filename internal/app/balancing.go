@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/metrics"
 	"weir.dev/weir/internal/poolupdate"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
@@ -72,14 +73,14 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 }
 
 // newBalancers has the cluster's Services get load balancers.
-func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), namespace string) error {
+func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), namespace string, owners publicip.OwnerStore) error {
 	cfg := in.Config
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := balancer.Config{
-		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Behaviour: o.known,
+		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Owners: owners, Behaviour: o.known,
 		Done: cluster.Services.Ensured, Made: func(id lb.LoadBalancerID) { services.LoadBalancerMade(cluster.Services, id) }, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {

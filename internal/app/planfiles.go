@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/app/process"
 	"weir.dev/weir/internal/kube/offline"
+	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
 )
 
@@ -31,6 +32,7 @@ func (p *planning) gather(ctx context.Context) error {
 		return fmt.Errorf("API server %s: %w", host, err)
 	}
 	p.record = readRecord(ctx, server, p.objects)
+	p.owners = record.PublicIPOwners{Reader: server, Namespace: offline.NamespaceOfNodePools(p.objects.Pools, shippedNamespace)}
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/verdicts"
 )
 
@@ -58,6 +59,11 @@ func (r recorded) kept(giveUp context.CancelCauseFunc) func(context.Context) err
 // wholeWrites is where it is kept what Azure does with writes of whole load balancers.
 func (r recorded) wholeWrites(o Options) verdicts.Store {
 	return record.WholeWrites{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
+}
+
+// publicIPOwners is where the namespaces that own public IPs are kept.
+func (r recorded) publicIPOwners() publicip.OwnerStore {
+	return record.PublicIPOwners{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
 func explained(err error) error {

@@ -44,6 +44,8 @@ func New(cfg Config) *Balancers {
 	b.ips = publicip.New(publicip.Config{
 		Azure: cfg.Azure, Lease: cfg.Lease, Contests: &b.contests, InProgress: &b.inProgress, Log: cfg.Log,
 		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, LoadBalancers: cfg.ids(),
+		Owners: cfg.Owners, Grants: func(namespace string) string { return cfg.Cluster.AllowedPublicIPs(namespace) },
+		Services: func() func(string) string { return serviceOf(cfg.Cluster) },
 	})
 	b.links = b.newLinks()
 	if cfg.SecurityGroup.Name != "" {

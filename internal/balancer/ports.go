@@ -14,6 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/privatelink"
 	"weir.dev/weir/internal/privatelinkround"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
 	"weir.dev/weir/internal/service"
 )
@@ -70,6 +71,8 @@ type Cluster interface {
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
 	// which Azure may hold something.
 	Reached() []securitygroup.Reached
+	// AllowedPublicIPs returns the annotation grant.PublicIPAnnotation of a Namespace.
+	AllowedPublicIPs(namespace string) string
 	// Sharers returns what Services ask of the frontends that they are on; see privatelinkround.Cluster.
 	Sharers(owners map[string]bool) map[string]privatelink.Sharer
 	// Bounds returns the bounds that the Namespace of this name sets.
@@ -80,7 +83,7 @@ type Cluster interface {
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 }
 
-// Config is what the Balancers work with. All fields but PrivateLinks, Emptied,
+// Config is what the Balancers work with. All fields but PrivateLinks, Emptied, Owners,
 // Behaviour, Lease and Made are needed.
 type Config struct {
 	Settings
@@ -92,6 +95,8 @@ type Config struct {
 	// Emptied is true where network interfaces have left as soon as somebody waits for that: nothing
 	// is written.
 	Emptied bool
+	// Owners persists which namespaces own public IPs that Weir did not make; nil keeps them in memory.
+	Owners publicip.OwnerStore
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.

@@ -4,6 +4,7 @@ package balancer
 
 import (
 	"net/netip"
+	"time"
 
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
@@ -19,6 +20,8 @@ type Request struct {
 	Service string
 	// Owner is the first part of the names of all that is the Service's.
 	Owner string
+	// Created is when the Service was created.
+	Created time.Time
 	// OwnPools are the names of the pools that it may have for itself.
 	OwnPools []string
 	// HeldPools are those of them, on any of the load balancers, that are on record as its own.

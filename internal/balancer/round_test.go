@@ -61,6 +61,9 @@ type pools struct {
 	asked  []string
 }
 
+// AllowedPublicIPs implements Cluster.
+func (*pools) AllowedPublicIPs(string) string { return "" }
+
 func (p *pools) Owners() []string { return p.owners }
 
 func (p *pools) Nodes() []netip.Addr { return nil }

@@ -99,6 +99,12 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 		must(s.emu.SetBehaviour(behaviour.Behaviour{Overlap: behaviour.Answer(d.CmdArgs[0].Key)}))
 	case "lease":
 		s.lease.set(d.CmdArgs[0].Key)
+	case "owners":
+		s.owners.set(d.CmdArgs[0].Key)
+	case "grant":
+		s.mu.Lock()
+		s.grants[d.CmdArgs[0].Key] = strings.TrimSpace(d.Input)
+		s.mu.Unlock()
 	case "mend":
 		s.mend()
 	case "stranger":
@@ -245,6 +251,9 @@ func stageOf(d *datadriven.TestData, adjust ...func(*balancer.Settings)) *stage 
 		}
 	})...)
 	s.spares, s.unbounded = d.HasArg("spares"), d.HasArg("unbounded")
+	if namespace, ok := option(d, "grants"); ok {
+		s.grants[namespace] = "*"
+	}
 	if d.HasArg("pools") {
 		keepsPools(s)
 	}

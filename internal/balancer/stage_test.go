@@ -62,12 +62,14 @@ type stage struct {
 	log       *slog.Logger
 	wrap      func(balancer.Azure) balancer.Azure // nil leaves Azure as it is
 	spares    bool                                // every request spares addresses
+	owners    *ownerStore
 
 	mu       sync.Mutex // guards all below; never held while time passes
 	services map[string]*record
 	// unbounded has every Namespace allow all that a resource holds.
 	unbounded bool
 	bounds    map[string]map[string]string // the annotations of Namespaces
+	grants    map[string]string            // of public IPs, by namespace
 	uids      int
 	process   *process
 	lines     []line
@@ -98,6 +100,8 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 		start:    time.Now(),
 		log:      quiet,
 		services: map[string]*record{},
+		grants:   map[string]string{},
+		owners:   &ownerStore{},
 		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
 		settings: balancer.Settings{
 			Settings: service.Settings{

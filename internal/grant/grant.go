@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grant says which load balancers a namespace may bind pools of.
+// Package grant says which load balancers a namespace may bind pools of, and which public IPs of other
+// namespaces its Services may use.
 package grant
 
 import (

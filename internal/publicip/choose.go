@@ -21,8 +21,8 @@ import (
 
 // choose returns the public IP that a Service wants on a load balancer, as it has to
 // become, and whether that takes a write. known are those that exist where it looks, by
-// key.
-func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, on lb.LoadBalancerID, location string) (next lb.PublicIP, write bool, err error) {
+// key; check returns why the Service may not use one that people brought.
+func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, on lb.LoadBalancerID, location string, check func(lb.PublicIP) error) (next lb.PublicIP, write bool, err error) {
 	ip, found := find(want, known)
 	switch {
 	case !found && want.Address.IsValid():
@@ -41,6 +41,11 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, o
 	}
 	if err := reserved(ip, want, req.Service); err != nil {
 		return ip, false, err
+	}
+	if theirs(want) {
+		if err := check(ip); err != nil {
+			return ip, false, err
+		}
 	}
 	// One whose last write failed has to be written again, though it looks as it should.
 	write = !theirs(want) && (ip.Provisioning == lb.Failed || ip.Etag != "" && !ip.Address.IsValid())
@@ -151,13 +156,17 @@ func reserved(ip lb.PublicIP, want service.PublicIP, key string) error {
 	if !theirs(want) || of == "" || ip.UsedBy != "" || MadeFor(ip, want.Tags[service.TagCluster]) == "" {
 		return nil
 	}
-	namespace, _, _ := strings.Cut(key, "/")
-	for name := range strings.SplitSeq(of, ",") {
-		if theirs, _, _ := strings.Cut(strings.TrimSpace(name), "/"); theirs == namespace {
-			return nil
-		}
+	if taggedForNamespace(ip, namespaceOf(key)) {
+		return nil
 	}
 	return fmt.Errorf("public IP %s was made for Service %s, and only Services of one namespace share an address: choose another, or have both in one namespace", ip.ID.Name, of)
+}
+
+// taggedForNamespace reports whether the tag of a public IP names a Service of a namespace.
+func taggedForNamespace(ip lb.PublicIP, namespace string) bool {
+	return slices.ContainsFunc(strings.Split(lb.Tag(ip.Tags, service.TagService), ","), func(name string) bool {
+		return namespaceOf(strings.TrimSpace(name)) == namespace
+	})
 }
 
 // unchangeable says what of a public IP that was made for the Service cannot become what
@@ -235,13 +244,17 @@ func (k *Keeper) OfOthers(ctx context.Context, key, owner string, spec *service.
 		groups[g.Key()] = g
 	}
 	whose := map[netip.Addr]string{}
+	owned, err := k.ownersNow(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
 		all, err := k.cfg.Azure.ListPublicIPs(ctx, groups[g].SubscriptionID, groups[g].ResourceGroup)
 		if err != nil {
 			return nil, fmt.Errorf("public IPs of resource group %s: %w", groups[g].ResourceGroup, err)
 		}
 		for _, ip := range all {
-			if of := k.cfg.whose(ip, key, owner, spec); of != "" && ip.Address.IsValid() {
+			if of := cmp.Or(k.cfg.whose(ip, key, owner, spec), k.cfg.ownedByOther(ip, key, spec, owned)); of != "" && ip.Address.IsValid() {
 				whose[ip.Address] = of
 			}
 		}

@@ -35,7 +35,7 @@ func (r *Round) label(req *Request, writes map[string]*write) {
 		if f.PublicIP == nil || !theirs(*f.PublicIP) {
 			continue
 		}
-		next, changed, err := r.choose(*f.PublicIP, req)
+		next, changed, _, err := r.choose(*f.PublicIP, req)
 		switch {
 		case err != nil:
 			req.Err = err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
@@ -37,14 +38,31 @@ type Config struct {
 	Location string
 	// LoadBalancers are all that are the cluster's.
 	LoadBalancers []lb.LoadBalancerID
+	// Owners persists which namespaces own public IPs that Weir did not make; nil keeps them in memory.
+	Owners OwnerStore
+	// Grants returns the annotation grant.PublicIPAnnotation of a Namespace; nil grants nothing.
+	Grants func(namespace string) string
+	// Services returns a function that names the Service of a frontend; nil knows none.
+	Services func() (serviceOf func(frontend string) string)
+}
+
+// serviceOf returns a function that names the Service of a frontend.
+func (c *Config) serviceOf() func(frontend string) string {
+	if c.Services == nil {
+		return func(string) string { return "" }
+	}
+	return c.Services()
 }
 
 // Keeper keeps the public IPs of a cluster's Services. Its methods may be called from any
 // goroutine.
-type Keeper struct{ cfg Config }
+type Keeper struct {
+	cfg    Config
+	owners owners
+}
 
 // New returns a Keeper.
-func New(cfg Config) *Keeper { return &Keeper{cfg} }
+func New(cfg Config) *Keeper { return &Keeper{cfg: cfg} }
 
 // foreign reports whether a public IP is another cluster's, which may have a Service of the
 // same name.
@@ -67,6 +85,8 @@ type Request struct {
 	// Service is its namespace and name, with a slash, and Owner the first part of the names of
 	// all that is the Service's.
 	Service, Owner string
+	// Created is when the Service was created: of two that name the same public IP the older one gets it.
+	Created time.Time
 	// Desired is what it wants; nil if it wants nothing any more.
 	Desired *service.Spec
 	Asked   contest.Asked

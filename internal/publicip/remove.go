@@ -99,13 +99,16 @@ func (c *Config) leftBy(requests []*Request, ip lb.PublicIP) *Request {
 	return nil
 }
 
-// leave is what a public IP becomes that stays when a Service leaves it: without its DNS
-// label, and marked as nobody's if it was made for it.
+// leave is what a public IP becomes that stays when a Service leaves it: if it was made for the Service,
+// without its DNS label, and marked as nobody's. Others keep their labels: a label that is given up is
+// free for any subscription, and a Service may only be recreated.
 func leave(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
 	ip.Tags = maps.Clone(ip.Tags)
 	if ip.Tags[service.TagDNSLabel] == req.Service {
-		ip.DNSLabel = ""
 		delete(ip.Tags, service.TagDNSLabel)
+		if MadeFor(ip, cluster) != "" {
+			ip.DNSLabel = ""
+		}
 	}
 	if strings.EqualFold(MadeFor(ip, cluster), req.Owner) {
 		ip.Tags[service.TagService] = ""

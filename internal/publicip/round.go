@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"weir.dev/weir/internal/fault"
@@ -24,6 +25,13 @@ type Round struct {
 	cfg   *Config
 	on    lb.LoadBalancerID
 	known map[string]lb.PublicIP // by key
+	// listed are the resource groups whose public IPs are all known, by key.
+	listed map[string]bool
+	// owners are on record, unless unreadable says why they are not known; claims are changes of them.
+	owners     map[string]Owner
+	unreadable error
+	claims     map[string]*claim
+	serviceOf  func() func(frontend string) string
 	// first are the writes that come before those of writes, by key.
 	first, writes map[string]*write
 	// brought are the public IPs of people that have to change, and for whom: they are
@@ -45,8 +53,8 @@ type write struct {
 // they need. Nothing is written before Write.
 func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Request) *Round {
 	r := &Round{
-		cfg: &k.cfg, on: on, known: map[string]lb.PublicIP{}, brought: map[string][]*Request{},
-		first: map[string]*write{}, writes: map[string]*write{},
+		cfg: &k.cfg, on: on, known: map[string]lb.PublicIP{}, listed: map[string]bool{}, brought: map[string][]*Request{},
+		first: map[string]*write{}, writes: map[string]*write{}, serviceOf: sync.OnceValue(k.cfg.serviceOf),
 	}
 	read := map[string]error{}
 	for _, req := range requests {
@@ -62,12 +70,7 @@ func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Re
 			}
 		}
 	}
-	for _, req := range requests {
-		if req.Err == nil && req.Desired != nil && !req.Leaves {
-			r.pick(req)
-			r.releaseLabel(req, r.first)
-		}
-	}
+	r.pickAll(ctx, &k.owners, requests)
 	return r
 }
 
@@ -77,10 +80,10 @@ func (r *Round) pick(req *Request) {
 	var changes []bool
 	for _, f := range req.Desired.Frontends {
 		var next lb.PublicIP
-		var changed bool
+		var changed, claims bool
 		var err error
 		if f.PublicIP != nil {
-			next, changed, err = r.choose(*f.PublicIP, req)
+			next, changed, claims, err = r.choose(*f.PublicIP, req)
 		}
 		if errors.Is(err, errOtherFamily) && !req.Replaces {
 			// Its name is needed for an address of the other family: first all goes.
@@ -90,6 +93,9 @@ func (r *Round) pick(req *Request) {
 		if err != nil {
 			req.Err = err
 			return
+		}
+		if claims {
+			r.claim(next, req)
 		}
 		nexts, changes = append(nexts, next), append(changes, changed)
 	}
@@ -114,18 +120,27 @@ func (r *Round) pick(req *Request) {
 }
 
 // choose chooses a public IP that nobody else is just writing: Azure would refuse every write of
-// the load balancer that refers to it.
-func (r *Round) choose(want service.PublicIP, req *Request) (next lb.PublicIP, changed bool, err error) {
-	next, changed, err = choose(want, r.known, req, r.on, r.cfg.Location)
+// the load balancer that refers to it. claims is true if the namespace of the Service has to become the
+// owner before the public IP is used.
+func (r *Round) choose(want service.PublicIP, req *Request) (next lb.PublicIP, changed, claims bool, err error) {
+	var u usage
+	next, changed, err = choose(want, r.known, req, r.on, r.cfg.Location, func(ip lb.PublicIP) (err error) {
+		u = r.usageOf(ip, req)
+		claims, err = u.check()
+		return err
+	})
 	if err != nil {
-		return next, false, err
+		return next, false, false, err
+	}
+	if theirs(want) && next.DNSLabel != u.ip.DNSLabel && !r.mayLabel(u) {
+		return next, false, false, u.labelError(next.DNSLabel)
 	}
 	what := "public IP " + next.ID.Name
 	if next.Provisioning == lb.Updating {
-		return next, false, r.cfg.InProgress.Found(what, time.Now())
+		return next, false, false, r.cfg.InProgress.Found(what, time.Now())
 	}
 	r.cfg.InProgress.Free(what)
-	return next, changed, nil
+	return next, changed, claims, nil
 }
 
 // change notes that a Service has a public IP change: the next one that wants it changes this.
@@ -147,7 +162,7 @@ func (r *Round) releaseLabel(req *Request, writes map[string]*write) {
 			continue // it has no label yet
 		}
 		for other, ip := range r.known {
-			if key != "" && !slices.Contains(req.keys, other) && ip.DNSLabel != "" && ip.DNSLabel == r.known[key].DNSLabel && ip.Tags[service.TagDNSLabel] == req.Service && !r.cfg.foreign(ip) {
+			if key != "" && !slices.Contains(req.keys, other) && ip.DNSLabel != "" && ip.DNSLabel == r.known[key].DNSLabel && ip.Tags[service.TagDNSLabel] == req.Service && !r.cfg.foreign(ip) && r.mayLabel(r.usageOf(ip, req)) {
 				ip.Tags = maps.Clone(ip.Tags)
 				delete(ip.Tags, service.TagDNSLabel)
 				ip.DNSLabel = ""
@@ -160,6 +175,7 @@ func (r *Round) releaseLabel(req *Request, writes map[string]*write) {
 // read reads the public IPs of a resource group.
 func (r *Round) read(ctx context.Context, g lb.ResourceID) error {
 	ips, err := r.cfg.list(ctx, g)
+	r.listed[g.Key()] = err == nil
 	for _, ip := range ips {
 		r.known[ip.ID.Key()] = ip
 	}

@@ -111,6 +111,7 @@ func brought(name, label string) service.PublicIP {
 // its label after that, and what is wanted no more goes last.
 func TestTheOrderOfARound(t *testing.T) {
 	keeper, azure := keeperOf(exists("theirs", "", "20.0.0.1"))
+	keeper.cfg.Grants = func(string) string { return "theirs" }
 	ctx := t.Context()
 	made := requestOf(own("web"))
 	round := keeper.Begin(ctx, kubernetes, []*Request{made})

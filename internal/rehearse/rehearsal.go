@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/privatelink"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -42,10 +43,22 @@ func New(cfg balancer.Config, azure Reader) *Rehearsal {
 		r.Links = newLinks(cfg.PrivateLinks)
 		cfg.PrivateLinks = r.Links
 	}
+	if cfg.Owners != nil {
+		cfg.Owners = readOnlyOwners{cfg.Owners}
+	}
 	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Done = r.Shadow, freeLanes{}, nil, r.hear
 	cfg.Cluster, cfg.Emptied = patient{cfg.Cluster, r}, true
 	r.Balancers = balancer.New(cfg)
 	return r
+}
+
+// readOnlyOwners reads the owners of public IPs, and keeps no changes: each rehearsal has Balancers of its
+// own, which remember them.
+type readOnlyOwners struct{ publicip.OwnerStore }
+
+// WriteOwners implements publicip.OwnerStore.
+func (readOnlyOwners) WriteOwners(_ context.Context, r publicip.OwnerRecord) (string, error) {
+	return r.Version, nil
 }
 
 // patient is a cluster as it will be when all pools are filled: a rehearsal shows the end, and not

@@ -90,7 +90,7 @@ func TestAnnotationsOfAddresses(t *testing.T) {
 		{"resource group", web(with(PIPResourceGroup, "net"), with(PIPName, "mine")), thePublicIP, "net/mine named true invalid IP"},
 		{"prefix", web(with(PIPPrefixID, prefixID)), func(w Spec) string { return w.Frontends[0].PublicIP.Prefix }, prefixID},
 		{"prefix for IPv6", web(dual, with(PIPPrefixIDIPv6, prefixID)), func(w Spec) string { return w.Frontends[0].PublicIP.Prefix + w.Frontends[1].PublicIP.Prefix }, prefixID},
-		{"tags", web(with(PIPTags, "team = shop, cost=,k8s-azure-service=other")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
+		{"tags", web(with(PIPTags, "team = shop, cost=,k8s-azure-service=other,Weir-allowed-namespaces=*")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
 			"cost= k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web team=shop"},
 		{"tags with other capitals", web(with(PIPTags, "K8S-Azure-Service=x,K8s-azure-cluster-name=y")), func(w Spec) string { return spell(w.Frontends[0].PublicIP.Tags) },
 			"k8s-azure-cluster-name=kubernetes k8s-azure-service=shop/web"},

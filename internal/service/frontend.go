@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"regexp"
 
+	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -172,7 +173,7 @@ func (r *reader) tags(s Service, set Settings, label string) map[string]string {
 		return tags
 	}
 	lb.SetTags(tags, wanted)
-	for _, ours := range []string{TagService, TagCluster, TagDNSLabel} {
+	for _, ours := range []string{TagService, TagCluster, TagDNSLabel, grant.NamespacesTag} {
 		lb.UnsetTag(tags, ours)
 	}
 	tags[TagService], tags[TagCluster] = s.Key(), set.ClusterName

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
@@ -16,6 +17,8 @@ type Service struct {
 	// Name is its namespace and name, with a slash.
 	Name string
 	UID  string
+	// Created is when it was created.
+	Created time.Time
 	// Generation is that of its spec, where the API server counts it.
 	Generation int64
 	Ownership

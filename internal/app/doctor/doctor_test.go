@@ -32,8 +32,8 @@ import (
 	"weir.dev/weir/config"
 	"weir.dev/weir/config/crd"
 	"weir.dev/weir/internal/app"
-	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/bound"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 )
 

@@ -88,6 +88,17 @@ func (o *Pools) allowed(namespace string, balancer lb.LoadBalancerID) (is, known
 	return grant.Allows(ns.Annotations[grant.Annotation], home, balancer), true
 }
 
+// AllowedPublicIPs returns the annotation grant.PublicIPAnnotation of a Namespace.
+func (o *Pools) AllowedPublicIPs(namespace string) string {
+	if ns := view.Get[corev1.Namespace](o.View.Namespaces, namespace); ns != nil {
+		return ns.Annotations[grant.PublicIPAnnotation]
+	}
+	if o.AllowUnseen {
+		return "*"
+	}
+	return ""
+}
+
 // neededBy says whose a pool of the cluster's own load balancers is, if it is not that of
 // the Service of a BackendPool; empty if it is nobody's.
 func (o *Pools) neededBy(p *v1alpha1.BackendPool, at lb.PoolID) string {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record is what a Weir of this cluster has written down before, in a ConfigMap of its own
-// namespace: under which name the cluster is in Azure, where its load balancers are, and what
-// Azure was seen to do.
+// Package record is what a Weir of this cluster has written down before, in ConfigMaps of its own
+// namespace: under which name the cluster is in Azure, where its load balancers are, what Azure was
+// seen to do, and which namespaces own public IPs.
 //
+//	publicips.go   which namespaces own public IPs, in a ConfigMap of its own
 //	record.go      the name of the cluster, and the place of its load balancers
 //	wholewrites.go what Azure does with writes of whole load balancers
 //	migration.go   the journal of the migration to Standard load balancers

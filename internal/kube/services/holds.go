@@ -14,11 +14,14 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// holds says what pools of network interfaces hold.
+// holds says what pools of network interfaces hold, and what namespaces are granted.
 type holds struct {
 	view *view.Snapshot
 	own  *ownership.Pools
 }
+
+// AllowedPublicIPs implements balancer.Cluster.
+func (h holds) AllowedPublicIPs(namespace string) string { return h.own.AllowedPublicIPs(namespace) }
 
 // Fills implements balancer.Cluster.
 func (h holds) Fills(pool lb.PoolID) bool {

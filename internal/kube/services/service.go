@@ -22,6 +22,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/bound"
+	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
@@ -130,15 +131,15 @@ func balancedChanged() predicate.Predicate {
 	}}
 }
 
-// watchNamespaces has the Services of a namespace asked for again when its bounds change, or its labels
-// where they say where Services belong.
+// watchNamespaces reconciles the Services of a namespace when its bounds or its grants of public IPs change, or its
+// labels where these place Services.
 func (r *Reconciler) watchNamespaces(to *builder.Builder) *builder.Builder {
 	byLabels := (servicelb.Settings{Several: r.options.Several}).ByNamespace()
 	return to.Watches(&corev1.Namespace{}, workqueue.Mapped(r.servicesIn), builder.WithPredicates(r.namespaceChanged(byLabels)))
 }
 
-// namespaceChanged lets changes of bounds through, and of labels if they count: a new namespace has no
-// Services that would not come by themselves. It reports bounds in error.
+// namespaceChanged passes updates of the bounds and grants of a Namespace, and of its labels if byLabels is set. The
+// Services of a new namespace have events of their own. It reports invalid bounds.
 func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(c event.CreateEvent) bool {
@@ -146,14 +147,13 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 			return false
 		},
 		UpdateFunc: func(u event.UpdateEvent) bool {
-			if byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) {
-				return true
+			changed := byLabels && !maps.Equal(u.ObjectOld.GetLabels(), u.ObjectNew.GetLabels()) ||
+				u.ObjectOld.GetAnnotations()[grant.PublicIPAnnotation] != u.ObjectNew.GetAnnotations()[grant.PublicIPAnnotation]
+			if !reflect.DeepEqual(boundsOf(u.ObjectOld), boundsOf(u.ObjectNew)) {
+				r.reportBounds(u.ObjectNew)
+				changed = true
 			}
-			if reflect.DeepEqual(boundsOf(u.ObjectOld), boundsOf(u.ObjectNew)) {
-				return false
-			}
-			r.reportBounds(u.ObjectNew)
-			return true
+			return changed
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}

@@ -148,7 +148,7 @@ const mostRetry = 64
 // ourFinalizer is what most BackendPools have. Nobody changes what is in a cache.
 var ourFinalizer = []string{v1alpha1.Finalizer}
 
-// stripNamespace keeps labels, which load balancers it may bind, and its bounds.
+// stripNamespace keeps labels, grants and bounds.
 func stripNamespace(n *corev1.Namespace) {
 	var annotations map[string]string
 	keep := func(name, value string) {
@@ -157,8 +157,10 @@ func stripNamespace(n *corev1.Namespace) {
 		}
 		annotations[name] = value
 	}
-	if granted, is := n.Annotations[grant.Annotation]; is {
-		keep(grant.Annotation, granted)
+	for _, name := range []string{grant.Annotation, grant.PublicIPAnnotation} {
+		if granted, is := n.Annotations[name]; is {
+			keep(name, granted)
+		}
 	}
 	for _, name := range bound.Annotations {
 		if value, is := n.Annotations[name]; is {

@@ -50,7 +50,7 @@ func ServiceOf(s *corev1.Service) service.Service {
 // ServiceLB converts a Service to what decides about its load balancer.
 func ServiceLB(s *corev1.Service) servicelb.Service {
 	return servicelb.Service{
-		Name: Key(s.Namespace, s.Name), UID: string(s.UID), Generation: s.Generation, Ownership: OwnershipOf(s),
+		Name: Key(s.Namespace, s.Name), UID: string(s.UID), Created: s.CreationTimestamp.Time, Generation: s.Generation, Ownership: OwnershipOf(s),
 		Record: servicelb.Record{
 			Places: servicelb.Names(s.Annotations[PlaceAnnotation]), Groups: servicelb.Groups(s.Annotations[GroupsAnnotation]),
 			LinkGroups: servicelb.Groups(s.Annotations[LinkGroupsAnnotation]), Class: RecordedClass(s),

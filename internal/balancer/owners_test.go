@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+
+	"weir.dev/weir/internal/publicip"
+)
+
+// ownerStore is the ConfigMap of owners: it outlives a process. It implements publicip.OwnerStore.
+type ownerStore struct {
+	mu      sync.Mutex
+	record  publicip.OwnerRecord
+	version int
+	// unreadable fails reads, unwritable fails writes.
+	unreadable, unwritable bool
+	writes                 int
+}
+
+// ReadOwners implements publicip.OwnerStore.
+func (o *ownerStore) ReadOwners(context.Context) (publicip.OwnerRecord, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unreadable {
+		return publicip.OwnerRecord{}, errors.New("the API server is away")
+	}
+	return publicip.OwnerRecord{Version: o.record.Version, Owners: maps.Clone(o.record.Owners)}, nil
+}
+
+// WriteOwners implements publicip.OwnerStore.
+func (o *ownerStore) WriteOwners(_ context.Context, r publicip.OwnerRecord) (string, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unwritable {
+		return "", errors.New("the API server is away")
+	}
+	if r.Version != o.record.Version {
+		return "", fmt.Errorf("version %q is not %q", r.Version, o.record.Version)
+	}
+	o.version++
+	o.writes++
+	o.record = publicip.OwnerRecord{Version: strconv.Itoa(o.version), Owners: maps.Clone(r.Owners)}
+	return o.record.Version, nil
+}
+
+// set changes the store: unreadable, unwritable, fine or lost.
+func (o *ownerStore) set(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unreadable, o.unwritable = what == "unreadable", what == "unwritable"
+	if what == "lost" {
+		o.record = publicip.OwnerRecord{}
+	}
+}
+
+// AllowedPublicIPs implements balancer.Cluster.
+func (p *process) AllowedPublicIPs(namespace string) string {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	return p.stage.grants[namespace]
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publicip
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir.dev/weir/internal/grant"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// Owner is the namespace that last used a public IP.
+type Owner struct {
+	Namespace string
+	Since     time.Time
+}
+
+// OwnerRecord is the persisted owners of public IPs.
+type OwnerRecord struct {
+	// Version is opaque to this package; a write of a version that is not the newest fails.
+	Version string
+	// Owners are by the key of the public IP.
+	Owners map[string]Owner
+}
+
+// OwnerStore persists the owners. Only the leader writes.
+type OwnerStore interface {
+	// ReadOwners returns no Version if there is no record.
+	ReadOwners(ctx context.Context) (OwnerRecord, error)
+	// WriteOwners writes the owners and returns the new version.
+	WriteOwners(ctx context.Context, r OwnerRecord) (version string, err error)
+}
+
+// ownerTimeout bounds one read or write of the record. Rounds of other load balancers wait for it.
+const ownerTimeout = 10 * time.Second
+
+// maxListed bounds the names in one text.
+const maxListed = 10
+
+// owners caches the record. A nil map is a record that has to be read.
+type owners struct {
+	mu     sync.Mutex
+	record OwnerRecord
+}
+
+// load reads the record unless it is cached. The caller holds the lock.
+func (o *owners) load(ctx context.Context, store OwnerStore) error {
+	if o.record.Owners != nil {
+		return nil
+	}
+	if store == nil {
+		o.record.Owners = map[string]Owner{}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
+	defer cancel()
+	record, err := store.ReadOwners(ctx)
+	if err != nil {
+		return fmt.Errorf("the owners of public IPs cannot be read: %w", err)
+	}
+	if record.Owners == nil {
+		record.Owners = map[string]Owner{}
+	}
+	o.record = record
+	return nil
+}
+
+// save writes changed owners; an empty Owner is removed. After a failure the record is read again, since
+// the write may have succeeded. The caller holds the lock.
+func (o *owners) save(ctx context.Context, store OwnerStore, changed map[string]Owner) error {
+	next := OwnerRecord{Version: o.record.Version, Owners: maps.Clone(o.record.Owners)}
+	for key, owner := range changed {
+		if next.Owners[key] = owner; owner == (Owner{}) {
+			delete(next.Owners, key)
+		}
+	}
+	if store != nil && !maps.Equal(next.Owners, o.record.Owners) {
+		ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
+		defer cancel()
+		version, err := store.WriteOwners(ctx, next)
+		if err != nil {
+			o.record = OwnerRecord{}
+			return fmt.Errorf("the owners of public IPs cannot be written: %w", err)
+		}
+		next.Version = version
+	}
+	o.record = next
+	return nil
+}
+
+// usage is what decides whether a Service may use a public IP that Weir did not make.
+type usage struct {
+	ip        lb.PublicIP
+	namespace string // of the Service
+	// user is the namespace of the Service whose frontend has the public IP; empty if it is free.
+	user  string
+	owner Owner
+	// pending is true if the owner is not on record yet.
+	pending bool
+	// unreadable is why the owner is unknown.
+	unreadable error
+	grant      grant.PublicIP
+	// invalid is why a grant does not count.
+	invalid error
+}
+
+// check returns whether the namespace has to be recorded as the owner before the public IP is used, or why
+// a Service may not use it. A public IP in use by another namespace is refused by the plan of the load
+// balancer, which knows the Services that shared it before.
+func (u usage) check() (claims bool, err error) {
+	switch {
+	case u.user != "":
+		return false, nil // by its own namespace, which is recorded as its user, or by another one
+	case u.unreadable != nil:
+		return false, fmt.Errorf("public IP %s is given to no Service that does not have it already: %w", u.ip.ID.Name, u.unreadable)
+	case u.grant.Tagged && !u.grant.Use:
+		return false, fmt.Errorf("public IP %s is not for namespace %s, by its tag %s. Choose another public IP, or %s", u.ip.ID.Name, u.namespace, grant.NamespacesTag, u.remedy())
+	case u.owner.Namespace == u.namespace:
+		return u.pending, nil
+	case u.owner.Namespace == "" || u.grant.Use:
+		return true, nil
+	}
+	return false, fmt.Errorf("public IP %s belongs to namespace %s, which has used it since %s. Choose another public IP, or %s",
+		u.ip.ID.Name, u.owner.Namespace, u.owner.Since.UTC().Format(time.RFC3339), u.remedy())
+}
+
+// remedy says what an administrator does to grant the public IP to the namespace.
+func (u usage) remedy() string {
+	text := fmt.Sprintf("have an administrator add %s/%s to the annotation %s of Namespace %s", u.ip.ID.ResourceGroup, u.ip.ID.Name, grant.PublicIPAnnotation, u.namespace)
+	if u.grant.Tagged {
+		text = fmt.Sprintf("have an administrator add %s to the tag %s of the public IP", u.namespace, grant.NamespacesTag)
+	}
+	if u.invalid != nil {
+		text += fmt.Sprintf(" (%s)", u.invalid)
+	}
+	return text
+}
+
+// labelError returns why the DNS label of the public IP stays as it is.
+func (u usage) labelError(label string) error {
+	return fmt.Errorf("public IP %s has DNS label %s, and %s asks for %s. The DNS label of a public IP that Weir did not make changes only with a grant. Remove that annotation, or %s",
+		u.ip.ID.Name, orNone(u.ip.DNSLabel), service.DNSLabel, orNone(label), u.remedy())
+}
+
+// madeByWeir reports whether Weir made a public IP, for a Service of any namespace.
+func (c *Config) madeByWeir(ip lb.PublicIP) bool { return MadeFor(ip, c.ClusterName) != "" }
+
+// frontendOf returns the name of the frontend of the cluster's load balancers that has a public IP.
+func (c *Config) frontendOf(ip lb.PublicIP) string {
+	for _, id := range c.LoadBalancers {
+		if on := id.String() + "/frontendIPConfigurations/"; hasPrefixFold(ip.UsedBy, on) {
+			return ip.UsedBy[len(on):]
+		}
+	}
+	return ""
+}
+
+// userOf returns the namespace of the Service whose frontend has a public IP; empty if none is known.
+func (r *Round) userOf(ip lb.PublicIP) string {
+	if frontend := r.cfg.frontendOf(ip); frontend != "" {
+		return namespaceOf(r.serviceOf()(frontend))
+	}
+	return ""
+}
+
+func namespaceOf(service string) string {
+	namespace, _, _ := strings.Cut(service, "/")
+	return namespace
+}
+
+// usageOf returns what decides whether a Service may use a public IP.
+func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
+	key := ip.ID.Key()
+	u := usage{ip: ip, namespace: namespaceOf(req.Service), user: r.userOf(ip), owner: r.owners[key], unreadable: r.unreadable}
+	if hasPrefixFold(r.cfg.frontendOf(ip), req.Owner) {
+		u.user = u.namespace
+	}
+	if c := r.claims[key]; c != nil {
+		u.owner, u.pending = c.owner, true
+	}
+	u.grant, u.invalid = r.cfg.grantOf(ip, u.namespace)
+	return u
+}
+
+func (c *Config) grantOf(ip lb.PublicIP, namespace string) (grant.PublicIP, error) {
+	annotation := ""
+	if c.Grants != nil {
+		annotation = c.Grants(namespace)
+	}
+	return grant.ForPublicIP(namespace, annotation, c.Group, ip.ID, ip.Tags)
+}
+
+// mayLabel reports whether the Service may change the DNS label of a public IP: Weir made it for the
+// namespace, or an administrator granted it.
+func (r *Round) mayLabel(u usage) bool {
+	return u.grant.Label || r.cfg.madeByWeir(u.ip) && taggedForNamespace(u.ip, u.namespace)
+}
+
+// ownersNow returns the recorded owners.
+func (k *Keeper) ownersNow(ctx context.Context) (map[string]Owner, error) {
+	k.owners.mu.Lock()
+	defer k.owners.mu.Unlock()
+	err := k.owners.load(ctx, k.cfg.Owners)
+	return k.owners.record.Owners, err
+}
+
+// ownedByOther describes a public IP that a Service may not name as an additional address, because
+// another namespace owns it; empty if it may.
+func (c *Config) ownedByOther(ip lb.PublicIP, key string, spec *service.Spec, owned map[string]Owner) string {
+	owner, namespace := owned[ip.ID.Key()].Namespace, namespaceOf(key)
+	if owner == "" || owner == namespace || Wants(spec, ip) {
+		return ""
+	}
+	if granted, _ := c.grantOf(ip, namespace); granted.Use {
+		return ""
+	}
+	return "public IP " + ip.ID.Name + ", which belongs to namespace " + owner
+}
+
+// claim is a change of the owner of a public IP, and the requests that depend on it.
+type claim struct {
+	owner Owner
+	by    []*Request
+}
+
+// claim notes that a Service uses a public IP: its namespace has to be on record before that.
+func (r *Round) claim(ip lb.PublicIP, req *Request) {
+	key := ip.ID.Key()
+	c := r.claims[key]
+	if c == nil {
+		c = &claim{owner: Owner{namespaceOf(req.Service), time.Now().UTC().Truncate(time.Second)}}
+		r.claims[key] = c
+	}
+	c.by = append(c.by, req)
+}
+
+// pickAll picks the public IPs of all requests, oldest Service first, and records the namespaces that
+// become owners. No other round does so at the same time.
+func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	users := r.users()
+	if names := slices.ContainsFunc(requests, (*Request).namesPublicIP); names || len(users) > 0 {
+		first := o.record.Owners == nil
+		r.unreadable = o.load(ctx, r.cfg.Owners)
+		if first && r.unreadable == nil && r.cfg.Owners != nil && o.record.Version == "" {
+			r.warnFree()
+		}
+	}
+	r.owners, r.claims = o.record.Owners, map[string]*claim{}
+	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b *Request) int {
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Owner, b.Owner))
+	})
+	for _, req := range requests {
+		if req.Err == nil && req.Desired != nil && !req.Leaves {
+			r.pick(req)
+			r.releaseLabel(req, r.first)
+		}
+	}
+	if r.unreadable != nil {
+		return
+	}
+	if err := o.save(ctx, r.cfg.Owners, r.changedOwners(users)); err != nil {
+		r.cfg.Log.WarnContext(ctx, "public IPs that Weir did not make go to no other Service until their owners can be recorded", "err", err)
+		for _, c := range r.claims {
+			for _, req := range c.by {
+				req.Err = err
+			}
+		}
+		return
+	}
+	r.owners, r.claims = o.record.Owners, nil
+}
+
+// users returns the namespaces that use public IPs that Weir did not make, by the key of the public IP.
+func (r *Round) users() map[string]string {
+	users := map[string]string{}
+	for key, ip := range r.known {
+		if ip.UsedBy == "" || r.cfg.madeByWeir(ip) {
+			continue
+		}
+		if user := r.userOf(ip); user != "" {
+			users[key] = user
+		}
+	}
+	return users
+}
+
+// changedOwners returns the owners that differ from the record: of public IPs in use, of those that
+// Services get in this round, and of those that Azure does not have any more.
+func (r *Round) changedOwners(users map[string]string) map[string]Owner {
+	changed := map[string]Owner{}
+	for key, user := range users {
+		if r.owners[key].Namespace != user {
+			changed[key] = Owner{user, time.Now().UTC().Truncate(time.Second)}
+		}
+	}
+	for key, c := range r.claims {
+		if slices.ContainsFunc(c.by, func(req *Request) bool { return req.Err == nil }) {
+			changed[key] = c.owner
+		}
+	}
+	for key := range r.owners {
+		if id, err := lb.ParseResourceID(key, lb.TypePublicIP); err == nil && r.listed[group(id).Key()] {
+			if _, exists := r.known[key]; !exists {
+				changed[key] = Owner{}
+			}
+		}
+	}
+	return changed
+}
+
+// warnFree warns that there is no record: the first namespace that names a free public IP gets it.
+func (r *Round) warnFree() {
+	var free []string
+	for _, key := range slices.Sorted(maps.Keys(r.known)) {
+		if ip := r.known[key]; ip.UsedBy == "" && !r.cfg.madeByWeir(ip) && len(free) < maxListed {
+			free = append(free, ip.ID.Name)
+		}
+	}
+	if len(free) > 0 {
+		r.cfg.Log.Warn("there is no record of the namespaces that own public IPs: a free public IP goes to the first namespace that names it. "+
+			"If the record was lost, reserve public IPs with the tag "+grant.NamespacesTag, "free", strings.Join(free, ", "))
+	}
+}
+
+// namesPublicIP reports whether a Service names a public IP that exists.
+func (req *Request) namesPublicIP() bool {
+	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil && theirs(*f.PublicIP) })
+}

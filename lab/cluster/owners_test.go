@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+const publicIPGrant = "weir.dev/allowed-public-ips"
+
+// namedIP has a Service use a public IP that Weir did not make.
+func namedIP(name string) func(*corev1.Service) {
+	return func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pip-name", name) }
+}
+
+// addressOf returns the address that the status of a Service shows; empty for none.
+func (s *Stage) addressOf(key string) string {
+	svc := &corev1.Service{}
+	must(s.people.Get(ctx, split(key), svc))
+	for _, in := range svc.Status.LoadBalancer.Ingress {
+		return in.IP
+	}
+	return ""
+}
+
+// owns fails unless a namespace is on record as the owner of a public IP.
+func (s *Stage) owns(namespace, name string) {
+	m := &corev1.ConfigMap{}
+	must(s.people.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-public-ips"}, m))
+	if !strings.Contains(m.Data["owners"], strings.ToLower(network+"publicIPAddresses/"+name)+" "+namespace+" ") {
+		must(fmt.Errorf("%s does not own %s: %q", namespace, name, m.Data["owners"]))
+	}
+}
+
+func (s *Stage) refused(key, why string) {
+	events := &corev1.EventList{}
+	must(s.people.List(ctx, events, client.InNamespace(split(key).Namespace)))
+	for _, e := range events.Items {
+		if e.InvolvedObject.Name == split(key).Name && strings.Contains(e.Message, why) {
+			return
+		}
+	}
+	must(fmt.Errorf("no event of %s says %q: %v", key, why, events.Items))
+}
+
+// While the Service of a namespace is recreated, a Service of another namespace that waits for its public IP
+// does not get it: neither from the same process, nor from the next, nor from another leader. A grant takes
+// effect at once.
+func TestARecreatedServiceKeepsItsPublicIP(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
+			stage(t, Options{Replicas: replicas}, func(s *Stage) {
+				must(s.AddNode(0))
+				must(s.PublicIP("vip"))
+				s.Start()
+				must(s.AddService("shop/bank", namedIP("vip")))
+				must(s.Settles(2 * time.Minute))
+				vip := s.addressOf("shop/bank")
+				s.owns("shop", "vip")
+
+				must(s.AddService("blog/thief", namedIP("vip")))
+				s.Pass(time.Minute)
+				for _, away := range []func(){
+					func() { s.Pass(2 * time.Second) },
+					func() { s.Pass(20 * time.Minute) },
+					func() {
+						for n := range replicas {
+							s.Kill(n)
+						}
+						s.Pass(2 * time.Minute)
+					},
+				} {
+					must(s.DeleteService("shop/bank"))
+					for !apierrors.IsNotFound(s.people.Get(ctx, split("shop/bank"), &corev1.Service{})) {
+						s.Pass(time.Second)
+					}
+					away()
+					must(s.AddService("shop/bank", namedIP("vip")))
+					s.Pass(3 * time.Minute)
+					if got := s.addressOf("shop/bank"); got != vip {
+						must(fmt.Errorf("shop/bank has %q, and had %s", got, vip))
+					}
+					if got := s.addressOf("blog/thief"); got != "" {
+						must(fmt.Errorf("blog/thief has %s", got))
+					}
+				}
+				s.refused("blog/thief", "public IP vip belongs to namespace shop, which has used it since 2000-01-01T")
+
+				must(s.DeleteService("shop/bank"))
+				s.Pass(time.Minute)
+				must(s.ChangeNamespace("blog", func(n *corev1.Namespace) { n.Annotations = map[string]string{publicIPGrant: "rg/vip"} }))
+				s.Pass(30 * time.Second)
+				if got := s.addressOf("blog/thief"); got != vip {
+					must(fmt.Errorf("blog has a grant, and no address: %q", got))
+				}
+				s.owns("blog", "vip")
+				must(s.Settles(2 * time.Minute))
+			})
+		})
+	}
+}
+
+// The DNS label of a public IP that Weir did not make stays as it is, whichever annotation a Service has.
+func TestADNSLabelNeedsAGrant(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		must(s.AddNode(0))
+		id := network + "publicIPAddresses/vip"
+		must(s.emu.Put(id, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","dnsSettings":{"domainNameLabel":"bank"}}}`)))
+		label := func() string {
+			body, _ := s.emu.Get(id)
+			var ip struct {
+				Properties struct{ DNSSettings struct{ DomainNameLabel string } }
+			}
+			must(json.Unmarshal(body, &ip))
+			return ip.Properties.DNSSettings.DomainNameLabel
+		}
+		s.Start()
+		ask := func(value string) func(*corev1.Service) {
+			return func(svc *corev1.Service) {
+				namedIP("vip")(svc)
+				svc.Annotations[annotation+"azure-dns-label-name"] = value // also if it is empty
+			}
+		}
+		must(s.AddService("blog/thief", ask("evil")))
+		for _, value := range []string{"evil", ""} {
+			must(s.ChangeService("blog/thief", ask(value)))
+			s.Pass(2 * time.Minute)
+			if got := label(); got != "bank" {
+				must(fmt.Errorf("the label is %q", got))
+			}
+		}
+		if calls := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+			must(fmt.Errorf("Azure was written: %v", calls))
+		}
+		s.refused("blog/thief", "changes only with a grant")
+		must(s.ChangeNamespace("blog", func(n *corev1.Namespace) { n.Annotations = map[string]string{publicIPGrant: "vip"} }))
+		must(s.ChangeService("blog/thief", ask("blog")))
+		s.Pass(time.Minute)
+		if got := label(); got != "blog" {
+			must(fmt.Errorf("granted, and the label is %q", got))
+		}
+		must(s.DeleteService("blog/thief"))
+		s.Pass(time.Minute)
+		if got := label(); got != "blog" {
+			must(fmt.Errorf("the Service is gone, and the label is %q", got))
+		}
+	})
+}
+
+// A process that finds no record records who uses which public IP, and writes nothing to Azure for it. Then
+// the record is written for changed owners alone.
+func TestOwnersAreRecordedWithoutAWrite(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		must(s.AddNode(0))
+		must(s.PublicIP("vip"))
+		must(s.PublicIP("spare"))
+		s.Start()
+		must(s.AddService("shop/bank", namedIP("vip")))
+		must(s.Settles(2 * time.Minute))
+		must(s.people.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: weirNamespace, Name: "weir-public-ips"}}))
+		s.emu.ClearCalls()
+		s.Kill(0)
+		s.Pass(2 * time.Minute)
+		s.owns("shop", "vip")
+		if calls := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+			must(fmt.Errorf("Azure was written: %v", calls))
+		}
+		before := s.ownerWrites()
+		must(s.AddService("blog/thief", namedIP("vip")))
+		for n := range 50 { // as fast as a tenant can write
+			must(s.ChangeService("blog/thief", func(svc *corev1.Service) { setAnnotation(svc, "n", fmt.Sprint(n)); svc.Spec.Ports[0].Port = int32(1000 + n) }))
+			s.Pass(time.Second)
+		}
+		if after := s.ownerWrites(); after != before {
+			must(fmt.Errorf("the record was written %d times for a Service that is refused", after-before))
+		}
+	})
+}
+
+// ownerWrites counts the writes of the record of owners.
+func (s *Stage) ownerWrites() (n int) {
+	for _, r := range s.api.Log() {
+		if isWrite(r) && r.Name == "weir-public-ips" {
+			n++
+		}
+	}
+	return n
+}
