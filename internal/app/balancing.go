@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
@@ -72,7 +73,7 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 }
 
 // newBalancers has the cluster's Services get load balancers.
-func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), namespace string) error {
+func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), writes *pace.Budgets, namespace string) error {
 	cfg := in.Config
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
@@ -90,6 +91,7 @@ func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kub
 		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
 	}
 	balancing.Rehearse = rehearse.NewRehearsals(ensuring).Next
+	ensuring.Writes, ensuring.Deferred = writes, metrics.CountDeferrals(in.Metrics)
 	balancers := balancer.New(ensuring)
 	metrics.RegisterRules(in.Metrics, balancers.Rules, cfg.MostRules())
 	cluster.Balance(balancers, balancing)

@@ -26,6 +26,11 @@ type Budget struct {
 	pools            map[lb.PoolKey]activity
 	// faded is when pools that no longer change were last dropped.
 	faded time.Time
+	// tenants are the namespaces that have Services written, and reserved the sum of their reservations. dropped is
+	// the slot in which idle ones were last dropped.
+	tenants  map[string]*tenant
+	reserved float64
+	dropped  int64
 }
 
 // NewBudget returns an untouched one, of which Weir may spend a share from 0 to 1. No pool
@@ -33,7 +38,7 @@ type Budget struct {
 func NewBudget(share float64, interval time.Duration) *Budget {
 	share, interval = min(max(share, 0), 1), max(interval, time.Millisecond)
 	return &Budget{
-		share: share, interval: interval, pools: map[lb.PoolKey]activity{},
+		share: share, interval: interval, pools: map[lb.PoolKey]activity{}, tenants: map[string]*tenant{},
 		own:    bucket{size: share * bucketSize, refill: share * bucketRefill, left: share * bucketSize},
 		caller: bucket{size: bucketSize, refill: share * bucketRefill},
 		all:    bucket{size: bucketSize * allCallers, refill: share * bucketRefill * allCallers},
@@ -158,7 +163,7 @@ func (p Pace) Spacing(pool lb.PoolKey) Spacing {
 // Spent returns how many writes of the last five minutes are counted, Share how many Weir may
 // make, and Left how many of these may be made now.
 func (b *Budget) Spent(now time.Time) (spent, share, left float64) {
-	spent, share = float64(b.window.spent(now)), b.share*windowWrites
+	spent, share = b.window.spent(now), b.share*windowWrites
 	left = min(share-spent, b.own.leftAt(now))
 	for _, told := range []*bucket{&b.caller, &b.all} {
 		if !told.at.IsZero() {
