@@ -34,7 +34,6 @@ type search struct {
 
 // among writes the jobs, and returns those whose step is done. All others have failed, or wait for another round.
 func (b *Balancers) among(ctx context.Context, jobs []*job, write trial) (level []*job) {
-	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.namespace(), b.namespace()) })
 	return (&search{b, mostTries}).halve(ctx, jobs, write)
 }
 
@@ -57,14 +56,13 @@ func (s *search) halve(ctx context.Context, jobs []*job, write trial) (level []*
 	if len(jobs) == 0 {
 		return nil
 	}
-	first := jobs[0].namespace()
+	if err == nil {
+		s.of.rejections.Pass(jobs[0].namespace())
+		return jobs
+	}
+	jobs = slices.SortedStableFunc(slices.Values(jobs), func(a, b *job) int { return strings.Compare(a.namespace(), b.namespace()) })
 	half := middle(jobs)
 	switch {
-	case err == nil && half == 0:
-		s.of.rejections.Pass(first)
-		return jobs
-	case err == nil:
-		return jobs
 	case !culpable(err, time.Now()) || ctx.Err() != nil:
 		return s.of.sift(ctx, jobs, func(*job) error { return err })
 	case half > 0:
@@ -73,7 +71,7 @@ func (s *search) halve(ctx context.Context, jobs []*job, write trial) (level []*
 		s.of.rejected(jobs[0], err)
 		return s.of.sift(ctx, jobs, func(*job) error { return err })
 	}
-	s.of.rejections.Strike(first, len(jobs), time.Now())
+	s.of.rejections.Strike(jobs[0].namespace(), len(jobs), time.Now())
 	s.of.putBack(jobs)
 	return nil
 }
@@ -112,7 +110,11 @@ func (b *Balancers) rejected(j *job, err error) {
 	if !culpable(err, now) {
 		return
 	}
-	b.rejections.Strike(j.namespace(), 1, now)
+	width := 1
+	if b.rejections.Rejected(j.wish()) {
+		width = 0
+	}
+	b.rejections.Strike(j.namespace(), width, now)
 	b.rejections.Reject(j.wish(), fingerprint(j.Desired), err, now)
 }
 

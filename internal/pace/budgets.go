@@ -98,11 +98,11 @@ func (bs *Budgets) Told(subscription string, left Left, now time.Time) {
 	bs.budget(subscription).Told(left, now)
 }
 
-// Changed counts a change of a pool.
-func (bs *Budgets) Changed(id lb.PoolID, now time.Time) {
+// Changed counts a change of a pool of a namespace.
+func (bs *Budgets) Changed(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), now)
+	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), namespace, now)
 }
 
 // Forget drops a pool that is gone.

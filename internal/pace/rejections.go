@@ -19,7 +19,7 @@ const (
 
 // A namespace may have so many rejected writes at once, and one more each rejectedEvery.
 const (
-	maxRejected   = 10
+	maxRejected   = 24
 	rejectedEvery = 5 * time.Second
 )
 
@@ -45,18 +45,26 @@ type rejection struct {
 	err   error
 	times int
 	until time.Time
+	// early is true if it was tried before its pause was over.
+	early bool
 }
 
 // strikes are the rejected writes of a namespace.
 type strikes struct {
 	left bucket
 	last time.Time
-	// width is how many of its Services are written together: half after a rejection, twice that after a success.
-	// So the Services that Azure rejects are found one after the other, without a search that others wait for.
-	width int
+	// width is how many of its Services are written together: half after a rejection, twice that after a success, and
+	// with time. So the Services that Azure rejects are found one after the other, without a search that others wait
+	// for. narrowed is when it was halved last.
+	width    int
+	narrowed time.Time
 }
 
 func (s *strikes) recent(now time.Time) bool { return s != nil && now.Sub(s.last) < forgetAfter }
+
+func (s *strikes) widthAt(now time.Time) int {
+	return min(maxWidth, s.width<<min(10, max(0, now.Sub(s.narrowed)/rejectedEvery)))
+}
 
 // Reject counts a rejection of an object.
 func (r *Rejections) Reject(object, spec string, err error, now time.Time) {
@@ -74,6 +82,7 @@ func (r *Rejections) Reject(object, spec string, err error, now time.Time) {
 		was = &rejection{}
 		r.objects[object] = was
 	}
+	was.early = was.until.After(now)
 	was.spec, was.err, was.until = spec, err, now.Add(min(firstPause<<min(was.times, 10), maxPause))
 	was.times++
 }
@@ -85,7 +94,8 @@ func (r *Rejections) Accept(object string) {
 	delete(r.objects, object)
 }
 
-// Strike counts a rejected write for so many Services of a namespace.
+// Strike counts a rejected write for so many Services of a namespace; 0 if nothing follows for those that Azure has
+// not rejected before.
 func (r *Rejections) Strike(namespace string, width int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,11 +105,13 @@ func (r *Rejections) Strike(namespace string, width int, now time.Time) {
 		if r.namespaces == nil {
 			r.namespaces = map[string]*strikes{}
 		}
-		s = &strikes{left: bucket{size: maxRejected, refill: 1 / rejectedEvery.Seconds(), left: maxRejected, at: now}, width: maxWidth}
+		s = &strikes{left: bucket{size: maxRejected, refill: 1 / rejectedEvery.Seconds(), left: maxRejected, at: now}, width: maxWidth, narrowed: now}
 		r.namespaces[namespace] = s
 	}
 	s.left.spend(now)
-	s.last, s.width = now, max(1, min(s.width, width)/2)
+	if s.last = now; width > 0 {
+		s.width, s.narrowed = max(1, min(s.widthAt(now), width)/2), now
+	}
 }
 
 // Pass counts a write for Services of a namespace that Azure accepted.
@@ -120,16 +132,17 @@ func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, 
 	if !s.recent(now) {
 		return 0, 0, false
 	}
-	return s.width, int(s.left.leftAt(now)), true
+	return s.widthAt(now), int(s.left.leftAt(now)), true
 }
 
-// Object returns until when an object waits, and its last rejection; spec is the fingerprint of its spec. After the first rejection another spec is tried
-// at once: it is usually the correction. From the second one on it waits, whatever its spec.
+// Object returns until when an object waits, and its last rejection; spec is the fingerprint of its spec. Once in each
+// pause another spec is tried at once: it is usually the correction. If Azure rejects that, too, the object waits,
+// whatever its spec.
 func (r *Rejections) Object(object string, spec func() string, now time.Time) (until time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := r.objects[object]
-	if was == nil || !was.until.After(now) || was.times == 1 && was.spec != spec() {
+	if was == nil || !was.until.After(now) || !was.early && was.spec != spec() {
 		return time.Time{}, nil
 	}
 	return was.until, was.err
