@@ -42,15 +42,16 @@ type tenant struct {
 // Deferral is why the Services of a namespace have to wait for their next write. The zero value is none.
 type Deferral struct {
 	Namespace string
-	// Used counts its writes of the last five minutes, and Share is its fair share of all writes of Weir.
-	Used, Share float64
-	Until       time.Time
+	// Used counts its writes of the last five minutes, and Share is its fair share. Spent counts all writes of Weir, and
+	// Most is how many Weir makes at most.
+	Used, Share, Spent, Most float64
+	Until                    time.Time
 }
 
 // String states what is used up, and when it ends.
 func (d Deferral) String() string {
-	return fmt.Sprintf("namespace %s used %.0f writes in five minutes, and its share is %.0f while other namespaces need some; next write at %s",
-		d.Namespace, d.Used, d.Share, d.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("namespace %s used %.0f of %.0f writes in five minutes, and its share is %.0f; all of Weir used %.0f; next write at %s",
+		d.Namespace, d.Used, d.Most, d.Share, d.Spent, d.Until.UTC().Format(time.RFC3339))
 }
 
 // tenant returns that of a namespace.
@@ -130,7 +131,10 @@ func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral
 		return Deferral{}, false
 	}
 	share, _ := b.fairShare(t, now)
-	t.deferral = Deferral{Namespace: namespace, Used: t.window.spent(now), Share: share, Until: b.ends(t, share, now)}
+	t.deferral = Deferral{
+		Namespace: namespace, Used: t.window.spent(now), Share: share, Spent: b.window.spent(now), Most: b.forServices(),
+		Until: b.ends(t, share, now),
+	}
 	t.waits = t.deferral.Until.Add(waitsFor)
 	return t.deferral, true
 }

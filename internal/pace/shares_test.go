@@ -134,6 +134,10 @@ func TestTheFloor(t *testing.T) {
 	if _, deferred := b.Defer("blog", true, now); !deferred {
 		t.Error("what is rejected has a floor")
 	}
+	first, _ := b.Defer("shop", false, now)
+	if again, deferred := b.Defer("shop", false, now.Add(first.Until.Sub(now)/2)); !deferred || again != first {
+		t.Errorf("%+v, and then %+v: each change would be written into the status", first, again)
+	}
 	for _, share := range []float64{0, 0.01} {
 		if b := NewBudget(share, 30*time.Second); !b.spends("shop", now) {
 			t.Errorf("with a share of %v nothing is written for Services", share)

@@ -114,6 +114,7 @@ func TestAlertsFire(t *testing.T) {
 		{one(`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`, absent), "WeirDown", 5, false},
 		{one(`weir_backendpools_not_level_oldest_seconds`, grows(60)), "WeirPoolNotLevel", 21, false},
 		{one(`weir_services{state="failed"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{one(`weir_services{state="deferred"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
 		{one(`weir_services{state="refused"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
 		{one(`weir_services{state="kept"}`, always(1)), "WeirServiceHeld", 15, false},
 		{one(`weir_contested{kind="BackendPool"}`, always(1)), "WeirContested", 10, false},
