@@ -32,7 +32,7 @@ type search struct {
 	tries int
 }
 
-// among writes the jobs, and returns those whose step is done. All others have failed, or wait for another round.
+// among writes the jobs, and returns those with their step done. All others have failed, or wait for another round.
 func (b *Balancers) among(ctx context.Context, jobs []*job, write trial) (level []*job) {
 	return (&search{b, mostTries}).halve(ctx, jobs, write)
 }
@@ -171,7 +171,7 @@ func (q *queue) deferral(j *job, namespaces map[string]error, now time.Time) err
 	return err
 }
 
-// Defer returns why nothing is asked of Azure for a Service now: Azure has rejected what it wanted, or its namespace
+// Defer returns why no request for a Service is sent to Azure now: Azure has rejected what it wanted, or its namespace
 // has used up its share of writes. It reads nothing of Azure. Narrows is true for a Service that only admits fewer
 // clients than before.
 func (b *Balancers) Defer(name string, desired *service.Spec, narrows bool, now time.Time) error {

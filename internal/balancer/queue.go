@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// queue holds the jobs whose next step is on one resource.
+// queue holds the jobs with their next step on one resource.
 type queue struct {
 	*Balancers
 	of    resource

@@ -20,12 +20,12 @@ import (
 
 var errRejected = &fault.Fault{Class: fault.Terminal, Reason: "refused", Code: "InvalidRequest", Err: errNotNow}
 
-func wants(service_ string, public bool) *job {
+func wants(name string, public bool) *job {
 	spec := &service.Spec{Frontends: []service.Frontend{{}}}
 	if public {
 		spec.Frontends[0].PublicIP = &service.PublicIP{}
 	}
-	return newJob(Request{Service: service_, Owner: service_, Desired: spec}, false)
+	return newJob(Request{Service: name, Owner: name, Desired: spec}, false)
 }
 
 // Each job is taken once, whatever namespaces Azure has rejected Services of. A round for one of these has no other
@@ -74,7 +74,7 @@ func TestLawRoundsOfSuspects(t *testing.T) {
 	})
 }
 
-// Of many namespaces the one whose Services Azure rejects is found. No other one has a Service fail, and what is
+// Of many namespaces the one with Services that Azure rejects is found. No other one has a Service fail, and what is
 // found out within that one is left for rounds of its own. Each write is made for the namespaces that are in it.
 func TestTheRejectedNamespaceIsFound(t *testing.T) {
 	for _, bad := range []int{1, 3} {
@@ -97,8 +97,8 @@ func TestTheRejectedNamespaceIsFound(t *testing.T) {
 				in = append(in, j.namespace())
 			}
 			slices.Sort(in)
-			if for_ := calls.NamespacesOf(ctx); !slices.Equal(for_, slices.Compact(in)) {
-				t.Errorf("a write with Services of %v is made for %v", in, for_)
+			if causes := calls.NamespacesOf(ctx); !slices.Equal(causes, slices.Compact(in)) {
+				t.Errorf("a write with Services of %v is made for %v", in, causes)
 			}
 			if slices.ContainsFunc(jobs, func(j *job) bool {
 				return slices.Contains([]string{"n07/s0", "n07/s1", "n07/s2"}[:bad], j.Service)
@@ -177,6 +177,11 @@ func TestWhatIsPutOff(t *testing.T) {
 	}
 	if err := l.Defer("blog/web", nil, false, now); err != nil {
 		t.Errorf("it was rejected, and leaves: %v", err)
+	}
+	begun := wants("blog/web", true)
+	begun.begun = true
+	if err := newQueue(l.Balancers, l).deferral(begun, map[string]error{}, now); err != nil {
+		t.Errorf("it was rejected, and another job of it has begun: %v", err)
 	}
 	l.rejected(newJob(Request{Service: "blog/web"}, false), errRejected)
 	if err := l.Defer("blog/web", nil, false, now); !fault.From(err).Deferred() {

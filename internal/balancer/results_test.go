@@ -87,7 +87,7 @@ func (s *stage) contested(name string, cl *claim, contests []balancer.Contest) {
 func (p *process) failed(name string, cl *claim, err error) error {
 	text := err.Error()
 	f, ok := errors.AsType[*fault.Fault](err)
-	if ok && f.Deferred() { // it has been told why
+	if ok && f.Deferred() { // the reason is in the trace already
 		return err
 	}
 	if ok && f.RetryAt.After(time.Now()) {

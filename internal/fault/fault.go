@@ -84,7 +84,7 @@ func Deferred(until time.Time, err error) *Fault {
 	return &Fault{Class: Retriable, Reason: reasonDeferred, Code: CodeDeferred, RetryAt: until, Err: err}
 }
 
-// Deferred reports whether Weir itself put off what was to be asked of Azure. It may be called on nil.
+// Deferred reports whether Weir itself put off a request to Azure. It may be called on nil.
 func (f *Fault) Deferred() bool { return f != nil && f.Reason == reasonDeferred }
 
 // Overtaken reports whether a write was refused because what it was to change was written since

@@ -118,8 +118,8 @@ func (b *Budget) room(t *tenant, rejected bool, now time.Time) float64 {
 	return room
 }
 
-// Defer returns why no write for the Services of a namespace may be made now; false if one may. What it returns
-// stays the same until that time.
+// Defer returns why no write for the Services of a namespace may be made now; false if one may. The deferral
+// is the same until its time.
 func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	b.dropIdleTenants(now)
 	t := b.tenant(namespace)

@@ -34,7 +34,7 @@ func (b *Budget) spends(namespace string, now time.Time) bool {
 }
 
 // Whatever namespaces want: one that has used little is never deferred, one that has used its fair share is while
-// others wait and half of the writes are used, none is while all is calm, and what is unused goes to those that want it.
+// others wait and half of the writes are used, none is while all is calm, and what is unused is free for those that want it.
 func TestLawShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, now := NewBudget(DefaultShare, 30*time.Second), start
@@ -80,7 +80,7 @@ func TestLawShares(t *testing.T) {
 	})
 }
 
-// One namespace writes as fast as it may. The first writes of another one are never deferred, and while it goes on to
+// One namespace writes as fast as it may. The first writes of another one are never deferred, and while it continues to
 // want some, both have the same number.
 func TestANewNamespaceHasItsShare(t *testing.T) {
 	b, now := NewBudget(DefaultShare, 30*time.Second), start

@@ -34,7 +34,7 @@ type Access struct {
 // Limited reports whether people said who may enter.
 func (a Access) Limited() bool { return len(a.Ranges)+len(a.Tags) > 0 }
 
-// narrows reports whether nobody may enter by this who might not by another one.
+// narrows reports whether every client that this admits was admitted by another one.
 func (a Access) narrows(was Access, internal bool) bool {
 	if reflect.DeepEqual(a, was) {
 		return true

@@ -13,7 +13,7 @@ import (
 )
 
 // While writes for its namespace are put off, an edited Service asks nothing of Azure, has one event, and comes back
-// when it is over. What it says is that it is deferred.
+// when it is over. Its condition is Deferred.
 func TestADeferredServiceAsksNothing(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -53,7 +53,7 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 	})
 }
 
-// What Azure rejected stays Failed, with its error, while the same spec waits; another spec that waits says so.
+// What Azure rejected stays Failed, with its error, while the same spec waits; another spec that waits is Deferred.
 func TestARejectedServiceStaysFailed(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -76,9 +76,8 @@ func TestARejectedServiceStaysFailed(t *testing.T) {
 	})
 }
 
-// A Service that leaves, and one that admits fewer clients than before, says so when it asks whether it may: these are
-// not put off.
-func TestWhatIsSaidOfARestriction(t *testing.T) {
+// The balancers know a Service that leaves, and one that admits fewer clients than before: these are not put off.
+func TestARestrictionIsKnown(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
 		var narrow, leaves []bool
@@ -100,7 +99,7 @@ func TestWhatIsSaidOfARestriction(t *testing.T) {
 		ranges := func(all ...string) func() {
 			return func() { w.s.Object.SourceRanges = all }
 		}
-		step(ranges("10.0.0.0/8", "198.51.100.0/24"), true, false) // everybody might before
+		step(ranges("10.0.0.0/8", "198.51.100.0/24"), true, false) // all clients might before
 		step(ranges("10.1.0.0/16"), true, false)
 		step(ranges("10.2.0.0/16"), false, false)
 		step(func() { w.s.Object.SourceRanges, w.s.Object.Ports[0].Port = nil, 81 }, false, false)
@@ -109,7 +108,7 @@ func TestWhatIsSaidOfARestriction(t *testing.T) {
 	})
 }
 
-// Which restrictions admit nobody who might not enter before.
+// Which restrictions admit no client that was not admitted before.
 func TestNarrows(t *testing.T) {
 	prefixes := func(all ...string) (of []netip.Prefix) {
 		for _, p := range all {
@@ -127,9 +126,9 @@ func TestNarrows(t *testing.T) {
 		"fewer":                         {wide, narrow, false, true},
 		"more":                          {narrow, wide, false, false},
 		"the same":                      {narrow, narrow, true, true},
-		"everybody, and then some":      {service.Access{}, narrow, false, true},
+		"all clients, and then some":    {service.Access{}, narrow, false, true},
 		"the network, and then some":    {service.Access{}, narrow, true, false},
-		"some, and then everybody":      {narrow, service.Access{}, false, false},
+		"some, and then all clients":    {narrow, service.Access{}, false, false},
 		"no rules before":               {service.Access{Unruled: true}, narrow, false, false},
 		"no rules any more":             {narrow, service.Access{Unruled: true}, false, false},
 		"alone now":                     {wide, service.Access{Ranges: narrow.Ranges, Alone: true}, false, true},

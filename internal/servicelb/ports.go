@@ -151,7 +151,7 @@ type Locator interface {
 type Balancers interface {
 	Locator
 	Ensure(req balancer.Request)
-	// Defer returns why nothing is asked of Azure for a Service before a time; see balancer.Balancers.
+	// Defer returns why no request for a Service is sent to Azure before a time; see balancer.Balancers.
 	Defer(name string, desired *service.Spec, narrows bool, now time.Time) error
 	// Reject counts a read that failed because of what the Service names.
 	Reject(name string, desired *service.Spec, err error)

@@ -188,7 +188,7 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	st := &e.State
 	narrows := st.Level.request != nil && d.Spec.Narrows(st.Level.request.Desired)
 	if err := r.cfg.Balancers.Defer(s.Name, d.Spec, narrows, now); err != nil {
-		if st.Told.trouble != Failed || st.Pending.asked == nil || !reflect.DeepEqual(st.Pending.asked.Desired, d.Spec) { // else it was told why
+		if st.Told.trouble != Failed || st.Pending.asked == nil || !reflect.DeepEqual(st.Pending.asked.Desired, d.Spec) { // else the condition has the error
 			r.tell.deferred(s, &st.Told, err)
 		}
 		return &retryError{error: err}

@@ -107,7 +107,7 @@ func (r teller) complainOnce(s Service, t *Told, is Condition, text string, err 
 	}
 }
 
-// deferred says that a Service waits for its next write, once until that is over.
+// deferred reports that a Service waits for its next write, in one event until that is over.
 func (r teller) deferred(s Service, t *Told, err error) {
 	if t.trouble != Deferred {
 		r.reporter.Tell(s, Event{Reason: ReasonDeferred, Warning: true, Text: "Deferred: ", Err: err})

@@ -54,7 +54,7 @@ type world struct {
 	fills    []lb.PoolID
 	planned  string
 	declines error
-	// defers is what the balancers answer before they are asked; nil defers nothing.
+	// defers is what the balancers answer before a request is queued; nil defers nothing.
 	defers func(name string, desired *service.Spec, narrows bool, now time.Time) error
 	// stops ends the process while a load balancer is chosen.
 	stops context.CancelFunc
