@@ -177,7 +177,7 @@ var attacks = []attack{{
 	},
 	faults: []string{"{match: {path: 'publicIPAddresses/*', kind: put}, action: {status: 403, code: RequestDisallowedByPolicy}}"},
 }, {
-	name: "public IPs that a policy rejects", most: 120, reads: 2000,
+	name: "public IPs that a policy rejects", most: 160, reads: 2000,
 	add: func(_ int, svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pip-tags", "a=b") },
 	edit: func(s *Stage, n, second int) error {
 		return s.ChangeService(attackerName(n), func(svc *corev1.Service) {
