@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/metrics"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolupdate"
-	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
@@ -73,24 +73,25 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 }
 
 // newBalancers has the cluster's Services get load balancers.
-func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), namespace string, owners publicip.OwnerStore) error {
+func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), writes *pace.Budgets, record recorded) error {
 	cfg := in.Config
 	settings, err := balancerSettings(cfg, o.ClusterName)
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := balancer.Config{
-		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Owners: owners, Behaviour: o.known,
+		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Owners: record.publicIPOwners(), Behaviour: o.known,
 		Done: cluster.Services.Ensured, Made: func(id lb.LoadBalancerID) { services.LoadBalancerMade(cluster.Services, id) }, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {
 		ensuring.Lease = locker
 	}
-	balancing := balancingOf(o, cfg, settings, client, namespace)
+	balancing := balancingOf(o, cfg, settings, client, record.namespace)
 	if !balancing.Guarded {
 		o.Log.Info("azure.json names no securityGroupName: security groups are left alone, and nothing of them says who may connect to a Service")
 	}
 	balancing.Rehearse = rehearse.NewRehearsals(ensuring).Next
+	ensuring.Writes, ensuring.Deferred = writes, metrics.CountDeferrals(in.Metrics)
 	balancers := balancer.New(ensuring)
 	metrics.RegisterRules(in.Metrics, balancers.Rules, cfg.MostRules())
 	cluster.Balance(balancers, balancing)

@@ -154,7 +154,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		Azure:   client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
 		Reporter: measured{cluster.Pools.Controller, updates, members.Yield}, Log: o.Log,
 	})
-	if err := newBalancers(o, in, client, cluster, lanes, locker, overtaken(updates, members.Yield), namespace, record.publicIPOwners()); err != nil {
+	if err := newBalancers(o, in, client, cluster, lanes, locker, overtaken(updates, members.Yield), writes, record); err != nil {
 		return err
 	}
 	listen := migrateFirst(o, cfg, client, cluster, locker, record, giveUp)

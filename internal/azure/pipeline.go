@@ -133,7 +133,7 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		c.token.Store(new(strings.TrimPrefix(req.Raw().Header.Get("Authorization"), "Bearer ")))
 	}
 	start := time.Now()
-	w.counts(c)
+	w.counts(req.Raw().Context(), c)
 	resp, err := req.Next()
 	w.learns(c, resp)
 	status := 0

@@ -3,10 +3,12 @@
 package azure
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
 
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/pace"
 )
 
@@ -20,9 +22,9 @@ const (
 
 // counts counts a write in Microsoft.Network that leaves: the window that is counted is that
 // provider's. What a write in Microsoft.Compute takes of Resource Manager's bucket, answers tell.
-func (w wire) counts(c *call) {
+func (w wire) counts(ctx context.Context, c *call) {
 	if w.writes != nil && c != nil && c.write() && !c.compute() {
-		w.writes.Wrote(c.id.SubscriptionID, time.Now())
+		w.writes.Wrote(c.id.SubscriptionID, time.Now(), calls.NamespacesOf(ctx)...)
 	}
 }
 

@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
-	"weir.dev/weir/internal/sleep"
-	"weir.dev/weir/internal/turns"
 )
 
 // Balancers bring load balancers level with requests. Its methods may be called from any
@@ -26,8 +25,8 @@ type Balancers struct {
 	group      *securitygroup.Group     // nil without one
 	contests   contest.Contests
 	inProgress contest.InProgress
-	// refusals are those of load balancers.
-	refusals refusals
+	// rejections are what Azure rejected of Services, by name, and of which namespaces.
+	rejections pace.Rejections
 	// former are addresses that the security group may still know; nil without one.
 	former *former
 
@@ -54,7 +53,7 @@ func New(cfg Config) *Balancers {
 			InProgress: &b.inProgress, Overtaken: b.overtaken(resourceSecurityGroup), RequireEffective: cfg.RequireEffectiveRestrictions,
 		})
 		b.former = &former{}
-		b.queues[step{secures: true}.key()] = newQueue(&guard{Balancers: b})
+		b.queues[step{secures: true}.key()] = newQueue(b, &guard{b})
 	}
 	return b
 }
@@ -109,7 +108,7 @@ func (b *Balancers) queue(at step) *queue {
 		if at.links() {
 			of = &published{b, at.on}
 		}
-		q = newQueue(of)
+		q = newQueue(b, of)
 		b.queues[at.key()] = q
 		if b.start != nil {
 			b.start(q)
@@ -131,6 +130,9 @@ func (b *Balancers) sift(ctx context.Context, jobs []*job, why func(*job) error)
 
 // done tells what came of a job.
 func (b *Balancers) done(j *job, err error) {
+	if err == nil && j.link.Err == nil {
+		b.rejections.Accept(j.wish())
+	}
 	if j.Desired == nil && err == nil {
 		b.placements.remove(j.Service)
 		b.contests.Forget(j.Service, contest.LoadBalancer, contest.PublicIPs, contest.SecurityGroup, contest.PrivateLinks)
@@ -169,55 +171,4 @@ const (
 type resource interface {
 	// round makes the next step of some jobs.
 	round(ctx context.Context, jobs []*job)
-}
-
-// queue holds the jobs whose next step is on one resource.
-type queue struct {
-	of    resource
-	added chan struct{}
-
-	mu      sync.Mutex
-	waiting []*job
-}
-
-func newQueue(of resource) *queue {
-	return &queue{of: of, added: make(chan struct{}, 1)}
-}
-
-func (q *queue) add(j *job) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, j)
-	select {
-	case q.added <- struct{}{}:
-	default:
-	}
-}
-
-// take returns the oldest jobs, of each namespace in turn. Whoever added them has been heard: a
-// signal that is left over would have the next Service gather no company.
-func (q *queue) take() []*job {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	select {
-	case <-q.added:
-	default:
-	}
-	var taken []*job
-	taken, q.waiting = turns.Deal(q.waiting, (*job).namespace, mostAtOnce)
-	return slices.Clone(taken)
-}
-
-// run works on what waits until the context is done.
-func (q *queue) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		select {
-		case <-q.added:
-			_ = sleep.For(ctx, gathers)
-		case <-ctx.Done():
-		}
-		for jobs := q.take(); len(jobs) > 0 && ctx.Err() == nil; jobs = q.take() {
-			q.of.round(ctx, jobs)
-		}
-	}
 }

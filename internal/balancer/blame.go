@@ -4,75 +4,95 @@ package balancer
 
 import (
 	"context"
-	"reflect"
-	"sync"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/fault"
-	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/service"
 )
 
-// What was refused is tried again after a pause that doubles.
-const (
-	firstRefused = 5 * time.Second
-	lastRefused  = 5 * time.Minute
-)
-
-// mostTries bounds the writes by which a round finds out whom Azure refuses: twice the
-// depth of a search among a hundred Services, and room for a second culprit.
+// mostTries bounds the writes by which a round finds out of which namespaces Azure rejects Services: twice the
+// depth of a search among a hundred, and room for a second one.
 const mostTries = 24
 
 // trial is a write for some jobs. Those that the plan refuses say so, and an error is that of all
 // others.
 type trial func(ctx context.Context, jobs []*job) error
 
-// search is one for the Services that are to blame for what Azure refuses.
+// search is one for the namespaces of the Services that Azure rejects.
 type search struct {
-	of       *Balancers
-	refusals *refusals
-	on       lb.LoadBalancerKey
+	of *Balancers
 	// tries are the writes that it may still make.
 	tries int
 }
 
-func (b *Balancers) search(r *refusals, on lb.LoadBalancerKey) *search {
-	return &search{b, r, on, mostTries}
+// among writes the jobs, and returns those with their step done. All others have failed, or wait for another round.
+func (b *Balancers) among(ctx context.Context, jobs []*job, write trial) (level []*job) {
+	return (&search{b, mostTries}).halve(ctx, jobs, write)
 }
 
-// among writes the jobs, and returns those whose step is done. All others have failed.
-// Those that were refused before are written by themselves, so that their neighbours do
-// not pay again.
-func (s *search) among(ctx context.Context, jobs []*job, write trial) (level []*job) {
-	good, suspects := s.refusals.part(jobs)
-	level = s.halve(ctx, good, write)
-	return append(level, s.halve(ctx, suspects, write)...)
-}
-
-// halve writes the jobs; if Azure refuses that, each half by itself.
+// halve writes the jobs. If Azure rejects that, it writes half of the namespaces, and then the others. Within a
+// namespace nothing is searched now: its jobs wait for rounds of their own, which hold up no neighbor.
 func (s *search) halve(ctx context.Context, jobs []*job, write trial) (level []*job) {
 	if len(jobs) == 0 || ctx.Err() != nil {
+		return nil
+	}
+	if s.tries == 0 {
+		s.of.putBack(jobs)
 		return nil
 	}
 	s.tries--
 	for _, j := range jobs {
 		j.refused = nil
 	}
-	err := write(ctx, jobs)
+	err := write(calls.For(ctx, causes(jobs)...), jobs)
 	jobs = s.of.sift(ctx, jobs, func(j *job) error { return j.refused })
-	switch {
-	case err == nil:
-		return jobs
-	case culpable(err, time.Now()) && len(jobs) > 1 && s.tries > 0:
-		half := len(jobs) / 2
-		return append(s.halve(ctx, jobs[:half], write), s.halve(ctx, jobs[half:], write)...)
+	if len(jobs) == 0 {
+		return nil
 	}
-	return s.of.sift(ctx, jobs, func(j *job) error {
-		if culpable(err, time.Now()) {
-			s.refusals.add(j, s.on, err, time.Now())
+	if err == nil {
+		s.of.rejections.Pass(jobs[0].namespace())
+		return jobs
+	}
+	jobs = slices.SortedStableFunc(slices.Values(jobs), func(a, b *job) int { return strings.Compare(a.namespace(), b.namespace()) })
+	half := middle(jobs)
+	switch {
+	case !culpable(err, time.Now()) || ctx.Err() != nil:
+		return s.of.sift(ctx, jobs, func(*job) error { return err })
+	case half > 0:
+		return append(s.halve(ctx, jobs[:half], write), s.halve(ctx, jobs[half:], write)...)
+	case len(jobs) == 1:
+		s.of.rejected(jobs[0], err)
+		return s.of.sift(ctx, jobs, func(*job) error { return err })
+	}
+	s.of.rejections.Strike(jobs[0].namespace(), len(jobs), time.Now())
+	s.of.putBack(jobs)
+	return nil
+}
+
+// middle returns where another namespace begins, as close to the middle as there is one; 0 if all jobs are of one
+// namespace. The jobs are sorted by it.
+func middle(jobs []*job) int {
+	best := 0
+	for i := 1; i < len(jobs); i++ {
+		if jobs[i].namespace() != jobs[i-1].namespace() && (best == 0 || max(i, len(jobs)-i) < max(best, len(jobs)-best)) {
+			best = i
 		}
-		return err
-	})
+	}
+	return best
+}
+
+// putBack has jobs wait for another round.
+func (b *Balancers) putBack(jobs []*job) {
+	for _, j := range jobs {
+		b.next(j)
+	}
 }
 
 // culpable reports whether one of several Services may be to blame for an error: Azure
@@ -84,76 +104,119 @@ func culpable(err error, now time.Time) bool {
 		f.Code != fault.CodeUnclassified && f.Code != "AuthorizationFailed"
 }
 
-// refusals are the Services that were to blame for a refused write of one kind of resource. The
-// zero value has none.
-type refusals struct {
-	mu sync.Mutex
-	of map[string]*refusal // by Service
+// rejected counts what Azure rejected of one job alone.
+func (b *Balancers) rejected(j *job, err error) {
+	now := time.Now()
+	if !culpable(err, now) {
+		return
+	}
+	width := 1
+	if b.rejections.Rejected(j.wish()) {
+		width = 0
+	}
+	b.rejections.Strike(j.namespace(), width, now)
+	b.rejections.Reject(j.wish(), fingerprint(j.Desired), err, now)
 }
 
-// refusal is what Azure would not take of a Service, and until when it is not asked again
-// for the same: each try is a write, and many that are refused would use up the quota of
-// all. A Service that changed is tried at once.
-type refusal struct {
-	desired *service.Spec
-	on      lb.LoadBalancerKey
-	err     error
-	times   int
-	until   time.Time
+// Reject counts what Azure answered to a read that only this Service has made necessary, such as one of a resource
+// group that it names.
+func (b *Balancers) Reject(name string, desired *service.Spec, err error) {
+	if f, is := errors.AsType[*fault.Fault](err); is && f.Class == fault.Terminal && f.Reason == "refused" && f.Code != fault.CodeUnclassified {
+		b.rejections.Reject(wish(name, desired), fingerprint(desired), err, time.Now())
+	}
 }
 
-// is reports whether a job is what was refused.
-func (r *refusal) is(j *job, on lb.LoadBalancerKey) bool {
-	return r.on == on && reflect.DeepEqual(r.desired, j.Desired)
+// fingerprint stands for a spec: that of a Service may be large.
+func fingerprint(desired *service.Spec) string {
+	text, err := json.Marshal(desired)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return string(sum[:])
 }
 
-// due ends the jobs that Azure refused a while ago, and returns the others.
-func (b *Balancers) due(ctx context.Context, jobs []*job, r *refusals, on lb.LoadBalancerKey) []*job {
-	return b.sift(ctx, jobs, func(j *job) error { return r.why(j, on, time.Now()) })
+// wish is the name of what a job wants. What a Service wants and that it leaves are rejected apart: it may leave
+// whatever else was rejected of it.
+func (j *job) wish() string { return wish(j.Service, j.Desired) }
+
+func wish(name string, desired *service.Spec) string {
+	if desired == nil {
+		return "leave " + name
+	}
+	return name
 }
 
-// why is why a job is not tried now; nil if it is.
-func (r *refusals) why(j *job, on lb.LoadBalancerKey, now time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if was := r.of[j.Service]; was != nil && was.is(j, on) && now.Before(was.until) {
-		return was.err
+// makesPublicIPs reports whether public IPs may be written for a job.
+func (j *job) makesPublicIPs() bool {
+	return j.Desired != nil && !j.begun && slices.ContainsFunc(j.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil })
+}
+
+// deferrable reports whether a job may be put off: it has not begun, and takes nothing away.
+func (j *job) deferrable() bool { return !j.begun && !j.Narrows && j.Desired != nil }
+
+// deferral returns why a job has to wait. namespaces are those that were looked at before.
+func (q *queue) deferral(j *job, namespaces map[string]error, now time.Time) error {
+	if j.begun {
+		return nil
+	}
+	if err := q.rejectedBefore(j.Service, j.Desired, now); err != nil || !j.deferrable() {
+		return err
+	}
+	err, known := namespaces[j.namespace()]
+	if !known {
+		err = q.share(j.namespace(), now)
+		namespaces[j.namespace()] = err
+	}
+	return err
+}
+
+// Defer returns why no request for a Service is sent to Azure now: Azure has rejected what it wanted, or its namespace
+// has used up its share of writes. It reads nothing of Azure. Narrows is true for a Service that only admits fewer
+// clients than before.
+func (b *Balancers) Defer(name string, desired *service.Spec, narrows bool, now time.Time) error {
+	if err := b.rejectedBefore(name, desired, now); err != nil || desired == nil || narrows {
+		return err
+	}
+	namespace, _, _ := strings.Cut(name, "/")
+	return b.share(namespace, now)
+}
+
+// Reasons of deferrals. These are labels of a metric.
+const (
+	deferredObject    = "rejected service"
+	deferredNamespace = "rejected writes"
+	deferredShare     = "share used"
+)
+
+// rejectedBefore returns why a Service is not tried yet; nil if it is.
+func (b *Balancers) rejectedBefore(name string, desired *service.Spec, now time.Time) error {
+	until, err := b.rejections.Object(wish(name, desired), func() string { return fingerprint(desired) }, now)
+	if err == nil {
+		return nil
+	}
+	return b.deferred(deferredObject, until, fmt.Errorf("Azure rejected it, and the next try is at %s: %w", until.UTC().Format(time.RFC3339), err)) //nolint:staticcheck // a name begins it
+}
+
+// share returns why a namespace has to wait for its next write; nil if it has not.
+func (b *Balancers) share(namespace string, now time.Time) error {
+	if until := b.rejections.Namespace(namespace, now); until.After(now) {
+		return b.deferred(deferredNamespace, until, fmt.Errorf("Azure rejected the last writes for Services of namespace %s: correct them; "+ //nolint:staticcheck // a name begins it
+			"until then each Service of the namespace waits for its turn", namespace))
+	}
+	if b.cfg.Writes == nil {
+		return nil
+	}
+	_, _, suspect := b.rejections.Suspect(namespace, now)
+	if d, is := b.cfg.Writes.Defer(b.cfg.Place.SubscriptionID, namespace, suspect, now); is {
+		return b.deferred(deferredShare, d.Until, errors.New(d.String()))
 	}
 	return nil
 }
 
-// part parts the jobs that were never refused from those that were.
-func (r *refusals) part(jobs []*job) (good, suspects []*job) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, j := range jobs {
-		if r.of[j.Service] != nil {
-			suspects = append(suspects, j)
-		} else {
-			good = append(good, j)
-		}
+func (b *Balancers) deferred(reason string, until time.Time, err error) error {
+	if b.cfg.Deferred != nil {
+		b.cfg.Deferred(reason)
 	}
-	return good, suspects
-}
-
-func (r *refusals) add(j *job, on lb.LoadBalancerKey, err error, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was := r.of[j.Service]
-	if was == nil || !was.is(j, on) {
-		was = &refusal{desired: j.Desired, on: on}
-		if r.of == nil {
-			r.of = map[string]*refusal{}
-		}
-		r.of[j.Service] = was
-	}
-	was.err, was.until = err, now.Add(min(firstRefused<<min(was.times, 10), lastRefused))
-	was.times++
-}
-
-// forget is for a job that was not refused.
-func (r *refusals) forget(j *job) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.of, j.Service)
+	return fault.Deferred(until, err)
 }

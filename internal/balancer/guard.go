@@ -17,26 +17,21 @@ import (
 
 // guard has the security group admit whom Services say. Its round alone writes the group, and
 // holds up no load balancer. It is of one goroutine.
-type guard struct {
-	*Balancers
-	// refusals are those of the group.
-	refusals refusals
-}
+type guard struct{ *Balancers }
 
 // round makes the next step of these jobs.
 func (g *guard) round(ctx context.Context, jobs []*job) {
 	// In which order load balancers are ready is chance: priorities are not to depend on it.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
-	jobs = g.lookUp(ctx, g.due(ctx, jobs, &g.refusals, ""))
-	level := g.search(&g.refusals, "").among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+	jobs = g.lookUp(ctx, jobs)
+	level := g.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
 		demands := g.demands(jobs)
 		err := g.group.Write(ctx, demands, logFor(g.cfg.Log, "securityGroup", g.cfg.SecurityGroup.Name, jobs))
 		settle(jobs, demands)
 		return err
 	})
 	for _, j := range level {
-		j.steps = j.steps[1:]
-		g.refusals.forget(j)
+		j.steps, j.begun = j.steps[1:], true
 		g.former.forget(j.Owner)
 		g.next(j)
 	}

@@ -44,6 +44,8 @@ func (s step) key() string {
 type job struct {
 	Result
 	steps []step
+	// begun is true once one of its steps is done: it is not put off any more.
+	begun bool
 	// rules are those that it wants on the load balancer of the step for now; see hold.
 	rules []lb.Rule
 	// converting are the shared pools among those that it needs which are of the other kind yet.
@@ -103,6 +105,14 @@ func causes(jobs []*job) []calls.Cause {
 
 // unprovided is why it has not the public IPs that it wants; nil if it has.
 func (j *job) unprovided() error { return j.ips.Err }
+
+// unprovided is (*job).unprovided, and counts what Azure rejected.
+func (b *Balancers) unprovided(j *job) error {
+	if j.ips.Err != nil {
+		b.rejected(j, j.ips.Err)
+	}
+	return j.ips.Err
+}
 
 // leaves reports whether a job's Service goes from the load balancer of the step.
 func (j *job) leaves() bool { return j.steps[0].leaves }

@@ -113,7 +113,7 @@ func (j *job) noteKept(all []plan.Kept) {
 
 // stepDone takes a job's step off, and notes the contests about what it has.
 func (j *job) stepDone(contests *contest.Contests) {
-	j.steps, j.cleared = j.steps[1:], false
+	j.steps, j.cleared, j.begun = j.steps[1:], false, true
 	j.contested(contests.Shown(contest.PublicIPs, j.Service))
 	if !j.waitsForFill() && !slices.ContainsFunc(j.converting, j.takes) { // else a rule that moves to the pool once it is filled was not undone by anybody
 		j.contested(contests.Shown(contest.LoadBalancer, j.Service))

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/privatelink"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
@@ -84,7 +85,7 @@ type Cluster interface {
 }
 
 // Config is what the Balancers work with. All fields but PrivateLinks, Emptied, Owners,
-// Behaviour, Lease and Made are needed.
+// Behaviour, Lease, Writes and Made are needed.
 type Config struct {
 	Settings
 	Azure Azure
@@ -101,6 +102,10 @@ type Config struct {
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.
 	Lease contest.Lease
+	// Writes divides what Weir may write among namespaces; nil limits none.
+	Writes *pace.Budgets
+	// Deferred counts Services that have to wait for a write, by the reason; nil counts none.
+	Deferred func(reason string)
 	// Done is told what came of a request, from several goroutines at once.
 	Done func(Result)
 	// Made is told of a load balancer that was not there and is made: whoever was on it has to be asked for

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -46,11 +47,17 @@ func (c *Config) linkSettings() privatelink.Settings {
 
 // round makes the next step of these jobs: what goes first, then what comes.
 func (p *published) round(ctx context.Context, jobs []*job) {
+	ctx = calls.For(ctx, causes(jobs)...)
 	clears := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].clears) == 0 })
 	levels := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].clears) > 0 })
 	p.clear(ctx, clears)
 	if len(levels) > 0 {
 		p.links.Level(ctx, p.balancer(), linkRequests(levels))
+	}
+	for _, j := range jobs {
+		if j.link.Err != nil {
+			p.rejected(j, j.link.Err)
+		}
 	}
 	for _, j := range p.sift(ctx, jobs, (*job).unpublished) {
 		if j.link.More && j.link.Err == nil { // behind those who have come meanwhile
@@ -58,7 +65,7 @@ func (p *published) round(ctx context.Context, jobs []*job) {
 			continue
 		}
 		j.cleared = len(j.steps[0].clears) > 0
-		j.steps = j.steps[1:]
+		j.steps, j.begun = j.steps[1:], true
 		if j.link.Err == nil {
 			j.contested(p.contests.Shown(contest.PrivateLinks, j.Service))
 		}

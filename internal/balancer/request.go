@@ -41,6 +41,8 @@ type Request struct {
 	Spare bool
 	// Shown are the addresses that its status shows.
 	Shown []netip.Addr
+	// Narrows is true if it has what it wants already, or wants only that fewer clients may connect: it is not put off.
+	Narrows bool
 	// Again is what a person wrote who wants a contest to be taken up again: another one counts.
 	Again string
 	// Groups are the names of further resource groups that may have public IPs which were

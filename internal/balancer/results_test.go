@@ -87,6 +87,9 @@ func (s *stage) contested(name string, cl *claim, contests []balancer.Contest) {
 func (p *process) failed(name string, cl *claim, err error) error {
 	text := err.Error()
 	f, ok := errors.AsType[*fault.Fault](err)
+	if ok && f.Deferred() { // the reason is in the trace already
+		return err
+	}
 	if ok && f.RetryAt.After(time.Now()) {
 		cl.notBefore = f.RetryAt
 		if cl.told != text {

@@ -26,15 +26,14 @@ func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 // them fails for that one. Those that would let go of a published frontend end that first.
 func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
 	ctx = calls.For(ctx, causes(jobs)...)
-	ips, jobs := l.prepare(ctx, l.rejectExceeding(ctx, l.due(ctx, jobs, &l.refusals, l.id.Key())))
-	level := l.search(&l.refusals, l.id.Key()).among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+	ips, jobs := l.prepare(ctx, l.rejectExceeding(ctx, jobs))
+	level := l.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
 		return l.write(ctx, jobs, ips)
 	})
 	level = l.apart(level)
 	ips.Label(ctx, requests(level))
 	ips.Remove(ctx, requests(level))
-	for _, j := range l.sift(ctx, level, (*job).unprovided) {
-		l.refusals.forget(j)
+	for _, j := range l.sift(ctx, level, l.unprovided) {
 		j.stepDone(&l.contests)
 		l.next(j)
 	}
@@ -48,7 +47,7 @@ func (l *loadBalancer) prepare(ctx context.Context, jobs []*job) (*publicip.Roun
 		ips = l.publicIPs(ctx, jobs)
 		l.overtaken(resourcePublicIP)(!publicip.Overtaken(requests(jobs)))
 	}
-	return ips, l.sift(ctx, jobs, (*job).unprovided)
+	return ips, l.sift(ctx, jobs, l.unprovided)
 }
 
 // publicIPs picks the public IPs of all jobs, and makes those true that they need now.

@@ -248,40 +248,47 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 	}
 }
 
-// Whoever was refused and then served is tried with his neighbours the next time, in the security
-// group as on a load balancer, and what the group still knew of his addresses is forgotten.
-func TestWhoIsServedIsNoSuspectAnyMore(t *testing.T) {
+// A Service that Azure rejected and then accepted has no pause any more, and what the security group still knew of
+// its addresses is forgotten.
+func TestAnAcceptedServiceHasNoPause(t *testing.T) {
 	var told []Result
 	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
-	long := time.Now().Add(-time.Hour)
 	jobs := []*job{newJob(Request{Service: "shop/b", Owner: "bb"}, true), newJob(Request{Service: "shop/a", Owner: "aa"}, true)}
 	for _, j := range jobs {
-		g.refusals.add(j, "", errNotNow, long)
+		g.rejections.Reject(j.wish(), fingerprint(j.Desired), errNotNow, time.Now())
 		g.former.note(j.Owner, []netip.Addr{netip.MustParseAddr("198.18.0.1")})
 	}
 	g.round(t.Context(), jobs)
 	if len(told) != 2 || told[0].Service != "shop/a" || told[0].Err != nil || told[1].Err != nil {
 		t.Fatalf("told %+v", told)
 	}
-	if len(g.refusals.of) > 0 || len(g.former.addresses("aa")) > 0 {
-		t.Errorf("suspects %v, former addresses %v", g.refusals.of, g.former.addresses("aa"))
+	for _, j := range jobs {
+		if g.rejections.Rejected(j.wish()) || len(g.former.addresses(j.Owner)) > 0 {
+			t.Errorf("%s: rejected %t, former addresses %v", j.Service, g.rejections.Rejected(j.wish()), g.former.addresses(j.Owner))
+		}
 	}
 }
 
-// Whoever Azure has refused a moment ago is not tried again, and hears the same once more.
-func TestWhoWasRefusedWaits(t *testing.T) {
+// A Service that Azure rejected a moment ago is not tried again, and reports the same error. At the end of the
+// process it reports nothing.
+func TestARejectedServiceWaits(t *testing.T) {
 	var told []Result
 	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
-	j := newJob(Request{Service: "shop/a", Owner: "aa"}, true)
-	g.refusals.add(j, "", errNotNow, time.Now())
-	g.round(t.Context(), []*job{j})
-	if len(told) != 1 || !errors.Is(told[0].Err, errNotNow) || g.refusals.of["shop/a"] == nil {
-		t.Errorf("told %+v", told)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if rest := g.due(ended, []*job{j}, &g.refusals, ""); len(rest) > 0 || len(told) != 1 {
-		t.Errorf("what the end of the process stopped: %d go on, told %d times", len(rest), len(told))
+	q := g.queues[""]
+	for _, ctx := range []func() context.Context{t.Context, func() context.Context {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		return ended
+	}} {
+		j := newJob(Request{Service: "shop/a", Owner: "aa", Desired: &service.Spec{}}, true)
+		g.rejections.Reject(j.wish(), fingerprint(j.Desired), errNotNow, time.Now())
+		q.add(j)
+		if jobs, _ := q.take(ctx(), time.Now()); len(jobs) > 0 || len(q.waiting) > 0 {
+			t.Errorf("%d jobs are taken, %d wait", len(jobs), len(q.waiting))
+		}
+		if len(told) != 1 || !errors.Is(told[0].Err, errNotNow) || !fault.From(told[0].Err).Deferred() {
+			t.Errorf("told %+v", told)
+		}
 	}
 }
 

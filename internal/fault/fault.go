@@ -56,7 +56,9 @@ const (
 	CodeGateClosed     = "GateClosed"
 	// CodeResting is that of a request that was not sent, because what it is for has named
 	// a Retry-After before.
-	CodeResting      = "RetryAfter"
+	CodeResting = "RetryAfter"
+	// CodeDeferred is that of a request that Weir does not send before a time.
+	CodeDeferred     = "Deferred"
 	CodeUnreachable  = "Unreachable"
 	CodeUnclassified = "Unclassified"
 	// CodeCanceled is Azure's, and an operation's that ended so without a code.
@@ -74,7 +76,16 @@ const (
 	reasonThrottled  = "throttled"
 	reasonGateClosed = "gate_closed"
 	reasonResting    = "retry_after"
+	reasonDeferred   = "deferred"
 )
+
+// Deferred returns a fault for what Weir does not ask of Azure before a time.
+func Deferred(until time.Time, err error) *Fault {
+	return &Fault{Class: Retriable, Reason: reasonDeferred, Code: CodeDeferred, RetryAt: until, Err: err}
+}
+
+// Deferred reports whether Weir itself put off a request to Azure. It may be called on nil.
+func (f *Fault) Deferred() bool { return f != nil && f.Reason == reasonDeferred }
 
 // Overtaken reports whether a write was refused because what it was to change was written since
 // it was read: whatever is guarded by that etag has landed by then, or never will. It may be

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,6 +113,10 @@ func (b *standIn) Reads(_ context.Context, group string) error {
 	}
 	return nil
 }
+
+func (b *standIn) Defer(string, *service.Spec, bool, time.Time) error { return nil }
+
+func (b *standIn) Reject(string, *service.Spec, error) {}
 
 func (b *standIn) Ensure(req balancer.Request) {
 	b.mu.Lock()

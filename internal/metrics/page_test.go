@@ -71,6 +71,7 @@ func registered() described {
 	metrics.RegisterServices(d, nil)
 	metrics.RegisterStates(d, nil)
 	metrics.RegisterWholeWrites(d, nil)
+	_ = metrics.CountDeferrals(d)
 	metrics.RegisterWrites(d, pool.LoadBalancer, nil)
 	return d
 }

@@ -18,6 +18,16 @@ func RegisterWrites(reg prometheus.Registerer, own lb.LoadBalancerID, figures fu
 	reg.MustRegister(writes{own: own, figures: figures})
 }
 
+// CountDeferrals registers how often Services had to wait for a write, and returns what counts one.
+func CountDeferrals(reg prometheus.Registerer) func(reason string) {
+	deferrals := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_write_deferrals_total",
+		Help: "How often a Service had to wait for its next write, by the reason: its namespace has used its share of writes, or Azure rejected the Service, or writes of its namespace, before.",
+	}, []string{"reason"})
+	reg.MustRegister(deferrals)
+	return func(reason string) { deferrals.WithLabelValues(reason).Inc() }
+}
+
 type writes struct {
 	own     lb.LoadBalancerID
 	figures func(now time.Time) []pace.Figures
@@ -27,8 +37,12 @@ var writeBudget = prometheus.NewDesc("weir_write_budget",
 	"Writes and deletions in Microsoft.Network by subscription: spent in the last five minutes, the share of Azure's quota that Weir spends at most, and what is left of it now.",
 	[]string{"subscription", "of"}, nil)
 
+var deferredNamespaces = prometheus.NewDesc("weir_write_deferred_namespaces",
+	"Namespaces that have used their share of writes by subscription: their Services wait for the next write.",
+	[]string{"subscription"}, nil)
+
 // Describe implements prometheus.Collector.
-func (w writes) Describe(to chan<- *prometheus.Desc) { to <- writeBudget }
+func (w writes) Describe(to chan<- *prometheus.Desc) { to <- writeBudget; to <- deferredNamespaces }
 
 // Collect implements prometheus.Collector.
 func (w writes) Collect(to chan<- prometheus.Metric) {
@@ -46,5 +60,6 @@ func (w writes) Collect(to chan<- prometheus.Metric) {
 		for of, value := range map[string]float64{"spent": f.Spent, "share": f.Share, "left": f.Left} {
 			to <- prometheus.MustNewConstMetric(writeBudget, prometheus.GaugeValue, value, subscription, of)
 		}
+		to <- prometheus.MustNewConstMetric(deferredNamespaces, prometheus.GaugeValue, float64(f.Deferred), subscription)
 	}
 }

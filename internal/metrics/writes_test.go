@@ -19,7 +19,7 @@ import (
 func TestWriteBudget(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	metrics.RegisterWrites(reg, lb.LoadBalancerID{SubscriptionID: "Own"}, func(time.Time) []pace.Figures {
-		return []pace.Figures{{Subscription: "a", Spent: 1, Share: 500, Left: 99}, {Subscription: "b", Spent: 400, Share: 500, Left: 7}, {Subscription: "own", Spent: 20, Share: 500, Left: 80}}
+		return []pace.Figures{{Subscription: "a", Spent: 1, Share: 500, Left: 99}, {Subscription: "b", Spent: 400, Share: 500, Left: 7, Deferred: 3}, {Subscription: "own", Spent: 20, Share: 500, Left: 80}}
 	})
 	want := `
 # HELP weir_write_budget Writes and deletions in Microsoft.Network by subscription: spent in the last five minutes, the share of Azure's quota that Weir spends at most, and what is left of it now.
@@ -30,6 +30,10 @@ weir_write_budget{of="share",subscription="Own"} 500
 weir_write_budget{of="share",subscription="other"} 500
 weir_write_budget{of="spent",subscription="Own"} 20
 weir_write_budget{of="spent",subscription="other"} 400
+# HELP weir_write_deferred_namespaces Namespaces that have used their share of writes by subscription: their Services wait for the next write.
+# TYPE weir_write_deferred_namespaces gauge
+weir_write_deferred_namespaces{subscription="Own"} 0
+weir_write_deferred_namespaces{subscription="other"} 3
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 		t.Error(err)

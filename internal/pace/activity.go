@@ -14,7 +14,8 @@ type activity struct {
 	lately, often float64
 	at            time.Time
 	// since is when it began to change.
-	since time.Time
+	since     time.Time
+	namespace string
 }
 
 // mostLately bounds what a pool weighs that changes more often than anybody can write it.
@@ -33,6 +34,8 @@ func (a activity) when(now time.Time, interval time.Duration) activity {
 		often:  a.often * math.Exp(-float64(passed)/float64(windowLasts)),
 		at:     now,
 		since:  a.since,
+
+		namespace: a.namespace,
 	}
 }
 

@@ -26,6 +26,11 @@ type Budget struct {
 	pools            map[lb.PoolKey]activity
 	// faded is when pools that no longer change were last dropped.
 	faded time.Time
+	// tenants are the namespaces that have Services written, and reserved the sum of their reservations. dropped is
+	// the slot in which idle ones were last dropped.
+	tenants  map[string]*tenant
+	reserved float64
+	dropped  int64
 }
 
 // NewBudget returns an untouched one, of which Weir may spend a share from 0 to 1. No pool
@@ -33,7 +38,7 @@ type Budget struct {
 func NewBudget(share float64, interval time.Duration) *Budget {
 	share, interval = min(max(share, 0), 1), max(interval, time.Millisecond)
 	return &Budget{
-		share: share, interval: interval, pools: map[lb.PoolKey]activity{},
+		share: share, interval: interval, pools: map[lb.PoolKey]activity{}, tenants: map[string]*tenant{},
 		own:    bucket{size: share * bucketSize, refill: share * bucketRefill, left: share * bucketSize},
 		caller: bucket{size: bucketSize, refill: share * bucketRefill},
 		all:    bucket{size: bucketSize * allCallers, refill: share * bucketRefill * allCallers},
@@ -68,10 +73,12 @@ func (b *Budget) Told(left Left, now time.Time) {
 	}
 }
 
-// Changed counts a change of a pool.
-func (b *Budget) Changed(pool lb.PoolKey, now time.Time) {
+// Changed counts a change of a pool of a namespace.
+func (b *Budget) Changed(pool lb.PoolKey, namespace string, now time.Time) {
 	b.fade(now)
-	b.pools[pool] = b.pools[pool].changed(now, b.interval)
+	a := b.pools[pool].changed(now, b.interval)
+	a.namespace = namespace
+	b.pools[pool] = a
 }
 
 // Forget drops a pool: it has no part in what is left any more.
@@ -90,8 +97,10 @@ type Pace struct {
 	budget *Budget
 	now    time.Time
 	// spare is how many writes a second there are beyond one an interval, for each unit of
-	// weight.
+	// weight of a namespace.
 	spare float64
+	// parts are what a unit of weight of a pool is of one of its namespace.
+	parts map[string]float64
 }
 
 // At returns the pace of a moment. It costs as much as there are pools that change.
@@ -99,14 +108,27 @@ func (b *Budget) At(now time.Time) Pace {
 	p := Pace{budget: b, now: now}
 	b.fade(now)
 	owed, weights := 0.0, 0.0
+	type sum struct{ most, all float64 }
+	namespaces := map[string]sum{}
 	for _, a := range b.pools {
 		a = a.when(now, b.interval)
 		owed += a.owed(b.interval)
 		if a.lately >= faint {
 			weights += a.weight()
+			of := namespaces[a.namespace]
+			namespaces[a.namespace] = sum{max(of.most, a.weight()), of.all + a.weight()}
 		}
 	}
-	p.spare = b.spare(now, owed) / max(weights, 1)
+	// A namespace weighs what its busiest pool does, however many it has.
+	total := 0.0
+	p.parts = make(map[string]float64, len(namespaces))
+	for name, of := range namespaces {
+		total += of.most
+		p.parts[name] = of.most / of.all
+	}
+	if p.spare = b.spare(now, owed); weights > 0 {
+		p.spare *= min(weights, 1) / total
+	}
 	return p
 }
 
@@ -151,14 +173,22 @@ func (p Pace) Spacing(pool lb.PoolKey) Spacing {
 		return Spacing{apart: b.interval}
 	}
 	a := b.pools[pool].when(p.now, b.interval)
-	rate := 1/b.interval.Seconds() + p.spare*a.weight()
+	rate := 1/b.interval.Seconds() + p.spare*a.weight()*p.part(a.namespace)
 	return Spacing{apart: min(b.interval, time.Duration(float64(time.Second)/rate)), every: a.every(b.interval)}
+}
+
+// part is that of a pool's weight which counts; 1 for the first change of a namespace.
+func (p Pace) part(namespace string) float64 {
+	if part, known := p.parts[namespace]; known {
+		return part
+	}
+	return 1
 }
 
 // Spent returns how many writes of the last five minutes are counted, Share how many Weir may
 // make, and Left how many of these may be made now.
 func (b *Budget) Spent(now time.Time) (spent, share, left float64) {
-	spent, share = float64(b.window.spent(now)), b.share*windowWrites
+	spent, share = b.window.spent(now), b.share*windowWrites
 	left = min(share-spent, b.own.leftAt(now))
 	for _, told := range []*bucket{&b.caller, &b.all} {
 		if !told.at.IsZero() {

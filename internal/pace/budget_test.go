@@ -50,7 +50,7 @@ func (w *world) write(pool lb.PoolKey) {
 }
 
 func (w *world) change(pool lb.PoolKey) {
-	w.Changed(pool, w.now)
+	w.Changed(pool, "", w.now)
 	w.changes[pool]++
 	if w.waits[pool].IsZero() {
 		w.waits[pool] = w.now
@@ -123,8 +123,8 @@ func TestLawMonotone(t *testing.T) {
 			pool := aPool(rapid.IntRange(0, 3).Draw(t, "pool"))
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				more.Changed(pool, now)
-				less.Changed(pool, now)
+				more.Changed(pool, "", now)
+				less.Changed(pool, "", now)
 			case 1:
 				left := rapid.IntRange(0, 200).Draw(t, "left")
 				more.Told(Left{left, -1}, now)
@@ -207,7 +207,7 @@ func TestTold(t *testing.T) {
 		{"it comes back", Left{0, -1}, false, 20 * time.Second},
 	} {
 		b := NewBudget(0.5, interval)
-		b.Changed(pool, start)
+		b.Changed(pool, "", start)
 		b.Told(tt.left, start)
 		hold := b.At(start.Add(tt.withhold)).Spacing(pool).Hold(1)
 		if paced := hold == interval; paced != tt.paced || !paced && hold > time.Second {
@@ -222,9 +222,9 @@ func TestWhoChangesMoreIsWrittenMore(t *testing.T) {
 	now := start
 	for n := range 40 {
 		now = now.Add(250 * time.Millisecond)
-		b.Changed(aPool(0), now)
+		b.Changed(aPool(0), "", now)
 		if n%4 == 0 {
-			b.Changed(aPool(1), now)
+			b.Changed(aPool(1), "", now)
 		}
 	}
 	for range 5 {

@@ -61,11 +61,34 @@ func (bs *Budgets) dropIdlest() {
 	delete(bs.of, idlest)
 }
 
-// Wrote counts a write or a deletion in Microsoft.Network that leaves now.
-func (bs *Budgets) Wrote(subscription string, now time.Time) {
+// Wrote counts a write or a deletion in Microsoft.Network that leaves now, for Services of these namespaces.
+func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.budget(subscription).Wrote(now)
+	b := bs.budget(subscription)
+	b.Wrote(now)
+	b.WroteFor(namespaces, now)
+}
+
+// Defer returns why no write for the Services of a namespace may be made now; see Budget.Defer.
+func (bs *Budgets) Defer(subscription, namespace string, rejected bool, now time.Time) (Deferral, bool) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	return bs.budget(subscription).Defer(namespace, rejected, now)
+}
+
+// Reserve reserves writes for the Services of a namespace; see Budget.Reserve.
+func (bs *Budgets) Reserve(subscription, namespace string, want int, rejected bool, now time.Time) int {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	return bs.budget(subscription).Reserve(namespace, want, rejected, now)
+}
+
+// Release ends a reservation.
+func (bs *Budgets) Release(subscription, namespace string, reserved int) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.budget(subscription).Release(namespace, reserved)
 }
 
 // Told learns what Azure says is left.
@@ -75,11 +98,11 @@ func (bs *Budgets) Told(subscription string, left Left, now time.Time) {
 	bs.budget(subscription).Told(left, now)
 }
 
-// Changed counts a change of a pool.
-func (bs *Budgets) Changed(id lb.PoolID, now time.Time) {
+// Changed counts a change of a pool of a namespace.
+func (bs *Budgets) Changed(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), now)
+	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), namespace, now)
 }
 
 // Forget drops a pool that is gone.
@@ -112,6 +135,8 @@ type Figures struct {
 	// Spent counts the writes of the last five minutes, Share is how many Weir may make in
 	// five minutes, and Left how many of these it may make now, by all that is known.
 	Spent, Share, Left float64
+	// Deferred counts the namespaces that have used up their share, and wait.
+	Deferred int
 }
 
 // Figures returns those of all subscriptions, by name.
@@ -122,6 +147,7 @@ func (bs *Budgets) Figures(now time.Time) []Figures {
 	for _, name := range slices.Sorted(maps.Keys(bs.of)) {
 		f := Figures{Subscription: name}
 		f.Spent, f.Share, f.Left = bs.of[name].Spent(now)
+		f.Deferred = bs.of[name].Deferred(now)
 		all = append(all, f)
 	}
 	return all

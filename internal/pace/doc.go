@@ -10,5 +10,7 @@
 //	budget.go    Budget: what a subscription's writes have left, and what follows for a pool
 //	quota.go     what Azure counts, and what is known of it (Window, bucket)
 //	activity.go  how often pools change
+//	shares.go    what may be written for the Services of each namespace
+//	rejections.go  Rejections: how long an object and a namespace wait after a rejection
 //	budgets.go   Budgets: those of all subscriptions, for all who write and ask
 package pace

@@ -20,7 +20,7 @@ func TestAPoolThatIsGoneHasNoPart(t *testing.T) {
 	for range 300 {
 		now = now.Add(2 * time.Second)
 		for n := range 60 {
-			bs.Changed(id(n), now)
+			bs.Changed(id(n), "", now)
 		}
 	}
 	spacing := func() time.Duration {
@@ -60,7 +60,7 @@ func TestAFloodOfChangesIsBounded(t *testing.T) {
 func TestWhatHasChangedLongAgoIsForgotten(t *testing.T) {
 	b := NewBudget(0.5, 30*time.Second)
 	for n := range 1000 {
-		b.Changed(aPool(n), start.Add(time.Duration(n)*time.Minute))
+		b.Changed(aPool(n), "", start.Add(time.Duration(n)*time.Minute))
 	}
 	if len(b.pools) > 50 {
 		t.Errorf("%d pools are remembered", len(b.pools))

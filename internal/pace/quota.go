@@ -28,7 +28,7 @@ const slots = int64(windowLasts/slotLasts) + 1
 
 // window counts the writes of the last windowLasts. The zero value has counted none.
 type window struct {
-	counts [slots]int
+	counts [slots]float64
 	newest int64 // the number of the newest slot, since 1970
 }
 
@@ -40,7 +40,7 @@ func (w *window) forget(now time.Time) {
 	at := slotOf(now)
 	if at-w.newest >= slots || w.newest-at >= slots {
 		w.newest = min(w.newest, at)
-		w.counts = [slots]int{}
+		w.counts = [slots]float64{}
 	}
 	for n := max(w.newest+1, at-slots+1); n <= at; n++ {
 		w.counts[n%slots] = 0
@@ -48,15 +48,18 @@ func (w *window) forget(now time.Time) {
 	w.newest = max(w.newest, at)
 }
 
-func (w *window) add(now time.Time) {
+func (w *window) add(now time.Time) { w.count(now, 1) }
+
+// count adds writes, or a part of one.
+func (w *window) count(now time.Time, writes float64) {
 	w.forget(now)
-	w.counts[w.newest%slots]++
+	w.counts[w.newest%slots] += writes
 }
 
 // spent returns how many are counted.
-func (w *window) spent(now time.Time) int {
+func (w *window) spent(now time.Time) float64 {
 	w.forget(now)
-	n := 0
+	n := 0.0
 	for _, c := range w.counts {
 		n += c
 	}
@@ -67,7 +70,7 @@ func (w *window) spent(now time.Time) int {
 // at no time from now on are more than the share counted. It is below zero where those that
 // follow exceed the share by themselves.
 func (w *window) free(now time.Time, share, owed float64) float64 {
-	counted := float64(w.spent(now))
+	counted := w.spent(now)
 	free := share - owed*windowLasts.Seconds() // when all that is counted now has left
 	for n := w.newest - slots + 1; n <= w.newest; n++ {
 		if n < 0 || w.counts[n%slots] == 0 {
@@ -76,9 +79,22 @@ func (w *window) free(now time.Time, share, owed float64) float64 {
 		leaves := time.Unix(0, (n+slots)*int64(slotLasts)).Sub(now) // until then this slot's are counted
 		counting := min(leaves, windowLasts).Seconds()
 		free = min(free, share-counted-owed*counting)
-		counted -= float64(w.counts[n%slots])
+		counted -= w.counts[n%slots]
 	}
 	return free
+}
+
+// below returns when at most so many writes are counted, if none is added.
+func (w *window) below(most float64, now time.Time) time.Time {
+	counted := w.spent(now)
+	at := now
+	for n := max(0, w.newest-slots+1); counted > most && n <= w.newest; n++ {
+		if counts := w.counts[n%slots]; counts > 0 {
+			counted -= counts
+			at = time.Unix(0, (n+slots)*int64(slotLasts))
+		}
+	}
+	return at
 }
 
 // bucket is what is known of one of Resource Manager's buckets.

@@ -124,7 +124,7 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 		l := ls.lane(op.Pool.LoadBalancer)
 		of[l] = append(of[l], op)
 		if !op.Admin && !op.Looks() {
-			ls.cfg.Writes.Changed(paced(l, op.Pool, now), now)
+			ls.cfg.Writes.Changed(paced(l, op.Pool, now), op.Ref.Namespace, now)
 		}
 		if l.busy() {
 			behind = append(behind, op.Pool)

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -88,7 +90,7 @@ func (r *Round) carryOut(ctx context.Context, writes []*write) {
 		all.SetLimit(atOnce)
 		for _, w := range writes {
 			all.Go(func() error {
-				shown, err := r.cfg.carryOut(ctx, w, valid)
+				shown, err := r.cfg.carryOut(w.in(ctx), w, valid)
 				mu.Lock()
 				defer mu.Unlock()
 				r.settle(ctx, w, shown, err)
@@ -102,6 +104,16 @@ func (r *Round) carryOut(ctx context.Context, writes []*write) {
 			r.settle(ctx, w, lb.PublicIP{}, held)
 		}
 	}
+}
+
+// in returns a context whose requests are made for the Services of a write.
+func (w *write) in(ctx context.Context) context.Context {
+	causes := make([]calls.Cause, len(w.by))
+	for i, req := range w.by {
+		namespace, name, _ := strings.Cut(req.Service, "/")
+		causes[i] = calls.Cause{Kind: "Service", Namespace: namespace, Name: name}
+	}
+	return calls.For(ctx, causes...)
 }
 
 // carryOut writes a public IP, or deletes it.

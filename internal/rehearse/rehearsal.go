@@ -34,7 +34,7 @@ type Rehearsal struct {
 	ended  chan struct{}
 }
 
-// New returns a Rehearsal. Azure, Lanes, Lease, Done and Log of the configuration
+// New returns a Rehearsal. Azure, Lanes, Lease, Writes, Done and Log of the configuration
 // are not used: the log would say that is written what is not.
 func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1), interfaces: cfg.Interfaces}
@@ -46,7 +46,7 @@ func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	if cfg.Owners != nil {
 		cfg.Owners = readOnlyOwners{cfg.Owners}
 	}
-	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Done = r.Shadow, freeLanes{}, nil, r.hear
+	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Writes, cfg.Done = r.Shadow, freeLanes{}, nil, nil, r.hear
 	cfg.Cluster, cfg.Emptied = patient{cfg.Cluster, r}, true
 	r.Balancers = balancer.New(cfg)
 	return r

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,6 +33,39 @@ type Access struct {
 
 // Limited reports whether people said who may enter.
 func (a Access) Limited() bool { return len(a.Ranges)+len(a.Tags) > 0 }
+
+// narrows reports whether every client that this admits was admitted by another one.
+func (a Access) narrows(was Access, internal bool) bool {
+	if reflect.DeepEqual(a, was) {
+		return true
+	}
+	if a.Unruled || was.Unruled || was.Alone && !a.Alone || !a.Limited() {
+		return false
+	}
+	if !within(a.Additional, was.Additional) {
+		return false
+	}
+	if !was.Limited() {
+		return !internal // an internal one admits the virtual network alone
+	}
+	return within(a.Tags, was.Tags) && !slices.ContainsFunc(a.Ranges, func(p netip.Prefix) bool {
+		return !slices.ContainsFunc(was.Ranges, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
+	})
+}
+
+func within[T comparable](some, all []T) bool {
+	return !slices.ContainsFunc(some, func(one T) bool { return !slices.Contains(all, one) })
+}
+
+// Narrows reports whether a Service wants what it wanted before, but for fewer clients that may connect.
+func (s *Spec) Narrows(was *Spec) bool {
+	if s == nil || was == nil {
+		return false
+	}
+	before := *was
+	before.Access = s.Access
+	return s.Access.narrows(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
+}
 
 func (r *reader) access(s Service) Access {
 	a := Access{Unruled: r.yes(DisableSecurityRules), Alone: r.yes(DenyAllExcept), Additional: r.additional()}

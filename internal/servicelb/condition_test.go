@@ -39,6 +39,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 		{"it goes", level, false, Leaving},
 		{"it is of another class", trouble(Kept), false, Kept},
 		{"it would lose its address", trouble(Held), true, Held},
+		{"its namespace has used its share", trouble(Deferred), true, Deferred},
 		{"it cannot go", trouble(Failed), false, Failed},
 	} {
 		before := r.States.Count()
@@ -57,7 +58,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 			t.Errorf("%s: %s, want %s; %v, then %v", tt.about, is, tt.want, before, after)
 		}
 	}
-	if n := len(r.States.Count()); n != 8 {
+	if n := len(r.States.Count()); n != 9 {
 		t.Errorf("%d states, and a series of each has to be there from the start", n)
 	}
 }

@@ -42,6 +42,9 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 		}
 		r.tell.warn(ctx, &st.Told, "load balancer not as the Service wants it", res.Service, res.Err)
 		failed = &retryError{error: res.Err}
+	case Defer:
+		r.tell.deferred(s, &st.Told, res.Err)
+		failed = &retryError{error: res.Err}
 	case PutOff:
 		failed = &retryError{error: res.Err}
 	case Drop:

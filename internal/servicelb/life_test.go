@@ -254,6 +254,9 @@ func (l *life) Reads(_ context.Context, group string) error {
 	return l.does("reads", "public IPs of group %s are read", group)
 }
 
+func (l *life) Defer(string, *service.Spec, bool, time.Time) error { return nil }
+func (l *life) Reject(string, *service.Spec, error)                {}
+
 func (l *life) Ensure(req balancer.Request) {
 	if l.asked != nil {
 		l.t.Error("asked while a request is under way")

@@ -28,6 +28,7 @@ const (
 	Hold     Step = "hold"      // it would lose addresses
 	Complain Step = "complain"  // say what failed, and try again
 	TryAgain Step = "try again" // somebody is just writing there: nobody has to be told
+	Defer    Step = "defer"     // its namespace, or it itself, has to wait for its next write
 	PutOff   Step = "put off"   // it was to be compared, and Azure was not asked: nothing is known to be wrong
 	Fill     Step = "fill"      // make the BackendPools that have to be filled first
 	Empty    Step = "empty"     // have network interfaces leave, which keep the load balancer
@@ -64,6 +65,8 @@ func Settle(r balancer.Result, ours, looked bool) Step {
 		}
 		f, _ := errors.AsType[*fault.Fault](r.Err)
 		switch {
+		case f.Deferred():
+			return Defer
 		case looked && f.Unsent() && !r.Changed:
 			return PutOff
 		case f != nil && f.Code == contest.CodeUpdating:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"time"
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/contest"
@@ -130,6 +131,7 @@ const (
 	ReasonPoolKept          = "BackendPoolKept"
 	ReasonPoolEmptying      = "BackendPoolEmptying"
 	ReasonPoolFilling       = "BackendPoolFilling"
+	ReasonDeferred          = "LoadBalancerDeferred"
 	ReasonContested         = "LoadBalancerContested"
 	ReasonDryRun            = "DryRun"
 )
@@ -149,6 +151,10 @@ type Locator interface {
 type Balancers interface {
 	Locator
 	Ensure(req balancer.Request)
+	// Defer returns why no request for a Service is sent to Azure before a time; see balancer.Balancers.
+	Defer(name string, desired *service.Spec, narrows bool, now time.Time) error
+	// Reject counts a read that failed because of what the Service names.
+	Reject(name string, desired *service.Spec, err error)
 }
 
 // Rehearser says in a few words what would change in Azure. request makes what has to be asked of

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"weir.dev/weir/internal/backoff"
@@ -185,6 +186,13 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 // ask queues a request, after it is written down where that may bring parts of the Service.
 func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, now time.Time) error {
 	st := &e.State
+	narrows := st.Level.request != nil && d.Spec.Narrows(st.Level.request.Desired)
+	if err := r.cfg.Balancers.Defer(s.Name, d.Spec, narrows, now); err != nil {
+		if st.Told.trouble != Failed || st.Pending.asked == nil || !reflect.DeepEqual(st.Pending.asked.Desired, d.Spec) { // else the condition has the error
+			r.tell.deferred(s, &st.Told, err)
+		}
+		return &retryError{error: err}
+	}
 	e.Filling.ends()
 	e.Emptying.ends()
 	r.States.showFilling(e)
@@ -196,10 +204,12 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	req, places, err := r.request(ctx, r.cfg.Balancers, s, st.Placement.Record, d)
 	switch {
 	case err != nil:
+		r.cfg.Balancers.Reject(s.Name, d.Spec, err)
 		return &retryError{err, true}
 	case len(places) == 0: // Azure holds nothing of it
 		return r.writeDown(ctx, s, e, Release, balancer.Result{}, now)
 	}
+	req.Narrows = narrows
 	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
 	err = r.record(ctx, s, st, Record{Places: req.Recorded, Groups: req.Groups, LinkGroups: req.LinkGroups}) // before anything of it can be in Azure
 	if err == nil {
@@ -231,6 +241,9 @@ func (r *Reconciler) record(ctx context.Context, s Service, st *State, to Record
 // again returns when a Service is looked at again that was. What is Kubernetes' trouble is the work
 // queue's; why no load balancer can be chosen may be mended by other Services that go.
 func (r *Reconciler) again(ctx context.Context, s Service, st *State, err error, now time.Time) (time.Duration, error) {
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Deferred() {
+		return max(f.RetryAt.Sub(now), time.Millisecond), nil
+	}
 	if why, ok := errors.AsType[*retryError](err); ok {
 		if why.unasked && !rehearsed(err) && ctx.Err() == nil { // what the end of the process stopped is no trouble of the Service's
 			st.Level.drop() // one that is taken back has to end the complaint

@@ -107,6 +107,14 @@ func (r teller) complainOnce(s Service, t *Told, is Condition, text string, err 
 	}
 }
 
+// deferred reports that a Service waits for its next write, in one event until that is over.
+func (r teller) deferred(s Service, t *Told, err error) {
+	if t.trouble != Deferred {
+		r.reporter.Tell(s, Event{Reason: ReasonDeferred, Warning: true, Text: "Deferred: ", Err: err})
+	}
+	t.trouble, t.last = Deferred, complaint("", err)
+}
+
 func complaint(text string, err error) string {
 	if err != nil {
 		text = words.Requested(text+err.Error(), err, words.MaxMessage-100) // others put theirs before it
@@ -252,11 +260,12 @@ const (
 	Leaving   Condition = "leaving"   // it gives its load balancer up
 	Kept      Condition = "kept"      // it is of another class, and keeps what it has
 	Held      Condition = "held"      // it would lose addresses, and waits for a person
+	Deferred  Condition = "deferred"  // its namespace has used up its share of writes, or Azure rejected it before
 )
 
 // Conditions are all of them.
 func Conditions() []Condition {
-	return []Condition{Ready, Waits, Refused, Failed, Contested, Leaving, Kept, Held}
+	return []Condition{Ready, Waits, Refused, Failed, Contested, Leaving, Kept, Held, Deferred}
 }
 
 // condition is that of a Service that was looked at.

@@ -43,6 +43,7 @@ const (
 	WhyContested   = "Contested"
 	WhyPoolFilling = "PoolFilling"
 	WhyHeld        = "RemovalHeld"
+	WhyDeferred    = "Deferred"
 	WhyKept        = "OtherClass"
 	WhyLeaving     = "Leaving"
 	WhyDryRun      = "DryRun"
@@ -190,7 +191,7 @@ func (st *State) has(s Service) (reason, text string) {
 }
 
 // troubles are the reasons of what somebody was told of.
-var troubles = map[Condition]string{Refused: WhyRefused, Failed: WhyFailed, Kept: WhyKept, Held: WhyHeld}
+var troubles = map[Condition]string{Refused: WhyRefused, Failed: WhyFailed, Kept: WhyKept, Held: WhyHeld, Deferred: WhyDeferred}
 
 // heldText comes before the addresses that a Service would lose.
 func heldText(is Condition) string {

@@ -54,6 +54,8 @@ type world struct {
 	fills    []lb.PoolID
 	planned  string
 	declines error
+	// defers is what the balancers answer before a request is queued; nil defers nothing.
+	defers func(name string, desired *service.Spec, narrows bool, now time.Time) error
 	// stops ends the process while a load balancer is chosen.
 	stops context.CancelFunc
 	// link is what comes of a Private Link Service.
@@ -296,6 +298,15 @@ func (w *world) ID(name string) lb.LoadBalancerID {
 func (w *world) Reads(context.Context, string) error { return nil }
 
 func (w *world) ReadsLinks(context.Context, string) error { return nil }
+
+func (w *world) Defer(name string, desired *service.Spec, narrows bool, now time.Time) error {
+	if w.defers == nil {
+		return nil
+	}
+	return w.defers(name, desired, narrows, now)
+}
+
+func (w *world) Reject(string, *service.Spec, error) {}
 
 func (w *world) Ensure(req balancer.Request) {
 	if w.asked != nil {

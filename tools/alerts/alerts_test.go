@@ -129,6 +129,7 @@ func TestAlertsFire(t *testing.T) {
 		{one(`weir_provisioner_build_info{version="v1"}`, stops(30)), "WeirProvisionerDown", 35, false},
 		{one(`weir_backendpools_not_level_oldest_seconds`, grows(60)), "WeirPoolNotLevel", 21, false},
 		{one(`weir_services{state="failed"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{one(`weir_services{state="deferred"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
 		{one(`weir_services{state="refused"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
 		{one(`weir_services{state="kept"}`, always(1)), "WeirServiceHeld", 15, false},
 		{one(`weir_contested{kind="BackendPool"}`, always(1)), "WeirContested", 10, false},

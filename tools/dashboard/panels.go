@@ -30,7 +30,7 @@ var rows = []row{
 		{"Not level for longest", "For how long the BackendPool that has waited longest has not been level.", stat, seconds,
 			[]query{{`max(weir_backendpools_not_level_oldest_seconds)`, ""}}},
 		{"Services without their load balancer", "Refused ones have to be mended; failed ones are tried again.", stat, number,
-			[]query{{`sum(weir_services{state=~"refused|failed"})`, ""}}},
+			[]query{{`sum(weir_services{state=~"refused|failed|deferred"})`, ""}}},
 		{"Contested", "What somebody else keeps undoing in Azure.", stat, number,
 			[]query{{`sum(weir_contested)`, ""}}},
 		{"Late changes, 30 days", "Of all changes of endpoints, those that took more than two minutes to reach their pool; the objective is 1 %.", stat, fraction,

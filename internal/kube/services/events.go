@@ -30,6 +30,7 @@ const (
 	EventKept              = servicelb.ReasonKept              // it is not served any more, and keeps what it has
 	EventPoolKept          = servicelb.ReasonPoolKept          // of a pool that stays for the addresses of others in it
 	EventPoolEmptying      = servicelb.ReasonPoolEmptying      // of a load balancer that goes when network interfaces have left its pools
+	EventDeferred          = servicelb.ReasonDeferred          // its next write waits
 	EventContested         = servicelb.ReasonContested         // somebody else keeps undoing what Weir writes for it
 	EventDryRun            = servicelb.ReasonDryRun            // what would change
 )

@@ -48,6 +48,8 @@ type town struct {
 	converts bool
 }
 
+func (*town) Defer(string, *service.Spec, bool, time.Time) error     { return nil }
+func (*town) Reject(string, *service.Spec, error)                    {}
 func (*town) Run(context.Context)                                    {}
 func (*town) Reads(context.Context, string) error                    { return nil }
 func (*town) ReadsLinks(context.Context, string) error               { return nil }

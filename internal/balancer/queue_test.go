@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/calls"
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/service"
+)
+
+var errRejected = &fault.Fault{Class: fault.Terminal, Reason: "refused", Code: "InvalidRequest", Err: errNotNow}
+
+func wants(name string, public bool) *job {
+	spec := &service.Spec{Frontends: []service.Frontend{{}}}
+	if public {
+		spec.Frontends[0].PublicIP = &service.PublicIP{}
+	}
+	return newJob(Request{Service: name, Owner: name, Desired: spec}, false)
+}
+
+// Each job is taken once, whatever namespaces Azure has rejected Services of. A round for one of these has no other
+// namespace in it, and does not follow another such round while others wait.
+func TestLawRoundsOfSuspects(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, _ := rounds(&shows{}, &pools{}, func(Result) {})
+		l.cfg.Writes = pace.New(1, 30*time.Second)
+		q, now := newQueue(l.Balancers, l), time.Now()
+		suspect := func(j *job) bool {
+			_, _, is := l.rejections.Suspect(j.namespace(), now)
+			return is
+		}
+		for n := range rapid.IntRange(0, 3).Draw(t, "suspects") {
+			for range rapid.IntRange(1, 5).Draw(t, "rejections") {
+				l.rejections.Strike(fmt.Sprint("n", n), 100, now)
+			}
+		}
+		all := rapid.IntRange(1, 150).Draw(t, "jobs")
+		for n := range all {
+			q.add(wants(fmt.Sprintf("n%d/s%d", rapid.IntRange(0, 6).Draw(t, "namespace"), n), rapid.Bool().Draw(t, "public")))
+		}
+		taken, apart := map[*job]bool{}, false
+		for len(q.waiting) > 0 {
+			others := slices.ContainsFunc(q.waiting, func(j *job) bool { return !suspect(j) })
+			jobs, release := q.take(t.Context(), now)
+			release()
+			if len(jobs) == 0 || len(jobs) > mostAtOnce {
+				t.Fatalf("%d jobs are taken, and %d wait", len(jobs), len(q.waiting))
+			}
+			is := suspect(jobs[0])
+			for _, j := range jobs {
+				if taken[j] || is && j.namespace() != jobs[0].namespace() || !is && suspect(j) {
+					t.Fatalf("%s is in a round with %s", j.Service, jobs[0].Service)
+				}
+				taken[j] = true
+			}
+			if is && apart && others {
+				t.Fatal("two rounds of suspects follow each other, and others wait")
+			}
+			apart = is
+		}
+		if len(taken) != all {
+			t.Fatalf("%d of %d are taken", len(taken), all)
+		}
+	})
+}
+
+// Of many namespaces the one with Services that Azure rejects is found. No other one has a Service fail, and what is
+// found out within that one is left for rounds of its own. Each write is made for the namespaces that are in it.
+func TestTheRejectedNamespaceIsFound(t *testing.T) {
+	for _, bad := range []int{1, 3} {
+		var ended []Result
+		l, _ := rounds(&shows{}, &pools{}, func(r Result) { ended = append(ended, r) })
+		var jobs []*job
+		for n := range 20 {
+			for m := range 3 {
+				jobs = append(jobs, wants(fmt.Sprintf("n%02d/s%d", n, m), false))
+			}
+		}
+		for _, j := range jobs {
+			j.steps = []step{{on: l.id}}
+		}
+		writes := 0
+		level := l.among(t.Context(), jobs, func(ctx context.Context, jobs []*job) error {
+			writes++
+			var in []string
+			for _, j := range jobs {
+				in = append(in, j.namespace())
+			}
+			slices.Sort(in)
+			if causes := calls.NamespacesOf(ctx); !slices.Equal(causes, slices.Compact(in)) {
+				t.Errorf("a write with Services of %v is made for %v", in, causes)
+			}
+			if slices.ContainsFunc(jobs, func(j *job) bool {
+				return slices.Contains([]string{"n07/s0", "n07/s1", "n07/s2"}[:bad], j.Service)
+			}) {
+				return errRejected
+			}
+			return nil
+		})
+		q := l.queue(step{on: l.id})
+		if len(level) != 57 || len(ended) > 0 || len(q.waiting) != 3 || writes > 12 {
+			t.Fatalf("%d are done, %d have failed, %d wait after %d writes", len(level), len(ended), len(q.waiting), writes)
+		}
+		if width, _, suspect := l.rejections.Suspect("n07", time.Now()); !suspect || width != 1 {
+			t.Errorf("%d of namespace n07 are written together, suspect %t", width, suspect)
+		}
+	}
+}
+
+// What a namespace may write bounds the public IPs of one round, and not the Services that share one write.
+func TestARoundHasRoomForItsPublicIPs(t *testing.T) {
+	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
+	l.cfg.Writes = pace.New(0.2, 30*time.Second) // 200 writes
+	now := time.Now()
+	for range 140 {
+		l.cfg.Writes.Wrote("s", now, "shop")
+	}
+	take := func(public bool) (n int) {
+		q := newQueue(l.Balancers, l)
+		for n := range 60 {
+			q.add(wants(fmt.Sprint("shop/s", n), public))
+		}
+		jobs, release := q.take(t.Context(), now)
+		release()
+		return len(jobs)
+	}
+	if public, internal := take(true), take(false); public != 19 || internal != 60 {
+		t.Errorf("%d Services with public IPs and %d others are in one round", public, internal)
+	}
+}
+
+// What is never put off: a Service that leaves, one that admits fewer clients, and one that has begun. What a Service
+// wants does not keep it from leaving, nor does another name, or the other kind of load balancer, end its pause.
+func TestWhatIsPutOff(t *testing.T) {
+	counted := map[string]int{}
+	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
+	l.cfg.Writes, l.cfg.Deferred = pace.New(0.2, 30*time.Second), func(reason string) { counted[reason]++ }
+	now, want := time.Now(), &service.Spec{}
+	for range 200 {
+		l.cfg.Writes.Wrote("s", now, "shop")
+	}
+	for about, tt := range map[string]struct {
+		desired *service.Spec
+		narrows bool
+		put     bool
+	}{"it wants something": {want, false, true}, "it admits fewer": {want, true, false}, "it leaves": {nil, false, false}} {
+		if err := l.Defer("shop/web", tt.desired, tt.narrows, now); (err != nil) != tt.put {
+			t.Errorf("%s: %v", about, err)
+		}
+		j := newJob(Request{Service: "shop/web", Desired: tt.desired, Narrows: tt.narrows}, false)
+		if err := newQueue(l.Balancers, l).deferral(j, map[string]error{}, now); (err != nil) != tt.put {
+			t.Errorf("%s, and is queued: %v", about, err)
+		}
+		j.begun = true
+		if err := newQueue(l.Balancers, l).deferral(j, map[string]error{}, now); err != nil {
+			t.Errorf("%s, and has begun: %v", about, err)
+		}
+	}
+	if err := l.Defer("blog/web", want, false, now); err != nil {
+		t.Errorf("a neighbor: %v", err)
+	}
+	for range 2 {
+		l.rejected(newJob(Request{Service: "blog/web", On: lb.LoadBalancerID{Name: "one"}, Desired: want}, false), errRejected)
+	}
+	if err := l.Defer("blog/web", &service.Spec{Internal: true}, true, now); !fault.From(err).Deferred() {
+		t.Errorf("it was rejected twice, and then wants something else: %v", err)
+	}
+	if err := l.Defer("blog/web", nil, false, now); err != nil {
+		t.Errorf("it was rejected, and leaves: %v", err)
+	}
+	begun := wants("blog/web", true)
+	begun.begun = true
+	if err := newQueue(l.Balancers, l).deferral(begun, map[string]error{}, now); err != nil {
+		t.Errorf("it was rejected, and another job of it has begun: %v", err)
+	}
+	l.rejected(newJob(Request{Service: "blog/web"}, false), errRejected)
+	if err := l.Defer("blog/web", nil, false, now); !fault.From(err).Deferred() {
+		t.Errorf("that it leaves was rejected: %v", err)
+	}
+	for range 2 {
+		l.Reject("bank/web", want, &fault.Fault{Class: fault.Terminal, Reason: "refused", Code: "AuthorizationFailed", Err: errNotNow}) // of a group that it names
+	}
+	if err := l.Defer("bank/web", &service.Spec{Internal: true}, false, now); !fault.From(err).Deferred() {
+		t.Errorf("two reads that it asks for were rejected: %v", err)
+	}
+	for _, err := range []error{errNotNow, &fault.Fault{Class: fault.Retriable, Reason: "throttled", Err: errNotNow}} {
+		l.Reject("bank/other", want, err)
+	}
+	if err := l.Defer("bank/other", want, false, now); err != nil {
+		t.Errorf("a read was throttled: %v", err)
+	}
+	if counted[deferredShare] == 0 || counted[deferredObject] == 0 {
+		t.Errorf("%v are counted", counted)
+	}
+}

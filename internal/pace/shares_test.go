@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pace
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+const (
+	weirs   = windowWrites * DefaultShare // Weir's writes in five minutes
+	floor   = weirs * floorPart
+	reserve = weirs * reservePart
+)
+
+// spends is a namespace's writes, made as soon as they may.
+func (b *Budget) spends(namespace string, now time.Time) bool {
+	if _, deferred := b.Defer(namespace, false, now); deferred {
+		return false
+	}
+	reserved := b.Reserve(namespace, 1, false, now)
+	b.Wrote(now)
+	b.WroteFor([]string{namespace}, now)
+	b.Release(namespace, reserved)
+	return true
+}
+
+// Whatever namespaces want: one that has used little is never deferred, one that has used its fair share is while
+// others wait and half of the writes are used, none is while all is calm, and what is unused is free for those that want it.
+func TestLawShares(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, now := NewBudget(DefaultShare, 30*time.Second), start
+		namespaces := rapid.IntRange(1, 6).Draw(t, "namespaces")
+		waits := map[string]time.Time{} // when each last wanted a write
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
+			name := fmt.Sprint("n", rapid.IntRange(0, namespaces-1).Draw(t, "namespace"))
+			for range rapid.SampledFrom([]int{1, 1, 5, 60}).Draw(t, "writes") {
+				b.dropIdleTenants(now)
+				tenant := *b.tenant(name)
+				used, spent := tenant.window.spent(now), b.window.spent(now)
+				fresh := !tenant.deferral.Until.After(now)
+				share, othersWait := b.fairShare(b.tenant(name), now)
+				wrote := b.spends(name, now)
+				d := b.tenant(name).deferral
+				switch {
+				case wrote && othersWait && spent > weirs*calmPart && used > max(share, floor):
+					t.Fatalf("%s writes beyond its share: %v used of %v, %v spent", name, used, share, spent)
+				case wrote && spent >= weirs && used >= floor:
+					t.Fatalf("%s writes beyond what Weir may: %v used, %v spent", name, used, spent)
+				case !wrote && fresh && used < floor-1:
+					t.Fatalf("%s is deferred with %v used", name, used)
+				case !wrote && fresh && spent < weirs*calmPart-1:
+					t.Fatalf("%s is deferred though all is calm: %v spent", name, spent)
+				case !wrote && fresh && !othersWait && spent < weirs-reserve-1:
+					t.Fatalf("%s is deferred though no other one waits: %v used, %v spent", name, used, spent)
+				case !wrote && (!d.Until.After(now) || d.Until.After(now.Add(maxDeferral)) || !strings.Contains(d.String(), name)):
+					t.Fatalf("%s at %s", d, now)
+				}
+				waits[name] = now
+			}
+			for other, t := range b.tenants {
+				if !t.active(now) && now.Sub(waits[other]) > 2*windowLasts {
+					panic("an idle namespace is remembered")
+				}
+			}
+		}
+		b.dropIdleTenants(now.Add(2 * windowLasts))
+		if len(b.tenants) > 0 {
+			t.Fatalf("%d idle namespaces are remembered", len(b.tenants))
+		}
+	})
+}
+
+// One namespace writes as fast as it may. The first writes of another one are never deferred, and while it continues to
+// want some, both have the same number.
+func TestANewNamespaceHasItsShare(t *testing.T) {
+	b, now := NewBudget(DefaultShare, 30*time.Second), start
+	wrote := map[string][]time.Time{}
+	second := func(names ...string) {
+		now = now.Add(time.Second)
+		for range 10 {
+			for _, n := range names {
+				if b.spends(n, now) {
+					wrote[n] = append(wrote[n], now)
+				}
+			}
+		}
+	}
+	for range 300 {
+		second("busy")
+	}
+	if n := len(wrote["busy"]); float64(n) < weirs-reserve || float64(n) > weirs-reserve+10 {
+		t.Errorf("alone it wrote %d times, want %v", n, weirs-reserve)
+	}
+	second("busy", "new")
+	if len(wrote["new"]) != 10 {
+		t.Errorf("the new one wrote %d times at once, want 10", len(wrote["new"]))
+	}
+	for range 900 {
+		second("busy", "new")
+	}
+	lately := func(n string) int {
+		return len(slices.DeleteFunc(slices.Clone(wrote[n]), func(at time.Time) bool { return now.Sub(at) >= windowLasts }))
+	}
+	if busy, fresh := lately("busy"), lately("new"); float64(busy+fresh) > weirs || busy-fresh > 30 || fresh-busy > 30 {
+		t.Errorf("in five minutes one wrote %d times, and the other %d times", busy, fresh)
+	}
+}
+
+// Pools and nodes may use up all writes: each namespace has a few all the same, unless Azure rejects what it wants.
+func TestTheFloor(t *testing.T) {
+	b, now := NewBudget(DefaultShare, 30*time.Second), start
+	for range 600 {
+		b.Wrote(now)
+	}
+	n := 0
+	for range 100 {
+		if b.spends("shop", now) {
+			n++
+		}
+	}
+	if n != int(floor) {
+		t.Errorf("%d writes, want %v", n, floor)
+	}
+	if _, deferred := b.Defer("blog", true, now); !deferred {
+		t.Error("what is rejected has a floor")
+	}
+	first, _ := b.Defer("shop", false, now)
+	if again, deferred := b.Defer("shop", false, now.Add(first.Until.Sub(now)/2)); !deferred || again != first {
+		t.Errorf("%+v, and then %+v: each change would be written into the status", first, again)
+	}
+	for _, share := range []float64{0, 0.01} {
+		if b := NewBudget(share, 30*time.Second); !b.spends("shop", now) {
+			t.Errorf("with a share of %v nothing is written for Services", share)
+		}
+	}
+}
+
+// A round reserves what it may write, so that those of other load balancers do not use it as well.
+func TestReservations(t *testing.T) {
+	b, now := NewBudget(DefaultShare, 30*time.Second), start
+	first := b.Reserve("shop", 1000, false, now)
+	if float64(first) != weirs-reserve {
+		t.Errorf("%d are reserved, want %v", first, weirs-reserve)
+	}
+	if again := b.Reserve("shop", 1000, false, now); again != int(floor) && again != 1 {
+		t.Errorf("%d more are reserved", again)
+	}
+	b.Release("shop", first)
+	if other := b.Reserve("blog", 1000, false, now); float64(other) < weirs*calmPart-1 {
+		t.Errorf("after the release %d are reserved", other)
+	}
+}
+
+// However a namespace changes the specs and names of its objects, Azure rejects no more than so many of its writes, and
+// no other namespace waits because of that.
+func TestLawRejections(t *testing.T) {
+	why := errors.New("rejected")
+	rapid.Check(t, func(t *rapid.T) {
+		var r Rejections
+		now := start
+		var all []time.Time
+		of := map[string][]time.Time{}
+		for step := range rapid.IntRange(1, 200).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
+			for range rapid.IntRange(1, 30).Draw(t, "objects") {
+				name := fmt.Sprint("o", rapid.IntRange(0, rapid.SampledFrom([]int{1, 20, 1000}).Draw(t, "of")).Draw(t, "object"))
+				spec := fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "spec"), step)
+				if until, err := r.Object(name, func() string { return spec }, now); err != nil {
+					if !until.After(now) || until.After(now.Add(maxPause)) {
+						t.Fatalf("%s waits until %s at %s", name, until, now)
+					}
+					continue
+				}
+				if r.Namespace("shop", now).After(now) {
+					continue
+				}
+				r.Strike("shop", 1, now)
+				r.Reject(name, spec, why, now)
+				all, of[name] = append(all, now), append(of[name], now)
+			}
+			if _, _, suspect := r.Suspect("blog", now); suspect || r.Namespace("blog", now).After(now) {
+				t.Fatal("another namespace waits")
+			}
+		}
+		within := func(tries []time.Time) (most int) {
+			for i := range tries {
+				n := 0
+				for _, at := range tries[i:] {
+					if at.Sub(tries[i]) < windowLasts {
+						n++
+					}
+				}
+				most = max(most, n)
+			}
+			return most
+		}
+		if n := within(all); n > maxRejected+int(windowLasts/rejectedEvery) {
+			t.Fatalf("%d rejected writes in five minutes", n)
+		}
+		for name, tries := range of {
+			if n := within(tries); n > 8 { // pauses of 5, 10, 20, …, 320 s, each after one more early try at most
+				t.Fatalf("%s was tried %d times in five minutes", name, n)
+			}
+		}
+		r.Strike("else", 0, now.Add(time.Hour))
+		if len(r.objects) > 0 || len(r.namespaces) != 1 {
+			t.Fatalf("%d objects and %d namespaces are remembered", len(r.objects), len(r.namespaces))
+		}
+	})
+}
+
+// The first correction is tried at once, the next one after the pause; what Azure accepts has no pause.
+func TestCorrections(t *testing.T) {
+	var r Rejections
+	why := errors.New("rejected")
+	waits := func(spec string, at time.Duration) time.Duration {
+		until, err := r.Object("shop/web", func() string { return spec }, start.Add(at))
+		if err == nil {
+			return 0
+		}
+		return until.Sub(start.Add(at))
+	}
+	check := func(spec string, at, want time.Duration) {
+		t.Helper()
+		if got := waits(spec, at); got != want {
+			t.Errorf("%s after %s waits for %s, want %s", spec, at, got, want)
+		}
+	}
+	r.Reject("shop/web", "typo", why, start)
+	check("typo", 0, 5*time.Second)
+	check("corrected", 0, 0)
+	r.Reject("shop/web", "corrected", why, start)
+	check("corrected", 0, 10*time.Second)
+	check("another", 0, 10*time.Second)
+	check("another", 10*time.Second, 0)
+	r.Reject("shop/web", "another", why, start.Add(10*time.Second))
+	check("another", 10*time.Second, 20*time.Second)
+	check("last", 12*time.Second, 0)
+	r.Accept("shop/web")
+	check("another", 12*time.Second, 0)
+}
+
+// Half as many are written together after a rejection, twice as many after a success, and all after a while.
+func TestHowManyAreWrittenTogether(t *testing.T) {
+	var r Rejections
+	want := func(at time.Duration, want int) {
+		t.Helper()
+		if got, _, suspect := r.Suspect("shop", start.Add(at)); got != want || suspect != (want > 0) {
+			t.Errorf("after %s: %d together, suspect %t; want %d", at, got, suspect, want)
+		}
+	}
+	want(0, 0)
+	r.Strike("shop", 60, start)
+	want(0, 30)
+	r.Strike("shop", 30, start)
+	want(0, 15)
+	r.Pass("shop")
+	want(0, 30)
+	r.Strike("shop", 1, start)
+	want(0, 1)
+	r.Strike("shop", 0, start.Add(time.Second))
+	want(time.Second, 1)
+	want(5*time.Second, 2)
+	want(time.Minute, maxWidth)
+	want(forgetAfter+time.Second, 0)
+}
+
+// A hundred pools of one namespace that change all the time leave a neighbor's pool as soon as ten do.
+func TestPoolsOfOneNamespaceShareItsPart(t *testing.T) {
+	spacing := func(pools int) time.Duration {
+		b, now := NewBudget(1, 30*time.Second), start
+		for range 60 {
+			now = now.Add(time.Second)
+			for n := range pools {
+				b.Changed(lb.PoolKey(fmt.Sprint("busy", n)), "busy", now)
+			}
+			b.Changed("pool", "shop", now)
+		}
+		for n := range pools { // what they are owed is another matter
+			a := b.pools[lb.PoolKey(fmt.Sprint("busy", n))]
+			a.often = 0
+			a.lately = 30
+			b.pools[lb.PoolKey(fmt.Sprint("busy", n))] = a
+		}
+		return b.At(now).Spacing("pool").apart
+	}
+	if few, many := spacing(2), spacing(100); many > few*11/10 {
+		t.Errorf("beside two pools of a neighbor it is written each %s, beside a hundred each %s", few, many)
+	}
+}

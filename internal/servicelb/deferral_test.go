@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/service"
+)
+
+// While writes for its namespace are put off, an edited Service asks nothing of Azure, has one event, and comes back
+// when it is over. Its condition is Deferred.
+func TestADeferredServiceAsksNothing(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		until, reads := time.Now().Add(time.Minute), 0
+		w.defers = func(string, *service.Spec, bool, time.Time) error {
+			if reads++; !time.Now().Before(until) {
+				return nil
+			}
+			return fault.Deferred(until, errors.New("namespace shop used its share"))
+		}
+		for n := range 30 {
+			w.s.Object.Ports[0].Port = int32(81 + n)
+			if again := w.looks(); again != time.Until(until) {
+				t.Errorf("it comes back after %s, want %s", again, time.Until(until))
+			}
+			w.counts(Deferred)
+			time.Sleep(time.Second)
+		}
+		w.is("LoadBalancerDeferred: Deferred: namespace shop used its share")
+		if v := w.verdicts[TypeProgrammed]; v.Reason != WhyDeferred || v.Text != "namespace shop used its share" {
+			t.Errorf("%+v", v)
+		}
+		time.Sleep(time.Until(until))
+		w.looks()
+		w.is("EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
+		w.answers = []error{fault.Deferred(time.Now().Add(5*time.Second), errors.New("no room"))} // what came between used it up
+		w.ends()
+		if again := w.looks(); again != 5*time.Second {
+			t.Errorf("it comes back after %s", again)
+		}
+		w.is("LoadBalancerDeferred: Deferred: no room")
+		time.Sleep(5 * time.Second)
+		w.looks()
+		w.ends()
+		w.looks()
+		w.counts(Ready)
+	})
+}
+
+// What Azure rejected stays Failed, with its error, while the same spec waits; another spec that waits is Deferred.
+func TestARejectedServiceStaysFailed(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		w.s.Object.Ports[0].Port = 81
+		w.looks()
+		w.answers = []error{&fault.Fault{Class: fault.Terminal, Err: errors.New("rejected")}}
+		w.ends()
+		w.looks()
+		w.defers = func(string, *service.Spec, bool, time.Time) error {
+			return fault.Deferred(time.Now().Add(time.Minute), errors.New("it was rejected"))
+		}
+		w.log = nil
+		w.looks()
+		w.is()
+		w.counts(Failed)
+		w.s.Object.Ports[0].Port = 82
+		w.looks()
+		w.is("LoadBalancerDeferred: Deferred: it was rejected")
+		w.counts(Deferred)
+	})
+}
+
+// The balancers know a Service that leaves, and one that admits fewer clients than before: these are not put off.
+func TestARestrictionIsKnown(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := served(t)
+		var narrow, leaves []bool
+		w.defers = func(_ string, desired *service.Spec, narrows bool, _ time.Time) error {
+			narrow, leaves = append(narrow, narrows), append(leaves, desired == nil)
+			return nil
+		}
+		step := func(edit func(), narrows, leave bool) {
+			t.Helper()
+			edit()
+			w.looks()
+			if w.asked == nil || len(narrow) != 1 || narrow[0] != narrows || leaves[0] != leave || w.asked.Narrows != narrows {
+				t.Fatalf("narrows %v, leaves %v, asked %v", narrow, leaves, w.asked)
+			}
+			narrow, leaves = nil, nil
+			w.ends()
+			w.looks()
+		}
+		ranges := func(all ...string) func() {
+			return func() { w.s.Object.SourceRanges = all }
+		}
+		step(ranges("10.0.0.0/8", "198.51.100.0/24"), true, false) // all clients might before
+		step(ranges("10.1.0.0/16"), true, false)
+		step(ranges("10.2.0.0/16"), false, false)
+		step(func() { w.s.Object.SourceRanges, w.s.Object.Ports[0].Port = nil, 81 }, false, false)
+		step(func() { w.s.Object.Ports[0].Port = 82; ranges("10.2.0.0/16")() }, false, false)
+		step(func() { w.s.Deleting = true }, false, true)
+	})
+}
+
+// Which restrictions admit no client that was not admitted before.
+func TestNarrows(t *testing.T) {
+	prefixes := func(all ...string) (of []netip.Prefix) {
+		for _, p := range all {
+			of = append(of, netip.MustParsePrefix(p))
+		}
+		return of
+	}
+	wide, narrow := service.Access{Ranges: prefixes("10.0.0.0/8"), Tags: []string{"A", "B"}}, service.Access{Ranges: prefixes("10.1.0.0/16", "10.2.0.0/16"), Tags: []string{"B"}}
+	further := []netip.Addr{netip.MustParseAddr("198.51.100.1")}
+	for about, tt := range map[string]struct {
+		was, is  service.Access
+		internal bool
+		want     bool
+	}{
+		"fewer":                         {wide, narrow, false, true},
+		"more":                          {narrow, wide, false, false},
+		"the same":                      {narrow, narrow, true, true},
+		"all clients, and then some":    {service.Access{}, narrow, false, true},
+		"the network, and then some":    {service.Access{}, narrow, true, false},
+		"some, and then all clients":    {narrow, service.Access{}, false, false},
+		"no rules before":               {service.Access{Unruled: true}, narrow, false, false},
+		"no rules any more":             {narrow, service.Access{Unruled: true}, false, false},
+		"alone now":                     {wide, service.Access{Ranges: narrow.Ranges, Alone: true}, false, true},
+		"not alone any more":            {service.Access{Ranges: wide.Ranges, Alone: true}, service.Access{Ranges: narrow.Ranges}, false, false},
+		"another tag":                   {wide, service.Access{Tags: []string{"C"}}, false, false},
+		"further addresses":             {wide, service.Access{Ranges: narrow.Ranges, Additional: further}, false, false},
+		"fewer further addresses":       {service.Access{Ranges: wide.Ranges, Additional: further}, narrow, false, false},
+		"fewer further addresses, same": {service.Access{Ranges: wide.Ranges, Tags: wide.Tags, Additional: further}, narrow, false, true},
+	} {
+		is, was := service.Spec{Internal: tt.internal, Access: tt.is}, service.Spec{Internal: tt.internal, Access: tt.was}
+		if got := is.Narrows(&was); got != tt.want {
+			t.Errorf("%s: %t", about, got)
+		}
+		if is.Owner = "another"; is.Narrows(&was) {
+			t.Errorf("%s, and something else changes: it narrows", about)
+		}
+	}
+}

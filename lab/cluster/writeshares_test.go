@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/lab/armemu"
+)
+
+// Figures of an attack.
+const (
+	attackers   = 60
+	attackLasts = 5 * time.Minute
+	attackedFor = 3 * time.Minute               // when the neighbor adds its Service
+	weirs       = int(1000 * pace.DefaultShare) // writes in five minutes
+	fairShare   = weirs / 2                     // of two namespaces
+)
+
+// An attack edits the Services of namespace shop once a second.
+type attack struct {
+	name string
+	// add creates a Service, edit changes it, and faults are rules of the emulator.
+	add    func(n int, svc *corev1.Service)
+	edit   func(s *Stage, n, second int) error
+	faults []string
+	// most is the highest number of writes that the attack may cause in five minutes.
+	most int
+	// reads is the highest number of reads in five minutes.
+	reads int
+}
+
+// badAddress is outside of every subnet.
+func badAddress(n, second int) string { return fmt.Sprintf("192.168.%d.%d", n, second%250) }
+
+func internalAt(svc *corev1.Service, address string) {
+	setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
+	setAnnotation(svc, annotation+"azure-load-balancer-ipv4", address)
+}
+
+func attackerName(n int) string { return fmt.Sprintf("shop/bad-%d", n) }
+
+// writesOf returns the time of each write and deletion, and the number of reads.
+func (s *Stage) writesOf() (writes []time.Time, reads int) {
+	for _, c := range s.emu.Calls() {
+		switch {
+		case c.Kind == armemu.KindPoll:
+		case c.Method == http.MethodGet:
+			reads++
+		default:
+			writes = append(writes, c.Time)
+		}
+	}
+	return writes, reads
+}
+
+// mostInFiveMinutes returns the highest number of writes in five minutes.
+func mostInFiveMinutes(writes []time.Time) (most int) {
+	for i, at := range writes {
+		end, _ := slices.BinarySearchFunc(writes, at.Add(5*time.Minute), time.Time.Compare)
+		most = max(most, end-i)
+	}
+	return most
+}
+
+// addressAfter returns how long a new Service of the neighbor waits for its address.
+func (s *Stage) addressAfter(key string) (time.Duration, error) {
+	began := time.Now()
+	if err := s.AddService(key, func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }); err != nil {
+		return 0, err
+	}
+	for time.Since(began) < 2*time.Minute {
+		svc := &corev1.Service{}
+		if err := s.people.Get(ctx, split(key), svc); err != nil {
+			return 0, err
+		}
+		if len(svc.Status.LoadBalancer.Ingress) > 0 {
+			return time.Since(began), nil
+		}
+		s.Pass(100 * time.Millisecond)
+	}
+	return time.Since(began), nil
+}
+
+// outcome is what an attack comes to.
+type outcome struct {
+	lag           time.Duration
+	writes, reads int // of the attack, in five minutes
+	all           int // the most writes in any five minutes
+}
+
+// play runs the attack, or the same time without it.
+func (a attack) play(t *testing.T, attacked bool) (is outcome) {
+	t.Helper()
+	stage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
+		for n := range 3 {
+			must(s.AddNode(n))
+		}
+		s.Start()
+		must(s.AddService("blog/first", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }))
+		must(s.AddService("shop/first", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-load-balancer-internal", "true") }))
+		must(s.Settles(2 * time.Minute))
+		s.Pass(6 * time.Minute)
+		s.emu.ClearCalls()
+		if attacked {
+			must(s.AzureFaults(a.faults...))
+			for n := range attackers {
+				must(s.AddService(attackerName(n), func(svc *corev1.Service) { a.add(n, svc) }))
+			}
+		}
+		lag := make(chan time.Duration, 1)
+		for second := range int(attackLasts.Seconds()) {
+			began := time.Now()
+			if second == int(attackedFor.Seconds()) {
+				go func() {
+					d, err := s.addressAfter("blog/new")
+					must(err)
+					lag <- d
+				}()
+			}
+			for n := range attackers {
+				if attacked {
+					must(a.edit(s, n, second+1))
+				}
+			}
+			time.Sleep(time.Until(began.Add(time.Second)))
+		}
+		is.lag = <-lag
+		writes, reads := s.writesOf()
+		is.writes, is.reads, is.all = len(writes), reads, mostInFiveMinutes(writes)
+	})
+	return is
+}
+
+// attacks are those that Azure rejects, and one that it accepts.
+var attacks = []attack{{
+	name: "rejected addresses", most: 120, reads: 1200,
+	add: func(n int, svc *corev1.Service) { internalAt(svc, badAddress(n, 0)) },
+	edit: func(s *Stage, n, second int) error {
+		return s.ChangeService(attackerName(n), func(svc *corev1.Service) { internalAt(svc, badAddress(n, second)) })
+	},
+}, {
+	name: "rejected addresses of Services that are created again", most: 120, reads: 1200,
+	add: func(n int, svc *corev1.Service) { internalAt(svc, badAddress(n, 0)) },
+	edit: func(s *Stage, n, second int) error {
+		if (n+second)%4 != 0 {
+			return nil
+		}
+		if err := s.DeleteService(attackerName(n)); err != nil && !passes(err) {
+			return err
+		}
+		err := s.AddService(attackerName(n), func(svc *corev1.Service) { internalAt(svc, badAddress(n, second)) })
+		if err != nil && passes(err) {
+			return nil
+		}
+		return err
+	},
+}, {
+	name: "rejected addresses on one load balancer after the other", most: fairShare, reads: 1200,
+	add: func(n int, svc *corev1.Service) { internalAt(svc, badAddress(n, 0)) },
+	edit: func(s *Stage, n, second int) error {
+		return s.ChangeService(attackerName(n), func(svc *corev1.Service) {
+			internalAt(svc, badAddress(n, second))
+			if second%2 == 0 { // a label that the emulator rejects
+				internalAt(svc, "")
+				setAnnotation(svc, annotation+"azure-load-balancer-internal", "")
+				setAnnotation(svc, annotation+"azure-pip-tags", fmt.Sprintf("a=%d", second))
+			}
+		})
+	},
+	faults: []string{"{match: {path: 'publicIPAddresses/*', kind: put}, action: {status: 403, code: RequestDisallowedByPolicy}}"},
+}, {
+	name: "public IPs that a policy rejects", most: 160, reads: 2000,
+	add: func(_ int, svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pip-tags", "a=b") },
+	edit: func(s *Stage, n, second int) error {
+		return s.ChangeService(attackerName(n), func(svc *corev1.Service) {
+			setAnnotation(svc, annotation+"azure-pip-tags", fmt.Sprintf("a=%d", second))
+		})
+	},
+	faults: []string{"{match: {path: 'publicIPAddresses/*', kind: put}, action: {status: 403, code: RequestDisallowedByPolicy}}"},
+}, {
+	name: "writes that Azure accepts and that fail", most: 120, reads: 2000,
+	add: func(n int, svc *corev1.Service) {},
+	edit: func(s *Stage, n, second int) error {
+		return s.ChangeService(attackerName(n), func(svc *corev1.Service) { svc.Spec.Ports[0].Port = int32(1000 + n + 100*(second%50)) })
+	},
+	faults: []string{"{match: {path: 'loadBalancers/kubernetes', kind: put}, action: {operation: {fail: {code: InvalidParameter, message: rejected}}}}"},
+}, {
+	name: "valid changes", most: 4*weirs/5 + 5, reads: 2000, // what one may use while no other namespace waits
+	add: func(n int, svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pip-tags", "a=b") },
+	edit: func(s *Stage, n, second int) error {
+		return s.ChangeService(attackerName(n), func(svc *corev1.Service) {
+			setAnnotation(svc, annotation+"azure-pip-tags", fmt.Sprintf("a=%d", second))
+		})
+	},
+}}
+
+// One namespace edits its Services all the time. A neighbor's new Service has its address within twice the time
+// that it takes without that, and the writes stay within their bounds.
+func TestANamespaceThatEditsAllTheTime(t *testing.T) {
+	for _, a := range attacks {
+		t.Run(a.name, func(t *testing.T) {
+			undisturbed, attacked := a.play(t, false), a.play(t, true)
+			caused := attacked.writes - undisturbed.writes
+			t.Logf("undisturbed: %+v; attacked: %+v; %d writes of the attack", undisturbed, attacked, caused)
+			if attacked.lag > 2*undisturbed.lag {
+				t.Errorf("the neighbor waits %s for its address, %s without the attack", attacked.lag, undisturbed.lag)
+			}
+			if attacked.all > weirs {
+				t.Errorf("%d writes in five minutes", attacked.all)
+			}
+			if caused > a.most {
+				t.Errorf("the attack causes %d writes in five minutes, want %d at most", caused, a.most)
+			}
+			if attacked.reads-undisturbed.reads > a.reads {
+				t.Errorf("the attack causes %d reads in five minutes, want %d at most", attacked.reads-undisturbed.reads, a.reads)
+			}
+		})
+	}
+}
