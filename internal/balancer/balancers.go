@@ -174,6 +174,9 @@ type queue struct {
 	of    resource
 	added chan struct{}
 
+	// spacing belongs to the goroutine that runs.
+	spacing spacing
+
 	mu      sync.Mutex
 	waiting []*job
 }
@@ -214,8 +217,31 @@ func (q *queue) run(ctx context.Context) {
 			_ = sleep.For(ctx, gathers)
 		case <-ctx.Done():
 		}
-		for jobs := q.take(); len(jobs) > 0 && ctx.Err() == nil; jobs = q.take() {
+		for q.pause(ctx) {
+			jobs := q.take()
 			q.of.round(ctx, jobs)
+			q.spacing.add(jobs, time.Now())
 		}
 	}
+}
+
+// pause waits until a namespace with a waiting job may cause a round, and reports whether there is one.
+func (q *queue) pause(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		q.mu.Lock()
+		waits, next := len(q.waiting) > 0, q.spacing.nextAt(q.waiting)
+		q.mu.Unlock()
+		if !waits || !next.After(time.Now()) {
+			return waits
+		}
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-q.added:
+			_ = sleep.For(ctx, gathers)
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return false
 }

@@ -56,6 +56,7 @@ type pool struct {
 	Name       string `json:"name"`
 	Properties struct {
 		Addresses []member `json:"loadBalancerBackendAddresses"`
+		State     string   `json:"provisioningState"`
 	} `json:"properties"`
 }
 
