@@ -124,22 +124,36 @@ func (n *neighbor) addsService(key string) time.Duration {
 // lags are what a neighbor has to wait for, at most.
 type lags struct{ endpoint, median, service time.Duration }
 
+// twoSecondWrites is the scale at which a write of a load balancer or a pool takes 2 s.
+const twoSecondWrites = 2. / 27
+
+// furnished returns a neighbor with Services at rest, beside Services of the attacker.
+func furnished(s *Stage, make func(*corev1.Service)) *neighbor {
+	for i := range 3 {
+		must(s.AddNode(i))
+	}
+	must(s.PublicIP(peoplesIP("blog")))
+	s.Start()
+	must(s.AddService("blog/web", func(svc *corev1.Service) {
+		setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal)
+		setAnnotation(svc, annotation+"azure-dns-label-name", "theirs")
+		svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/25"}
+	}))
+	must(s.Endpoints("blog/web", map[int]bool{0: true}))
+	must(s.AddService("blog/named", func(svc *corev1.Service) { setAnnotation(svc, annotation+"azure-pip-name", peoplesIP("blog")) }))
+	for i := range attackers {
+		must(s.AddService(fmt.Sprintf("shop/s%d", i), make))
+	}
+	must(s.Settles(10 * time.Minute))
+	s.Pass(5 * time.Minute)
+	return &neighbor{Stage: s}
+}
+
 // measure measures a neighbor whose cluster's Azure takes 2 s for each write of a load balancer or a pool.
 func measure(t *testing.T, make func(*corev1.Service), step func(s *Stage, service string, round int) error) (worst lags) {
 	t.Helper()
-	stage(t, Options{Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: 2. / 27}, func(s *Stage) {
-		for i := range 3 {
-			must(s.AddNode(i))
-		}
-		s.Start()
-		must(s.AddService("blog/web", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
-		must(s.Endpoints("blog/web", map[int]bool{0: true}))
-		for i := range attackers {
-			must(s.AddService(fmt.Sprintf("shop/s%d", i), make))
-		}
-		must(s.Settles(10 * time.Minute))
-		s.Pass(5 * time.Minute)
-		n := &neighbor{Stage: s}
+	stage(t, Options{Limits: armemu.AzureLimits(), Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {
+		n := furnished(s, make)
 		if step != nil {
 			n.attack = func(service string, round int) error { return step(s, service, round) }
 		}

@@ -100,7 +100,10 @@ type publicIP struct {
 	Name       string            `json:"name"`
 	Tags       map[string]string `json:"tags"`
 	Properties struct {
-		IP string `json:"ipAddress"`
+		IP  string `json:"ipAddress"`
+		DNS struct {
+			Label string `json:"domainNameLabel"`
+		} `json:"dnsSettings"`
 	} `json:"properties"`
 }
 
