@@ -175,7 +175,7 @@ type queue struct {
 	added chan struct{}
 
 	// spacing belongs to the goroutine that runs.
-	spacing spacing
+	spacing turns.Spacing
 
 	mu      sync.Mutex
 	waiting []*job
@@ -220,7 +220,7 @@ func (q *queue) run(ctx context.Context) {
 		for q.pause(ctx) {
 			jobs := q.take()
 			q.of.round(ctx, jobs)
-			q.spacing.add(jobs, time.Now())
+			q.spacing.Add(changes(jobs), time.Now())
 		}
 	}
 }
@@ -229,8 +229,9 @@ func (q *queue) run(ctx context.Context) {
 func (q *queue) pause(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		q.mu.Lock()
-		waits, next := len(q.waiting) > 0, q.spacing.nextAt(q.waiting)
+		waiting := changes(q.waiting)
 		q.mu.Unlock()
+		waits, next := len(waiting) > 0, q.spacing.NextAt(waiting)
 		if !waits || !next.After(time.Now()) {
 			return waits
 		}
@@ -244,4 +245,13 @@ func (q *queue) pause(ctx context.Context) bool {
 		timer.Stop()
 	}
 	return false
+}
+
+// changes are what the jobs' namespaces want.
+func changes(jobs []*job) []turns.Change {
+	all := make([]turns.Change, len(jobs))
+	for i, j := range jobs {
+		all[i] = turns.Change{Namespace: j.namespace(), Object: j.Service, Wants: j.Desired}
+	}
+	return all
 }

@@ -179,22 +179,21 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 		return obstacle{}
 	}
 	defer l.unlock()
-	l.queue.setTurn(poolschedule.BeginTurn(time.Now()))
-	defer l.queue.setTurn(nil)
+	setTurn(l.queue, poolschedule.BeginTurn(time.Now()))
+	defer setTurn(l.queue, nil)
 	for ctx.Err() == nil && met.askAt.IsZero() {
-		pool, ok, _ := l.queue.next(time.Now(), l.cfg.Interval) // the previous holder may have carried some along
+		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have carried some along
 		if !ok {
 			break
 		}
-		l.queue.nextAttempt()
-		met = l.attempt(ctx, pool)
+		met = attemptDue(ctx, l, pool)
 	}
 	return met
 }
 
-// attempt attempts a pool, and others with it, if the gates and the lease permit it. The caller holds
+// attemptDue attempts a pool, and others with it, if the gates and the lease permit it. The caller holds
 // the lane.
-func (l *lane) attempt(ctx context.Context, pool lb.PoolKey) (met obstacle) {
+func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
 	asked := time.Now()
 	if met = l.gate(); !met.askAt.IsZero() {
 		return met

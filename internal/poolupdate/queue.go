@@ -235,18 +235,22 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 // paceAgain is how soon the pace is asked for again that a pool waits for: what is left comes back.
 const paceAgain = time.Second
 
-// nextAttempt begins an attempt of the turn.
-func (q *queue) nextAttempt() {
+// setTurn begins a turn of the lane, or ends it if it is nil.
+func setTurn(q *queue, t *poolschedule.Turn) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.turn.Next()
+	q.turn = t
+	q.mu.Unlock()
 }
 
-// setTurn begins a turn of the lane, or ends it if it is nil.
-func (q *queue) setTurn(t *poolschedule.Turn) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.turn = t
+// nextInTurn is next within the turn, of which an attempt begins if there is a pool.
+func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
+	pool, ok, _ := q.next(now, interval)
+	if ok {
+		q.mu.Lock()
+		q.turn.Next()
+		q.mu.Unlock()
+	}
+	return pool, ok
 }
 
 // lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
