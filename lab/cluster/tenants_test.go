@@ -332,3 +332,42 @@ func TestSeedsOfTwoTenants(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { playTenants(t, seed, undisturbed) })
 	}
 }
+
+// The picture of the neighbor differs when anything of it changes in Azure.
+func TestThePictureShowsWhatIsTaken(t *testing.T) {
+	stage(t, Options{Latency: armemu.Busy, LatencyScale: twoSecondWrites}, func(s *Stage) {
+		n := furnished(s, nil)
+		keys := []string{"blog/web", "blog/named"}
+		before := n.picture(keys...)
+		if count := len(before); count < 12 {
+			t.Fatalf("the picture has %d lines: %v", count, before)
+		}
+		edits := 0
+		for _, r := range []string{s.theirIP("blog/web"), network + "loadBalancers/" + clusterName, securityGroup} {
+			was, there := s.emu.Get(r)
+			if !there {
+				t.Fatalf("no %s", r)
+			}
+			for old, other := range map[string]string{`"domainNameLabel":"theirs"`: `"domainNameLabel":"mine"`, `"frontendPort":80`: `"frontendPort":81`, `"192.0.2.0/25"`: `"0.0.0.0/0"`} {
+				if text := strings.ReplaceAll(string(was), old, other); text != string(was) {
+					edits++
+					must(s.emu.Put(r, []byte(text)))
+					if len(differs(before, n.picture(keys...))) == 0 {
+						t.Errorf("%s instead of %s in %s is not noticed", other, old, r)
+					}
+					must(s.emu.Put(r, was))
+				}
+			}
+		}
+		if edits != 3 {
+			t.Errorf("%d edits, want one of each resource", edits)
+		}
+	})
+}
+
+// theirIP returns the id of the public IP that Weir made for a Service.
+func (s *Stage) theirIP(key string) string {
+	svc := &corev1.Service{}
+	must(s.people.Get(ctx, split(key), svc))
+	return network + "publicIPAddresses/" + publicIPOf(svc, corev1.IPv4Protocol)
+}
