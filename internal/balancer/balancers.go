@@ -219,8 +219,9 @@ func (q *queue) run(ctx context.Context) {
 		}
 		for q.pause(ctx) {
 			jobs := q.take()
+			wanted := changes(jobs) // after the round the jobs belong to others
 			q.of.round(ctx, jobs)
-			q.spacing.Add(changes(jobs), time.Now())
+			q.spacing.Add(wanted, time.Now())
 		}
 	}
 }
