@@ -17,6 +17,8 @@ type queue struct {
 	*Balancers
 	of    resource
 	added chan struct{}
+	// spacing belongs to the goroutine that runs.
+	spacing turns.Spacing
 
 	mu      sync.Mutex
 	waiting []*job
@@ -162,10 +164,12 @@ func (q *queue) run(ctx context.Context) {
 			_ = sleep.For(ctx, gathers)
 		case <-ctx.Done():
 		}
-		for ctx.Err() == nil {
+		for q.pause(ctx) {
 			jobs, release := q.take(ctx, time.Now())
+			wanted := changes(jobs) // after the round the jobs belong to others
 			if len(jobs) > 0 {
 				q.of.round(ctx, jobs)
+				q.spacing.Add(wanted, time.Now())
 			}
 			release()
 			if len(jobs) == 0 {
@@ -173,4 +177,35 @@ func (q *queue) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// pause waits until a namespace with a waiting job may cause a round, and reports whether there is one.
+func (q *queue) pause(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		q.mu.Lock()
+		waiting := changes(q.waiting)
+		q.mu.Unlock()
+		waits, next := len(waiting) > 0, q.spacing.NextAt(waiting)
+		if !waits || !next.After(time.Now()) {
+			return waits
+		}
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-q.added:
+			_ = sleep.For(ctx, gathers)
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return false
+}
+
+// changes are what the jobs' namespaces want.
+func changes(jobs []*job) []turns.Change {
+	all := make([]turns.Change, len(jobs))
+	for i, j := range jobs {
+		all[i] = turns.Change{Namespace: j.namespace(), Object: j.Service, Wants: j.Desired}
+	}
+	return all
 }

@@ -10,6 +10,7 @@
 //	due.go        when the operations of a pool may be attempted
 //	company.go    how long looks wait for each other
 //	order.go      which pool goes next: claim
+//	turn.go       what is attempted between two writes of the load balancer
 //	stake.go      what a change is about, for the order among pools
 //	batch.go      which pools are written together
 //	unrest.go     when nothing is to be tried on a load balancer

@@ -169,8 +169,8 @@ func (l *lane) gate() obstacle {
 	return obstacle{askAt: until, until: until, cause: CauseGate, why: why}
 }
 
-// enter makes a pass if the gates and the lease let it, in the order of the locks: the
-// lane, then the lease. Otherwise nothing was taken from the queue.
+// enter takes one turn of the lane if the gates and the lease permit it: it attempts what is due
+// before a write of the load balancer that waits. Otherwise nothing was taken from the queue.
 func (l *lane) enter(ctx context.Context) (met obstacle) {
 	if l.busy() { // somebody else writes the load balancer
 		l.tell(obstacle{cause: CauseBehind}, time.Now())
@@ -179,11 +179,22 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 		return obstacle{}
 	}
 	defer l.unlock()
-	asked := time.Now()
-	pool, ok, _ := l.queue.next(asked, l.cfg.Interval) // whoever held the lane may have carried some along
-	if !ok {
-		return obstacle{}
+	setTurn(l.queue, poolschedule.BeginTurn(time.Now()))
+	defer setTurn(l.queue, nil)
+	for ctx.Err() == nil && met.askAt.IsZero() {
+		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have carried some along
+		if !ok {
+			break
+		}
+		met = attemptDue(ctx, l, pool)
 	}
+	return met
+}
+
+// attemptDue attempts a pool, and others with it, if the gates and the lease permit it. The caller holds
+// the lane.
+func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
+	asked := time.Now()
 	if met = l.gate(); !met.askAt.IsZero() {
 		return met
 	}

@@ -82,31 +82,42 @@ type sentWrite struct {
 }
 
 // send sends the writes, in turn, for as long as an interval: what becomes urgent meanwhile waits for
-// no more than that and the end of the last.
+// no more than that and the end of the last. A pool that becomes due meanwhile is sent as well, when its
+// namespace has its turn.
 func (p *pipeline) send(due []lb.PoolKey) {
-	l, end := p.lane, time.Now().Add(p.lane.cfg.Interval)
-	for i, key := range due {
+	l, end, tried := p.lane, time.Now().Add(p.lane.cfg.Interval), map[lb.PoolKey]bool{}
+	for len(due) > 0 {
 		now := time.Now()
 		if p.trial && l.queue.unrest(now, wholewrite.Overlapping) != "" {
 			return
 		}
-		if i > 0 {
+		if len(tried) > 0 {
 			if met := l.gate(); now.After(end) || !p.valid() || !met.askAt.IsZero() {
 				return
 			}
-			if first := l.those(poolschedule.Urgent, now); len(first) > 0 && !slices.Contains(first, key) { // a node leaves
-				continue
-			}
-			if !slices.Contains(l.dueInTurn(now, wholewrite.Yes), key) { // those before it have spent what was left
-				continue
-			}
 		}
+		key := due[0]
+		tried[key] = true
 		for _, one := range l.takeAll([]lb.PoolKey{key}) {
 			if !p.attempt(one) {
 				return
 			}
 		}
+		due = p.dueNext(tried)
 	}
+}
+
+// dueNext returns the pools that are due now, in turn, without those that were tried; where a node
+// leaves, only those that it concerns.
+func (p *pipeline) dueNext(tried map[lb.PoolKey]bool) []lb.PoolKey {
+	now, leave := time.Now(), wholewrite.Yes
+	if p.trial {
+		leave = wholewrite.Try
+	}
+	urgent := p.lane.those(poolschedule.Urgent, now)
+	return slices.DeleteFunc(p.lane.dueInTurn(now, leave), func(key lb.PoolKey) bool {
+		return tried[key] || len(urgent) > 0 && !slices.Contains(urgent, key)
+	})
 }
 
 // attempt sends one write, and reports whether the next may follow. A 412 is met once by another

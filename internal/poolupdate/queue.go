@@ -29,6 +29,8 @@ type queue struct {
 	depth int
 	// line says whose turn it is of the namespaces that have something waiting.
 	line turns.Line
+	// turn is what is left until the next write of the load balancer; nil while another holds the lane.
+	turn *poolschedule.Turn
 	// nextDrift is when the first of the pools is looked at for drift; zero is never.
 	nextDrift time.Time
 	// company is of the operations that nobody waits for.
@@ -219,6 +221,9 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 	groups := q.groups(now)
 	q.lineUp(groups, now)
 	drift := q.nextDrift
+	if q.turn != nil {
+		groups = q.turn.Left(groups, now, interval)
+	}
 	q.mu.Unlock()
 	pick, ok, askAt := poolschedule.Admit(groups, now, interval)
 	if slices.ContainsFunc(groups, func(g poolschedule.Group) bool { return g.Paced(now, interval) }) {
@@ -229,6 +234,24 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 
 // paceAgain is how soon the pace is asked for again that a pool waits for: what is left comes back.
 const paceAgain = time.Second
+
+// setTurn begins a turn of the lane, or ends it if it is nil.
+func setTurn(q *queue, t *poolschedule.Turn) {
+	q.mu.Lock()
+	q.turn = t
+	q.mu.Unlock()
+}
+
+// nextInTurn is next within the turn, of which an attempt begins if there is a pool.
+func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
+	pool, ok, _ := q.next(now, interval)
+	if ok {
+		q.mu.Lock()
+		q.turn.Next()
+		q.mu.Unlock()
+	}
+	return pool, ok
+}
 
 // lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
 func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {

@@ -20,6 +20,8 @@ type taken struct {
 	told    map[poolschedule.ServiceName]poolschedule.Word
 	// driftDue is true if the pool was due to be looked at.
 	driftDue bool
+	// namespace is that whose turn it was; empty for a look, and for what another writer carries.
+	namespace string
 }
 
 // take moves a pool's operations out of the queue for an attempt.
@@ -34,6 +36,10 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 	member, admin := g.Due(now, interval)
 	q.line.Took(g.Namespace)
 	t := q.takeLocked(pool, w, now)
+	if q.turn != nil && !g.Idle() {
+		t.namespace = g.Namespace
+		q.turn.Take(t.namespace)
+	}
 	for i := range t.ops {
 		if t.ops[i].Admin {
 			t.ops[i].Carried = member && !admin
@@ -64,6 +70,9 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := t.of
+	if q.turn != nil && t.namespace != "" {
+		q.turn.Settle(t.namespace)
+	}
 	if w == nil || q.pools[t.pool] != w {
 		return
 	}

@@ -56,6 +56,7 @@ type pool struct {
 	Name       string `json:"name"`
 	Properties struct {
 		Addresses []member `json:"loadBalancerBackendAddresses"`
+		State     string   `json:"provisioningState"`
 	} `json:"properties"`
 }
 
@@ -99,7 +100,10 @@ type publicIP struct {
 	Name       string            `json:"name"`
 	Tags       map[string]string `json:"tags"`
 	Properties struct {
-		IP string `json:"ipAddress"`
+		IP  string `json:"ipAddress"`
+		DNS struct {
+			Label string `json:"domainNameLabel"`
+		} `json:"dnsSettings"`
 	} `json:"properties"`
 }
 

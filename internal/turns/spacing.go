@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package turns
+
+import (
+	"reflect"
+	"time"
+)
+
+const (
+	// freeRounds is how many rounds in a row a namespace may cause by changing the same objects again.
+	freeRounds = 10
+	// firstPause and maxPause bound the pause after each further one, which doubles.
+	firstPause = time.Second
+	maxPause   = 16 * time.Second
+	// calmAfter is how long a namespace must not change an object again to have its free rounds back.
+	calmAfter = 64 * time.Second
+	// changeTTL is how long a change of an object is remembered.
+	changeTTL = 5 * time.Minute
+)
+
+// Spacing decides how soon a namespace that keeps changing the same objects causes another round of
+// work. Its changes take part in rounds for other namespaces. The zero value knows of no change.
+type Spacing struct {
+	last       map[string]last
+	namespaces map[string]repetition
+}
+
+// Change is what a namespace wants of an object in a round.
+type Change struct {
+	Namespace, Object string
+	Wants             any
+}
+
+// last is the last change of an object.
+type last struct {
+	wants any
+	at    time.Time
+}
+
+// repetition counts the rounds in a row with an object that had changed before.
+type repetition struct {
+	rounds   int
+	at, next time.Time
+}
+
+// Add notes the changes of a round that has ended.
+func (s *Spacing) Add(changes []Change, now time.Time) {
+	if s.last == nil {
+		s.last, s.namespaces = map[string]last{}, map[string]repetition{}
+	}
+	again := map[string]bool{}
+	for _, c := range changes {
+		was, known := s.last[c.Object]
+		if known && now.Sub(was.at) < changeTTL && !reflect.DeepEqual(was.wants, c.Wants) {
+			again[c.Namespace] = true
+		}
+		s.last[c.Object] = last{c.Wants, now}
+	}
+	for namespace := range again {
+		r := s.namespaces[namespace]
+		if now.Sub(r.at) >= calmAfter {
+			r = repetition{}
+		}
+		r.rounds, r.at = r.rounds+1, now
+		if r.rounds > freeRounds {
+			r.next = now.Add(min(firstPause<<min(r.rounds-freeRounds-1, 10), maxPause))
+		}
+		s.namespaces[namespace] = r
+	}
+	s.forget(now)
+}
+
+// forget drops what has no effect any more.
+func (s *Spacing) forget(now time.Time) {
+	for name, c := range s.last {
+		if now.Sub(c.at) >= changeTTL {
+			delete(s.last, name)
+		}
+	}
+	for namespace, r := range s.namespaces {
+		if now.Sub(r.at) >= calmAfter {
+			delete(s.namespaces, namespace)
+		}
+	}
+}
+
+// NextAt returns when the next round begins for any of these changes; a time that has passed is at once.
+func (s *Spacing) NextAt(waiting []Change) time.Time {
+	var first time.Time
+	for i, c := range waiting {
+		if at := s.namespaces[c.Namespace].next; i == 0 || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
