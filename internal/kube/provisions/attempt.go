@@ -33,6 +33,8 @@ type run struct {
 	target *target
 	log    *provision.Log
 	has    map[string]has // by step
+	// objects counts those of the steps so far.
+	objects int
 	secret map[thing]bool // what comes from a Secret
 }
 
