@@ -30,16 +30,26 @@ const (
 	// maxWork bounds the processor time for decoding and rendering, in microseconds per second; workAtOnce is how much of it
 	// there is after a pause.
 	maxWork, workAtOnce = 200_000, 5_000_000
+	// maxWrites bounds the writes to this cluster's API server, per second: of statuses, events and logs, and those that
+	// ServiceAccounts make. writesAtOnce is how many there are after a pause.
+	maxWrites, writesAtOnce = 20, 100
 )
 
 // bounds are what all attempts of a process share.
 type bounds struct {
 	memory *budget.Budget
 	work   *rate.Limiter // in microseconds of a processor
+	// reads is one read at a time of what is not decoded object by object: kubeconfigs, and logs of attempts that go on.
+	reads *budget.Budget
+	// writes are those to this cluster's API server.
+	writes *budget.Rate
 }
 
 func newBounds() bounds {
-	return bounds{memory: budget.New(maxMemory), work: rate.NewLimiter(maxWork, workAtOnce)}
+	return bounds{
+		memory: budget.New(maxMemory), work: rate.NewLimiter(maxWork, workAtOnce), reads: budget.New(1),
+		writes: budget.NewRate(maxWrites, writesAtOnce),
+	}
 }
 
 // charge delays whatever is decoded next by the processor time that was taken.

@@ -72,10 +72,13 @@ func TestAddressesOfTargets(t *testing.T) {
 			t.Errorf("%s is this machine's", ip)
 		}
 	}
-	if err := (outward{loopback: true}).control("tcp", "127.0.0.1:6443", nil); err != nil {
-		t.Errorf("that of a lab is on this machine: %v", err)
+	if err := (outward{here: true}).control("tcp", "127.0.0.1:6443", nil); err != nil {
+		t.Errorf("this cluster's API server may be on this machine: %v", err)
 	}
-	for host, want := range map[string]bool{"https://127.0.0.1:6443": true, "https://localhost:1": true, "https://10.0.0.1": false, "127.0.0.1": false, "https://kubernetes.default": false} {
+	for host, want := range map[string]bool{
+		"https://127.0.0.1:6443": true, "https://localhost:1": true, "https://LOCALHOST.:1": true, "https://a.localhost": true, "https://[::1]:1": true,
+		"https://[::ffff:127.0.0.1]:1": true, "https://127.1.2.3": true, "https://10.0.0.1": false, "127.0.0.1": false, "https://kubernetes.default": false,
+	} {
 		if onLoopback(host) != want {
 			t.Errorf("%s: want %v", host, want)
 		}
@@ -101,7 +104,7 @@ func TestATargetHoldsNobodyUp(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cfg := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	hc, wire, err := (outward{loopback: true}).client(ctx, cfg)
+	hc, wire, err := (outward{here: true}).client(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
