@@ -15,10 +15,13 @@ import (
 )
 
 // Budget is an amount that is taken and given back. A request that does not fit makes all later ones wait, so that a
-// large one is not passed by small ones for ever.
+// large one is not passed by small ones for ever. A namespace that holds more than its share is passed.
 type Budget struct {
+	share int64
+
 	mu      sync.Mutex
 	left    int64
+	held    map[string]int64 // by namespace
 	line    turns.Line
 	waiting []*waiter // in the order of arrival
 }
@@ -29,12 +32,16 @@ type waiter struct {
 	granted   chan struct{} // closed once it holds the amount
 }
 
-// New returns a Budget of this amount.
-func New(total int64) *Budget { return &Budget{left: total} }
+// New returns a Budget of this amount. A namespace gets no more of it while it holds more than share.
+func New(total, share int64) *Budget {
+	return &Budget{left: total, share: share, held: map[string]int64{}}
+}
 
 // Hold is an amount that was taken.
 type Hold struct {
-	budget *Budget
+	budget    *Budget
+	namespace string
+
 	mu     sync.Mutex
 	amount int64
 }
@@ -49,7 +56,7 @@ func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hol
 	b.mu.Unlock()
 	select {
 	case <-w.granted:
-		return &Hold{budget: b, amount: amount}, nil
+		return &Hold{budget: b, namespace: namespace, amount: amount}, nil
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
@@ -57,10 +64,18 @@ func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hol
 	if at := slices.Index(b.waiting, w); at >= 0 {
 		b.waiting = slices.Delete(b.waiting, at, at+1)
 	} else { // it was granted as the context ended
-		b.left += amount
+		b.add(namespace, -amount)
 	}
 	b.grant()
 	return nil, context.Cause(ctx)
+}
+
+// add changes what a namespace holds.
+func (b *Budget) add(namespace string, amount int64) {
+	b.left -= amount
+	if b.held[namespace] += amount; b.held[namespace] == 0 {
+		delete(b.held, namespace)
+	}
 }
 
 // grant gives waiters in the order of their turns what they wait for, up to the first that does not fit.
@@ -71,20 +86,17 @@ func (b *Budget) grant() {
 			namespaces[i] = w.namespace
 		}
 		b.line.Stand(namespaces)
-		if len(b.waiting) == 0 {
-			return
-		}
-		next := 0
+		next := -1
 		for i, w := range b.waiting {
-			if b.line.Turn(w.namespace) < b.line.Turn(b.waiting[next].namespace) {
+			if b.held[w.namespace] <= b.share && (next < 0 || b.line.Turn(w.namespace) < b.line.Turn(b.waiting[next].namespace)) {
 				next = i
 			}
 		}
-		w := b.waiting[next]
-		if w.amount > b.left {
+		if next < 0 || b.waiting[next].amount > b.left {
 			return
 		}
-		b.left -= w.amount
+		w := b.waiting[next]
+		b.add(w.namespace, w.amount)
 		b.waiting = slices.Delete(b.waiting, next, next+1)
 		b.line.Took(w.namespace)
 		close(w.granted)
@@ -99,7 +111,7 @@ func (h *Hold) Shrink(to int64) {
 	h.mu.Unlock()
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
-	h.budget.left += given
+	h.budget.add(h.namespace, -given)
 	h.budget.grant()
 }
 
@@ -114,7 +126,7 @@ type Rate struct {
 
 // NewRate returns a Rate of so many per second, and of so many at once after a pause.
 func NewRate(perSecond rate.Limit, atOnce int) *Rate {
-	return &Rate{New(1), rate.NewLimiter(perSecond, atOnce)}
+	return &Rate{New(1, 1), rate.NewLimiter(perSecond, atOnce)}
 }
 
 // Wait waits until the namespace may do it once.

@@ -47,7 +47,7 @@ func (u *users) add(ctx context.Context, namespace string, amount int64) {
 // A namespace with a thousand requests has one turn, as has each other that waits, and no more is held than there is.
 func TestNamespacesHaveTheirTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &users{Budget: New(10)}
+		u := &users{Budget: New(10, 10)}
 		for range 1000 {
 			u.add(t.Context(), "many", 10)
 		}
@@ -65,15 +65,17 @@ func TestNamespacesHaveTheirTurns(t *testing.T) {
 // A large request is not passed by small ones, and small ones share what is left.
 func TestALargeRequestIsNotPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &users{Budget: New(10)}
+		u := &users{Budget: New(10, 10)}
 		for _, namespace := range []string{"a", "b", "c"} {
 			u.add(t.Context(), namespace, 3)
 		}
 		u.add(t.Context(), "large", 10)
 		u.add(t.Context(), "small", 1)
+		u.mu.Lock()
 		if got := len(u.order); got != 3 {
 			t.Errorf("%d are granted at once, want 3", got)
 		}
+		u.mu.Unlock()
 		u.all.Wait()
 		if got := strings.Join(u.order, " "); got != "a b c large small" || u.most != 10 {
 			t.Errorf("the order is %s, with %d at a time", got, u.most)
@@ -84,7 +86,7 @@ func TestALargeRequestIsNotPassed(t *testing.T) {
 // A request whose context ends takes nothing along, whenever that is, and what shrinks is granted to others.
 func TestWhatIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &users{Budget: New(10)}
+		u := &users{Budget: New(10, 10)}
 		ctx, gone := context.WithCancel(t.Context())
 		u.add(t.Context(), "first", 10)
 		u.add(ctx, "gone", 10)
@@ -143,6 +145,41 @@ func TestARateIsShared(t *testing.T) {
 		}
 		if err := r.Wait(ended, "one"); !errors.Is(err, context.Canceled) {
 			t.Errorf("after the end of the context: %v", err)
+		}
+	})
+}
+
+// A namespace that holds more than its share is passed by others, and waits until it has given some of it back.
+func TestANamespaceHasItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(10, 2)
+		first, err := b.Take(t.Context(), "many", 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := false
+		var all sync.WaitGroup
+		all.Go(func() {
+			if hold, err := b.Take(t.Context(), "many", 1); err == nil {
+				granted = true
+				hold.Release()
+			}
+		})
+		synctest.Wait()
+		one, err := b.Take(t.Context(), "one", 5)
+		if err != nil || granted {
+			t.Errorf("a neighbor waits: %v, or one with more than its share does not: %t", err, granted)
+		}
+		first.Shrink(2)
+		synctest.Wait()
+		if !granted {
+			t.Error("what is given back is not granted")
+		}
+		all.Wait()
+		one.Release()
+		first.Release()
+		if b.left != 10 || len(b.held) > 0 {
+			t.Errorf("%d are left of 10, held are %v", b.left, b.held)
 		}
 	})
 }

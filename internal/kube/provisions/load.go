@@ -17,8 +17,8 @@ import (
 
 const (
 	// maxMemory bounds what all attempts together take to decode objects and to hold them: one decodes at a time, and 32 MiB
-	// are left for what the others apply.
-	maxMemory = maxDecoding + 32<<20
+	// are left for what the others apply. A namespace that holds more than maxShare decodes nothing.
+	maxMemory, maxShare = maxDecoding + 32<<20, 8 << 20
 	// maxSmall is how many bytes of objects an attempt holds that do not count: 64 attempts have 4 MiB of them.
 	maxSmall = 64 << 10
 	// holdTime is how long an attempt holds more than that before it gives it back and waits for its turn again.
@@ -47,7 +47,7 @@ type bounds struct {
 
 func newBounds() bounds {
 	return bounds{
-		memory: budget.New(maxMemory), work: rate.NewLimiter(maxWork, workAtOnce), reads: budget.New(1),
+		memory: budget.New(maxMemory, maxShare), work: rate.NewLimiter(maxWork, workAtOnce), reads: budget.New(1, 1),
 		writes: budget.NewRate(maxWrites, writesAtOnce),
 	}
 }
