@@ -5,6 +5,7 @@ package provisions
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -309,25 +310,27 @@ func TestMemoryUnderAttack(t *testing.T) {
 	for n := range 4 {
 		secrets[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, stringData: {a: \"%s\", b: \"%s\"}}", n, strings.Repeat(`\x01`, 32<<10), strings.Repeat(`\x01`, 15<<10))
 	}
-	many := map[string]string{}
-	for n := range 40 {
+	var many []map[string]string // steps of Secrets of which a log kept up to nine forms each
+	for n := range 8 {
 		var values strings.Builder
-		for i := range 100 {
-			fmt.Fprintf(&values, "k%d: \"%s%d-%d\", ", i, strings.Repeat(`\x01`, 50), n, i)
+		for i := range 44 {
+			value := strings.Repeat("\x01", 16_000) + fmt.Sprint(n, "-", i)
+			fmt.Fprintf(&values, "k%d: %s, ", i, base64.StdEncoding.EncodeToString([]byte(value)))
 		}
-		many[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, stringData: {%s}}", n, values.String())
+		many = append(many, map[string]string{"text": fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, data: {%s}}", n, values.String())})
 	}
+	never := func(*http.Request) bool { return false }
 	all := func(*http.Request) bool { return true }
 	writes := func(req *http.Request) bool { return req.Method == http.MethodPatch }
 	for name, tt := range map[string]struct {
-		texts  map[string]string
+		steps  []map[string]string
 		silent func(*http.Request) bool
 	}{
-		"a target that never answers":              {bomb, all},
-		"a target that never answers an apply":     {bomb, writes},
-		"large secrets":                            {secrets, writes},
-		"many secrets":                             {many, writes},
-		"large secrets, and a target that answers": {secrets, func(*http.Request) bool { return false }},
+		"a target that never answers":             {[]map[string]string{bomb, bomb}, all},
+		"a target that never answers an apply":    {[]map[string]string{bomb, bomb}, writes},
+		"large secrets":                           {[]map[string]string{secrets, secrets}, writes},
+		"many secrets":                            {many, writes},
+		"many secrets, and a target that answers": {append(many, bomb), never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const namespaces, each = 3, 4
@@ -340,7 +343,7 @@ func TestMemoryUnderAttack(t *testing.T) {
 			retries := int32(1000)
 			policy := v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1s", MaxInterval: "1s", AttemptTimeout: "24h"}
 			for n := range namespaces * each {
-				api.provision(fmt.Sprint("attacker-", n%namespaces), fmt.Sprint("edge-", n), target.URL, policy, tt.texts, tt.texts)
+				api.provision(fmt.Sprint("attacker-", n%namespaces), fmt.Sprint("edge-", n), target.URL, policy, tt.steps...)
 			}
 			api.provision("shop", "edge", friendly.URL, policy, map[string]string{"a": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"})
 			begun := func() bool {

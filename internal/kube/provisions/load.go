@@ -33,6 +33,11 @@ const (
 	// maxWrites bounds the writes to this cluster's API server, per second: of statuses, events and logs, and those that
 	// ServiceAccounts make. writesAtOnce is how many there are after a pause.
 	maxWrites, writesAtOnce = 20, 100
+	// maxLargeAnswers is how many answers of more than 128 KiB or 4,000 values are read at a time: one is 4 MiB of bytes and
+	// 30 MiB of values at most.
+	maxLargeAnswers = 2
+	// largeAnswerTimeout is how long the turn to read one lasts, and decodeTime how long it is kept for decoding.
+	largeAnswerTimeout, decodeTime = time.Minute, 2 * time.Second
 )
 
 // bounds are what all attempts of a process share.
@@ -41,13 +46,15 @@ type bounds struct {
 	work   *rate.Limiter // in microseconds of a processor
 	// reads is one read at a time of what is not decoded object by object: kubeconfigs, and logs of attempts that go on.
 	reads *budget.Budget
+	// answers are the large answers of targets that are read at a time.
+	answers *budget.Budget
 	// writes are those to this cluster's API server.
 	writes *budget.Rate
 }
 
 func newBounds() bounds {
 	return bounds{
-		memory: budget.New(maxMemory, maxShare), work: rate.NewLimiter(maxWork, workAtOnce), reads: budget.New(1, 1),
+		memory: budget.New(maxMemory, maxShare), work: rate.NewLimiter(maxWork, workAtOnce), reads: budget.New(1, 1), answers: budget.New(maxLargeAnswers, 0),
 		writes: budget.NewRate(maxWrites, writesAtOnce),
 	}
 }

@@ -70,12 +70,29 @@ func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision
 		return nil, invalid("kubeconfig: key %s of Secret %s: server %s is an address of loopback, and no target can be there: give an address at which Weir's pod reaches the cluster, and tls-server-name if its certificate has another name", ref.Key, ref.Name, cfg.Host)
 	}
 	log.Hide(cfg.BearerToken, cfg.Password, string(cfg.KeyData))
-	return r.connect(ctx, cfg, cfg.Host, namespace, r.outward())
+	to := r.outward()
+	to.turn = r.largeAnswer(p.Namespace)
+	return r.connect(ctx, cfg, cfg.Host, namespace, to)
 }
 
 // outward is which addresses a kubeconfig may lead to. Where this cluster's API server is on loopback, Weir runs on the
 // machine of a lab, and so may the target.
 func (r *Room) outward() outward { return outward{own: onLoopback(r.API.Host), dial: r.dial} }
+
+// largeAnswer waits for the turn of a namespace to read a large answer. The turn ends some time after the answer was read: by
+// then it is decoded.
+func (r *Room) largeAnswer(namespace string) func(context.Context) (time.Time, func(), error) {
+	return func(ctx context.Context) (time.Time, func(), error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		hold, err := r.answers.Take(ctx, namespace, 1)
+		if err != nil {
+			return time.Time{}, nil, fmt.Errorf("waiting to read a large answer: %w", err)
+		}
+		expires := time.AfterFunc(largeAnswerTimeout, hold.Release)
+		return time.Now().Add(largeAnswerTimeout), func() { expires.Reset(decodeTime) }, nil
+	}
+}
 
 // tokenFor is for how long a token is asked for at least: the API server grants none that is
 // shorter.

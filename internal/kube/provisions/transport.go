@@ -31,6 +31,8 @@ type outward struct {
 	own bool
 	// write waits until a write to this cluster may be sent; nil for another cluster.
 	write func(context.Context) error
+	// turn is that of answers.Bounds; nil waits for nothing.
+	turn func(context.Context) (until time.Time, end func(), err error)
 	// dial makes a connection; nil is by TCP, past control.
 	dial dial
 }
@@ -96,6 +98,9 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 	})
 	wire.Proxy = nil // that of the environment: by it, addresses would be reached that control never sees
 	in := &within{next: wire, ctx: ctx, write: o.write}
+	if o.turn != nil {
+		in.bounds.Turn = func() (time.Time, func(), error) { return o.turn(ctx) }
+	}
 	if server, err := url.Parse(cfg.Host); err == nil {
 		in.bounds.Base = strings.TrimSuffix(server.Path, "/")
 	}
