@@ -219,11 +219,22 @@ type hostileTarget struct {
 
 	silent func(*http.Request) bool
 	mu     sync.Mutex
-	held   int // requests that it has not answered
+	held   int // requests that it has not answered, and large answers
 }
+
+// largeNode is a Node of 190,000 values, as an answer is counted, that is never ready.
+var largeNode = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","generation":2},"status":{"observedGeneration":1},"data":` + many("{}", 95_000) + `}`
 
 // ServeHTTP implements http.Handler.
 func (s *hostileTarget) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method == http.MethodGet && strings.Contains(req.URL.Path, "/nodes/") {
+		s.mu.Lock()
+		s.held++
+		s.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, largeNode)
+		return
+	}
 	if !s.silent(req) {
 		s.apiServer.ServeHTTP(w, req)
 		return
@@ -319,6 +330,7 @@ func TestMemoryUnderAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the processes have a limit of memory, and the race detector takes more")
 	}
+	t.Parallel()
 	object := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: ["
 	bomb := map[string]string{}
 	for n := range 4 {
@@ -328,14 +340,14 @@ func TestMemoryUnderAttack(t *testing.T) {
 	for n := range 4 {
 		secrets[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, stringData: {a: \"%s\", b: \"%s\"}}", n, strings.Repeat(`\x01`, 32<<10), strings.Repeat(`\x01`, 15<<10))
 	}
-	var many []map[string]string // steps of Secrets of which a log kept up to nine forms each
+	var several []map[string]string // steps of Secrets of which a log kept up to nine forms each
 	for n := range 8 {
 		var values strings.Builder
 		for i := range 44 {
 			value := strings.Repeat("\x01", 16_000) + fmt.Sprint(n, "-", i)
 			fmt.Fprintf(&values, "k%d: %s, ", i, base64.StdEncoding.EncodeToString([]byte(value)))
 		}
-		many = append(many, map[string]string{"text": fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, data: {%s}}", n, values.String())})
+		several = append(several, map[string]string{"text": fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, data: {%s}}", n, values.String())})
 	}
 	never := func(*http.Request) bool { return false }
 	all := func(*http.Request) bool { return true }
@@ -350,8 +362,9 @@ func TestMemoryUnderAttack(t *testing.T) {
 		"a target that never answers":             {[]map[string]string{bomb, bomb}, all},
 		"a target that never answers an apply":    {[]map[string]string{bomb, bomb}, writes},
 		"large secrets":                           {[]map[string]string{secrets, secrets}, writes},
-		"many secrets":                            {many, last},
-		"many secrets, and a target that answers": {append(many, bomb), never},
+		"many secrets":                            {several, last},
+		"large answers":                           {[]map[string]string{{"a": "{apiVersion: v1, kind: Node, metadata: {name: a}}"}}, never},
+		"many secrets, and a target that answers": {append(several, bomb), never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const namespaces, each = 3, 4
@@ -407,7 +420,8 @@ func TestProcessorUnderAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector takes ten times as long")
 	}
-	const many, most = 40, 0.7
+	t.Parallel()
+	const provisions, most = 40, 0.7
 	api := &localAPI{objects: map[string]map[string]any{}}
 	refuses := &apiServer{}
 	target, here := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -423,15 +437,15 @@ func TestProcessorUnderAttack(t *testing.T) {
 	defer target.Close()
 	retries := int32(1_000_000)
 	policy := v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1s", Factor: "1", MaxInterval: "1s"}
-	for n := range many {
+	for n := range provisions {
 		api.provision(fmt.Sprint("attacker-", n%4), fmt.Sprint("edge-", n), target.URL, policy, map[string]string{
 			"text": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: [" + strings.Repeat("{a},", 60_000) + "]}",
 		})
 	}
 	process := startAttacked(t, here.URL)
-	time.Sleep(45 * time.Second) // what there is at once is over
+	time.Sleep(20 * time.Second) // what there is at once is over
 	had, began := process.processor(t), time.Now()
-	time.Sleep(45 * time.Second)
+	time.Sleep(30 * time.Second)
 	share := (process.processor(t) - had).Seconds() / time.Since(began).Seconds()
 	_ = process.Process.Kill()
 	_ = process.Wait()
