@@ -96,6 +96,7 @@ func rules() []rule {
 		rule{"internal/kube/migrations", within([]string{"internal/kube"}), []string{module + "internal/kube/migrations", module + "internal/kube/record"}, "it asks through the record, and knows no controller"},
 		rule{"internal/kube/attemptlogs", within([]string{"internal/kube"}), []string{module + "internal/kube/attemptlogs", module + "internal/kube/apiserver"}, "it keeps texts, and makes no attempt"},
 		rule{"internal/kube/charts", within([]string{"internal/kube"}), []string{module + "internal/kube/charts"}, "it renders in a process of its own, and reaches for nothing"},
+		rule{"internal/kube/budget", within([]string{"internal/kube"}), []string{module + "internal/kube/budget"}, "it shares an amount, whatever it is of"},
 		rule{"internal/kube/kubeconfig", within([]string{"internal"}), nil, "it judges a text, and reaches for nothing"},
 		rule{"internal/kube/view", within([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},
 		rule{"lab/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},

@@ -158,7 +158,7 @@ type PolicyValue struct {
 	Name string `json:"name"`
 	// +required
 	Value string `json:"value"`
-	// from is whose word it is: built-in, Partner/<name>, ProvisioningPolicy or Provision.
+	// from is where it is set: built-in, Partner/<name>, ProvisioningPolicy, Provision, or minimum for an interval that is set shorter than the minimum.
 	// +required
 	From string `json:"from"`
 }

@@ -4,6 +4,7 @@ package provision
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -73,6 +74,9 @@ func (s State) retryNow(in Input, now time.Time) (State, Word) {
 	s.Phase, s.Since, s.Asked = Waiting, now, true
 	if s.NotBefore.After(now) {
 		return s, Word{Reason: ReasonRetryNow, Text: "the next attempt begins at " + s.NotBefore.UTC().Format(time.RFC3339) + ", which the target asked for"}
+	}
+	if due := s.Due(in.Policy); due.After(now) {
+		return s, Word{Reason: ReasonRetryNow, Text: fmt.Sprintf("the next attempt begins at %s, %s after the last one", due.UTC().Format(time.RFC3339), in.Policy.MinInterval)}
 	}
 	return s, Word{Reason: ReasonRetryNow, Text: "the next attempt begins now"}
 }

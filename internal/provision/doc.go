@@ -14,6 +14,7 @@
 //	job.go     what an attempt does about the Job of a step
 //	migration.go what an attempt does about the migration of a target
 //	attempt.go the log of an attempt: bounded, and without secrets
+//	redaction.go secrets in texts
 //
 // All of it is pure. When the next attempt begins follows from what is on record and from the
 // policy: no memory of a process counts, so that a restart loses and doubles nothing.

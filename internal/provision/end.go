@@ -12,7 +12,7 @@ import (
 // End returns the state after the attempt under way has ended. why is what it failed for, in words.
 func (s State) End(o Outcome, in Input, why string, now time.Time) (State, []Word) {
 	s.StartedAt = time.Time{}
-	s.Since = now
+	s.Since, s.EndedAt = now, now
 	if o.NotBefore.After(now) {
 		s.NotBefore = o.NotBefore
 		if latest := now.Add(backoff.MaxRetryAfter); s.NotBefore.After(latest) {

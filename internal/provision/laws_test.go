@@ -16,7 +16,7 @@ import (
 )
 
 // Whatever people ask, whenever processes die, wherever the clock jumps: attempts never overlap,
-// none begins before the time that a server named, none while they are cancelled, and nobody gets
+// none begins before the time that a server named, nor sooner after another than the minimum interval, none while they are cancelled, and nobody gets
 // more of them than the policy and what was asked for allow.
 func TestLawAttempts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -59,10 +59,14 @@ func TestLawAttempts(t *testing.T) {
 				jump := rapid.SampledFrom([]time.Duration{time.Hour, -time.Hour}).Draw(t, "jump")
 				p.clock += jump
 				p.until -= max(0, jump) // its time comes sooner by that
+				p.after = 0
 			}
 			p.pass(time.Duration(rapid.IntRange(0, 5000).Draw(t, "pass")) * time.Second)
 			if p.early {
 				t.Fatalf("an attempt began at %v, and the server had named %s", p.begins[len(p.begins)-1], p.until)
+			}
+			if p.tooSoon {
+				t.Fatalf("an attempt began at %v, less than %s after the one before had ended", p.begins[len(p.begins)-1], p.policy.MinInterval)
 			}
 			if len(p.begins) > allowed || int64(len(p.begins)) != p.state.Number {
 				t.Fatalf("%d attempts began, %d are on record, %d are allowed", len(p.begins), p.state.Number, allowed)

@@ -106,7 +106,7 @@ func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
 	due, sooner := s.Due(in.Policy), s.answers(in)
 	at := due
 	if sooner {
-		at = s.later(s.Since)
+		at = s.afterMinimum(in.Policy, s.later(s.Since))
 	}
 	if now.Before(at) {
 		d.Do, d.At = Await, at
@@ -135,7 +135,16 @@ func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
 func (s State) Due(p Policy) time.Time {
 	at := s.Since.Add(s.wait(p))
 	if s.NotBefore.After(at) {
-		return s.NotBefore
+		at = s.NotBefore
+	}
+	return s.afterMinimum(p, at)
+}
+
+// afterMinimum returns no time before the policy's minimum interval since the last attempt has passed. An end that is later
+// than the wait began is one of a clock that was set back since, and does not count.
+func (s State) afterMinimum(p Policy, at time.Time) time.Time {
+	if first := s.EndedAt.Add(p.MinInterval); !s.EndedAt.IsZero() && !s.EndedAt.After(s.Since) && first.After(at) {
+		return first
 	}
 	return at
 }

@@ -30,10 +30,13 @@ type play struct {
 	ends    time.Duration
 	begins  []time.Duration
 	// until is what a server named last, in true time; early is whether an attempt began before.
-	until  time.Duration
-	early  bool
-	writes int
-	out    strings.Builder
+	until time.Duration
+	early bool
+	// after is when the minimum interval since the last attempt is over; tooSoon is whether an attempt began before.
+	after   time.Duration
+	tooSoon bool
+	writes  int
+	out     strings.Builder
 }
 
 func newPlay() *play {
@@ -78,6 +81,7 @@ func (p *play) step() (time.Duration, bool) {
 		if d.Do == Begin {
 			p.begins = append(p.begins, p.passed)
 			p.early = p.early || p.passed < p.until
+			p.tooSoon = p.tooSoon || p.passed < p.after
 		}
 		p.says("%s attempt %d", d.Do, p.state.Begun)
 		return p.ends, true
@@ -103,6 +107,7 @@ func (p *play) pass(d time.Duration) {
 				o.NotBefore = p.now().Add(p.server)
 				p.until = p.passed + p.server
 			}
+			p.after = p.passed + p.policy.MinInterval
 			p.record(p.state.End(o, p.input(), "no route", p.now()))
 		}
 	}
@@ -182,7 +187,7 @@ func (p *play) setPolicy(t *testing.T, d *datadriven.TestData) {
 		}
 	}
 	var err error
-	if p.policy, _, err = Resolve(Layer{"test", w}); err != nil {
+	if p.policy, _, err = Resolve(Layer{From: "test", Words: w}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,11 +23,16 @@ type Policy struct {
 	Horizon time.Duration
 	// AttemptTimeout ends an attempt that takes longer.
 	AttemptTimeout time.Duration
+	// MinInterval is the shortest time from the end of an attempt to the begin of the next one, whoever asks for it.
+	MinInterval time.Duration
 }
+
+// minInterval is the MinInterval unless an administrator has set a shorter initialInterval.
+const minInterval = 10 * time.Second
 
 // BuiltIn is what counts where nobody says otherwise: six attempts, 30 s apart and then longer.
 func BuiltIn() Policy {
-	return Policy{Retries: 5, Initial: 30 * time.Second, Factor: 2, MaxInterval: time.Hour, AttemptTimeout: 30 * time.Minute}
+	return Policy{Retries: 5, Initial: 30 * time.Second, Factor: 2, MaxInterval: time.Hour, AttemptTimeout: 30 * time.Minute, MinInterval: minInterval}
 }
 
 // Wait is how long the n-th retry is waited for, n from 1, after the attempt before it has ended.
@@ -71,10 +76,13 @@ type Words struct {
 type Layer struct {
 	From  string
 	Words Words
+	// Admin is whether only an administrator of the cluster can write them.
+	Admin bool
 }
 
-// FromBuiltIn is whose word a value is that nobody has set.
-const FromBuiltIn = "built-in"
+// FromBuiltIn is whose word a value is that nobody has set. FromMinimum is the source of an interval that was set shorter
+// than the minimum.
+const FromBuiltIn, FromMinimum = "built-in", "minimum"
 
 // Value is one of a policy, and whose word it is.
 type Value struct{ Name, Value, From string }
@@ -87,9 +95,18 @@ func Resolve(layers ...Layer) (Policy, []Value, error) {
 	var errs []error
 	for _, l := range layers {
 		errs = append(errs, l.over(&p, from))
+		if l.Admin && l.Words.InitialInterval != "" {
+			p.MinInterval = min(minInterval, p.Initial)
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Policy{}, nil, err
+	}
+	refused := p.Validate()
+	for name, interval := range map[string]*time.Duration{"initialInterval": &p.Initial, "maxInterval": &p.MaxInterval} {
+		if *interval < p.MinInterval {
+			*interval, from[name] = p.MinInterval, FromMinimum
+		}
 	}
 	var all []Value
 	for _, v := range []Value{
@@ -103,7 +120,7 @@ func Resolve(layers ...Layer) (Policy, []Value, error) {
 		}
 		all = append(all, v)
 	}
-	return p, all, p.Validate()
+	return p, all, refused
 }
 
 // over lays the words of a layer over a policy.

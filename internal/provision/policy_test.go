@@ -58,13 +58,13 @@ func TestAYearOfADeadLink(t *testing.T) {
 func TestWhoseWordAValueIs(t *testing.T) {
 	ten, zero := int32(10), int32(0)
 	p, values, err := Resolve(
-		Layer{"Partner/edge", Words{Retries: &ten, InitialInterval: "1m", Factor: "1.5", Horizon: "72h"}},
-		Layer{"ProvisioningPolicy", Words{InitialInterval: "2m", Horizon: "0s"}},
-		Layer{"Provision", Words{Retries: &zero}})
+		Layer{From: "Partner/edge", Admin: true, Words: Words{Retries: &ten, InitialInterval: "1m", Factor: "1.5", Horizon: "72h"}},
+		Layer{From: "ProvisioningPolicy", Words: Words{InitialInterval: "2m", Horizon: "0s"}},
+		Layer{From: "Provision", Words: Words{Retries: &zero}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Policy{Retries: 0, Initial: 2 * time.Minute, Factor: 1.5, MaxInterval: time.Hour, AttemptTimeout: 30 * time.Minute}); p != want {
+	if want := (Policy{Retries: 0, Initial: 2 * time.Minute, Factor: 1.5, MaxInterval: time.Hour, AttemptTimeout: 30 * time.Minute, MinInterval: 10 * time.Second}); p != want {
 		t.Errorf("got %+v, want %+v", p, want)
 	}
 	want := []Value{{"retries", "0", "Provision"}, {"initialInterval", "2m0s", "ProvisioningPolicy"}, {"factor", "1.5", "Partner/edge"},
@@ -85,7 +85,7 @@ func TestWhoseWordAValueIs(t *testing.T) {
 		{Words{Horizon: "-1h"}, "horizon -1h"},
 		{Words{AttemptTimeout: "25h"}, "attemptTimeout 25h"},
 	} {
-		if _, _, err := Resolve(Layer{"Partner/edge", tt.words}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := Resolve(Layer{From: "Partner/edge", Words: tt.words}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: got %v, want %q", tt.words, err, tt.want)
 		}
 	}
@@ -104,4 +104,32 @@ func TestLawWaits(t *testing.T) {
 			t.Fatalf("retry %d waits %s, the next %s, of %s to %s", n, a, b, p.Initial, p.MaxInterval)
 		}
 	})
+}
+
+// No one but an administrator makes attempts follow each other faster than the minimum.
+func TestMinimumOfIntervals(t *testing.T) {
+	second := Words{InitialInterval: "1s", MaxInterval: "2s"}
+	for name, tt := range map[string]struct {
+		layers             []Layer
+		initial, max, min  time.Duration
+		initialIs, maximum string
+	}{
+		"a tenant": {
+			[]Layer{{From: "ProvisioningPolicy", Words: second}, {From: "Provision", Words: second}},
+			10 * time.Second, 10 * time.Second, 10 * time.Second, FromMinimum, FromMinimum,
+		},
+		"an administrator": {
+			[]Layer{{From: "Partner/a", Words: Words{InitialInterval: "3s"}, Admin: true}, {From: "Provision", Words: second}},
+			3 * time.Second, 3 * time.Second, 3 * time.Second, FromMinimum, FromMinimum,
+		},
+		"an administrator with longer waits": {
+			[]Layer{{From: "Partner/a", Words: Words{InitialInterval: "5m"}, Admin: true}, {From: "Provision", Words: Words{InitialInterval: "11s"}}},
+			11 * time.Second, time.Hour, 10 * time.Second, "Provision", FromBuiltIn,
+		},
+	} {
+		p, values, err := Resolve(tt.layers...)
+		if err != nil || p.Initial != tt.initial || p.MaxInterval != tt.max || p.MinInterval != tt.min || values[1].From != tt.initialIs || values[3].From != tt.maximum {
+			t.Errorf("%s: %+v, %v, %v", name, p, values, err)
+		}
+	}
 }

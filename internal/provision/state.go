@@ -27,6 +27,8 @@ type State struct {
 	Number int64
 	// StartedAt is when the attempt under way began; Job was what it is for.
 	StartedAt time.Time
+	// EndedAt is when the last attempt ended.
+	EndedAt time.Time
 
 	// Since is when the present wait began, or when somebody asked for its end.
 	Since time.Time

@@ -15,6 +15,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -86,13 +87,40 @@ type connection struct {
 	left      int      // bytes until it is reset
 }
 
-// Listen has a network be between a free port of this machine and a server. The same seed has the
-// same connections be reset.
+// address returns an address of this machine that is not on loopback: Weir provisions no cluster at an address of loopback.
+func address() (string, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for _, a := range all {
+		is, err := netip.ParsePrefix(a.String())
+		if err != nil || !is.Addr().IsGlobalUnicast() {
+			continue
+		}
+		if found = is.Addr().String(); is.Addr().Is4() {
+			return found, nil
+		}
+	}
+	if found == "" {
+		return "", errors.New("this machine has only addresses of loopback, where Weir provisions no cluster: connect it to a network, " +
+			"or give it an address: ip link add weir0 type dummy && ip address add 198.51.100.1/32 dev weir0 && ip link set weir0 up")
+	}
+	return found, nil
+}
+
+// Listen has a network be between a free port of this machine, at an address that is not on loopback, and a server. The same seed
+// has the same connections be reset.
 func Listen(ctx context.Context, server string, n Network, seed uint64) (*Link, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	at, err := address()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(at, "0"))
 	if err != nil {
 		return nil, err
 	}

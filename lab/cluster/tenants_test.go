@@ -19,16 +19,6 @@ import (
 	"weir.dev/weir/test/shipped"
 )
 
-// The schedules draw attacks on these bounds only where the bounds are in force.
-const (
-	// hasPublicIPOwners is whether a public IP that people made belongs to the namespace that used it last.
-	hasPublicIPOwners = false
-	// hasNamespaceBounds is whether a namespace has bounds on rules, frontends and security rules.
-	hasNamespaceBounds = false
-	// hasWriteShares is whether a namespace has a share of the write quota.
-	hasWriteShares = false
-)
-
 const (
 	tenantSteps = 40
 	// maxWritesPerWindow bounds what Weir writes in any five minutes: its share of Microsoft.Network's
@@ -134,23 +124,18 @@ func (a *tenant) act() (string, error) {
 				svc.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "web", UID: "11111111-2222-3333-4444-555555555555"}}
 			})
 		},
-	}
-	if hasPublicIPOwners {
-		acts = append(acts, func() (string, error) {
+		func() (string, error) {
 			ip := peoplesIP("blog")
 			return "wants the public IP " + ip + " and another label", a.edits(key, func(svc *corev1.Service) {
 				setAnnotation(svc, annotation+"azure-pip-name", ip)
 				setAnnotation(svc, annotation+"azure-dns-label-name", oneOf(a.Rand, "", "mine"))
 				svc.Spec.Ports[0].Port = 8000 + int32(a.IntN(100)) //nolint:gosec // a port
 			})
-		})
-	}
-	if hasNamespaceBounds {
-		acts = append(acts,
-			func() (string, error) { return "has 748 ports", a.hasPorts(key, 748) },
-			func() (string, error) {
-				return "has 1000 service tags", a.annotates(key, "azure-allowed-service-tags", serviceTags(1000))
-			})
+		},
+		func() (string, error) { return "has 748 ports", a.hasPorts(key, 748) },
+		func() (string, error) {
+			return "has 1000 service tags", a.annotates(key, "azure-allowed-service-tags", serviceTags(1000))
+		},
 	}
 	what, err := acts[a.IntN(len(acts))]()
 	return "Service " + key + " " + what, err
@@ -303,7 +288,7 @@ func playTenants(t *testing.T, seed uint64, undisturbed lags) {
 			s.Pass(20 * time.Second)
 			before = n.picture(keys...)
 		}
-		if most := s.writesPerWindow(); hasWriteShares && most > maxWritesPerWindow {
+		if most := s.writesPerWindow(); most > maxWritesPerWindow {
 			must(fmt.Errorf("%d writes in five minutes, want at most %d", most, maxWritesPerWindow))
 		}
 		t.Logf("seed %d: %d writes in five minutes", seed, s.writesPerWindow())

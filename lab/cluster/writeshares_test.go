@@ -17,11 +17,11 @@ import (
 
 // Figures of an attack.
 const (
-	attackers   = 60
-	attackLasts = 5 * time.Minute
-	attackedFor = 3 * time.Minute               // when the neighbor adds its Service
-	weirs       = int(1000 * pace.DefaultShare) // writes in five minutes
-	fairShare   = weirs / 2                     // of two namespaces
+	editedServices = 60
+	attackLasts    = 5 * time.Minute
+	attackedFor    = 3 * time.Minute               // when the neighbor adds its Service
+	weirs          = int(1000 * pace.DefaultShare) // writes in five minutes
+	fairShare      = weirs / 2                     // of two namespaces
 )
 
 // An attack edits the Services of namespace shop once a second.
@@ -111,7 +111,7 @@ func (a attack) play(t *testing.T, attacked bool) (is outcome) {
 		s.emu.ClearCalls()
 		if attacked {
 			must(s.AzureFaults(a.faults...))
-			for n := range attackers {
+			for n := range editedServices {
 				must(s.AddService(attackerName(n), func(svc *corev1.Service) { a.add(n, svc) }))
 			}
 		}
@@ -125,7 +125,7 @@ func (a attack) play(t *testing.T, attacked bool) (is outcome) {
 					lag <- d
 				}()
 			}
-			for n := range attackers {
+			for n := range editedServices {
 				if attacked {
 					must(a.edit(s, n, second+1))
 				}

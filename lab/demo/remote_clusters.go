@@ -91,7 +91,9 @@ func (r *remote) introduce(ctx context.Context) error {
 	if err := clientcmd.WriteToFile(*as, r.lab.account); err != nil {
 		return err
 	}
-	way, err := changed(r.far.kubeconfig, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://" + r.link.Addr() })
+	way, err := changed(r.far.kubeconfig, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+		c.Server, c.TLSServerName = "https://"+r.link.Addr(), "127.0.0.1" // for which its certificate is
+	})
 	if err != nil {
 		return err
 	}

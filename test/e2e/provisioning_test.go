@@ -50,7 +50,7 @@ func provisioningOf(l *lab) *provisioning {
 	p.does("-n", p.namespace, "create", "rolebinding", "weir-provisioning", "--clusterrole", "weir-provisioning-namespace", "--serviceaccount", "weir-system:weir-provisioner")
 	p.does("-n", p.namespace, "create", "serviceaccount", "installer")
 	p.until("weir-system:weir-provisioner", "get", "secrets")
-	p.applies("apiVersion: weir.dev/v1alpha1\nkind: Partner\nmetadata: {name: " + p.partner + "}\nspec: {policy: {}}\n")
+	p.applies("apiVersion: weir.dev/v1alpha1\nkind: Partner\nmetadata: {name: " + p.partner + "}\nspec: {policy: {initialInterval: 1s}}\n")
 	p.does("label", "namespace", p.namespace, v1alpha1.PartnerLabel+"="+p.partner)
 	return p
 }
@@ -384,7 +384,7 @@ func (p *provisioning) behind(n badlink.Network, far *cluster) *badlink.Link {
 	kubeconfig, err := clientcmd.LoadFromFile(far.admin)
 	p.must(err)
 	for _, c := range kubeconfig.Clusters {
-		c.Server = "https://" + link.Addr()
+		c.Server, c.TLSServerName = "https://"+link.Addr(), server.Hostname() // for which its certificate is
 	}
 	for _, c := range kubeconfig.Contexts {
 		c.Namespace = p.namespace

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 )
 
 const (
@@ -23,9 +24,18 @@ const (
 	// mostKnown and mostOfKnown bound all that a target says of its kinds, in values and in bytes; mostParts, in how many
 	// answers. A cluster of a thousand definitions has half of them.
 	mostKnown, mostOfKnown, mostParts = 100_000, 8 << 20, 1000
+	// maxOfVersion bounds the values of the kinds of one group version, which are kept for an attempt.
+	maxOfVersion = 10_000
+	// maxOfError bounds the bytes of an answer that is an error: its text is kept until the attempt ends.
+	maxOfError = 64 << 10
+	// maxSmallBytes and maxSmallValues bound an answer that is read without a turn.
+	maxSmallBytes, maxSmallValues = 128 << 10, 4000
 )
 
-var errTooMuch = errors.New("the target answers more than is read of it")
+var (
+	errTooMuch = errors.New("the target answers more than is read of it")
+	errTooSlow = errors.New("the target takes too long for a large answer")
+)
 
 // size is how much an answer has, or may have.
 type size struct{ bytes, values int }
@@ -34,6 +44,9 @@ type size struct{ bytes, values int }
 type Bounds struct {
 	// Base is what all paths of the server begin with.
 	Base string
+	// Turn waits for the turn to read an answer that is not small, of which there are few for all targets, and returns when it is
+	// over and what ends it sooner. nil waits for nothing.
+	Turn func() (until time.Time, end func(), err error)
 
 	known known
 }
@@ -43,16 +56,26 @@ type Bound struct {
 	size
 
 	read func(size) bool // nil for one that counts by itself
+	turn func() (until time.Time, end func(), err error)
 }
 
 // Of returns the bound of what is answered for a path. What the target says of its kinds is asked for in many parts, and
 // kept: all of them count.
 func (b *Bounds) Of(path string) (Bound, error) {
+	bound, err := b.of(path)
+	bound.turn = b.Turn
+	return bound, err
+}
+
+func (b *Bounds) of(path string) (Bound, error) {
 	part := strings.Split(strings.Trim(strings.TrimPrefix(path, b.Base), "/"), "/")
 	switch {
 	case (part[0] == "api" || part[0] == "apis") && len(part) <= 3:
 		left, err := b.known.left(path)
-		return Bound{left, func(had size) bool { return b.known.take(path, had) }}, err
+		if part[0] == "api" && len(part) == 2 || len(part) == 3 {
+			left.values = min(left.values, maxOfVersion)
+		}
+		return Bound{size: left, read: func(had size) bool { return b.known.take(path, had) }}, err
 	case len(part) > 4 && len(part) < 7 && part[0] == "api" && (part[4] == "pods" || part[4] == "secrets"),
 		len(part) > 5 && part[1] == "batch" && part[5] == "jobs":
 		return Bound{size: size{mostBytes, mostTyped}}, nil
@@ -64,6 +87,9 @@ func (b *Bounds) Of(path string) (Bound, error) {
 func (b Bound) Hold(res *http.Response, end func()) error {
 	if err := asAsked(res); err != nil {
 		return errors.Join(err, res.Body.Close())
+	}
+	if res.StatusCode >= http.StatusBadRequest {
+		b.bytes = min(b.bytes, maxOfError)
 	}
 	res.Body = &bounded{ReadCloser: res.Body, most: b, end: end}
 	return nil
@@ -128,12 +154,24 @@ type bounded struct {
 	words bool // within a string
 	after bool // after a backslash in one
 	end   func()
+	// endTurn ends the turn in which it is read, nil for none; until is when that is over.
+	endTurn func()
+	until   time.Time
 }
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.had.bytes >= b.most.bytes {
 		return 0, errTooMuch
+	}
+	if b.most.turn != nil && b.endTurn == nil && (b.had.bytes > maxSmallBytes || b.had.values > maxSmallValues) {
+		var err error
+		if b.until, b.endTurn, err = b.most.turn(); err != nil {
+			return 0, err
+		}
+	}
+	if b.endTurn != nil && time.Now().After(b.until) {
+		return 0, errTooSlow
 	}
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.most.bytes-b.had.bytes)])
 	b.count(p[:n])
@@ -163,5 +201,8 @@ func (b *bounded) count(text []byte) {
 // Close implements io.Closer.
 func (b *bounded) Close() error {
 	defer b.end()
+	if b.endTurn != nil {
+		defer b.endTurn()
+	}
 	return b.ReadCloser.Close()
 }

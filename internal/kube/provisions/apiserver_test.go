@@ -93,7 +93,7 @@ func reached(ctx context.Context, t *testing.T, server *httptest.Server) *target
 	t.Helper()
 	r := &Room{Config: Config{API: &rest.Config{}}}
 	cfg := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	to, err := r.connect(ctx, cfg, "edge", "default", outward{loopback: true})
+	to, err := r.connect(ctx, cfg, "edge", "default", outward{here: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,9 @@ type run struct {
 	target *target
 	log    *provision.Log
 	has    map[string]has // by step
-	secret map[thing]bool // what comes from a Secret
+	// objects counts those of the steps so far.
+	objects int
+	secret  map[thing]bool // what comes from a Secret
 }
 
 // says writes a line of the log.
@@ -43,25 +45,28 @@ func (a *run) says(format string, args ...any) {
 
 // keep keeps what the attempt has said so far. That it cannot be written fails no attempt.
 func (a *run) keep(ctx context.Context, log *provision.Log) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := attemptlogs.Keep(ctx, a.room.Writer, a.p, log.Text()); err != nil {
+	err := a.room.writes.Wait(ctx, a.p.Namespace)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, recordDeadline)
+		defer cancel()
+		err = attemptlogs.Keep(ctx, a.room.Writer, a.p, log.Text())
+	}
+	if err != nil {
 		a.room.Log.Warn("the log of an attempt is not kept", "provision", a.p.Namespace+"/"+a.p.Name, "err", err)
 	}
 }
 
 // attempt makes the attempt that was decided on, or goes on with that of a process that has ended. It returns nil if the
-// process ends before it.
+// process ends before it. The Provision is its own.
 func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 	parent, p := ctx, d.p
 	ctx, cancel := context.WithTimeout(ctx, time.Until(d.decision.At))
 	defer cancel()
-	a := &run{room: r, p: p.DeepCopy(), log: &provision.Log{}}
+	a := &run{room: r, p: p, log: &provision.Log{}}
 	ctx, span := a.spanOfAttempt(ctx)
 	defer func() { spanEnds(span, end) }()
 	if d.decision.Do == provision.Resume {
-		kept, _, _ := attemptlogs.Read(ctx, r.Live, p, p.Status.AttemptNumber) // where it cannot be read, its log begins anew
-		a.log.Resume(kept)
+		a.resumeLog(ctx)
 		a.says("attempt %d goes on, in another process", p.Status.Attempts)
 	} else {
 		since := ""
@@ -78,7 +83,9 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		return nil // nobody wants it any more
 	}
 	if parent.Err() != nil { // another process goes on with it
-		a.keep(context.WithoutCancel(parent), a.log)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(parent), recordDeadline)
+		defer cancel()
+		a.keep(ending, a.log)
 		return nil
 	}
 	now := time.Now()
@@ -111,6 +118,17 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 	a.keep(parent, a.log)
 	r.Log.Info("attempt to provision has ended", "provision", p.Namespace+"/"+p.Name, "attempt", p.Status.Attempts, "result", end.Result, "step", end.Step, "err", end.Message)
 	return end
+}
+
+// resumeLog has the log begin with what another process kept of it; where that cannot be read it begins anew.
+func (a *run) resumeLog(ctx context.Context) {
+	hold, err := a.room.reads.Take(ctx, a.p.Namespace, 1)
+	if err != nil {
+		return
+	}
+	defer hold.Release()
+	kept, _, _ := attemptlogs.Read(ctx, a.room.Live, a.p, a.p.Status.AttemptNumber)
+	a.log.Resume(kept)
 }
 
 // machinery is what libraries put before the failure of a request: how they came to ask.

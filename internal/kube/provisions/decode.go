@@ -6,27 +6,34 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	yamlnode "go.yaml.in/yaml/v3"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/internal/provision"
 )
 
 // What a step may be: its sources are anybody's who writes a namespace, and the memory is everybody's.
 const (
 	// mostOfSources bounds the bytes of all sources of a step. A full ConfigMap has as many.
 	mostOfSources = 1 << 20
-	// mostObjects bounds its objects: the inventory is in a status.
-	mostObjects = 1000
-	// mostValues bounds the values of one text: a value of two bytes takes a hundred once it is read.
+	// mostObjects bounds the objects of a step, and maxOfProvision those of all steps: they are remembered for an attempt.
+	mostObjects, maxOfProvision = 1000, 4000
+	// mostValues bounds the values of one text.
 	mostValues = 200_000
+	// maxDecoding bounds the memory that decoding one document may take, by estimate: separatorCost for each character that
+	// may begin a value, byteCost for each byte, and escapeCost for each that JSON escapes.
+	maxDecoding                         = 64 << 20
+	separatorCost, byteCost, escapeCost = 448, 4, 16
+	separatorTime, timeOfKilobyte       = 5 * time.Microsecond, 50 * time.Microsecond
 )
 
 // text is one of a source.
@@ -36,11 +43,8 @@ type text struct {
 	secret bool
 }
 
-// decode reads the objects of texts. One step at a time is read: the memory that it takes is a
-// multiple of the text's.
-func (r *Room) decode(ctx context.Context, texts []text) ([]object, error) {
-	r.decoding.Lock()
-	defer r.decoding.Unlock()
+// decode reads the objects of texts, one document at a time.
+func decode(ctx context.Context, texts []text) ([]object, error) {
 	var all []object
 	for _, t := range texts {
 		objects, err := t.objects(ctx, mostObjects-len(all))
@@ -55,22 +59,53 @@ func (r *Room) decode(ctx context.Context, texts []text) ([]object, error) {
 	return all, nil
 }
 
+// separators counts the characters that may begin a value or end one, and those that JSON escapes. A document has no more
+// values than separators, whatever is quoted in it.
+func separators(document []byte) (values, escaped int) {
+	for _, c := range document {
+		switch c {
+		case ',', ':', '-', '?', '[', '{', '\n', '\r':
+			values++
+		case '<', '>', '&':
+			escaped++
+		}
+	}
+	return values, escaped
+}
+
+// decodingTime estimates how long a processor decodes texts.
+func decodingTime(texts []text) time.Duration {
+	var all time.Duration
+	for _, t := range texts {
+		values, _ := separators(t.data)
+		all += time.Duration(values)*separatorTime + time.Duration(len(t.data)>>10)*timeOfKilobyte
+	}
+	return all
+}
+
+// fits refuses a document that takes too much memory to decode, before it is.
+func fits(document []byte) error {
+	values, escaped := separators(document)
+	if takes := values*separatorCost + len(document)*byteCost + escaped*escapeCost; takes > maxDecoding {
+		return notPlainError(fmt.Sprintf("decoding it may take %d MiB of memory, and at most %d MiB are available: it has %d KiB with %d separators of values; split it into several objects",
+			takes>>20, maxDecoding>>20, len(document)>>10, values))
+	}
+	return nil
+}
+
 // objects reads those of a text. What is wrong with one that comes from a Secret is said without its
 // words.
 func (t text) objects(ctx context.Context, most int) ([]object, error) {
 	var all []object
-	documents, values := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(t.data))), mostValues
+	documents, values := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(t.data))), mostValues
 	for n := 1; ctx.Err() == nil; n++ {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
-		var fields map[string]any
+		var fields map[string]json.RawMessage
 		if err == nil {
-			err = plain(document, &values)
-		}
-		if err == nil {
-			err = yaml.Unmarshal(document, &fields)
+			fields, err = decodeDocument(document, &values)
 		}
 		if _, known := errors.AsType[notPlainError](err); err != nil && t.secret && !known {
 			return nil, fmt.Errorf("object %d: no YAML that can be read", n)
@@ -83,6 +118,21 @@ func (t text) objects(ctx context.Context, most int) ([]object, error) {
 		}
 	}
 	return nil, ctx.Err()
+}
+
+// decodeDocument returns the fields of a document as JSON. left is how many values it may have.
+func decodeDocument(document []byte, left *int) (fields map[string]json.RawMessage, err error) {
+	if err = fits(document); err == nil {
+		err = plain(document, left)
+	}
+	var text []byte
+	if err == nil {
+		text, err = yaml.YAMLToJSON(document)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	return fields, err
 }
 
 // notPlainError is what a document has that is not read. It quotes nothing.
@@ -112,57 +162,96 @@ func plain(document []byte, left *int) error {
 }
 
 // add adds the object that has these fields, or those of a list.
-func (t text) add(all []object, fields map[string]any, most int) ([]object, error) {
-	u := &unstructured.Unstructured{Object: fields}
-	one := func(o runtime.Object) error {
-		item, ok := o.(*unstructured.Unstructured)
-		if !ok {
-			return errors.New("its items are no objects")
-		}
+func (t text) add(all []object, fields map[string]json.RawMessage, most int) ([]object, error) {
+	one := func(fields map[string]json.RawMessage) error {
 		if len(all) == most {
 			return fmt.Errorf("it is one too many: a step has at most %d objects", mostObjects)
 		}
-		next := object{Unstructured: item, secret: t.secret || isSecret(item)}
+		next, err := objectOf(fields)
+		if err != nil {
+			return err
+		}
+		next.secret = t.secret || next.isSecret()
 		all = append(all, next)
 		return next.check()
 	}
-	if u.IsList() {
-		return all, u.EachListItem(one)
+	if !bytes.HasPrefix(fields["items"], []byte("[")) {
+		return all, one(fields)
 	}
-	return all, one(u)
+	var items []json.RawMessage
+	if err := json.Unmarshal(fields["items"], &items); err != nil {
+		return all, err
+	}
+	for _, item := range items {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(item, &fields) != nil || fields == nil {
+			return all, errors.New("its items are no objects")
+		}
+		if err := one(fields); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// objectOf is the object that has these fields.
+func objectOf(fields map[string]json.RawMessage) (object, error) {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return object{}, err
+	}
+	metadata := fieldsOf(fields["metadata"])
+	o := object{
+		gvk:       schema.FromAPIVersionAndKind(textOf(fields["apiVersion"]), textOf(fields["kind"])),
+		namespace: textOf(metadata["namespace"]), name: textOf(metadata["name"]), body: body,
+	}
+	return o, nil
+}
+
+// fieldsOf returns the fields of a JSON object, none of anything else.
+func fieldsOf(text json.RawMessage) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(text, &fields)
+	return fields
+}
+
+// textOf returns a JSON string, an empty one for anything else.
+func textOf(text json.RawMessage) (s string) {
+	_ = json.Unmarshal(text, &s)
+	return s
 }
 
 // check says what an object lacks.
 func (o object) check() error {
 	switch {
-	case o.GetAPIVersion() == "" || o.GetKind() == "":
+	case o.gvk.Version == "" || o.gvk.Kind == "":
 		return errors.New("it has no apiVersion and kind")
-	case o.GetName() == "":
+	case o.name == "":
 		return errors.New("it has no metadata.name")
-	case strings.ContainsRune(o.GetName()+o.GetNamespace()+o.GetKind()+o.GroupVersionKind().Group, '/'):
+	case strings.ContainsRune(o.name+o.namespace+o.gvk.Kind+o.gvk.Group, '/'):
 		return errors.New("a name has a slash")
 	}
 	return nil
 }
 
-func isSecret(u *unstructured.Unstructured) bool {
-	return u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
-}
+func (o object) isSecret() bool { return o.gvk.GroupKind() == schema.GroupKind{Kind: "Secret"} }
 
-// secretsOf are what the Secrets among objects hold.
-func secretsOf(objects []object) []string {
-	var all []string
+// hide makes the log hide what the Secrets among objects hold.
+func hide(log *provision.Log, objects []object) {
 	for _, o := range objects {
-		var secret corev1.Secret
-		if !isSecret(o.Unstructured) || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &secret) != nil {
-			continue // the API server refuses one that is none, and its words are left out
+		if !o.isSecret() {
+			continue
 		}
-		for _, v := range secret.Data {
-			all = append(all, string(v))
+		var all []string
+		for _, value := range fieldsOf(fieldsOf(o.body)["data"]) { // the API server refuses one that is not base64
+			var data []byte
+			if json.Unmarshal(value, &data) == nil {
+				all = append(all, string(data))
+			}
 		}
-		for _, v := range secret.StringData {
-			all = append(all, v)
+		for _, value := range fieldsOf(fieldsOf(o.body)["stringData"]) {
+			all = append(all, textOf(value))
 		}
+		log.Hide(all...)
 	}
-	return all
 }

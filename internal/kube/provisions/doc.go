@@ -18,6 +18,7 @@
 //	kubeconfig.go  how large a kubeconfig may be
 //	migration.go   the step that has the target's own Weir migrate
 //	prune.go       what no step wants any more
+//	load.go        what all attempts share: memory, processor time and writes
 //	objects.go     the sources of a step, and the names of objects in an inventory
 //	decode.go      objects as sources have them, within bounds
 //	ready.go       whether objects are ready, and the step that waits for one

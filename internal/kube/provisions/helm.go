@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/charts"
@@ -15,28 +16,35 @@ import (
 // helm brings the objects of a chart into the target. What goes into the step is the chart and its values,
 // and which objects come of it: what is in them may be another one with each rendering.
 func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	request, secret, err := a.chart(ctx, step.Helm)
-	if err != nil {
-		return err
-	}
-	texts, err := rendered(ctx, a, request, secret)
-	if err != nil {
-		return err
-	}
-	objects, err := a.decodes(ctx, texts)
-	if err != nil {
-		return err
-	}
-	names := make([]string, len(objects))
-	for i, o := range objects {
-		objects[i].home = request.Namespace
-		names[i] = o.GetAPIVersion() + " " + o.String()
-	}
-	input := a.inputOf(step, request.Chart, request.Values, request.KubeVersion, names)
-	return a.bring(ctx, step.Name, objects, input, step.Helm.Prune)
+	return a.bring(ctx, step.Name, step.Helm.Prune, func(ctx context.Context) (*load, error) {
+		var request charts.Request
+		version, apis, err := charts.Known(a.target.known)
+		if err != nil {
+			return nil, err
+		}
+		l, err := a.load(ctx, func(ctx context.Context) ([]text, error) {
+			var secret bool
+			var err error
+			if request, secret, err = a.chart(ctx, step.Helm); err != nil {
+				return nil, err
+			}
+			request.KubeVersion, request.APIVersions = version, apis
+			return rendered(ctx, a, request, secret)
+		})
+		if err != nil {
+			return nil, err
+		}
+		names := make([]string, len(l.objects))
+		for i, o := range l.objects {
+			l.objects[i].home = request.Namespace
+			names[i] = o.gvk.GroupVersion().String() + " " + o.String()
+		}
+		l.input = a.inputOf(step, request.Chart, request.Values, request.KubeVersion, names)
+		return l, nil
+	})
 }
 
-// chart reads a chart, its values and what the target is; and whether any of it is of a Secret.
+// chart reads a chart and its values, and whether any of it is of a Secret.
 func (a *run) chart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Request, bool, error) {
 	r := charts.Request{ReleaseName: step.ReleaseName, Namespace: cmp.Or(step.Namespace, a.target.namespace)}
 	var err error
@@ -58,8 +66,7 @@ func (a *run) chart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Reques
 	if size > 2*mostOfSources {
 		return r, false, invalid("the chart and its values have more than %d MiB", 2*mostOfSources>>20)
 	}
-	r.KubeVersion, r.APIVersions, err = charts.Known(a.target.known)
-	return r, secret, err
+	return r, secret, nil
 }
 
 // keyOf reads one key from the namespace of the Provision.
@@ -74,7 +81,9 @@ func keyOf(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 
 // rendered is what a chart becomes. Words about it may quote a Secret of which any part of it is.
 func rendered(ctx context.Context, a *run, request charts.Request, secret bool) ([]text, error) {
-	documents, err := a.room.charts.Render(ctx, a.p.Namespace, request)
+	began := time.Now()
+	documents, err := charts.Render(ctx, request)
+	a.room.charge(time.Since(began))
 	if is, wrong := errors.AsType[charts.Error](err); wrong && secret {
 		return nil, invalid("the chart cannot be rendered, and the words about it may quote a Secret")
 	} else if wrong {

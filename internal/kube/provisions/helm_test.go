@@ -32,6 +32,14 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) == 3 && os.Args[1] == attackedCommand {
+		log.SetLogger(logr.Discard())
+		if err := attacked(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	log.SetLogger(logr.Discard()) // as the controller does: until then each logger is remembered
 	os.Exit(m.Run())
 }

@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/internal/kube/jobs"
 	"weir.dev/weir/internal/provision"
 	"weir.dev/weir/internal/sleep"
+	"weir.dev/weir/internal/words"
 )
 
 // jobStep is a step that runs a Job.
@@ -186,7 +187,7 @@ func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
 	case pod != nil:
 		is = jobs.State(pod)
 	}
-	if is = j.log.Clean(is); is != j.said {
+	if is = words.Sentence(j.log.Clean(is), maxStatus); is != j.said {
 		j.said = is
 		j.says("Job %s: %s", j.key, is)
 	}

@@ -221,9 +221,9 @@ func (d *doomed) firstProcess(do func()) {
 	d.whole.mu.Unlock()
 	room := New(d.room.Config)
 	room.dial, room.attempts.requeue, room.knocks.requeue = d.dial, d.look, d.look
-	d.one.Lock() // a look may be under way
+	d.one <- struct{}{} // a look may be under way
 	d.room = room
-	d.one.Unlock()
+	<-d.one
 }
 
 // changes changes a Provision, whoever else does.

@@ -5,6 +5,7 @@ package provisions
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,8 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/sleep"
@@ -25,24 +27,34 @@ const fieldManager = "weir-provision"
 
 // manifests brings the objects of sources into the target.
 func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
-	objects, err := a.read(ctx, step.Manifests)
-	if err != nil {
-		return err
-	}
-	return a.bring(ctx, step.Name, objects, a.inputOf(step, contents(objects)), step.Manifests.Prune)
+	return a.bring(ctx, step.Name, step.Manifests.Prune, func(ctx context.Context) (*load, error) {
+		l, err := a.load(ctx, func(ctx context.Context) ([]text, error) { return a.texts(ctx, step.Manifests) })
+		if err == nil {
+			l.input = a.inputOf(step, contents(l.objects))
+		}
+		return l, err
+	})
 }
 
 // bring brings the objects of a step into the target. What was applied by an attempt that
 // failed is not applied again: over a slow link that is what lets one get to the end.
-func (a *run) bring(ctx context.Context, step string, objects []object, input string, prune bool) error {
-	a.remember(step, objects)
-	is := a.status(step)
-	if is.Input == input && is.DoneAt != nil {
+func (a *run) bring(ctx context.Context, step string, prune bool, read func(context.Context) (*load, error)) error {
+	l, err := read(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { l.hold.Release() }()
+	l.read = read
+	objects, is := l.objects, a.status(step)
+	if err := a.remember(step, objects); err != nil {
+		return err
+	}
+	if is.Input == l.input && is.DoneAt != nil {
 		a.says("nothing has changed since it was done")
 		return nil
 	}
-	if is.Input != input {
-		is.Input, is.DoneAt, is.Applied = input, nil, 0
+	if is.Input != l.input {
+		is.Input, is.DoneAt, is.Applied = l.input, nil, 0
 	}
 	if err := a.place(objects); err != nil {
 		return err
@@ -51,7 +63,7 @@ func (a *run) bring(ctx context.Context, step string, objects []object, input st
 	if err := a.records(ctx, is); err != nil { // before anything is there
 		return err
 	}
-	if err := a.apply(ctx, objects, &is); err != nil {
+	if err := a.apply(ctx, l, &is); err != nil {
 		return a.brokenOff(ctx, is, err)
 	}
 	if !prune { // else it is trimmed once all steps are done
@@ -75,30 +87,33 @@ func (a *run) brokenOff(ctx context.Context, is v1alpha1.StepStatus, failed erro
 
 // place gives objects the namespace where they go that name none.
 func (a *run) place(objects []object) error {
-	for _, o := range objects {
-		namespaced, err := a.target.IsObjectNamespaced(o.Unstructured)
+	for i := range objects {
+		o := &objects[i]
+		namespaced, err := apiutil.IsGVKNamespaced(o.gvk, a.target.RESTMapper())
 		switch {
 		case meta.IsNoMatchError(err): // its definition may be among the objects
 			continue
 		case err != nil:
-			return fmt.Errorf("%s: %w", o, a.about(o, err))
+			return fmt.Errorf("%s: %w", o, a.about(*o, err))
 		case !namespaced:
-			o.SetNamespace("")
-		case o.GetNamespace() == "":
-			o.SetNamespace(cmp.Or(o.home, a.target.namespace))
+			o.namespace = ""
+		case o.namespace == "":
+			o.namespace = cmp.Or(o.home, a.target.namespace)
 		}
 	}
 	return nil
 }
 
 // apply applies objects from the first on that is not applied yet, and has them become ready.
-func (a *run) apply(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
+func (a *run) apply(ctx context.Context, l *load, is *v1alpha1.StepStatus) error {
+	objects := l.objects
 	first := slices.IndexFunc(objects, func(o object) bool { return !o.first() })
 	if first < 0 {
 		first = len(objects)
 	}
 	for int(is.Applied) < len(objects) {
 		if int(is.Applied) == first && first > 0 {
+			l.drop()
 			if err := a.becomeReady(ctx, objects[:first], is); err != nil {
 				return err
 			}
@@ -106,16 +121,39 @@ func (a *run) apply(ctx context.Context, objects []object, is *v1alpha1.StepStat
 				return err
 			}
 		}
+		if err := l.ensure(ctx); err != nil {
+			return err
+		}
 		o := objects[is.Applied]
-		applied := o.DeepCopy()
-		err := a.target.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(fieldManager), client.ForceOwnership)
-		if err != nil {
+		if err := a.applyOne(ctx, o); err != nil {
 			return fmt.Errorf("%s: %w", o, a.about(o, err))
 		}
 		a.says("applied %s", o)
 		is.Applied++
 	}
+	l.drop()
 	return a.becomeReady(ctx, objects, is)
+}
+
+// applyOne applies an object in the namespace that it was given.
+func (a *run) applyOne(ctx context.Context, o object) error {
+	fields := fieldsOf(o.body)
+	metadata := fieldsOf(fields["metadata"])
+	namespace, err := json.Marshal(o.namespace)
+	if err != nil {
+		return err
+	}
+	if metadata["namespace"] = namespace; o.namespace == "" {
+		delete(metadata, "namespace")
+	}
+	if fields["metadata"], err = json.Marshal(metadata); err != nil {
+		return err
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return a.target.Patch(ctx, o.empty(), client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
 }
 
 // refusedError is a refusal of which the server's words are left out.
@@ -147,9 +185,8 @@ func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.St
 		var why []string
 		var still []object
 		for _, o := range waiting {
-			now := &unstructured.Unstructured{}
-			now.SetGroupVersionKind(o.GroupVersionKind())
-			err := a.target.Get(ctx, client.ObjectKeyFromObject(o), now)
+			now := o.empty()
+			err := a.target.Get(ctx, client.ObjectKeyFromObject(now), now)
 			if apierrors.IsNotFound(err) {
 				is.Applied = 0 // somebody has taken it away
 			}

@@ -4,6 +4,7 @@ package provisions
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -19,7 +20,9 @@ import (
 
 // object is one that is applied.
 type object struct {
-	*unstructured.Unstructured
+	gvk             schema.GroupVersionKind
+	namespace, name string
+	body            []byte // JSON; nil while it is not held
 	// secret is whether it is a Secret, or comes from one: what servers say of it may quote it.
 	secret bool
 	home   string // where it goes if it names no namespace; empty is that of the target
@@ -27,17 +30,26 @@ type object struct {
 
 // String names it for people.
 func (o object) String() string {
-	return o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+	return o.gvk.Kind + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/")
+}
+
+// empty returns an object of the same kind and name.
+func (o object) empty() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(o.gvk)
+	u.SetNamespace(o.namespace)
+	u.SetName(o.name)
+	return u
 }
 
 // first is whether others may need it to be there.
 func (o object) first() bool {
-	kind := o.GroupVersionKind().GroupKind()
+	kind := o.gvk.GroupKind()
 	return kind == schema.GroupKind{Kind: "Namespace"} || kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-// read reads the objects of a step.
-func (a *run) read(ctx context.Context, step *v1alpha1.ManifestsStep) ([]object, error) {
+// texts reads the sources of a step.
+func (a *run) texts(ctx context.Context, step *v1alpha1.ManifestsStep) ([]text, error) {
 	var texts []text
 	size := 0
 	for _, source := range step.Sources {
@@ -52,26 +64,7 @@ func (a *run) read(ctx context.Context, step *v1alpha1.ManifestsStep) ([]object,
 			texts = append(texts, text{of[key], key + " of " + cmpName(source), source.Secret != ""})
 		}
 	}
-	return a.decodes(ctx, texts)
-}
-
-// decodes reads the objects of texts, those that others need first, and keeps what is secret of them out of the log.
-func (a *run) decodes(ctx context.Context, texts []text) ([]object, error) {
-	all, err := a.room.decode(ctx, texts)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(all, func(x, y object) int {
-		switch {
-		case x.first() == y.first():
-			return 0
-		case x.first():
-			return -1
-		}
-		return 1
-	})
-	a.log.Hide(secretsOf(all)...)
-	return all, nil
+	return texts, nil
 }
 
 func cmpName(s v1alpha1.ManifestSource) string {
@@ -103,10 +96,10 @@ func (a *run) source(ctx context.Context, s v1alpha1.ManifestSource) (map[string
 }
 
 // contents are what a digest is made of.
-func contents(objects []object) []map[string]any {
-	all := make([]map[string]any, len(objects))
+func contents(objects []object) []json.RawMessage {
+	all := make([]json.RawMessage, len(objects))
 	for i, o := range objects {
-		all[i] = o.Object
+		all[i] = o.body
 	}
 	return all
 }
@@ -115,7 +108,7 @@ func contents(objects []object) []map[string]any {
 func inventory(objects []object) []string {
 	var all []string
 	for _, o := range objects {
-		all = append(all, strings.Join([]string{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}, "/"))
+		all = append(all, strings.Join([]string{o.gvk.Group, o.gvk.Kind, o.namespace, o.name}, "/"))
 	}
 	return union(nil, all)
 }

@@ -36,7 +36,7 @@ func (r *Room) layers(ctx context.Context, p *v1alpha1.Provision) (all []provisi
 		var partner v1alpha1.Partner
 		switch err := r.Cached.Get(ctx, client.ObjectKey{Name: name}, &partner); {
 		case err == nil:
-			all = append(all, provision.Layer{From: "Partner/" + name, Words: wordsOf(partner.Spec.Policy)})
+			all = append(all, provision.Layer{From: "Partner/" + name, Words: wordsOf(partner.Spec.Policy), Admin: true})
 		case apierrors.IsNotFound(err):
 			missing = fmt.Errorf("there is no Partner %q, which label %s of the Namespace names", name, v1alpha1.PartnerLabel)
 		default:

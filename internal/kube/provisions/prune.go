@@ -31,18 +31,22 @@ func (h has) id(kind schema.GroupKind, key client.ObjectKey) bool {
 }
 
 // remember keeps what a step has, and what of it comes from a Secret.
-func (a *run) remember(step string, objects []object) {
+func (a *run) remember(step string, objects []object) error {
 	if a.has == nil {
 		a.has, a.secret = map[string]has{}, map[thing]bool{}
 	}
 	all := has{}
 	for _, o := range objects {
-		is := thing{o.GroupVersionKind().GroupKind(), o.GetName()}
+		is := thing{o.gvk.GroupKind(), o.name}
 		// It is in none where its kind is not known yet, or has none.
-		all[is] = append(all[is], "", cmp.Or(o.GetNamespace(), o.home, a.target.namespace))
+		all[is] = append(all[is], "", cmp.Or(o.namespace, o.home, a.target.namespace))
 		a.secret[is] = a.secret[is] || o.secret
 	}
+	if a.objects += len(objects); a.objects > maxOfProvision {
+		return invalid("with it the steps have %d objects, and at most %d: make several Provisions of it", a.objects, maxOfProvision)
+	}
 	a.has[step] = all
+	return nil
 }
 
 // wants reports whether any step has it.

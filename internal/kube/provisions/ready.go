@@ -19,10 +19,14 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backoff"
 	"weir.dev/weir/internal/sleep"
+	"weir.dev/weir/internal/words"
 )
 
 // looks is how far apart looks at an object are that is not ready.
 var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
+
+// maxStatus bounds what is kept of a status, in bytes.
+const maxStatus = 1 << 10
 
 var claim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 
@@ -38,6 +42,7 @@ func readiness(u *unstructured.Unstructured, secret bool) (bool, string, error) 
 	case secret:
 		result.Message = "not ready"
 	}
+	result.Message = words.Sentence(result.Message, maxStatus) // it is kept while the object is waited for
 	switch phase, _, _ := unstructured.NestedString(u.Object, "status", "phase"); {
 	case result.Status == status.CurrentStatus:
 		return true, "", nil

@@ -115,10 +115,13 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 		if w.Warning {
 			kind = corev1.EventTypeWarning
 		}
+		_ = r.writes.Wait(ctx, p.Namespace) // what is recorded is done, also as the process ends
 		r.Events.Add(d.p, kind, w.Reason, words.Sentence(w.Text, words.MaxMessage))
 	}
 	if d.begins() {
-		r.attempts.start(key, func(ctx context.Context) *ended { return r.attempt(ctx, d) })
+		own := d
+		own.p = d.p.DeepCopy()
+		r.attempts.start(key, func(ctx context.Context) *ended { return r.attempt(ctx, own) })
 	}
 	if d.ended != nil && d.after == 0 && !d.begins() {
 		d.after = time.Millisecond // a place is free now, which it did not have before

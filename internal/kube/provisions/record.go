@@ -36,6 +36,9 @@ func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
 		"metadata": map[string]any{"namespace": p.Namespace, "name": p.Name, "uid": string(p.UID), "resourceVersion": p.ResourceVersion},
 		"status":   fields,
 	}}
+	if err := r.writes.Wait(ctx, p.Namespace); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, recordDeadline)
 	defer cancel()
 	err = r.Writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(apiserver.FieldOwner), client.ForceOwnership)

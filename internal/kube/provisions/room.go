@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -24,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube/charts"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lead"
 )
@@ -58,13 +56,12 @@ type Room struct {
 	knocks   *knocks
 	dial     dial // of targets; nil is by TCP
 	queue    workqueue.Queue
-	decoding sync.Mutex // while the objects of a step are read
-	charts   charts.Renderer
+	bounds
 }
 
 // New returns a Room.
 func New(c Config) *Room {
-	r := &Room{Config: c}
+	r := &Room{Config: c, bounds: newBounds()}
 	r.attempts, r.knocks = newAttempts(r.queue.Add), newKnocks(r.queue.Add)
 	return r
 }

@@ -37,8 +37,12 @@ func digest(values ...any) string {
 // stateOf is the state that a status holds.
 func stateOf(s *v1alpha1.ProvisionStatus) provision.State {
 	waited, _ := time.ParseDuration(s.Waited) // Weir wrote it
+	var endedAt time.Time
+	if s.LastAttempt != nil {
+		endedAt = s.LastAttempt.EndedAt.Time
+	}
 	return provision.State{
-		Phase: provision.Phase(s.State), Job: s.Job, Begun: int(s.Attempts), Number: s.AttemptNumber, StartedAt: timeOf(s.StartedAt),
+		EndedAt: endedAt, Phase: provision.Phase(s.State), Job: s.Job, Begun: int(s.Attempts), Number: s.AttemptNumber, StartedAt: timeOf(s.StartedAt),
 		Since: timeOf(s.WaitingSince), NotBefore: timeOf(s.NotBefore), Asked: s.Asked, Waited: waited,
 		Cancelled: s.Cancelled, Anew: s.Anew,
 		Handled: provision.Requests{Cancel: s.LastHandledCancelAt, RetryNow: s.LastHandledRetryNowAt, Reset: s.LastHandledResetAt},

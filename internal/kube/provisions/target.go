@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -48,6 +49,11 @@ func (r *Room) reach(ctx context.Context, p *v1alpha1.Provision, log *provision.
 // remote is the way to a cluster that a kubeconfig describes.
 func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	ref := p.Spec.Target.KubeconfigSecret
+	hold, err := r.reads.Take(ctx, p.Namespace, 1) // one is read at a time: of a few bytes of it, thousands of a type become
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Release()
 	var secret corev1.Secret
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ref.Name}, &secret); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
@@ -60,12 +66,33 @@ func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision
 	if err != nil {
 		return nil, invalid("kubeconfig: key %s of Secret %s: %w", ref.Key, ref.Name, err)
 	}
+	if onLoopback(cfg.Host) {
+		return nil, invalid("kubeconfig: key %s of Secret %s: server %s is an address of loopback, and no target can be there: give an address at which Weir's pod reaches the cluster, and tls-server-name if its certificate has another name", ref.Key, ref.Name, cfg.Host)
+	}
 	log.Hide(cfg.BearerToken, cfg.Password, string(cfg.KeyData))
-	return r.connect(ctx, cfg, cfg.Host, namespace, r.outward())
+	to := r.outward()
+	to.turn = r.largeAnswer(p.Namespace)
+	return r.connect(ctx, cfg, cfg.Host, namespace, to)
 }
 
-// outward is which addresses a kubeconfig may lead to.
-func (r *Room) outward() outward { return outward{loopback: onLoopback(r.API.Host), dial: r.dial} }
+// outward is which addresses a kubeconfig may lead to. Where this cluster's API server is on loopback, Weir runs on the
+// machine of a lab, and so may the target.
+func (r *Room) outward() outward { return outward{own: onLoopback(r.API.Host), dial: r.dial} }
+
+// largeAnswer waits for the turn of a namespace to read a large answer. The turn ends some time after the answer was read: by
+// then it is decoded.
+func (r *Room) largeAnswer(namespace string) func(context.Context) (time.Time, func(), error) {
+	return func(ctx context.Context) (time.Time, func(), error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		hold, err := r.answers.Take(ctx, namespace, 1)
+		if err != nil {
+			return time.Time{}, nil, fmt.Errorf("waiting to read a large answer: %w", err)
+		}
+		expires := time.AfterFunc(largeAnswerTimeout, hold.Release)
+		return time.Now().Add(largeAnswerTimeout), func() { expires.Reset(decodeTime) }, nil
+	}
+}
 
 // tokenFor is for how long a token is asked for at least: the API server grants none that is
 // shorter.
@@ -80,6 +107,10 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 		within = max(within, time.Until(deadline)+time.Minute)
 	}
 	seconds := int64(within / time.Second)
+	write := func(ctx context.Context) error { return r.writes.Wait(ctx, p.Namespace) }
+	if err := write(ctx); err != nil {
+		return nil, err
+	}
 	granted, err := r.Tokens.ServiceAccounts(p.Namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
 	}, metav1.CreateOptions{})
@@ -89,7 +120,7 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 	log.Hide(granted.Status.Token)
 	cfg := rest.AnonymousClientConfig(r.API)
 	cfg.BearerToken = granted.Status.Token
-	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{loopback: true})
+	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{here: true, write: write})
 }
 
 // ofTargets has the kinds that Weir itself knows of a target.
@@ -128,12 +159,13 @@ func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace st
 	return &target{Client: c, pods: core, known: known, name: name, namespace: namespace, wire: wire}, nil
 }
 
-// onLoopback reports whether a server is on this machine, which only that of a lab is.
+// onLoopback reports whether the URL of a server names loopback, without resolving names.
 func onLoopback(host string) bool {
 	u, err := url.Parse(host)
 	if err != nil {
 		return false
 	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return err == nil && ip.Unmap().IsLoopback() || u.Hostname() == "localhost"
+	name := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.Unmap().IsLoopback() || name == "localhost" || strings.HasSuffix(name, ".localhost")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,10 +17,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -72,12 +75,73 @@ func TestAddressesOfTargets(t *testing.T) {
 			t.Errorf("%s is this machine's", ip)
 		}
 	}
-	if err := (outward{loopback: true}).control("tcp", "127.0.0.1:6443", nil); err != nil {
-		t.Errorf("that of a lab is on this machine: %v", err)
+	if err := (outward{here: true}).control("tcp", "127.0.0.1:6443", nil); err != nil {
+		t.Errorf("this cluster's API server may be on this machine: %v", err)
 	}
-	for host, want := range map[string]bool{"https://127.0.0.1:6443": true, "https://localhost:1": true, "https://10.0.0.1": false, "127.0.0.1": false, "https://kubernetes.default": false} {
+	for host, want := range map[string]bool{
+		"https://127.0.0.1:6443": true, "https://localhost:1": true, "https://LOCALHOST.:1": true, "https://a.localhost": true, "https://[::1]:1": true,
+		"https://[::ffff:127.0.0.1]:1": true, "https://127.1.2.3": true, "https://10.0.0.1": false, "127.0.0.1": false, "https://kubernetes.default": false,
+	} {
 		if onLoopback(host) != want {
 			t.Errorf("%s: want %v", host, want)
+		}
+	}
+}
+
+// A kubeconfig leads to nothing on loopback where Weir's own API server is on loopback, however it names it; other addresses of
+// the machine are those of a lab then.
+func TestNoTargetIsOnLoopback(t *testing.T) {
+	reached := make(chan string, 100)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { reached <- req.URL.Path }))
+	defer server.Close()
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST.", "a.localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1", "0177.0.0.1", "2130706433", "[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]"} {
+		for _, api := range []string{"https://127.0.0.1:6443", "https://localhost:6443", "https://10.0.0.1"} {
+			objects := remote(0, waitsForANode, v1alpha1.RetryPolicy{}, true)
+			secret, is := objects[1].(*corev1.Secret)
+			if !is {
+				t.Fatal("the kubeconfig is not the second object")
+			}
+			at := net.JoinHostPort(strings.Trim(host, "[]"), port)
+			secret.Data["kubeconfig"] = fmt.Appendf(nil, plainKubeconfig, "", "https://"+at, ", insecure-skip-tls-verify: true", "")
+			here := fakeAPI(t, interceptor.Funcs{}, objects...)
+			r := New(Config{API: &rest.Config{Host: api}, Live: here, Writer: here, Log: slog.New(slog.DiscardHandler)})
+			p, is := objects[0].(*v1alpha1.Provision)
+			if !is {
+				t.Fatal("the Provision is not the first object")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			to, err := r.reach(ctx, p, &provision.Log{})
+			if err == nil {
+				err = to.known.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+				to.close()
+			}
+			if err == nil {
+				t.Errorf("%s is reached beside %s", at, api)
+			}
+			if err := r.outward().answers(ctx, at, host); err == nil {
+				t.Errorf("%s is connected to beside %s", at, api)
+			}
+			cancel()
+		}
+	}
+	if len(reached) > 0 {
+		t.Errorf("%d requests have arrived, the first one for %s", len(reached), <-reached)
+	}
+	for api, want := range map[string]bool{"https://127.0.0.1:6443": true, "https://10.0.0.1": false} {
+		r := New(Config{API: &rest.Config{Host: api}})
+		all, err := net.InterfaceAddrs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range all {
+			ip := netip.MustParsePrefix(a.String()).Addr()
+			if err := r.outward().control("tcp", netip.AddrPortFrom(ip, 443).String(), nil); ip.IsGlobalUnicast() && (err == nil) != want {
+				t.Errorf("%s beside %s: %v", ip, api, err)
+			}
 		}
 	}
 }
@@ -101,7 +165,7 @@ func TestATargetHoldsNobodyUp(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cfg := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	hc, wire, err := (outward{loopback: true}).client(ctx, cfg)
+	hc, wire, err := (outward{here: true}).client(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,10 +23,16 @@ import (
 	"weir.dev/weir/internal/kube/answers"
 )
 
-// outward says which addresses a target may have.
+// outward says which addresses a target may have. One of a kubeconfig is never on loopback.
 type outward struct {
-	// loopback is whether it may be on this machine: a lab's is, and this cluster's.
-	loopback bool
+	// here is whether the target is this cluster, whose address an administrator has set.
+	here bool
+	// own is whether the target may have another address of this machine than one of loopback, as in a lab.
+	own bool
+	// write waits until a write to this cluster may be sent; nil for another cluster.
+	write func(context.Context) error
+	// turn is that of answers.Bounds; nil waits for nothing.
+	turn func(context.Context) (until time.Time, end func(), err error)
 	// dial makes a connection; nil is by TCP, past control.
 	dial dial
 }
@@ -45,7 +51,7 @@ func (o outward) connects() dial {
 // which NAT64 leads to any address of IPv4.
 var (
 	platform   = netip.MustParseAddr("168.63.129.16")
-	translated = netip.MustParsePrefix("64:ff9b::/96")
+	translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
 )
 
 // control is asked before each connection, once names are resolved.
@@ -58,8 +64,9 @@ func (o outward) control(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	ip = ip.Unmap()
-	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip == platform || translated.Contains(ip) || !o.loopback && own(ip) {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip == platform || slices.ContainsFunc(translated, func(p netip.Prefix) bool { return p.Contains(ip) }) ||
+		!o.here && (ip.IsLoopback() || !o.own && own(ip)) {
 		return fmt.Errorf("%s belongs to the machine on which Weir runs, and is no target", ip)
 	}
 	return nil
@@ -67,9 +74,6 @@ func (o outward) control(_, address string, _ syscall.RawConn) error {
 
 // own reports whether an address is one of this process's machine, or of its pod.
 func own(ip netip.Addr) bool {
-	if ip.IsLoopback() {
-		return true
-	}
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return true // nobody knows
@@ -90,10 +94,13 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 	}
 	wire := utilnet.SetTransportDefaults(&http.Transport{ // HTTP/2 with pings, so that a dead connection is found out
 		TLSClientConfig: secure, DialContext: o.connects(), TLSHandshakeTimeout: 30 * time.Second,
-		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: 1 << 20,
+		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: maxHeaders,
 	})
 	wire.Proxy = nil // that of the environment: by it, addresses would be reached that control never sees
-	in := &within{next: wire, ctx: ctx}
+	in := &within{next: wire, ctx: ctx, write: o.write}
+	if o.turn != nil {
+		in.bounds.Turn = func() (time.Time, func(), error) { return o.turn(ctx) }
+	}
 	if server, err := url.Parse(cfg.Host); err == nil {
 		in.bounds.Base = strings.TrimSuffix(server.Path, "/")
 	}
@@ -105,6 +112,15 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 	return hc, in, nil
 }
 
+const (
+	// maxHeaders bounds the headers of an answer, in bytes.
+	maxHeaders = 64 << 10
+	// requestTimeout bounds a request to a target, its answer included. A step holds no memory for longer.
+	requestTimeout = 5 * time.Minute
+)
+
+var errSlow = fmt.Errorf("the target has not answered a request within %s", requestTimeout)
+
 // within is a transport whose requests end with a context, also those that have none of their own:
 // discovery does not. What a server asks to wait is kept from client-go, which would sleep for that
 // long and heed no context: the attempt ends, and the next one begins no sooner.
@@ -113,6 +129,7 @@ type within struct {
 	ctx  context.Context //nolint:containedctx // it is that of the attempt, which the transport does not outlive
 
 	bounds answers.Bounds
+	write  func(context.Context) error // as of outward
 
 	mu        sync.Mutex
 	notBefore time.Time
@@ -125,8 +142,20 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })
+	stopTimer := time.AfterFunc(requestTimeout, func() { cancel(errSlow) }).Stop
+	stopWithin := context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })
+	stop := func() { stopTimer(); stopWithin() }
+	if w.write != nil && req.Method != http.MethodGet {
+		if err := w.write(ctx); err != nil {
+			stop()
+			cancel(nil)
+			return nil, err
+		}
+	}
 	res, err := w.next.RoundTrip(req.WithContext(ctx))
+	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
+		err = errSlow
+	}
 	if err == nil && ctx.Err() != nil { // net/http takes an answer that comes while it closes the connection
 		_ = res.Body.Close()
 		err = context.Cause(ctx)

@@ -38,9 +38,10 @@ type whole struct {
 	pipes  pipes
 	dials  func() error // what becomes of a connection; nil lets it be made
 
-	one      sync.Mutex // look at a time
+	one      chan struct{} // looks at a time
 	mu       sync.Mutex
 	requests int // to this cluster's API server
+	writes   int // of them, and events
 	again    int // reconciliations that the work queue has to repeat
 	asked    int // requests to the target
 	told     []string
@@ -70,7 +71,7 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1),
 
 // newWhole is for within a bubble. answers is the target.
 func newWhole(t *testing.T, answers http.Handler, objects ...client.Object) *whole {
-	w := &whole{t: t, timers: map[types.NamespacedName]*time.Timer{}, pipes: pipes{make(chan net.Conn), make(chan struct{}), &sync.Once{}}}
+	w := &whole{t: t, one: make(chan struct{}, 1), timers: map[types.NamespacedName]*time.Timer{}, pipes: pipes{make(chan net.Conn), make(chan struct{}), &sync.Once{}}}
 	base := fakeAPI(t, interceptor.Funcs{}, objects...)
 	w.here = base
 	w.target = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
@@ -90,12 +91,14 @@ func newWhole(t *testing.T, answers http.Handler, objects ...client.Object) *who
 			return c.Get(ctx, key, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			w.wrote()
 			if err := w.request(false); err != nil {
 				return err
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			w.wrote()
 			if err := w.request(true); err != nil {
 				return err
 			}
@@ -155,6 +158,12 @@ func (w *whole) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
+func (w *whole) wrote() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes++
+}
+
 func (w *whole) request(write bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,6 +179,7 @@ func (w *whole) Add(_ runtime.Object, _, reason, _ string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told = append(w.told, reason)
+	w.writes++
 }
 
 // look has a Provision be reconciled, as its work queue does: one look at a time, and again after an
@@ -188,8 +198,8 @@ func (w *whole) after(key types.NamespacedName, d time.Duration) {
 }
 
 func (w *whole) reconcile(key types.NamespacedName) {
-	w.one.Lock()
-	defer w.one.Unlock()
+	w.one <- struct{}{}
+	defer func() { <-w.one }()
 	res, err := w.room.reconcile(w.t.Context(), reconcile.Request{NamespacedName: key})
 	switch {
 	case w.t.Context().Err() != nil:

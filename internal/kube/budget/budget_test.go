@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// users hold amounts of a Budget for a second each, and keep the order in which they got them.
+type users struct {
+	*Budget
+
+	all   sync.WaitGroup
+	mu    sync.Mutex
+	order []string
+	now   int64
+	most  int64
+}
+
+func (u *users) add(ctx context.Context, namespace string, amount int64) {
+	u.all.Go(func() {
+		hold, err := u.Take(ctx, namespace, amount)
+		if err != nil {
+			return
+		}
+		u.mu.Lock()
+		u.order = append(u.order, namespace)
+		u.now += amount
+		u.most = max(u.most, u.now)
+		u.mu.Unlock()
+		time.Sleep(time.Second)
+		u.mu.Lock()
+		u.now -= amount
+		u.mu.Unlock()
+		hold.Release()
+	})
+	synctest.Wait()
+}
+
+// A namespace with a thousand requests has one turn, as has each other that waits, and no more is held than there is.
+func TestNamespacesHaveTheirTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &users{Budget: New(10, 10)}
+		for range 1000 {
+			u.add(t.Context(), "many", 10)
+		}
+		for range 3 {
+			u.add(t.Context(), "few", 10)
+		}
+		u.add(t.Context(), "one", 10)
+		u.all.Wait()
+		if got := strings.Join(u.order[:9], " "); got != "many many few one many few many few many" || len(u.order) != 1004 || u.most != 10 {
+			t.Errorf("%d had a turn, %d at a time, in the order %s …", len(u.order), u.most, got)
+		}
+	})
+}
+
+// A large request is not passed by small ones, and small ones share what is left.
+func TestALargeRequestIsNotPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &users{Budget: New(10, 10)}
+		for _, namespace := range []string{"a", "b", "c"} {
+			u.add(t.Context(), namespace, 3)
+		}
+		u.add(t.Context(), "large", 10)
+		u.add(t.Context(), "small", 1)
+		u.mu.Lock()
+		if got := len(u.order); got != 3 {
+			t.Errorf("%d are granted at once, want 3", got)
+		}
+		u.mu.Unlock()
+		u.all.Wait()
+		if got := strings.Join(u.order, " "); got != "a b c large small" || u.most != 10 {
+			t.Errorf("the order is %s, with %d at a time", got, u.most)
+		}
+	})
+}
+
+// A request whose context ends takes nothing along, whenever that is, and what shrinks is granted to others.
+func TestWhatIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &users{Budget: New(10, 10)}
+		ctx, gone := context.WithCancel(t.Context())
+		u.add(t.Context(), "first", 10)
+		u.add(ctx, "gone", 10)
+		u.add(t.Context(), "last", 10)
+		gone()
+		u.all.Wait()
+		if !slices.Equal(u.order, []string{"first", "last"}) || u.left != 10 || len(u.waiting) > 0 {
+			t.Errorf("granted %v, %d left, %d wait", u.order, u.left, len(u.waiting))
+		}
+		for range 100 { // the context ends as it is granted
+			ended, end := context.WithCancel(t.Context())
+			end()
+			if hold, err := u.Take(ended, "late", 10); err == nil {
+				hold.Release()
+			}
+		}
+		hold, err := u.Take(t.Context(), "a", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold.Shrink(4)
+		other, err := u.Take(t.Context(), "b", 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold.Shrink(8) // it does not grow
+		hold.Release()
+		hold.Release()
+		other.Release()
+		if u.left != 10 {
+			t.Errorf("%d are left of 10", u.left)
+		}
+	})
+}
+
+// Whatever one namespace does, a neighbor is no further behind than one turn of it.
+func TestARateIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, began := NewRate(10, 5), time.Now()
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() { _ = r.Wait(t.Context(), "many") })
+		}
+		synctest.Wait()
+		if err := r.Wait(t.Context(), "one"); err != nil || time.Since(began) > 300*time.Millisecond {
+			t.Errorf("a neighbor waits for %s, %v", time.Since(began), err)
+		}
+		all.Wait()
+		if took, want := time.Since(began), 1001*time.Second/10-500*time.Millisecond; (took - want).Abs() > time.Second/10 {
+			t.Errorf("1001 at 10 per second, 5 of them at once, took %s, want %s", took, want)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		for range 5 {
+			_ = r.limiter.Wait(t.Context())
+		}
+		if err := r.Wait(ended, "one"); !errors.Is(err, context.Canceled) {
+			t.Errorf("after the end of the context: %v", err)
+		}
+	})
+}
+
+// A namespace that holds more than its share is passed by others, and waits until it has given some of it back.
+func TestANamespaceHasItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(10, 2)
+		first, err := b.Take(t.Context(), "many", 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := false
+		var all sync.WaitGroup
+		all.Go(func() {
+			if hold, err := b.Take(t.Context(), "many", 1); err == nil {
+				granted = true
+				hold.Release()
+			}
+		})
+		synctest.Wait()
+		one, err := b.Take(t.Context(), "one", 5)
+		if err != nil || granted {
+			t.Errorf("a neighbor waits: %v, or one with more than its share does not: %t", err, granted)
+		}
+		first.Shrink(2)
+		synctest.Wait()
+		if !granted {
+			t.Error("what is given back is not granted")
+		}
+		all.Wait()
+		one.Release()
+		first.Release()
+		if b.left != 10 || len(b.held) > 0 {
+			t.Errorf("%d are left of 10, held are %v", b.left, b.held)
+		}
+	})
+}

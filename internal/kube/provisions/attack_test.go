@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provision"
+)
+
+// attackedCommand has this program be a Room that provisions all Provisions of the API server that follows it.
+const attackedCommand = "attacked"
+
+const (
+	// memoryOfContainer is the limit of the provisioner's container, and maxResident half of it.
+	memoryOfContainer = 512 << 20
+	maxResident       = memoryOfContainer / 2
+)
+
+// attacked provisions until its standard input ends.
+func attacked(server string) error {
+	debug.SetMemoryLimit(460 << 20) // as the Deployment sets it
+	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: memoryOfContainer, Max: memoryOfContainer}); err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	cfg := &rest.Config{Host: server, QPS: -1}
+	api, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	r := New(Config{API: cfg, Cached: api, Live: api, Writer: api, Events: noEvents{}, Log: slog.New(slog.DiscardHandler)})
+	r.dial = func(ctx context.Context, network, address string) (net.Conn, error) { // targets of this test are on loopback
+		return new(net.Dialer).DialContext(ctx, network, strings.Replace(address, "target.example.com", "127.0.0.1", 1))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { _, _ = io.Copy(io.Discard, os.Stdin); cancel() }()
+	workers := make(chan struct{}, sideBySide)
+	var look func(types.NamespacedName)
+	look = func(key types.NamespacedName) {
+		go func() {
+			workers <- struct{}{}
+			defer func() { <-workers }()
+			again, err := r.reconcile(ctx, reconcile.Request{NamespacedName: key})
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				time.AfterFunc(time.Second, func() { look(key) })
+			case again.RequeueAfter > 0:
+				time.AfterFunc(again.RequeueAfter, func() { look(key) })
+			}
+		}()
+	}
+	r.attempts.requeue, r.knocks.requeue = look, look
+	var all v1alpha1.ProvisionList
+	if err := api.List(ctx, &all); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		look(client.ObjectKeyFromObject(&all.Items[i]))
+	}
+	r.Run(ctx)
+	return nil
+}
+
+// localAPI is the API server of Weir's own cluster, as far as an attempt needs it: objects by their paths.
+type localAPI struct {
+	mu      sync.Mutex
+	objects map[string]map[string]any
+	version int
+	writes  int
+}
+
+func (s *localAPI) add(path string, o any) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		panic(err)
+	}
+	s.objects[path] = fields
+}
+
+// ServeHTTP implements http.Handler.
+func (s *localAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := strings.TrimSuffix(req.URL.Path, "/status")
+	w.Header().Set("Content-Type", "application/json")
+	resources := func(gv string, all ...metav1.APIResource) {
+		answer(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: all})
+	}
+	switch {
+	case path == "/api":
+		answer(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case path == "/apis":
+		version := metav1.GroupVersionForDiscovery{GroupVersion: "weir.dev/v1alpha1", Version: "v1alpha1"}
+		answer(w, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{{Name: "weir.dev", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}}})
+	case path == "/api/v1":
+		resources("v1", metav1.APIResource{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, metav1.APIResource{Name: "secrets", Kind: "Secret", Namespaced: true}, metav1.APIResource{Name: "namespaces", Kind: "Namespace"})
+	case path == "/apis/weir.dev/v1alpha1":
+		resources("weir.dev/v1alpha1", metav1.APIResource{Name: "provisions", Kind: "Provision", Namespaced: true}, metav1.APIResource{Name: "partners", Kind: "Partner"}, metav1.APIResource{Name: "provisioningpolicies", Kind: "ProvisioningPolicy", Namespaced: true})
+	case path == "/apis/weir.dev/v1alpha1/provisions":
+		var items []any
+		for _, path := range slices.Sorted(maps.Keys(s.objects)) {
+			if strings.Contains(path, "/provisions/") {
+				items = append(items, s.objects[path])
+			}
+		}
+		answer(w, map[string]any{"kind": "ProvisionList", "apiVersion": "weir.dev/v1alpha1", "items": items})
+	case req.Method == http.MethodGet && s.objects[path] != nil:
+		answer(w, s.objects[path])
+	case req.Method == http.MethodGet, req.Method == http.MethodPatch && s.objects[path] == nil:
+		w.WriteHeader(http.StatusNotFound)
+		answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
+	default:
+		s.write(w, req, path)
+	}
+}
+
+func (s *localAPI) write(w http.ResponseWriter, req *http.Request, path string) {
+	var given map[string]any
+	if err := json.NewDecoder(req.Body).Decode(&given); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.writes++
+	s.version++
+	if req.Method == http.MethodPost {
+		metadata, _ := given["metadata"].(map[string]any)
+		path += fmt.Sprint("/", metadata["name"])
+		s.objects[path] = given
+	}
+	is := s.objects[path]
+	for _, field := range []string{"status", "data"} {
+		if given[field] != nil {
+			is[field] = given[field]
+		}
+	}
+	if metadata, ok := is["metadata"].(map[string]any); ok {
+		metadata["resourceVersion"] = fmt.Sprint(s.version)
+	}
+	answer(w, is)
+}
+
+func (s *localAPI) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
+}
+
+// state returns the state of a Provision, and how many of its attempts have begun.
+func (s *localAPI) state(namespace, name string) (string, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status, _ := s.objects["/apis/weir.dev/v1alpha1/namespaces/"+namespace+"/provisions/"+name]["status"].(map[string]any)
+	n, _ := status["attemptNumber"].(float64)
+	state, _ := status["state"].(string)
+	return state, int(n)
+}
+
+// provision adds a Provision whose steps apply these texts, each of them a ConfigMap of its own, to a target.
+func (s *localAPI) provision(namespace, name, target string, policy v1alpha1.RetryPolicy, texts ...map[string]string) {
+	core := "/api/v1/namespaces/" + namespace
+	p := &v1alpha1.Provision{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provision"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name), Generation: 1, ResourceVersion: "1"},
+		Spec:       v1alpha1.ProvisionSpec{Target: v1alpha1.ProvisionTarget{KubeconfigSecret: &v1alpha1.KubeconfigSecret{Name: name, Key: "kubeconfig"}}, Policy: &policy},
+	}
+	for n, text := range texts {
+		source := fmt.Sprint(name, "-", n)
+		p.Spec.Steps = append(p.Spec.Steps, v1alpha1.ProvisionStep{Name: fmt.Sprint("step-", n), DependsOn: []string{}, Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: source}}}})
+		s.add(core+"/configmaps/"+source, corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: source}, Data: text})
+	}
+	s.add(core+"/secrets/"+name, corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{
+		"kubeconfig": fmt.Appendf(nil, plainKubeconfig, "", strings.Replace(target, "127.0.0.1", "target.example.com", 1), ", insecure-skip-tls-verify: true", ""),
+	}})
+	s.add("/api/v1/namespaces/"+namespace, corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	s.add("/apis/weir.dev/v1alpha1/namespaces/"+namespace+"/provisions/"+name, p)
+}
+
+// hostileTarget is a target that accepts TLS and never answers what it is silent about.
+type hostileTarget struct {
+	apiServer
+
+	silent func(*http.Request) bool
+	mu     sync.Mutex
+	held   int // requests that it has not answered, and large answers
+}
+
+// largeNode is a Node of 190,000 values, as an answer is counted, that is never ready.
+var largeNode = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","generation":2},"status":{"observedGeneration":1},"data":` + many("{}", 95_000) + `}`
+
+// ServeHTTP implements http.Handler.
+func (s *hostileTarget) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method == http.MethodGet && strings.Contains(req.URL.Path, "/nodes/") {
+		s.mu.Lock()
+		s.held++
+		s.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, largeNode)
+		return
+	}
+	if !s.silent(req) {
+		s.apiServer.ServeHTTP(w, req)
+		return
+	}
+	_, _ = io.Copy(io.Discard, req.Body)
+	s.mu.Lock()
+	s.held++
+	s.mu.Unlock()
+	<-req.Context().Done()
+}
+
+func (s *hostileTarget) heldSoFar() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
+}
+
+// child is a process that provisions.
+type child struct {
+	*exec.Cmd
+
+	stdin io.Closer
+	said  *strings.Builder
+}
+
+func startAttacked(t *testing.T, server string) *child {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], attackedCommand, server) //nolint:gosec // this program
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &strings.Builder{}
+	cmd.Stderr, cmd.Stdout = said, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &child{cmd, in, said}
+}
+
+// processor returns the time that a process has had on processors.
+func (c *child) processor(t *testing.T) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
+	if err != nil {
+		t.Fatalf("the process has ended: %v", err)
+	}
+	_, after, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(after)
+	var user, system int
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// resident returns the most memory that a process has had, in bytes.
+func (c *child) resident(t *testing.T) int {
+	t.Helper()
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
+	if err != nil {
+		t.Fatalf("the process has ended: %v\n%s", err, tail(c.said.String()))
+	}
+	defer func() { _ = file.Close() }()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var kB int
+		if _, err := fmt.Sscanf(lines.Text(), "VmHWM: %d kB", &kB); err == nil {
+			return kB << 10
+		}
+	}
+	t.Fatalf("the process has ended\n%s", tail(c.said.String()))
+	return 0
+}
+
+func tail(text string) string { return text[max(0, len(text)-2000):] }
+
+// until waits until something is so, and fails if the process ends before.
+func (c *child) until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for !is() {
+		c.resident(t)
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatalf("it does not come about: %s", what)
+		}
+	}
+}
+
+// The memory of the process stays below half of its container's while namespaces attack it by what they have it decode, hold
+// or hide, also after it was killed, and the Provision of a neighbor succeeds.
+func TestMemoryUnderAttack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the processes have a limit of memory, and the race detector takes more")
+	}
+	t.Parallel()
+	object := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: ["
+	bomb := map[string]string{}
+	for n := range 4 {
+		bomb[fmt.Sprint("text-", n)] = object + strings.Repeat("{a},", 64_000) + "]}"
+	}
+	secrets := map[string]string{}
+	for n := range 4 {
+		secrets[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, stringData: {a: \"%s\", b: \"%s\"}}", n, strings.Repeat(`\x01`, 32<<10), strings.Repeat(`\x01`, 15<<10))
+	}
+	var several []map[string]string // steps of Secrets of which a log kept up to nine forms each
+	for n := range 8 {
+		var values strings.Builder
+		for i := range 44 {
+			value := strings.Repeat("\x01", 16_000) + fmt.Sprint(n, "-", i)
+			fmt.Fprintf(&values, "k%d: %s, ", i, base64.StdEncoding.EncodeToString([]byte(value)))
+		}
+		several = append(several, map[string]string{"text": fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, data: {%s}}", n, values.String())})
+	}
+	never := func(*http.Request) bool { return false }
+	all := func(*http.Request) bool { return true }
+	last := func(req *http.Request) bool {
+		return req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/a7")
+	}
+	writes := func(req *http.Request) bool { return req.Method == http.MethodPatch }
+	for name, tt := range map[string]struct {
+		steps  []map[string]string
+		silent func(*http.Request) bool
+	}{
+		"a target that never answers":             {[]map[string]string{bomb, bomb}, all},
+		"a target that never answers an apply":    {[]map[string]string{bomb, bomb}, writes},
+		"large secrets":                           {[]map[string]string{secrets, secrets}, writes},
+		"many secrets":                            {several, last},
+		"large answers":                           {[]map[string]string{{"a": "{apiVersion: v1, kind: Node, metadata: {name: a}}"}}, never},
+		"many secrets, and a target that answers": {append(several, bomb), never},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const namespaces, each = 3, 4
+			api, hostile := &localAPI{objects: map[string]map[string]any{}}, &hostileTarget{silent: tt.silent}
+			target, friendly, here := httptest.NewTLSServer(hostile), httptest.NewTLSServer(&apiServer{}), httptest.NewServer(api)
+			defer here.Close()
+			defer friendly.Close()
+			defer target.Close()
+			defer target.CloseClientConnections()
+			retries := int32(1000)
+			policy := v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1s", MaxInterval: "1s", AttemptTimeout: "24h"}
+			for n := range namespaces * each {
+				api.provision(fmt.Sprint("attacker-", n%namespaces), fmt.Sprint("edge-", n), target.URL, policy, tt.steps...)
+			}
+			api.provision("shop", "edge", friendly.URL, policy, map[string]string{"a": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"})
+			begun := func() bool {
+				for n := range namespaces * each {
+					if _, begun := api.state(fmt.Sprint("attacker-", n%namespaces), fmt.Sprint("edge-", n)); begun == 0 {
+						return false
+					}
+				}
+				return true
+			}
+			busy := func() bool { // what the target holds up is held up
+				return begun() && (hostile.heldSoFar() >= 5 || name == "many secrets, and a target that answers")
+			}
+			first := startAttacked(t, here.URL)
+			first.until(t, "all attempts have begun", busy)
+			first.until(t, "the neighbor is provisioned", func() bool { state, _ := api.state("shop", "edge"); return state == string(provision.Succeeded) })
+			time.Sleep(5 * time.Second) // for what a process does then; less proves less
+			before := first.resident(t)
+			_ = first.Process.Kill()
+			_ = first.Wait()
+			hostile.mu.Lock()
+			hostile.held = 0
+			hostile.mu.Unlock()
+			second := startAttacked(t, here.URL)
+			second.until(t, "attempts are resumed", busy)
+			time.Sleep(5 * time.Second)
+			after := second.resident(t)
+			_ = second.Process.Kill()
+			_ = second.Wait()
+			t.Logf("%d MiB, after it was killed %d MiB", before>>20, after>>20)
+			if before > maxResident || after > maxResident {
+				t.Errorf("%d MiB are resident, after it was killed %d MiB, want %d at most", before>>20, after>>20, maxResident>>20)
+			}
+		})
+	}
+}
+
+// Provisions of large manifests that the target refuses keep no processor busy, though each is to be retried every second.
+func TestProcessorUnderAttack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector takes ten times as long")
+	}
+	t.Parallel()
+	const provisions, most = 40, 0.7
+	api := &localAPI{objects: map[string]map[string]any{}}
+	refuses := &apiServer{}
+	target, here := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPatch {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			answer(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden})
+			return
+		}
+		refuses.ServeHTTP(w, req)
+	})), httptest.NewServer(api)
+	defer here.Close()
+	defer target.Close()
+	retries := int32(1_000_000)
+	policy := v1alpha1.RetryPolicy{Retries: &retries, InitialInterval: "1s", Factor: "1", MaxInterval: "1s"}
+	for n := range provisions {
+		api.provision(fmt.Sprint("attacker-", n%4), fmt.Sprint("edge-", n), target.URL, policy, map[string]string{
+			"text": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: [" + strings.Repeat("{a},", 60_000) + "]}",
+		})
+	}
+	process := startAttacked(t, here.URL)
+	time.Sleep(20 * time.Second) // what there is at once is over
+	had, began := process.processor(t), time.Now()
+	time.Sleep(30 * time.Second)
+	share := (process.processor(t) - had).Seconds() / time.Since(began).Seconds()
+	_ = process.Process.Kill()
+	_ = process.Wait()
+	t.Logf("%.0f %% of a processor", 100*share)
+	if share > most {
+		t.Errorf("%.0f %% of a processor, want %.0f %% at most", 100*share, 100*most)
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+const (
+	// shortestSecret is the length of the shortest secret that is hidden: shorter ones are parts of many words.
+	shortestSecret = 4
+	// maxText is the length of the longest text that is searched. A longer text is withheld, so that no secret longer
+	// than this is kept.
+	maxText = 16 << 10
+	// maxHidden bounds what one log keeps to search for, in bytes: with 64 attempts under way all logs keep 32 MiB.
+	// formCost is the overhead of one form.
+	maxHidden, formCost = 512 << 10, 64
+)
+
+const (
+	hidden       = "[hidden]"
+	tooManyForms = "[hidden: there are too many secrets to search for]"
+)
+
+// redaction replaces secrets in texts. The zero value replaces nothing.
+type redaction struct {
+	// forms are sorted, so that the longest form at the beginning of a text is found by binary search.
+	forms []string
+	// parent is the index of the longest other form that a form begins with, -1 for none.
+	parent []int32
+	size   int
+	// searches is set once there is a secret, of which no form may be short enough to be kept.
+	searches bool
+	// withholds is set once the forms exceed maxHidden: every text is withheld then.
+	withholds bool
+}
+
+// add returns a redaction that also replaces these secrets, as they are and as programs quote them.
+func (r redaction) add(secrets []string) redaction {
+	if r.withholds || len(secrets) == 0 {
+		return r
+	}
+	size, forms := r.size, slices.Clip(r.forms)
+	add := func(form string) bool {
+		if form = strings.TrimSpace(form); len(form) < shortestSecret || len(form) > maxText {
+			return true
+		}
+		size += len(form) + formCost
+		forms = append(forms, strings.Clone(form)) // a line is a part of a secret that may be large
+		return size <= maxHidden
+	}
+	for _, secret := range secrets {
+		if !eachForm(secret, add) {
+			return redaction{withholds: true}
+		}
+	}
+	slices.Sort(forms)
+	forms = slices.Compact(forms)
+	next := redaction{searches: true, forms: slices.Clip(forms), parent: make([]int32, len(forms))}
+	for i, form := range forms {
+		next.size += len(form) + formCost
+		at := i - 1
+		for at >= 0 && !strings.HasPrefix(form, forms[at]) {
+			at = int(next.parent[at])
+		}
+		next.parent[i] = int32(at) //nolint:gosec // bounded by maxHidden
+	}
+	return next
+}
+
+// eachForm calls add with each form of a secret until add returns false, and reports whether it never did.
+func eachForm(secret string, add func(string) bool) bool {
+	if len(secret) <= maxText {
+		for _, form := range quoted(secret) {
+			if !add(form) {
+				return false
+			}
+		}
+	}
+	if strings.Contains(secret, "\n") { // a message may quote one line
+		for line := range strings.SplitSeq(secret, "\n") {
+			if !add(line) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// quoted returns a secret and the forms that it has as a part of something else: base64, strings of Go and of JSON, and
+// a part of a URL.
+func quoted(s string) []string {
+	all := []string{
+		s, base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
+		url.QueryEscape(s), url.PathEscape(s),
+	}
+	text, _ := json.Marshal(s) // a string is JSON
+	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
+	for _, text := range []string{strconv.Quote(s), strconv.QuoteToASCII(s), string(text), plain} {
+		all = append(all, text[1:len(text)-1])
+	}
+	return all
+}
+
+// clean returns a text with its secrets replaced, the longest one at each position.
+func (r redaction) clean(text string) string {
+	switch {
+	case r.withholds:
+		return tooManyForms
+	case !r.searches:
+		return text
+	case len(text) > maxText:
+		return fmt.Sprintf("[hidden: a text of %d KiB is too long to search for secrets]", len(text)>>10)
+	}
+	var out strings.Builder
+	from := 0
+	for at := 0; at+shortestSecret <= len(text); {
+		n := r.match(text[at:])
+		if n == 0 {
+			at++
+			continue
+		}
+		out.WriteString(text[from:at])
+		out.WriteString(hidden)
+		at += n
+		from = at
+	}
+	out.WriteString(text[from:])
+	return out.String()
+}
+
+// match returns the length of the longest form that a text begins with, 0 for none. That form is the last one that does
+// not sort after the text, or one that this one begins with.
+func (r redaction) match(text string) int {
+	at := sort.Search(len(r.forms), func(i int) bool { return cmp.Compare(r.forms[i], text) > 0 }) - 1
+	if at < 0 {
+		return 0
+	}
+	common := 0
+	for common < min(len(r.forms[at]), len(text)) && r.forms[at][common] == text[common] {
+		common++
+	}
+	for at >= 0 && len(r.forms[at]) > common {
+		at = int(r.parent[at])
+	}
+	if at < 0 {
+		return 0
+	}
+	return len(r.forms[at])
+}
