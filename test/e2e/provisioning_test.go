@@ -218,7 +218,7 @@ spec:
     - name: greeted
       wait: {apiVersion: v1, kind: ConfigMap, name: greeting}
 `, p.partner))
-	p.controller("--leader-elect=false", "--provisioning")
+	p.provisioner("--leader-elect=false")
 	status := p.comes("here", v1alpha1.ProvisionWaiting, 1)
 	if got := status.LastAttempt; got.Step != "objects" || !strings.Contains(got.Message, "system:serviceaccount:"+p.namespace+":installer") || !strings.Contains(got.Message, "forbidden") {
 		t.Errorf("without rights of the ServiceAccount: %+v", got)
@@ -294,11 +294,11 @@ spec:
   target: {serviceAccountName: installer}
   steps: [{name: told, wait: {apiVersion: v1, kind: ConfigMap, name: go}}]
 `)
-	first := p.controller("--leader-elect=false", "--provisioning")
+	first := p.provisioner("--leader-elect=false")
 	p.comes("here", v1alpha1.ProvisionRunning, 1)
 	first.Kill()
 	p.asks("here", v1alpha1.CancelAnnotation)
-	p.controller("--leader-elect=false", "--provisioning")
+	p.provisioner("--leader-elect=false")
 	p.eventually("the cancellation is heard", func() error {
 		if status := p.comes("here", v1alpha1.ProvisionRunning, 1); !status.Cancelled {
 			return errors.New("not cancelled")
@@ -423,7 +423,7 @@ spec:
 	}
 	p.applies("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: source}\ndata:\n  objects.yaml: |\n" + objects + "---" +
 		fmt.Sprintf(provision, "patient", 100) + fmt.Sprintf(provision, "impatient", 0))
-	p.controller("--leader-elect=false", "--provisioning")
+	p.provisioner("--leader-elect=false")
 	p.comes("impatient", v1alpha1.ProvisionFailed, 1)
 	p.eventually("more attempts", func() error {
 		var is v1alpha1.Provision
