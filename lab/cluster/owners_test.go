@@ -120,7 +120,9 @@ func TestADNSLabelNeedsAGrant(t *testing.T) {
 		label := func() string {
 			body, _ := s.emu.Get(id)
 			var ip struct {
-				Properties struct{ DNSSettings struct{ DomainNameLabel string } }
+				Properties struct {
+					DNSSettings struct{ DomainNameLabel string }
+				}
 			}
 			must(json.Unmarshal(body, &ip))
 			return ip.Properties.DNSSettings.DomainNameLabel
@@ -179,7 +181,10 @@ func TestOwnersAreRecordedWithoutAWrite(t *testing.T) {
 		before := s.ownerWrites()
 		must(s.AddService("blog/thief", namedIP("vip")))
 		for n := range 50 { // as fast as a tenant can write
-			must(s.ChangeService("blog/thief", func(svc *corev1.Service) { setAnnotation(svc, "n", fmt.Sprint(n)); svc.Spec.Ports[0].Port = int32(1000 + n) }))
+			must(s.ChangeService("blog/thief", func(svc *corev1.Service) {
+				setAnnotation(svc, "n", fmt.Sprint(n))
+				svc.Spec.Ports[0].Port = int32(1000 + n)
+			}))
 			s.Pass(time.Second)
 		}
 		if after := s.ownerWrites(); after != before {

@@ -115,7 +115,9 @@ func TestATenantTakesNoPublicIPOfAnother(t *testing.T) {
 	for id, want := range map[string]string{vip: "bank", spare: "spare"} {
 		body, _ := l.emulator.Get(id)
 		var ip struct {
-			Properties struct{ DNSSettings struct{ DomainNameLabel string } }
+			Properties struct {
+				DNSSettings struct{ DomainNameLabel string }
+			}
 		}
 		l.must(json.Unmarshal(body, &ip))
 		if got := ip.Properties.DNSSettings.DomainNameLabel; got != want {
