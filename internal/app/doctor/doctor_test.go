@@ -145,19 +145,19 @@ func TestRightsAreThoseOfTheRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for line := range strings.SplitSeq(string(page), "\n") { // | [`role`](file) | `resource.group` | verbs | where |
+	for line := range strings.SplitSeq(string(page), "\n") { // | `account` | [`role`](file) | `resource.group` | verbs | where |
 		cells := strings.Split(line, "|")
-		if len(cells) != 6 || !strings.HasPrefix(cells[1], " [`weir-") || strings.Contains(cells[1], "provisioning") || strings.Contains(cells[1], "weir-page") {
+		if len(cells) != 7 || strings.Trim(cells[1], " `") != "weir" {
 			continue
 		}
-		role, _, _ := strings.Cut(strings.TrimPrefix(cells[1], " [`"), "`")
-		resource := strings.Trim(cells[2], " `")
+		role, _, _ := strings.Cut(strings.TrimPrefix(cells[2], " [`"), "`")
+		resource := strings.Trim(cells[3], " `")
 		kind, sub, isSub := strings.Cut(resource, "/")
 		kind, _, _ = strings.Cut(kind, ".")
 		if isSub {
 			kind += "/" + sub
 		}
-		for verb := range strings.SplitSeq(strings.TrimSpace(cells[3]), ", ") {
+		for verb := range strings.SplitSeq(strings.TrimSpace(cells[4]), ", ") {
 			text := role + ": " + verb + " " + kind
 			if !slices.ContainsFunc(keys(asked), func(k string) bool { return k == text || strings.HasPrefix(k, text+" ") }) {
 				t.Errorf("nobody asks for %s", text)
