@@ -66,6 +66,7 @@ type Emulator struct {
 	faults     *faultScript
 	calls      callLog
 	patience   patience
+	violations []Violation
 	links      *links       // who refers to whom; nil when it has to be built anew
 	loading    bool         // etags are a snapshot's: nothing but it changes them
 	lastPublic publicCursor // the public addresses given last
