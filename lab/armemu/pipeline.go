@@ -242,6 +242,9 @@ func (e *Emulator) write(x *exchange) *Problem {
 		problem = validate(p)
 	}
 	if problem == nil {
+		problem = e.refuseOlder(x, p)
+	}
+	if problem == nil {
 		problem = e.refuseUnprovisioned(p)
 	}
 	if problem == nil {

@@ -50,6 +50,7 @@ type property struct {
 	readOnly, required bool
 	values             []string
 	since              string
+	latest             string // since of itself and of all below
 	list               bool
 	children           map[string]*property
 }
@@ -65,10 +66,12 @@ var schemas = sync.OnceValue(func() map[string]*property {
 			panic(fmt.Sprintf("properties.tsv: want 5 columns: %q", line))
 		}
 		p := root(types, cells[0])
+		p.latest = max(p.latest, cells[4])
 		for step := range strings.SplitSeq(cells[1], ".") {
 			name, isList := strings.CutSuffix(step, "[]")
 			p = p.child(name)
 			p.list = p.list || isList
+			p.latest = max(p.latest, cells[4])
 		}
 		p.readOnly, p.required = strings.Contains(cells[2], "read-only"), strings.Contains(cells[2], "required")
 		p.since = cells[4]
@@ -128,6 +131,150 @@ func Check(resourceType, version string, patch bool, body map[string]any) []Viol
 	c := check{resourceType: p.name, version: version, patch: patch}
 	c.object("", p, body)
 	return c.found
+}
+
+// NewerThan returns the first property of a body that a later api-version introduced.
+func NewerThan(resourceType, version string, body map[string]any) (Violation, bool) {
+	for _, p := range newer(resourceType, version) {
+		if has(body, p.steps) {
+			return Violation{Type: resourceType, Property: p.path, Fault: Newer, Detail: p.since}, true
+		}
+	}
+	return Violation{}, false
+}
+
+// WithoutNewer returns a body without the properties that a later api-version introduced. The body
+// itself does not change.
+func WithoutNewer(resourceType, version string, body any) any {
+	for _, p := range newer(resourceType, version) {
+		body = remove(body, p.steps)
+	}
+	return body
+}
+
+// KeepNewer returns after with the newer properties that before has; items of lists are found by
+// name.
+func KeepNewer(resourceType, version string, before, after any) any {
+	for _, p := range newer(resourceType, version) {
+		after = keep(before, after, p.steps)
+	}
+	return after
+}
+
+type newerProperty struct {
+	path, since string
+	steps       []string
+}
+
+// newer returns the properties that a later api-version introduced, without those below others of them.
+func newer(resourceType, version string) []newerProperty {
+	p := schemas()[strings.ToLower(resourceType)]
+	if p == nil || p.latest <= version {
+		return nil
+	}
+	key := [2]string{p.name, version}
+	if known, ok := newerThan.Load(key); ok {
+		return known.([]newerProperty) //nolint:forcetypeassert // nothing else is stored
+	}
+	all := p.newer("", version, nil)
+	newerThan.Store(key, all)
+	return all
+}
+
+// newerThan caches newer: a type and a version have few properties, and each answer needs them.
+var newerThan sync.Map
+
+func (p *property) newer(path, version string, all []newerProperty) []newerProperty {
+	if p.latest <= version {
+		return all
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.children)) {
+		child := p.children[name]
+		at := strings.TrimPrefix(path+"."+name, ".")
+		if child.since > version {
+			all = append(all, newerProperty{path: at, since: child.since, steps: strings.Split(at, ".")})
+			continue
+		}
+		if child.list {
+			at += "[]"
+		}
+		all = child.newer(at, version, all)
+	}
+	return all
+}
+
+func has(body any, steps []string) bool {
+	name, isList := strings.CutSuffix(steps[0], "[]")
+	object, _ := body.(map[string]any)
+	value := object[name]
+	if value == nil || len(steps) == 1 {
+		return value != nil
+	}
+	if !isList {
+		return has(value, steps[1:])
+	}
+	list, _ := value.([]any)
+	return slices.ContainsFunc(list, func(item any) bool { return has(item, steps[1:]) })
+}
+
+func remove(body any, steps []string) any {
+	if !has(body, steps) {
+		return body
+	}
+	object, _ := body.(map[string]any)
+	next := maps.Clone(object)
+	name, isList := strings.CutSuffix(steps[0], "[]")
+	switch list, _ := next[name].([]any); {
+	case len(steps) == 1:
+		delete(next, name)
+	case isList:
+		list = slices.Clone(list)
+		for i, item := range list {
+			list[i] = remove(item, steps[1:])
+		}
+		next[name] = list
+	default:
+		next[name] = remove(next[name], steps[1:])
+	}
+	return next
+}
+
+func keep(before, after any, steps []string) any {
+	if !has(before, steps) {
+		return after
+	}
+	was, _ := before.(map[string]any)
+	is, ok := after.(map[string]any)
+	if !ok {
+		return after
+	}
+	next := maps.Clone(is)
+	name, isList := strings.CutSuffix(steps[0], "[]")
+	switch {
+	case len(steps) == 1:
+		next[name] = was[name]
+	case isList:
+		old, _ := was[name].([]any)
+		list, _ := next[name].([]any)
+		list = slices.Clone(list)
+		for i, item := range list {
+			if j := slices.IndexFunc(old, func(o any) bool { return sameItem(o, item) }); j >= 0 {
+				list[i] = keep(old[j], item, steps[1:])
+			}
+		}
+		next[name] = list
+	case next[name] != nil:
+		next[name] = keep(was[name], next[name], steps[1:])
+	}
+	return next
+}
+
+func sameItem(a, b any) bool {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	name, _ := x["name"].(string)
+	other, _ := y["name"].(string)
+	return name != "" && strings.EqualFold(name, other)
 }
 
 type check struct {
