@@ -277,6 +277,35 @@ func sameItem(a, b any) bool {
 	return name != "" && strings.EqualFold(name, other)
 }
 
+// Example returns a body with every property that a client may set. Lists have one item. A property
+// without known values gets what leaf returns for its path.
+func Example(resourceType string, leaf func(path string) any) map[string]any {
+	p := schemas()[strings.ToLower(resourceType)]
+	if p == nil {
+		return nil
+	}
+	return p.example("", leaf)
+}
+
+func (p *property) example(path string, leaf func(string) any) map[string]any {
+	body := map[string]any{}
+	for name, child := range p.children {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		switch {
+		case child.readOnly:
+		case child.list:
+			body[name] = []any{child.example(at+"[]", leaf)}
+		case child.children != nil:
+			body[name] = child.example(at, leaf)
+		case len(child.values) > 0:
+			body[name] = child.values[0]
+		default:
+			body[name] = leaf(at)
+		}
+	}
+	return body
+}
+
 type check struct {
 	resourceType, version string
 	patch                 bool
