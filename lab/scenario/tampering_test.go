@@ -86,8 +86,8 @@ var ofAttempts = []tampering{
 		if err := s.process.connect(); err != nil { // with a client that would not send it, either
 			t.Error(err)
 		}
-		if _, err := s.process.Get(t.Context(), s.pool("web").id); err != nil {
-			t.Error(err)
+		if _, err := s.process.Get(t.Context(), s.pool("web").id); err == nil {
+			t.Error("the emulator answers a call before its Retry-After")
 		}
 	}},
 	{"not before the time", "what has failed is tried again at once", func(t *testing.T, s *Stage) {

@@ -277,6 +277,45 @@ func sameItem(a, b any) bool {
 	return name != "" && strings.EqualFold(name, other)
 }
 
+// Writable returns a body without the properties that only Azure sets. The body itself does not change.
+func Writable(resourceType string, body map[string]any) map[string]any {
+	p := schemas()[strings.ToLower(resourceType)]
+	if p == nil {
+		return body
+	}
+	return p.writable("", body)
+}
+
+func (p *property) writable(path string, body map[string]any) map[string]any {
+	next := map[string]any{}
+	for name, value := range body {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		child := p.children[name]
+		if child == nil {
+			next[name] = value
+			continue
+		}
+		if child.readOnly && !slices.Contains(accepted, at) {
+			continue
+		}
+		switch value := value.(type) {
+		case map[string]any:
+			next[name] = child.writable(at, value)
+		case []any:
+			list := slices.Clone(value)
+			for i, item := range list {
+				if object, ok := item.(map[string]any); ok {
+					list[i] = child.writable(at+"[]", object)
+				}
+			}
+			next[name] = list
+		default:
+			next[name] = value
+		}
+	}
+	return next
+}
+
 // Example returns a body with every property that a client may set. Lists have one item. A property
 // without known values gets what leaf returns for its path.
 func Example(resourceType string, leaf func(path string) any) map[string]any {

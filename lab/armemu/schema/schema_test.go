@@ -86,3 +86,24 @@ func TestAccepted(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// What Example makes breaks nothing with the newest api-version, and Writable leaves nothing that does.
+func TestExampleAndWritable(t *testing.T) {
+	leaf := func(string) any { return "x" }
+	for _, resourceType := range []string{balancer, pool, set, "Microsoft.Network/publicIPAddresses", "Microsoft.Network/networkSecurityGroups"} {
+		body := schema.Example(resourceType, leaf)
+		if found := schema.Check(resourceType, "2026-12-01", false, body); len(found) > 0 {
+			t.Errorf("%s: %v", resourceType, found)
+		}
+		body["etag"] = "1"
+		properties, _ := body["properties"].(map[string]any)
+		properties["provisioningState"] = "Succeeded"
+		sent := schema.Writable(resourceType, body)
+		if found := schema.Check(resourceType, "2026-12-01", false, sent); len(found) > 0 {
+			t.Errorf("%s: writable: %v", resourceType, found)
+		}
+		if body["etag"] != "1" || sent["etag"] != nil {
+			t.Errorf("%s: etag %v, sent %v", resourceType, body["etag"], sent["etag"])
+		}
+	}
+}
