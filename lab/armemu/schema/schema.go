@@ -110,7 +110,10 @@ func Knows(resourceType string) bool { return schemas()[strings.ToLower(resource
 // PUT of a private endpoint connection carries its id. Azure's answers to a pool of interfaces
 // (DuplicateIpConfigurationReferenceOnBackendAddressPool) show that it reads the interface of an
 // address, which alone identifies the address.
-var accepted = []string{"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration"}
+var accepted = []string{
+	"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
+	"properties.backendAddressPools[].properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
+}
 
 // Accepted returns the read-only properties that are no violation.
 func Accepted() []string { return slices.Clone(accepted) }

@@ -81,7 +81,10 @@ func stripSet(s string) string {
 
 // The read-only properties that are accepted are these; each needs evidence.
 func TestAccepted(t *testing.T) {
-	want := []string{"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration"}
+	want := []string{
+		"id", "properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
+		"properties.backendAddressPools[].properties.loadBalancerBackendAddresses[].properties.networkInterfaceIPConfiguration",
+	}
 	if got := schema.Accepted(); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
