@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"sigs.k8s.io/yaml"
 
+	"weir.dev/weir/lab/armemu/schema"
 	"weir.dev/weir/test/worlds"
 )
 
@@ -55,6 +56,16 @@ func (s *stage) write(id string, raw []byte) {
 	must(s.emu.SetBehaviour(worlds.Taking()))
 	defer func() { must(s.emu.SetBehaviour(is)) }()
 	must(s.emu.SetLatencyScale(0))
+	var body map[string]any
+	must(json.Unmarshal(raw, &body))
+	_, path, _ := strings.Cut(id, "/providers/")
+	segments := strings.Split(path, "/")
+	kind := segments[0]
+	for i := 1; i < len(segments); i += 2 {
+		kind += "/" + segments[i]
+	}
+	raw, err := json.Marshal(schema.Writable(kind, body))
+	must(err)
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, "http://127.0.0.1:8080"+id+"?api-version=2025-05-01", bytes.NewReader(raw))
 	must(err)
 	req.Header.Set("Authorization", "Bearer somebody")

@@ -162,7 +162,14 @@ func sendable(shown Object) Object {
 func sendableChild(shown Object) Object {
 	next := without(shown, serverKeys...)
 	if p := properties(shown); p != nil {
-		next["properties"] = without(without(p, serverKeys...), backReferred...)
+		p = without(without(p, serverKeys...), backReferred...)
+		if list := objects(p, addressesKey); list != nil {
+			for i, address := range list {
+				list[i] = with(without(address, "id", "etag", "type"), "properties", without(properties(address), serverKeys...))
+			}
+			p[addressesKey] = array(list)
+		}
+		next["properties"] = p
 	}
 	return next
 }

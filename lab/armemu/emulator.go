@@ -46,6 +46,14 @@ type Options struct {
 	MostPrivateLinks int
 	// MostStandardIPs is how many Standard public IP addresses of a family a subscription may have in a region; 0 is 1,000.
 	MostStandardIPs int
+	// PendingRules applies the rules that Weir does not keep yet, too; each says why in Rule.Pending.
+	PendingRules bool
+	// OlderVersion is what a PUT does whose api-version is older than a property that the resource has;
+	// empty is RejectOlder.
+	OlderVersion OlderVersion
+	// HideDeleted answers 404 to a GET of a resource that is being deleted. What it uses stays in use
+	// until the deletion ends.
+	HideDeleted bool
 	// CallLogCap keeps the newest calls only; 0 keeps all.
 	CallLogCap int
 }
@@ -66,6 +74,7 @@ type Emulator struct {
 	faults     *faultScript
 	calls      callLog
 	patience   patience
+	violations []Violation
 	links      *links       // who refers to whom; nil when it has to be built anew
 	loading    bool         // etags are a snapshot's: nothing but it changes them
 	lastPublic publicCursor // the public addresses given last

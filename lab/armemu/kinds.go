@@ -91,7 +91,7 @@ var (
 	}
 	loadBalancerKind = &rootKind{
 		namespace: network, collection: "loadBalancers", operation: "LoadBalancer", scope: ScopeLoadBalancer, guid: true,
-		configs: frontendKind,
+		configs: frontendKind, derived: []string{"scope"},
 		children: []*childKind{
 			poolKind,
 			frontendKind,

@@ -194,6 +194,13 @@ func (e *Emulator) forgetKeptNICs() {
 func (a *aggregate) renderLinks(props fields, from *links) {
 	key := a.id.key()
 	switch a.id.root {
+	case loadBalancerKind:
+		if len(objects(properties(a.body), frontends)) > 0 {
+			props["scope"] = "Public"
+			if isInternal(a.body) {
+				props["scope"] = "Private"
+			}
+		}
 	case publicIPKind:
 		if by := from.publicIP[key]; len(by) > 0 {
 			props["ipConfiguration"] = fields{"id": by[0]}

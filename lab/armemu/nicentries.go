@@ -165,3 +165,27 @@ func (e *Emulator) configOf(id string) fields {
 	}
 	return nil
 }
+
+// leavePools takes the pools of a load balancer that was deleted from the network interfaces in them.
+func (e *Emulator) leavePools(balancer resourceID) {
+	below := balancer.rootKey() + "/"
+	for _, agg := range e.sorted() {
+		if agg.id.root != networkInterfaceKind {
+			continue
+		}
+		changed := false
+		configs := objects(properties(agg.body), ipConfigKind.collection)
+		for i, c := range configs {
+			had := objects(properties(c), nicPools)
+			left := slices.DeleteFunc(slices.Clone(had), func(ref fields) bool { return strings.HasPrefix(strings.ToLower(text(ref, "id")), below) })
+			if len(left) < len(had) {
+				changed = true
+				configs[i] = with(c, "properties", with(properties(c), nicPools, array(left)))
+			}
+		}
+		if changed {
+			agg.body = with(agg.body, "properties", with(properties(agg.body), ipConfigKind.collection, array(configs)))
+			e.retag(agg)
+		}
+	}
+}

@@ -161,6 +161,7 @@ func (e *Emulator) settle(now time.Time) {
 		case op.remove && op.target.child == nil:
 			op.status = opSucceeded
 			delete(e.aggregates, op.target.rootKey())
+			e.leavePools(op.target)
 			e.removeBelow(op.target)
 		default:
 			op.status = opSucceeded

@@ -34,20 +34,37 @@ type askedOf struct{ caller, path string }
 type askedFor struct {
 	at, until time.Time
 	status    int
+	// class is that of the request: other requests have limits of their own. isScripted says that a fault
+	// script made the answer; the emulator's own limits count early calls themselves.
+	class      string
+	isScripted bool
+	// isForgotten says that the client that was refused is gone.
+	isForgotten bool
 }
 
-// awaited is the stage that notes who comes too early. It refuses nobody.
+// awaited is the stage that notes who comes too early. It refuses a call before the Retry-After of a
+// scripted 429 with another Retry-After.
 func (e *Emulator) awaited(x *exchange) *Problem {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.patience.arrives(x, time.Now())
-	return nil
+	now := time.Now()
+	a, ok := e.patience.asked[x.askedOf()]
+	if !ok || !a.until.After(now) {
+		return nil
+	}
+	e.patience.arrives(x, a, now)
+	if a.status != http.StatusTooManyRequests || !a.isScripted || a.class != x.class() {
+		return nil
+	}
+	return &Problem{
+		Status: http.StatusTooManyRequests, Code: "TooManyRequests", RetryAfter: a.until.Sub(now), Gateway: true,
+		Message: fmt.Sprintf("The request was not processed because it came before the retry time. Please try again after '%s' seconds.", wholeSeconds(a.until.Sub(now))),
+	}
 }
 
 // arrives notes a call that comes too early.
-func (p *patience) arrives(x *exchange, now time.Time) {
-	a, ok := p.asked[x.askedOf()]
-	if !ok || !a.until.After(now) || now.Sub(a.at) < onItsWay {
+func (p *patience) arrives(x *exchange, a askedFor, now time.Time) {
+	if a.isForgotten || now.Sub(a.at) < onItsWay {
 		return
 	}
 	x.call.Early = a.until.Sub(now).String()
@@ -69,7 +86,7 @@ func (p *patience) refuses(x *exchange, r *reply, now time.Time) {
 	if len(p.asked) >= keptAsked {
 		maps.DeleteFunc(p.asked, func(_ askedOf, a askedFor) bool { return !a.until.After(now) })
 	}
-	p.asked[x.askedOf()] = askedFor{at: now, until: until, status: r.status}
+	p.asked[x.askedOf()] = askedFor{at: now, until: until, status: r.status, class: x.class(), isScripted: x.fault != nil}
 }
 
 func (x *exchange) askedOf() askedOf {
@@ -95,9 +112,12 @@ func (e *Emulator) Hasty() []string {
 }
 
 // ForgetRetryAfter is for a client that begins anew, and cannot know what was asked of the
-// one before.
+// one before. Its early calls are refused and not recorded.
 func (e *Emulator) ForgetRetryAfter() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	clear(e.patience.asked)
+	for of, a := range e.patience.asked {
+		a.isForgotten = true
+		e.patience.asked[of] = a
+	}
 }

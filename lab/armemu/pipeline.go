@@ -53,6 +53,7 @@ var (
 		{"permissions", (*Emulator).permissions},
 		{"role", (*Emulator).authorize},
 		{"api-version", (*Emulator).checkVersion},
+		{"schema", (*Emulator).checkSchema},
 		{"fault script", (*Emulator).applyFault},
 	}
 	innerStages = []stage{
@@ -136,7 +137,7 @@ var apiVersions = []string{
 	"2020-11-01", "2021-02-01", "2021-03-01", "2021-05-01", "2021-08-01", "2022-01-01", "2022-05-01",
 	"2022-07-01", "2022-09-01", "2022-11-01", "2023-02-01", "2023-04-01", "2023-05-01", "2023-06-01",
 	"2023-09-01", "2023-11-01", "2024-01-01", "2024-03-01", "2024-05-01", "2024-07-01", "2024-10-01",
-	"2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01",
+	"2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01", "2025-09-01",
 }
 
 // computeVersions are those of Microsoft.Compute.
@@ -239,6 +240,9 @@ func (e *Emulator) write(x *exchange) *Problem {
 	p, problem := e.propose(x)
 	if problem == nil {
 		problem = validate(p)
+	}
+	if problem == nil {
+		problem = e.refuseOlder(x, p)
 	}
 	if problem == nil {
 		problem = e.refuseUnprovisioned(p)

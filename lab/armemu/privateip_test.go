@@ -62,8 +62,8 @@ func TestPrivateFrontends(t *testing.T) {
 	now("10.1.0.5 10.0.0.7")
 
 	// IPv6 comes from the subnet's IPv6 range.
-	write(strings.Replace(private("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1))
-	now("fd00::4")
+	write(y, strings.Replace(private("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1))
+	now("10.0.0.8 fd00::4")
 }
 
 // A refused or failed write costs no address.

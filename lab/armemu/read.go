@@ -16,12 +16,17 @@ func (e *Emulator) get(x *exchange) *Problem {
 		return problem
 	}
 	agg := e.aggregates[x.route.id.rootKey()]
-	if agg == nil || !agg.has(x.route.id) {
+	if agg == nil || !agg.has(x.route.id) || e.hides(agg) {
 		return missing(x.route.id)
 	}
 	x.status, x.body = http.StatusOK, e.shown(agg, x.route.id, x.req.URL.Query().Get("$expand"))
 	x.header.Set("Etag", agg.etag)
 	return nil
+}
+
+// hides reports whether a resource is missing in answers because its deletion runs.
+func (e *Emulator) hides(agg *aggregate) bool {
+	return e.opts.HideDeleted && agg.op != nil && agg.op.remove && agg.op.target.child == nil && agg.op.problem == nil
 }
 
 func (e *Emulator) list(x *exchange) *Problem {
@@ -50,7 +55,7 @@ func (e *Emulator) list(x *exchange) *Problem {
 	default:
 		for _, agg := range e.sorted() {
 			if agg.id.root == r.id.root && sameName(agg.id.subscription, r.id.subscription) &&
-				(r.id.group == "" || sameName(agg.id.group, r.id.group)) && of(agg) {
+				!e.hides(agg) && (r.id.group == "" || sameName(agg.id.group, r.id.group)) && of(agg) {
 				values = append(values, e.shown(agg, agg.id, ""))
 			}
 		}

@@ -32,6 +32,7 @@ func (e *Emulator) finish(x *exchange, problem *Problem) *reply {
 		problem.header(x.header)
 		x.call.ErrorCode = problem.Code
 	}
+	x.hideNewer()
 	r := &reply{status: x.status, header: x.header, cut: -1}
 	switch {
 	case x.raw != nil:

@@ -82,7 +82,7 @@ func TestFromBasicToStandard(t *testing.T) {
 		}
 		accepted(t, send(t, emu, http.MethodPut, pips+"kept", ip("Basic", "Static")))
 		time.Sleep(time.Minute)
-		refused(t, send(t, emu, http.MethodPut, pips+"kept", ip("Standard", "Static")), 400, "PublicIPAddressSkuCannotBeChanged")
+		refused(t, send(t, emu, http.MethodPut, pips+"kept", ip("Standard", "Static")), 400, "SkuCannotBeChangedOnUpdate")
 		refused(t, send(t, emu, http.MethodPut, pips+"kept", ip("Basic", "Dynamic")), 400, "PublicIPAddressInUseCannotUpdateToDynamic")
 		accepted(t, send(t, emu, http.MethodDelete, otherLB, ""))
 		time.Sleep(time.Minute)

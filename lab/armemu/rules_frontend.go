@@ -5,6 +5,7 @@ package armemu
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // onlyConfigs have IP configurations.
@@ -27,6 +28,18 @@ func frontendRules() []Rule {
 			Name: "frontend-not-both", On: KindPut, Scopes: onlyLoadBalancers, Code: "FrontendIPConfigHasBothSubnetAndPublicIP", CodeTag: Observed, Tag: Observed,
 			Requires: "A frontend has a subnet or a public IP address, not both.",
 			Source:   "hashicorp/terraform-provider-azurerm#1622", check: frontendNotBoth,
+		},
+		{
+			Name: "frontend-zones-public", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", CodeTag: Observed, Tag: Observed,
+			Requires: "A frontend with a public IP address has no zones of its own.",
+			Source:   "error bodies in public issues", check: noZonesBesidePublicIP,
+			Pending: "the tests of the balancer write such a frontend.",
+		},
+		{
+			Name: "frontend-ipv4", On: KindPut, Scopes: onlyLoadBalancers, Code: "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration", CodeTag: Observed, Tag: Observed,
+			Requires: "A load balancer with IPv6 frontends has an IPv4 frontend.",
+			Source:   "kubernetes-sigs/cloud-provider-azure#1831", check: hasIPv4Frontend,
+			Pending: "Weir makes load balancers whose frontends are all IPv6.",
 		},
 		{
 			Name: "ip-configuration-references-exist", On: KindPut, Scopes: allConfigs, Code: "InvalidResourceReference", CodeTag: Observed, Tag: Documented,
@@ -245,4 +258,32 @@ func subnetHasRoom(s *subject) string {
 		}
 	}
 	return ""
+}
+
+func noZonesBesidePublicIP(s *subject) string {
+	for _, f := range objects(properties(s.body), frontends) {
+		if zones, _ := f["zones"].([]any); len(zones) > 0 && reference(properties(f), "publicIPAddress") != "" {
+			return fmt.Sprintf("Frontend IP configuration %s of load balancer %s references a public IP address and cannot have zones.", text(f, "name"), s.self)
+		}
+	}
+	return ""
+}
+
+// isIPv6 reports whether a frontend has an IPv6 address.
+func (e *Emulator) isIPv6(frontend fields) bool {
+	props := properties(frontend)
+	for _, key := range []string{"publicIPAddress", "publicIPPrefix"} {
+		if agg := e.aggregates[reference(props, key)]; agg != nil {
+			return family(text(properties(agg.body), "publicIPAddressVersion")) == 1
+		}
+	}
+	return versionOf(props) == 1
+}
+
+func hasIPv4Frontend(s *subject) string {
+	list := objects(properties(s.body), frontends)
+	if len(list) == 0 || slices.ContainsFunc(list, func(f fields) bool { return !s.e.isIPv6(f) }) {
+		return ""
+	}
+	return fmt.Sprintf("At least one IPv4 frontend IP configuration is required for the IPv6 frontend IP configurations of load balancer %s.", s.self)
 }

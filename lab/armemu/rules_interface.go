@@ -19,9 +19,14 @@ func networkInterfaceRules() []Rule {
 			Source:   "backend pool management page; code from hashicorp/terraform-provider-azurerm#25962", check: nicPoolNotMixed,
 		},
 		{
-			Name: "nic-one-load-balancer-a-kind", On: KindPut, Scopes: onlyMembers, Code: "NetworkInterfaceUsesMultipleLoadBalancersOfSameType", CodeTag: Observed, Tag: Observed,
+			Name: "nic-one-load-balancer-a-kind", On: KindPut, Scopes: []Scope{ScopeNetworkInterface, ScopeScaleSetVM}, Code: "NetworkInterfaceUsesMultipleLoadBalancersOfSameType", CodeTag: Observed, Tag: Observed,
 			Requires: "A network interface is in pools of one public load balancer and of one internal one at most; one without frontends is neither (assumed).",
 			Source:   "seanknox/aztack#3", check: oneBalancerAKind,
+		},
+		{
+			Name: "scale-set-one-load-balancer-a-kind", On: KindPut, Scopes: []Scope{ScopeScaleSet}, Code: "VMScaleSetCannotUseMultipleLoadBalancersOfSameType", CodeTag: Observed, Tag: Observed,
+			Requires: "The same of an interface in the model of a scale set.",
+			Source:   "error bodies in public issues", check: oneBalancerAKind,
 		},
 		{
 			Name: "nic-sku", On: KindPut, Scopes: only, Code: "DifferentSkuLoadBalancersAndPublicIPAddressNotAllowed", CodeTag: Documented, Tag: Documented,
@@ -40,11 +45,6 @@ func networkInterfaceRules() []Rule {
 			Source:   "Azure/azure-service-operator, the words of the answer to a dangling reference", check: oneLocation,
 		},
 		{
-			Name: "nic-rule-limit", On: KindPut, Scopes: only, Code: "NetworkInterfaceRuleLimitReached", CodeTag: Assumed, Tag: Documented,
-			Requires: "The pools of a network interface have at most 300 load balancing rules; nobody counts when a load balancer gets more (assumed).",
-			Source:   "Azure subscription limits", check: fewRules,
-		},
-		{
 			Name: "nic-not-in-use", On: KindDelete, Scopes: only, Code: "NicInUse", CodeTag: Observed, Tag: Observed,
 			Requires: "No virtual machine has the network interface.",
 			Source:   "recordings of Azure/azure-cli", check: nicUnused,
@@ -54,8 +54,6 @@ func networkInterfaceRules() []Rule {
 
 // onlyMembers have IP configurations that join pools.
 var onlyMembers = []Scope{ScopeNetworkInterface, ScopeScaleSet, ScopeScaleSetVM}
-
-const maxRulesOfInterface = 300
 
 // A membership is a pool that an IP configuration is in.
 type membership struct {
@@ -162,25 +160,6 @@ func oneLocation(s *subject) string {
 // location is where a resource is, as Azure compares it.
 func location(body fields) string {
 	return strings.ToLower(strings.ReplaceAll(text(body, "location"), " ", ""))
-}
-
-func fewRules(s *subject) string {
-	n, seen := 0, map[string]bool{}
-	for _, m := range s.joins() {
-		if seen[m.pool.key()] {
-			continue
-		}
-		seen[m.pool.key()] = true
-		for _, rule := range objects(properties(m.balancer.body), lbRules) {
-			if referencedIDs(rule)[m.pool.key()] {
-				n++
-			}
-		}
-	}
-	if n > maxRulesOfInterface {
-		return fmt.Sprintf("Network interface %s has %d load balancing rules; the limit is %d.", s.self, n, maxRulesOfInterface)
-	}
-	return ""
 }
 
 func nicUnused(s *subject) string {

@@ -25,13 +25,29 @@ func withBalancers(t *testing.T, emu *armemu.Emulator) {
 	put(t, emu, group+"/loadBalancers/east", strings.Replace(lb("Standard", pool), "eastus", "East US", 1))
 }
 
-// withRules adds the load balancers rules and fewer, whose pools p have 301 and 300 rules.
+// withRules adds the load balancers rules and fewer, whose pools p have 300 and 299 rules, one of them for
+// inbound NAT, the internal one within with 200, and the interface member in the pool of that one and of fewer2
+// with 99.
 func withRules(t *testing.T, emu *armemu.Emulator) {
-	for name, n := range map[string]int{"rules": 301, "fewer": 300} {
-		ref := `{"id":"` + poolOf(name) + `"}`
-		rules := repeat(n, `{"name":"r%","properties":{"backendAddressPool":`+ref+`,"backendAddressPools":[`+ref+`]}}`)
-		put(t, emu, group+"/loadBalancers/"+name, lb("Standard", `"backendAddressPools":[{"name":"p"}],"loadBalancingRules":[`+rules+`]`))
+	withAddresses(t, emu)
+	for name, n := range map[string]int{"rules": 300, "fewer": 299, "fewer2": 99, "within": 200, "within2": 201} {
+		frontend := `{"name":"fe"}`
+		if name == "fewer2" {
+			frontend = public("fe", "a")
+		}
+		if strings.HasPrefix(name, "within") {
+			frontend = private("fe", nodesID, "")
+		}
+		put(t, emu, group+"/loadBalancers/"+name, rulesBody(name, n, frontend))
 	}
+	put(t, emu, nics+"member", nicIn("", poolOf("within"), poolOf("fewer2")))
+}
+
+// rulesBody is a load balancer with so many rules for its pool p, one of them for inbound NAT.
+func rulesBody(name string, n int, frontend string) string {
+	ref := `{"id":"` + poolOf(name) + `"}`
+	rules := repeat(n-1, `{"name":"r%","properties":{"frontendPort":1%,"backendPort":1%,"protocol":"Tcp","backendAddressPool":`+ref+`,"backendAddressPools":[`+ref+`]}}`)
+	return lb("Standard", `"frontendIPConfigurations":[`+frontend+`],"backendAddressPools":[{"name":"p"}],"loadBalancingRules":[`+rules+`],"inboundNatRules":[{"name":"n","properties":{"backendAddressPool":`+ref+`}}]`)
 }
 
 func poolOf(balancer string) string {
@@ -54,18 +70,21 @@ func membershipBreaches() []breach {
 	cases := []breach{
 		{rule: "nic-one-load-balancer-a-kind", id: nics + "new", bad: nicIn("", poolOf("public1"), poolOf("public2")), good: nicIn("", poolOf("public1"), poolOf("internal")), message: "loadBalancers/public1"},
 		{rule: "nic-one-load-balancer-a-kind", id: nics + "new", bad: nicIn("", poolOf("public2"), poolOf("public1")), good: nicIn("", poolOf("public1"), poolOf("bare")), message: "more than one load balancer of the same type"},
-		{rule: "nic-one-load-balancer-a-kind", id: set, bad: setBody("Manual", 0, poolOf("public1"), poolOf("public2")), good: setBody("Manual", 0, poolOf("public1"), poolOf("internal")), message: "networkInterfaces/n"},
+		{rule: "scale-set-one-load-balancer-a-kind", id: set, bad: setBody("Manual", 0, poolOf("public1"), poolOf("public2")), good: setBody("Manual", 0, poolOf("public1"), poolOf("internal")), message: "networkInterfaces/n"},
 		{rule: "nic-sku", id: nics + "new", bad: nicIn("", poolOf("basic"), poolOf("bare")), good: nicIn("", poolOf("bare"), poolOf("internal")), message: "loadBalancers/basic"},
 		{rule: "nic-sku", id: nics + "new", bad: nicIn(withPIP("old"), poolOf("bare")), good: nicIn(withPIP("old"), poolOf("basic")), message: "publicIPAddresses/old"},
 		{rule: "scale-set-sku", id: set, bad: setBody("Manual", 0, poolOf("basic"), poolOf("bare")), good: setBody("Manual", 0, poolOf("basic")), message: "loadBalancers/basic"},
 		{rule: "nic-location", id: nics + "new", bad: nicIn("", poolOf("far")), good: nicIn("", poolOf("east")), message: "loadBalancers/far"},
-		{rule: "nic-rule-limit", id: nics + "new", bad: nicIn("", poolOf("rules")), good: nicIn("", poolOf("fewer")), message: "301"},
+		{rule: "nic-rule-limit", id: nics + "new", bad: nicIn("", poolOf("rules")), good: nicIn("", poolOf("fewer")), message: "300"},
+		{rule: "nic-rule-limit", id: nics + "new", bad: nicIn("", poolOf("fewer2"), poolOf("within2")), good: nicIn("", poolOf("fewer2"), poolOf("within")), message: "300"},
+		{rule: "nic-rule-limit", id: nics + "new", bad: nicIn(`"loadBalancerInboundNatRules":[{"id":"/n"}],`, poolOf("fewer")), good: nicIn("", poolOf("fewer")), message: "300"},
+		{rule: "balancer-nic-rule-limit", id: group + "/loadBalancers/fewer2", bad: rulesBody("fewer2", 100, public("fe", "a")), good: rulesBody("fewer2", 99, public("fe", "a")), message: "networkInterfaces/member"},
 		{rule: "ip-configuration-references-exist", id: set, bad: setBody("Manual", 0, poolOf("none")), good: setBody("Manual", 0, poolOf("bare")), message: "loadBalancers/none"},
 		{rule: "nic-pool-not-mixed", id: set, bad: setBody("Manual", 0, userPool("ips")), good: setBody("Manual", 0, userPool("q")), message: "user/backendAddressPools/ips"},
 	}
 	for i := range cases {
 		cases[i].prepare = withBalancers
-		if cases[i].rule == "nic-rule-limit" {
+		if strings.HasSuffix(cases[i].rule, "nic-rule-limit") {
 			cases[i].prepare = withRules
 		}
 	}

@@ -73,6 +73,7 @@ func withFrontends(list ...string) string {
 
 func frontendBreaches() []breach {
 	both := strings.Replace(private("fe", nodesID, ""), `"subnet"`, `"publicIPAddress":{"id":"`+pips+`a"},"subnet"`, 1)
+	six := strings.Replace(private("six", vnetID+"/subnets/six", ""), `"subnet"`, `"privateIPAddressVersion":"IPv6","subnet"`, 1)
 	cases := []breach{
 		{rule: "frontend-has-address", bad: withFrontends(`{"name":"fe"}`), good: withFrontends(public("fe", "a")), message: "frontendIPConfigurations/fe"},
 		{rule: "frontend-has-address", id: lbID, bad: strings.Replace(lbBody(`{"name":"web"}`), `{"name":"fe"}`, `{"name":"fe"},{"name":"new"}`, 1), good: lbBody(`{"name":"web"}`), message: "frontendIPConfigurations/new"},
@@ -84,7 +85,9 @@ func frontendBreaches() []breach {
 		{rule: "public-ip-free", bad: withFrontends(public("fe", "used")), good: withFrontends(public("fe", "a")), message: "user/frontendIPConfigurations/fe"},
 		{rule: "public-ip-sku", bad: withFrontends(public("fe", "old")), good: withFrontends(public("fe", "a")), message: "Standard sku load balancer"},
 		{rule: "public-ip-sku", bad: strings.Replace(withFrontends(public("fe", "a")), `"sku":{"name":"Standard"},`, "", 1), good: strings.Replace(withFrontends(public("fe", "old")), "Standard", "Basic", 1), message: "Basic sku load balancer"},
-		{rule: "frontend-zones-fixed", bad: withFrontends(strings.Replace(public("z", "z"), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(public("z", "z"), `"name"`, `"zones":["2","1"],"name"`, 1)), message: "frontendIPConfigurations/z", id: group + "/loadBalancers/zonal"},
+		{rule: "frontend-zones-fixed", bad: withFrontends(strings.Replace(private("z", nodesID, ""), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(private("z", nodesID, ""), `"name"`, `"zones":["2","1"],"name"`, 1)), message: "frontendIPConfigurations/z", id: group + "/loadBalancers/zonal"},
+		{rule: "frontend-zones-public", bad: withFrontends(strings.Replace(public("fe", "a"), `"name"`, `"zones":["1"],"name"`, 1)), good: withFrontends(strings.Replace(private("fe", nodesID, ""), `"name"`, `"zones":["1"],"name"`, 1)), message: "cannot have zones"},
+		{rule: "frontend-ipv4", bad: withFrontends(six), good: withFrontends(six, public("fe", "a")), message: "At least one IPv4"},
 		{rule: "static-private-address", bad: withFrontends(private("fe", nodesID, "10.0.0")), good: withFrontends(private("fe", nodesID, "10.0.0.4")), message: `"10.0.0"`},
 		{rule: "private-address-in-subnet", bad: withFrontends(private("fe", nodesID, "10.1.0.5")), good: withFrontends(private("fe", nodesID, "10.0.1.5")), message: "10.0.0.0/16"},
 		{rule: "private-address-not-reserved", bad: withFrontends(private("fe", tinyID, "10.1.0.3")), good: withFrontends(private("fe", tinyID, "10.1.0.5")), message: "10.1.0.3"},
@@ -109,7 +112,6 @@ func interfaceBreaches() []breach {
 		{rule: "ip-and-nic-not-mixed", id: userPool("p"), bad: poolBody("10.0.0.8"), good: poolWith("", entry("rg_nicip", nicRef("nic"), "")), message: "both"},
 		{rule: "nic-not-in-use", method: http.MethodDelete, id: nics + "nic", goodID: nics + "spare", message: "virtualMachines/vm"},
 		{rule: "nic-pools-stay", id: user, bad: lb("Standard", `"backendAddressPools":[{"name":"q"}]`), good: lb("Standard", `"backendAddressPools":[{"name":"q"},{"name":"P"}]`), message: "networkInterfaces/nic"},
-		{rule: "load-balancer-not-in-use", method: http.MethodDelete, id: user, goodID: lbID, message: "networkInterfaces/nic"},
 		{rule: "pool-not-in-use", method: http.MethodDelete, id: userPool("p"), goodID: userPool("ips"), message: "networkInterfaces/nic"},
 		{rule: "subnet-not-in-use", method: http.MethodDelete, id: nodesID, goodID: vnetID + "/subnets/six", message: "networkInterfaces/nic"},
 		{rule: "subnet-not-in-use", method: http.MethodDelete, id: tinyID, goodID: vnetID + "/subnets/six", message: "user/frontendIPConfigurations/in"},

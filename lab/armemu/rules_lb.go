@@ -56,9 +56,20 @@ func nameRules() []Rule {
 func loadBalancerRules() []Rule {
 	return []Rule{
 		{
-			Name: "sku-fixed", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerSkuCannotBeChanged", CodeTag: Assumed, Tag: Documented,
+			Name: "sku-fixed", On: KindPut, Scopes: onlyLoadBalancers, Code: "SkuCannotBeChangedOnUpdate", CodeTag: Assumed, Tag: Documented,
 			Requires: "The SKU of an existing load balancer stays what it is; no SKU means Basic.",
-			Source:   "upgrade guidance from Basic to Standard", check: skuFixed,
+			Source:   "upgrade guidance from Basic to Standard; code by analogy with public IP addresses, Azure/azure-cli#6743", check: skuFixed,
+		},
+		{
+			Name: "mode-fixed", On: KindPut, Scopes: onlyLoadBalancers, Code: "PropertyChangeNotAllowed", CodeTag: Assumed, Tag: Documented,
+			Requires: "The mode of an existing load balancer stays what it is.",
+			Source:   "API description of 2025-09-01", check: modeFixed,
+		},
+		{
+			Name: "children-need-frontend", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerWithoutFrontendIPCantHaveChildResources", CodeTag: Documented, Tag: Documented,
+			Requires: "A load balancer without frontends has no pools, rules or probes. A PUT of a pool alone is not checked.",
+			Source:   "common load balancer deployment errors page; hashicorp/terraform-provider-azurerm#774", check: childrenNeedFrontend,
+			Pending: "Weir removes the last frontend while pools are left.",
 		},
 		{
 			Name: "rule-limit", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerRuleLimitReached", CodeTag: Assumed, Tag: Documented,
@@ -66,9 +77,9 @@ func loadBalancerRules() []Rule {
 			Source:   "Azure subscription limits", check: ruleLimit,
 		},
 		{
-			Name: "frontend-limit", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerFrontendLimitReached", CodeTag: Assumed, Tag: Documented,
+			Name: "frontend-limit", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerFrontendIPConfigurationCountLimitReached", CodeTag: Observed, Tag: Documented,
 			Requires: "At most 600 frontend IP configurations (Standard) or 200 (Basic).",
-			Source:   "Azure subscription limits", check: frontendLimit,
+			Source:   "Azure subscription limits; code from Azure/acs-engine#447", check: frontendLimit,
 		},
 		{
 			Name: "load-balancer-limit", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerCountLimitReached", CodeTag: Assumed, Tag: Documented,
@@ -99,11 +110,6 @@ func deleteRules() []Rule {
 			Name: "load-balancer-without-scale-set", On: KindDelete, Scopes: onlyLoadBalancers, Code: "LoadBalancerInUseByVirtualMachineScaleSet", CodeTag: Observed, Tag: Observed,
 			Requires: "No scale set names a pool of the load balancer, and no machine of one is in it.",
 			Source:   "kubernetes-sigs/cluster-api-provider-azure#3163", check: unusedByScaleSets,
-		},
-		{
-			Name: "load-balancer-not-in-use", On: KindDelete, Scopes: onlyLoadBalancers, Code: "InUseLoadBalancerCannotBeDeleted", CodeTag: Assumed, Tag: Assumed,
-			Requires: "No network interface is in a pool of the load balancer.",
-			Source:   "by analogy with scale sets", check: loadBalancerUnused,
 		},
 		{
 			Name: "subnets-in-use-stay", On: KindPut, Scopes: []Scope{ScopeVirtualNetwork}, Code: "InUseSubnetCannotBeDeleted", CodeTag: Observed, Tag: Documented,
@@ -177,6 +183,26 @@ func skuFixed(s *subject) string {
 		return fmt.Sprintf("The SKU of load balancer %s cannot change from %s to %s.", s.self, sku(s.before), sku(s.body))
 	}
 	return ""
+}
+
+func modeFixed(s *subject) string {
+	was, is := text(properties(s.before), "mode"), text(properties(s.body), "mode")
+	if s.before != nil && !sameName(was, is) {
+		return fmt.Sprintf("Changing property 'mode' of resource %s from %q to %q is not allowed.", s.self, was, is)
+	}
+	return ""
+}
+
+func childrenNeedFrontend(s *subject) string {
+	if len(objects(properties(s.body), frontends)) > 0 {
+		return ""
+	}
+	return s.children(func(collection string, list []fields) string {
+		if len(list) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("Load Balancer %s does not have Frontend IP Configuration, but it has other child resources.", s.self)
+	})
 }
 
 func ruleLimit(s *subject) string {
@@ -287,8 +313,7 @@ func unusedByScaleSets(s *subject) string {
 	})
 }
 
-func nicPoolsStay(s *subject) string       { return s.dropped(poolKind, nicUser) }
-func loadBalancerUnused(s *subject) string { return s.dropped(poolKind, nicUser) }
+func nicPoolsStay(s *subject) string { return s.dropped(poolKind, nicUser) }
 
 func subnetsStay(s *subject) string {
 	return s.dropped(subnetKind, func(s *subject, id resourceID) string {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-const maxPoolSize = 1000
+const maxPoolSize = 5000
 
 var onlyPools = []Scope{ScopePool}
 
@@ -21,9 +21,9 @@ func poolRules() []Rule {
 			Source:   "error bodies in public issues", check: uniqueAddressNames,
 		},
 		{
-			Name: "pool-size", On: KindPut, Scopes: onlyPools, Code: "BackendAddressPoolSizeLimitExceeded", CodeTag: Assumed, Tag: Documented,
+			Name: "pool-size", On: KindPut, Scopes: onlyPools, Code: "BackendAddressPoolSizeLimitExceeded", CodeTag: Assumed, Tag: Observed,
 			Requires: fmt.Sprintf("A pool has at most %d IP configurations.", maxPoolSize),
-			Source:   "Azure subscription limits, Standard Load Balancer", check: poolSize,
+			Source:   "MicrosoftDocs/azure-docs#101329", check: poolSize,
 		},
 		{
 			Name: "address-has-target", On: KindPut, Scopes: onlyPools, Code: "InvalidIPAddress", CodeTag: Assumed, Tag: Documented,

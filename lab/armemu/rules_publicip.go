@@ -194,9 +194,9 @@ func publicIPUnused(s *subject) string {
 func publicIPFixedRules() []Rule {
 	return []Rule{
 		{
-			Name: "public-ip-sku-fixed", On: KindPut, Scopes: onlyPublicIPs, Code: "PublicIPAddressSkuCannotBeChanged", CodeTag: Assumed, Tag: Documented,
+			Name: "public-ip-sku-fixed", On: KindPut, Scopes: onlyPublicIPs, Code: "SkuCannotBeChangedOnUpdate", CodeTag: Observed, Tag: Documented,
 			Requires: "The SKU of a public IP address changes from Basic to Standard only, and only while it is Static and nothing uses it.",
-			Source:   "public IP upgrade page", check: publicIPSkuFixed,
+			Source:   "public IP upgrade page; code from Azure/azure-cli#27806, #6743", check: publicIPSkuFixed,
 		},
 		{
 			Name: "public-ip-stays-static", On: KindPut, Scopes: onlyPublicIPs, Code: "PublicIPAddressInUseCannotUpdateToDynamic", CodeTag: Observed, Tag: Observed,

@@ -47,7 +47,7 @@ type limiter struct {
 	windows map[bucketKey]*window
 }
 
-type bucketKey struct{ subscription, caller, class string }
+type bucketKey struct{ subscription, caller, region, class string }
 
 type level struct {
 	tokens float64
@@ -100,8 +100,8 @@ func (e *Emulator) takeToken(x *exchange) *Problem {
 		return nil
 	}
 	total := Bucket{Size: bucket.Size * limits.Global, PerSecond: bucket.PerSecond * limits.Global}
-	mine := e.limits.level(bucketKey{x.route.subscription, x.caller, class}, bucket, x.now)
-	all := e.limits.level(bucketKey{x.route.subscription, "", class}, total, x.now)
+	mine := e.limits.level(bucketKey{subscription: x.route.subscription, caller: x.caller, class: class}, bucket, x.now)
+	all := e.limits.level(bucketKey{subscription: x.route.subscription, class: class}, total, x.now)
 	var refused *Problem
 	switch {
 	case mine.tokens < 1:
@@ -157,6 +157,18 @@ func (p *Problem) quietLookups(h http.Header) {
 	}
 }
 
+// regionOf is the region of a write's resource; all else is one region.
+func (e *Emulator) regionOf(x *exchange) string {
+	if x.route.id.root == nil || x.class() == "reads" {
+		return ""
+	}
+	if agg := e.aggregates[x.route.id.rootKey()]; agg != nil {
+		return location(agg.body)
+	}
+	body, _ := x.object()
+	return location(body)
+}
+
 // takeWindow is the network provider's limit, whose quotas have names. Its error code and the
 // rest of its words are assumed.
 func (e *Emulator) takeWindow(x *exchange) *Problem {
@@ -171,7 +183,7 @@ func (e *Emulator) takeWindow(x *exchange) *Problem {
 	if limit <= 0 || length <= 0 {
 		return nil
 	}
-	key := bucketKey{subscription: x.route.subscription, class: class}
+	key := bucketKey{subscription: x.route.subscription, region: e.regionOf(x), class: class}
 	w := e.limits.windows[key]
 	if w == nil || x.now.Sub(w.opened) >= length {
 		w = &window{opened: x.now}

@@ -208,6 +208,9 @@ func (s *Stage) Broken() error {
 	for _, early := range s.emu.Hasty() {
 		all = append(all, fmt.Errorf("called before a Retry-After: %s", early))
 	}
+	for _, v := range s.emu.Violations() {
+		all = append(all, fmt.Errorf("a body breaks the schema: %s", v.Describe()))
+	}
 	for _, secret := range s.log.leaks() {
 		all = append(all, fmt.Errorf("a token was written down: %s", secret))
 	}

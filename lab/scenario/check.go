@@ -57,6 +57,7 @@ func Checks() []Check {
 		{"observations", "An attempt is observed as a success or as a failure if it told somebody so, never as both.", observations},
 		{"bounded queue", "The queue holds at most 1 + MaxRetries operations a pool, one for a Service that went, and one for admin states.", boundedQueue},
 		{"nothing rises", "Once a Service or a BackendPool is gone no write puts its nodes back, and no pool that was deleted comes back.", nothingRises},
+		{"schema", "No request body breaks the schema of Azure's OpenAPI.", schemaKept},
 		{"no secret", "The credential's token appears in no event, log line, report or trace.", noSecret},
 	}
 }
@@ -81,6 +82,14 @@ func (s *Stage) check() error {
 	j.calls, j.reports, j.lost, j.overlaps, j.posthumous, j.texts, j.selfish, j.hasty = nil, nil, nil, nil, nil, nil, nil, nil
 	j.late, j.unfair, j.left, j.deposed = nil, nil, nil, nil
 	return errors.Join(errs...)
+}
+
+func schemaKept(s *Stage) []string {
+	var broken []string
+	for _, v := range s.emu.Violations() {
+		broken = append(broken, v.Describe())
+	}
+	return broken
 }
 
 func noSecret(s *Stage) []string {

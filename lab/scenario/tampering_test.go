@@ -86,8 +86,8 @@ var ofAttempts = []tampering{
 		if err := s.process.connect(); err != nil { // with a client that would not send it, either
 			t.Error(err)
 		}
-		if _, err := s.process.Get(t.Context(), s.pool("web").id); err != nil {
-			t.Error(err)
+		if _, err := s.process.Get(t.Context(), s.pool("web").id); err == nil {
+			t.Error("the emulator answers a call before its Retry-After")
 		}
 	}},
 	{"not before the time", "what has failed is tried again at once", func(t *testing.T, s *Stage) {
@@ -198,6 +198,18 @@ var ofWords = []tampering{
 	}},
 	{"observations", "a success and a failure at once", func(_ *testing.T, s *Stage) {
 		s.forge(poolupdate.Report{Outcome: poolwrite.Written, Settled: true, Updated: told("web"), Failed: told("web")})
+	}},
+	{"schema", "an admin state that Azure does not know", func(t *testing.T, s *Stage) {
+		body := strings.NewReader(`{"properties":{"loadBalancerBackendAddresses":[{"name":"x","properties":{"ipAddress":"10.0.0.2","adminState":"Drained"}}]}}`)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://127.0.0.1:8080"+s.pool("web").id.String()+"?api-version=2025-05-01", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer another-client")
+		resp, err := s.emu.Transport().Do(req)
+		if err != nil || resp.StatusCode != http.StatusBadRequest {
+			t.Error(resp, err)
+		}
 	}},
 	{"no secret", "a log line", func(_ *testing.T, s *Stage) { s.log.Info("calling", "authorization", "Bearer "+canary) }},
 	{"no secret", "a fault", func(_ *testing.T, s *Stage) {

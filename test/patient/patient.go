@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patient fails tests in which somebody called an emulated Azure before a
-// Retry-After that it had answered. Whoever starts an emulator in a test has it watched.
+// Package patient fails tests that make requests that Azure does not allow: one before a
+// Retry-After has elapsed, or one with a body that breaks the schema of Azure's OpenAPI. Every
+// test that starts an emulator has it watched.
 package patient
 
 import (
@@ -11,22 +12,25 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Watched fails the test when it ends if somebody came too early.
+// Watched fails the test when it ends if it made such a request.
 func Watched(t testing.TB, emu *armemu.Emulator) *armemu.Emulator {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := Kept(emu); err != nil {
-			t.Errorf("called before the Retry-After that the resource had answered:\n%v", err)
+			t.Errorf("requests that Azure does not allow:\n%v", err)
 		}
 	})
 	return emu
 }
 
-// Kept is for what has no test of its own; the error names those who came too early.
+// Kept is for harnesses without a test of their own; the error names the requests.
 func Kept(emu *armemu.Emulator) error {
 	var all []error
 	for _, call := range emu.Hasty() {
 		all = append(all, errors.New(call))
+	}
+	for _, v := range emu.Violations() {
+		all = append(all, errors.New("a body breaks the schema: "+v.Describe()))
 	}
 	return errors.Join(all...)
 }

@@ -4,11 +4,39 @@ package patient_test
 
 import (
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/test/patient"
 )
+
+func TestKeptReportsABodyThatBreaksTheSchema(t *testing.T) {
+	emu := armemu.New(armemu.Options{})
+	put := func(properties string, want int) {
+		t.Helper()
+		const id = "http://a.test/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/x?api-version=2025-05-01"
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, id, strings.NewReader(`{"location":"eastus","properties":{`+properties+`}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer x")
+		resp, err := emu.Transport().Do(req)
+		if err != nil || resp.StatusCode != want {
+			t.Fatal(resp, err)
+		}
+	}
+	if put(``, http.StatusCreated); patient.Kept(emu) != nil {
+		t.Error(patient.Kept(emu))
+	}
+	put(`"mode":"Advanced"`, http.StatusBadRequest)
+	if err := patient.Kept(emu); err == nil || !strings.Contains(err.Error(), `properties.mode: newer ("2025-09-01")`) {
+		t.Error(err)
+	}
+}
 
 // Nobody forgets to have an emulator watched: each package whose tests start one says how
 // it finds out who came too early. The emulator's own tests are rude on purpose.

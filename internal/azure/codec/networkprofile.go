@@ -104,7 +104,7 @@ func EncodeInterface(next lb.NetworkInterface) (any, error) {
 		"primary", "privateEndpoint", "provisioningState", "resourceGuid", "tapConfigurations", "virtualMachine", "vnetEncryptionSupported")
 	without(at(properties, "dnsSettings"), "appliedDnsServers", "internalDomainNameSuffix", "internalFqdn")
 	for _, ip := range list(properties["ipConfigurations"]) {
-		without(ip, "etag")
+		without(ip, "etag", "type")
 		without(at(ip, "properties"), "privateLinkConnectionProperties", "provisioningState")
 	}
 	return body, setPools(body, next.InterfaceConfiguration)

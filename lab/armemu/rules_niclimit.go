@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxRulesPerConfig is the limit of load balancing and inbound NAT rules together.
+const maxRulesPerConfig = 299
+
+const (
+	ruleCountCode   = "LoadBalancerRuleCountLimitReachedForNic"
+	ruleCountSource = "common load balancer deployment errors page; MicrosoftDocs/azure-docs#47423"
+)
+
+func nicLimitRules() []Rule {
+	return []Rule{
+		{
+			Name: "nic-rule-limit", On: KindPut, Scopes: onlyMembers, Code: ruleCountCode, CodeTag: Documented, Tag: Documented,
+			Requires: fmt.Sprintf("The pools of an IP configuration have at most %d load balancing and inbound NAT rules, those of its public and its internal load balancer together.", maxRulesPerConfig),
+			Source:   ruleCountSource, check: fewRules,
+		},
+		{
+			Name: "balancer-nic-rule-limit", On: KindPut, Scopes: onlyLoadBalancers, Code: ruleCountCode, CodeTag: Documented, Tag: Observed,
+			Requires: "A PUT of a load balancer gives no IP configuration in its pools more rules than that.",
+			Source:   ruleCountSource, check: fewRulesForMembers,
+		},
+	}
+}
+
+// rulesOf returns how many rules of a load balancer use each of its pools, by the pool's key.
+func rulesOf(root fields) map[string]int {
+	n := map[string]int{}
+	for _, collection := range []string{lbRules, natRules} {
+		for _, rule := range objects(properties(root), collection) {
+			for id := range referencedIDs(rule) {
+				if strings.Contains(id, "/"+strings.ToLower(pools)+"/") {
+					n[id]++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func fewRules(s *subject) string {
+	byBalancer := map[*aggregate]map[string]int{}
+	sums, seen := map[string]int{}, map[[2]string]bool{}
+	for config, props := range s.configsOf {
+		sums[config] += len(objects(props, "loadBalancerInboundNatRules"))
+	}
+	for _, m := range s.joins() {
+		if byBalancer[m.balancer] == nil {
+			byBalancer[m.balancer] = rulesOf(m.balancer.body)
+		}
+		if at := [2]string{m.config, m.pool.key()}; !seen[at] {
+			seen[at] = true
+			sums[m.config] += byBalancer[m.balancer][m.pool.key()]
+		}
+	}
+	return tooManyRules(sums)
+}
+
+func tooManyRules(sums map[string]int) string {
+	for _, config := range slices.Sorted(maps.Keys(sums)) {
+		if n := sums[config]; n > maxRulesPerConfig {
+			return fmt.Sprintf("The IP configuration %s has %d load balancing rules and inbound NAT rules; the limit is %d.", config, n, maxRulesPerConfig)
+		}
+	}
+	return ""
+}
+
+func fewRulesForMembers(s *subject) string {
+	list := s.e.otherBalancers(s.self)
+	total := len(objects(properties(s.body), lbRules)) + len(objects(properties(s.body), natRules))
+	for _, agg := range list {
+		total += len(objects(properties(agg.body), lbRules)) + len(objects(properties(agg.body), natRules))
+	}
+	if total <= maxRulesPerConfig {
+		return ""
+	}
+	sums := map[string]int{}
+	for pool, n := range rulesOf(s.body) {
+		for _, config := range s.e.index().pool[pool] {
+			sums[config] += n
+		}
+	}
+	for _, agg := range list {
+		for pool, n := range rulesOf(agg.body) {
+			for _, config := range s.e.index().pool[pool] {
+				if _, ours := sums[config]; ours {
+					sums[config] += n
+				}
+			}
+		}
+	}
+	return tooManyRules(sums)
+}
+
+// otherBalancers returns the load balancers of a subscription but one.
+func (e *Emulator) otherBalancers(than resourceID) []*aggregate {
+	var list []*aggregate
+	for _, agg := range e.aggregates {
+		if agg.id.root == loadBalancerKind && sameName(agg.id.subscription, than.subscription) && agg.id.rootKey() != than.rootKey() {
+			list = append(list, agg)
+		}
+	}
+	return list
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+const newest = "?api-version=2025-09-01"
+
+// A load balancer shows since 2025-01-01 whether it is public; a client cannot set it.
+func TestScope(t *testing.T) {
+	emu := newCloud(t, armemu.Options{})
+	withAddresses(t, emu)
+	for name, want := range map[string]string{"public": `"scope":"Public"`, "private": `"scope":"Private"`} {
+		id, frontend := group+"/loadBalancers/"+name, public("fe", "a")
+		if name == "private" {
+			frontend = private("fe", nodesID, "")
+		}
+		accepted(t, send(t, emu, http.MethodPut, id, strings.Replace(withFrontends(frontend), `"properties":{`, `"properties":{"scope":"Other",`, 1)))
+		if a := send(t, emu, http.MethodGet, id, ""); !strings.Contains(a.raw, want) {
+			t.Errorf("%s: no %s in %s", name, want, a.raw)
+		}
+		if a := send(t, emu, http.MethodGet, id+"?api-version=2024-10-01", ""); strings.Contains(a.raw, "scope") {
+			t.Errorf("%s: an older api-version shows the scope: %s", name, a.raw)
+		}
+	}
+	if a := send(t, emu, http.MethodGet, group+"/loadBalancers?api-version=2024-10-01", ""); strings.Contains(a.raw, "scope") || !strings.Contains(a.raw, "private") {
+		t.Errorf("a list of an older api-version shows the scope: %s", a.raw)
+	}
+}
+
+// What a newer api-version has set is invisible to an older one, whose PUT is rejected, resets the
+// property or keeps it.
+func TestOlderVersion(t *testing.T) {
+	for _, row := range []struct {
+		option armemu.OlderVersion
+		status int
+		keeps  bool
+	}{{"", 400, true}, {armemu.RejectOlder, 400, true}, {armemu.ResetOlder, 200, false}, {armemu.KeepOlder, 200, true}} {
+		emu := newCloud(t, armemu.Options{OlderVersion: row.option})
+		withAddresses(t, emu)
+		tracked := strings.Replace(public("fe", "a"), `"properties":{`, `"properties":{"enableConnectionTracking":true,`, 1)
+		accepted(t, send(t, emu, http.MethodPut, otherLB+newest, withFrontends(tracked, private("in", nodesID, ""))))
+		if a := send(t, emu, http.MethodGet, otherLB, ""); strings.Contains(a.raw, "enableConnectionTracking") {
+			t.Errorf("%s: 2025-05-01 shows a property of 2025-09-01: %s", row.option, a.raw)
+		}
+		a := send(t, emu, http.MethodPut, otherLB, withFrontends(private("in", nodesID, ""), public("fe", "a")))
+		if a.status != row.status {
+			t.Errorf("%s: %d %s", row.option, a.status, a.raw)
+		}
+		if a.status == 400 && (a.code() != "UpdateOnResourceNotAllowedWithApiVersion" || !strings.Contains(a.raw, "higher API version 2025-09-01") || !strings.Contains(a.raw, "frontendIPConfigurations[].properties.enableConnectionTracking")) {
+			t.Errorf("%s: %s", row.option, a.raw)
+		}
+		shown := send(t, emu, http.MethodGet, otherLB+newest, "")
+		if got := strings.Contains(shown.raw, `"enableConnectionTracking":true`); got != row.keeps {
+			t.Errorf("%s: the property is there: %t, want %t: %s", row.option, got, row.keeps, shown.raw)
+		}
+		accepted(t, send(t, emu, http.MethodPut, otherLB+newest, withFrontends(tracked)))
+	}
+	emu := newCloud(t, armemu.Options{})
+	withAddresses(t, emu)
+	a := send(t, emu, http.MethodPut, otherLB, strings.Replace(withFrontends(public("fe", "a")), `"properties":{`, `"properties":{"mode":"Advanced",`, 1))
+	refused(t, a, 400, "ModeCannotBeSpecifiedForApiVersion")
+}
+
+// A load balancer with stand-alone interfaces in its pools is deleted; the interfaces leave.
+func TestDeletionTakesInterfacesOutOfPools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{LatencyScale: 1})
+		withAddresses(t, emu)
+		user := group + "/loadBalancers/user"
+		put(t, emu, nics+"nic", nicIn("", userPool("p")))
+		accepted(t, send(t, emu, http.MethodDelete, user, ""))
+		time.Sleep(time.Minute)
+		if a := send(t, emu, http.MethodGet, user, ""); a.status != 404 {
+			t.Errorf("the load balancer: %d", a.status)
+		}
+		if a := send(t, emu, http.MethodGet, nics+"nic", ""); a.status != 200 || strings.Contains(a.raw, userPool("p")) {
+			t.Errorf("the interface still names a pool: %s", a.raw)
+		}
+	})
+}
+
+// With HideDeleted a resource is missing as soon as its deletion runs, and what it uses is not free.
+func TestHideDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, hides := range []bool{false, true} {
+			emu := newCloud(t, armemu.Options{LatencyScale: 1, HideDeleted: hides})
+			withAddresses(t, emu)
+			accepted(t, send(t, emu, http.MethodPut, otherLB, withFrontends(private("fe", nodesID, "10.0.0.77"))))
+			accepted(t, send(t, emu, http.MethodDelete, otherLB, ""))
+			want := http.StatusOK
+			if hides {
+				want = http.StatusNotFound
+			}
+			if a := send(t, emu, http.MethodGet, otherLB, ""); a.status != want {
+				t.Errorf("hidden %t: GET answers %d during the deletion", hides, a.status)
+			}
+			if a := send(t, emu, http.MethodGet, group+"/loadBalancers", ""); strings.Contains(a.raw, otherLB+`"`) == hides {
+				t.Errorf("hidden %t: the list has %s", hides, a.raw)
+			}
+			next := group + "/loadBalancers/next"
+			refused(t, send(t, emu, http.MethodPut, next, withFrontends(private("fe", nodesID, "10.0.0.77"))), 400, "PrivateIPAddressIsAllocated")
+			time.Sleep(time.Minute)
+			accepted(t, send(t, emu, http.MethodPut, next, withFrontends(private("fe", nodesID, "10.0.0.77"))))
+		}
+	})
+}
+
+// A call before the Retry-After of a 429 is not processed and gets another Retry-After, also one of a
+// client that begins anew; other kinds of requests and other callers do not wait.
+func TestEarlyCallsAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emu := newCloud(t, armemu.Options{})
+		setFaults(t, emu, `rules: [{match: {kind: put, nth: 1}, action: {status: 429, code: TooManyRequests, headers: {Retry-After: "17"}}}]`)
+		refused(t, send(t, emu, http.MethodPut, poolID, poolBody()), 429, "TooManyRequests")
+		time.Sleep(10 * time.Second)
+		emu.ForgetRetryAfter()
+		a := send(t, emu, http.MethodPut, poolID, poolBody())
+		refused(t, a, 429, "TooManyRequests")
+		if got := a.header.Get("Retry-After"); got != "7" {
+			t.Errorf("Retry-After %q after 10 s of 17", got)
+		}
+		if len(emu.Hasty()) > 0 {
+			t.Errorf("a client that begins anew is blamed: %v", emu.Hasty())
+		}
+		accepted(t, send(t, emu, http.MethodGet, poolID, ""))
+		accepted(t, send(t, emu, http.MethodPut, poolID, poolBody(), "Authorization", "Bearer another"))
+		time.Sleep(7 * time.Second)
+		accepted(t, send(t, emu, http.MethodPut, poolID, poolBody()))
+	})
+}
+
+// The network provider counts writes for each region.
+func TestNetworkWindowIsOfARegion(t *testing.T) {
+	emu := newCloud(t, armemu.Options{Throttle: &armemu.Limits{NetworkWrites: 2, NetworkWindow: time.Minute}})
+	east, west := lb("Standard", ""), strings.Replace(lb("Standard", ""), "eastus", "westus", 1)
+	accepted(t, send(t, emu, http.MethodPut, group+"/loadBalancers/a", east))
+	accepted(t, send(t, emu, http.MethodDelete, group+"/loadBalancers/a", ""))
+	refused(t, send(t, emu, http.MethodPut, group+"/loadBalancers/b", east), 429, "TooManyRequests")
+	accepted(t, send(t, emu, http.MethodPut, group+"/loadBalancers/c", west))
+}

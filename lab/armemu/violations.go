@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package armemu
+
+import (
+	"fmt"
+	"slices"
+
+	"weir.dev/weir/lab/armemu/schema"
+)
+
+// maxViolations bounds the memory of a long-lived server.
+const maxViolations = 100
+
+// A Violation is a request body that breaks the schema of its resource type. One is kept for each
+// method, property and fault.
+type Violation struct {
+	schema.Violation
+	Method, Path, Version, UserAgent string
+}
+
+// String returns the method and the property: the key of allowlists.
+func (v Violation) String() string { return v.Method + " " + v.Violation.String() }
+
+// Describe returns the violation with the request that made it.
+func (v Violation) Describe() string {
+	return fmt.Sprintf("%s (%q) in %s with api-version %s from %q", v, v.Detail, v.Path, v.Version, v.UserAgent)
+}
+
+// checkSchema is the stage that records violations of the schema. It refuses nothing.
+func (e *Emulator) checkSchema(x *exchange) *Problem {
+	r := x.route
+	if r.kind != KindPut && r.kind != KindPatch || r.id.root == nil || r.problem != nil || !schema.Knows(r.id.typeName()) {
+		return nil
+	}
+	body, err := x.object()
+	if err != nil {
+		return nil // validation refuses it
+	}
+	version := x.req.URL.Query().Get("api-version")
+	found := schema.Check(r.id.typeName(), version, r.kind == KindPatch, body)
+	if len(found) == 0 {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, f := range found {
+		v := Violation{Violation: f, Method: x.req.Method, Path: x.req.URL.Path, Version: version, UserAgent: x.req.UserAgent()}
+		known := slices.ContainsFunc(e.violations, func(k Violation) bool { return k.String() == v.String() })
+		if !known && len(e.violations) < maxViolations {
+			e.violations = append(e.violations, v)
+		}
+	}
+	return nil
+}
+
+// Violations returns the request bodies that break the schema of Azure's OpenAPI.
+func (e *Emulator) Violations() []Violation {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.violations)
+}
