@@ -123,6 +123,9 @@ func says(t *testing.T, about, got string, want ...string) {
 // One namespace wants all rules of the load balancer: a neighbor that is there can use its half, and one
 // that comes later still has room.
 func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for _, first := range []string{"the neighbor", "the attacker"} {
 		t.Run(first+" is first", func(t *testing.T) {
 			stage(t, Options{Configure: rarely}, func(s *Stage) {
@@ -166,6 +169,9 @@ func TestOneNamespaceLeavesRulesForOthers(t *testing.T) {
 // One Service asks for all rules of the security group: it is refused before it has an address, and
 // neighbors have their rules, however the order.
 func TestOneNamespaceLeavesSecurityRulesForOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	for _, first := range []string{"the neighbor", "the attacker"} {
 		t.Run(first+" is first", func(t *testing.T) {
 			stage(t, Options{Configure: rarely}, func(s *Stage) {
@@ -201,6 +207,9 @@ func TestOneNamespaceLeavesSecurityRulesForOthers(t *testing.T) {
 // Services that are created in one instant, each within the bound and together beyond it: none is published
 // without the rules that say who may connect to it.
 func TestServicesThatExceedTheBoundTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; make test does not leave it out")
+	}
 	stage(t, Options{Configure: rarely}, func(s *Stage) {
 		must(s.AddNode(0))
 		s.Start()
