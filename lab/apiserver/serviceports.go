@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -108,12 +109,20 @@ func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
 	for i := range sp.Ports {
 		p := &sp.Ports[i]
 		if p.NodePort == 0 && wants {
-			p.NodePort = s.nodePort(used, own, p.Protocol, sharable(sp, *p))
+			port, err := s.nodePort(used, own, p.Protocol, sharable(sp, *p))
+			if err != nil {
+				return field.ErrorList{err}
+			}
+			p.NodePort = port
 			own[portUse{p.NodePort, p.Protocol}] = true
 		}
 	}
 	if checked(sp) && sp.HealthCheckNodePort == 0 {
-		sp.HealthCheckNodePort = s.nodePort(used, own, corev1.ProtocolTCP, 0)
+		port, err := s.nodePort(used, own, corev1.ProtocolTCP, 0)
+		if err != nil {
+			return field.ErrorList{err}
+		}
+		sp.HealthCheckNodePort = port
 	}
 	return nil
 }
@@ -149,16 +158,20 @@ func (s *Server) usedPorts(but *corev1.Service) map[portUse]bool {
 	return used
 }
 
-func (s *Server) nodePort(used, own map[portUse]bool, protocol corev1.Protocol, like int32) int32 {
+// nodePort returns a free port, or an internal error as kube-apiserver does when the range is full.
+func (s *Server) nodePort(used, own map[portUse]bool, protocol corev1.Protocol, like int32) (int32, *field.Error) {
 	if use := (portUse{like, protocol}); like != 0 && !used[use] && !own[use] {
-		return like
+		return like, nil
 	}
-	for {
-		port := int32(firstNodePort + s.rng.IntN(lastNodePort-firstNodePort+1)) //nolint:gosec // below 32768
+	const count = lastNodePort - firstNodePort + 1
+	first := s.rng.IntN(count)
+	for i := range count {
+		port := int32(firstNodePort + (first+i)%count) //nolint:gosec // below 32768
 		if use := (portUse{port, protocol}); !used[use] && !own[use] {
-			return port
+			return port, nil
 		}
 	}
+	return 0, field.InternalError(field.NewPath("spec", "ports"), errors.New("failed to allocate a nodePort: range is full"))
 }
 
 // validateService refuses what Services are refused for that a controller of load balancers meets.

@@ -120,10 +120,13 @@ func (s *Server) check(r *request, next, before object) error {
 	if k.validate != nil {
 		errs = append(errs, k.validate(next, before)...)
 	}
-	if len(errs) > 0 {
-		return apierrors.NewInvalid(k.gvk.GroupKind(), next.GetName(), errs)
+	switch {
+	case len(errs) == 0:
+		return nil
+	case errs[0].Type == field.ErrorTypeInternal:
+		return apierrors.NewInternalError(errs[0])
 	}
-	return nil
+	return apierrors.NewInvalid(k.gvk.GroupKind(), next.GetName(), errs)
 }
 
 func (s *Server) update(r *request) (object, int, error) {
