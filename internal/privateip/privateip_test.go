@@ -255,3 +255,17 @@ func TestLawReservations(t *testing.T) {
 		}
 	})
 }
+
+// Beyond the limit of a namespace the reservation that ends first is dropped: none of another namespace, of another
+// load balancer, or of an address in use.
+func TestTheReservationThatEndsFirstIsDropped(t *testing.T) {
+	in := func(minutes int) time.Time { return epoch.Add(time.Duration(minutes) * time.Minute) }
+	record := map[string]Reservation{
+		"x 1": {"shop", "a", in(30)}, "x 2": {"shop", "a", in(10)}, "x 3": {"shop", "a", in(20)},
+		"x 4": {"bank", "a", in(5)}, "x 5": {"shop", "b", in(5)}, "x 6": {"shop", "b", time.Time{}},
+	}
+	got := next(record, state{on: "a", users: Users{"x 7": {"shop"}}, others: []string{"b"}}, func(string) int { return 2 }, epoch)
+	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, []string{"x 1", "x 4", "x 5", "x 6", "x 7"}) {
+		t.Error(keys)
+	}
+}
