@@ -32,7 +32,9 @@ func (p *planning) gather(ctx context.Context) error {
 		return fmt.Errorf("API server %s: %w", host, err)
 	}
 	p.record = readRecord(ctx, server, p.objects)
-	p.owners = record.PublicIPOwners{Reader: server, Namespace: offline.NamespaceOfNodePools(p.objects.Pools, shippedNamespace)}
+	namespace := offline.NamespaceOfNodePools(p.objects.Pools, shippedNamespace)
+	p.owners = record.PublicIPOwners{Reader: server, Namespace: namespace}
+	p.private = record.PrivateIPReservations{Reader: server, Namespace: namespace}
 	return nil
 }
 

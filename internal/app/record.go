@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/verdicts"
 )
@@ -64,6 +65,11 @@ func (r recorded) wholeWrites(o Options) verdicts.Store {
 // publicIPOwners is where the namespaces that own public IPs are kept.
 func (r recorded) publicIPOwners() publicip.OwnerStore {
 	return record.PublicIPOwners{Reader: r.api, Writer: r.api, Namespace: r.namespace}
+}
+
+// privateIPs is where reservations of private addresses are kept.
+func (r recorded) privateIPs() privateip.Store {
+	return record.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
 func explained(err error) error {

@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
@@ -21,6 +22,7 @@ type Balancers struct {
 	cfg        Config
 	placements placements
 	ips        *publicip.Keeper
+	privateIPs *privateip.Keeper
 	links      *privatelinkround.Keeper // nil without one
 	group      *securitygroup.Group     // nil without one
 	contests   contest.Contests
@@ -46,6 +48,7 @@ func New(cfg Config) *Balancers {
 		Owners: cfg.Owners, Grants: func(namespace string) string { return cfg.Cluster.AllowedPublicIPs(namespace) },
 		Services: func() func(string) string { return serviceOf(cfg.Cluster) },
 	})
+	b.privateIPs = newPrivateIPs(cfg)
 	b.links = b.newLinks()
 	if cfg.SecurityGroup.Name != "" {
 		b.group = securitygroup.New(securitygroup.Config{

@@ -7,6 +7,7 @@
 //	balancers.go    Balancers.Ensure: jobs wait, are gathered, and go from one resource to the next
 //	round.go        the whole round of a load balancer, on one page
 //	read.go         the load balancer, its turn, and what others have put into the pools that could go
+//	privateips.go   which private addresses are reserved for namespaces; room privateip
 //	bounds.go       which Services exceed the bounds of their namespace, before anything is made for them
 //	plan.go         what the Services of a round want of it; room plan
 //	contested.go    what somebody else keeps undoing stays as it is; room contest

@@ -18,6 +18,7 @@ func (l *loadBalancer) plan(ctx context.Context, jobs []*job, seen snapshot) (p 
 	if err := l.hold(ctx, jobs, seen.observed, seen.converting); err != nil {
 		return plan.Plan{}, nil, err
 	}
+	jobs = l.withoutReserved(jobs, seen)
 	p = plan.Make(l.input(jobs, seen))
 	if due = l.uncontested(jobs, p, seen.observed.Etag == ""); len(due) < len(jobs) {
 		p = plan.Make(l.input(due, seen))

@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/privatelink"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
@@ -85,7 +86,7 @@ type Cluster interface {
 }
 
 // Config is what the Balancers work with. All fields but PrivateLinks, Emptied, Owners,
-// Behaviour, Lease, Writes and Made are needed.
+// PrivateIPs, Behaviour, Lease, Writes and Made are needed.
 type Config struct {
 	Settings
 	Azure Azure
@@ -98,6 +99,8 @@ type Config struct {
 	Emptied bool
 	// Owners persists which namespaces own public IPs that Weir did not make; nil keeps them in memory.
 	Owners publicip.OwnerStore
+	// PrivateIPs persists for which namespaces private addresses are reserved; nil keeps them in memory.
+	PrivateIPs privateip.Store
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.

@@ -4,6 +4,7 @@ package balancer
 
 import (
 	"context"
+	"time"
 
 	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/contest"
@@ -72,6 +73,7 @@ func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Rou
 // write brings the load balancer level for these jobs, in one write, while no pool of it is
 // written. The jobs that the plan refuses are left out. An error is that of all others.
 func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Round) error {
+	l.loadPrivateIPs(ctx, jobs)
 	unlock, err := l.enter(ctx)
 	if err != nil {
 		return err
@@ -97,11 +99,17 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 		return err
 	}
 	shown, writes := seen.observed, !p.Empty() || seen.observed.Provisioning == lb.Failed
-	if writes && !valid() {
-		return contest.ErrLeaseLost
-	}
 	served := split(due, p)
 	if writes {
+		if rest := l.reserve(ctx, jobs, served, seen); len(rest) < len(jobs) {
+			if len(rest) == 0 {
+				return nil
+			}
+			return l.try(ctx, rest, ips, valid)
+		}
+		if !valid() {
+			return contest.ErrLeaseLost
+		}
 		shown, err = l.carryOut(ctx, seen.observed, p)
 		if rest := l.unforeseen(ctx, jobs, p, seen, err); len(rest) < len(jobs) {
 			if len(rest) == 0 {
@@ -115,6 +123,7 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 	}
 	if err == nil {
 		l.settle(ctx, outcome{p, jobs, due, served, shown, ips})
+		l.privateIPs.Note(ctx, l.id.Name, l.usersOf(shown), time.Now())
 		if seen.observed.Etag == "" && shown.Etag != "" && l.cfg.Made != nil {
 			l.cfg.Made(l.id)
 		}

@@ -101,6 +101,7 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 		s.lease.set(d.CmdArgs[0].Key)
 	case "owners":
 		s.owners.set(d.CmdArgs[0].Key)
+		s.reservations.set(d.CmdArgs[0].Key)
 	case "grant":
 		s.mu.Lock()
 		s.grants[d.CmdArgs[0].Key] = strings.TrimSpace(d.Input)

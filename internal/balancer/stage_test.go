@@ -63,6 +63,8 @@ type stage struct {
 	wrap      func(balancer.Azure) balancer.Azure // nil leaves Azure as it is
 	spares    bool                                // every request spares addresses
 	owners    *ownerStore
+	// reservations are those of private addresses.
+	reservations *reservationStore
 
 	mu       sync.Mutex // guards all below; never held while time passes
 	services map[string]*record
@@ -101,8 +103,8 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 		log:      quiet,
 		services: map[string]*record{},
 		grants:   map[string]string{},
-		owners:   &ownerStore{},
-		nodes:    []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
+		owners:   &ownerStore{}, reservations: &reservationStore{},
+		nodes: []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
 		settings: balancer.Settings{
 			Settings: service.Settings{
 				ClusterName:    clusterName,

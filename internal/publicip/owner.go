@@ -42,6 +42,10 @@ type OwnerStore interface {
 // ownerTimeout bounds one read or write of the record. Rounds of other load balancers wait for it.
 const ownerTimeout = 10 * time.Second
 
+// pruneAfter is how long lists of Azure have to omit a public IP before its owner is removed. One list may
+// omit what exists.
+const pruneAfter = 10 * time.Minute
+
 // maxListed bounds the names in one text.
 const maxListed = 10
 
@@ -49,6 +53,8 @@ const maxListed = 10
 type owners struct {
 	mu     sync.Mutex
 	record OwnerRecord
+	// omitted is since when lists have omitted a public IP of the record, by its key.
+	omitted map[string]time.Time
 }
 
 // load reads the record unless it is cached. The caller holds the lock.
@@ -268,7 +274,7 @@ func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 	if r.unreadable != nil {
 		return
 	}
-	if err := o.save(ctx, r.cfg.Owners, r.changedOwners(users)); err != nil {
+	if err := o.save(ctx, r.cfg.Owners, r.changedOwners(users, o.prunable(r))); err != nil {
 		r.cfg.Log.WarnContext(ctx, "public IPs that Weir did not make go to no other Service until their owners can be recorded", "err", err)
 		for _, c := range r.claims {
 			for _, req := range c.by {
@@ -296,7 +302,7 @@ func (r *Round) users() map[string]string {
 
 // changedOwners returns the owners that differ from the record: of public IPs in use, of those that
 // Services get in this round, and of those that Azure does not have any more.
-func (r *Round) changedOwners(users map[string]string) map[string]Owner {
+func (r *Round) changedOwners(users map[string]string, gone []string) map[string]Owner {
 	changed := map[string]Owner{}
 	for key, user := range users {
 		if r.owners[key].Namespace != user {
@@ -308,14 +314,35 @@ func (r *Round) changedOwners(users map[string]string) map[string]Owner {
 			changed[key] = c.owner
 		}
 	}
-	for key := range r.owners {
-		if id, err := lb.ParseResourceID(key, lb.TypePublicIP); err == nil && r.listed[group(id).Key()] {
-			if _, exists := r.known[key]; !exists {
-				changed[key] = Owner{}
-			}
-		}
+	for _, key := range gone {
+		changed[key] = Owner{}
 	}
 	return changed
+}
+
+// prunable returns the keys of recorded public IPs that the lists of Azure have omitted for pruneAfter. The
+// caller holds the lock.
+func (o *owners) prunable(r *Round) []string {
+	omitted, gone := map[string]time.Time{}, []string{}
+	for key := range r.owners {
+		since := o.omitted[key]
+		if id, err := lb.ParseResourceID(key, lb.TypePublicIP); err == nil && r.listed[group(id).Key()] {
+			if _, exists := r.known[key]; exists {
+				continue
+			}
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if time.Since(since) >= pruneAfter {
+				gone = append(gone, key)
+			}
+		}
+		if !since.IsZero() {
+			omitted[key] = since
+		}
+	}
+	o.omitted = omitted
+	return gone
 }
 
 // warnFree warns that there is no record: the first namespace that names a free public IP gets it.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -276,7 +277,9 @@ func TestWithoutTheRecord(t *testing.T) {
 }
 
 // The record has public IPs that exist and that Services used, and a round without a change writes nothing.
-func TestTheRecordIsBounded(t *testing.T) {
+func TestTheRecordIsBounded(t *testing.T) { synctest.Test(t, theRecordIsBounded) }
+
+func theRecordIsBounded(t *testing.T) {
 	mine := exists("c-a1", "shop/web", "20.0.0.9")
 	c := newCity(free("vip"), free("unused"), mine)
 	c.use("c-a1", "a/1")
@@ -287,9 +290,21 @@ func TestTheRecordIsBounded(t *testing.T) {
 	if len(c.record.Owners) != 1 || c.writes != 1 || c.reads != 1 {
 		t.Errorf("%v after %d writes, %d reads", c.record.Owners, c.writes, c.reads)
 	}
-	delete(c.azure.ips, named("vip").Key())
-	if c.round(t, c.asks("shop/api", own(""))); len(c.record.Owners) != 0 {
+	vip := c.azure.ips[named("vip").Key()]
+	lists := func(omits bool) {
+		if delete(c.azure.ips, vip.ID.Key()); !omits {
+			c.azure.ips[vip.ID.Key()] = vip
+		}
 		// A Service that names no public IP has no reason to read the record; it was read before.
+		c.round(t, c.asks("shop/api", own("")))
+		time.Sleep(pruneAfter - time.Second)
+	}
+	for _, omits := range []bool{true, true, false, true, true} { // none of them is pruneAfter after the first in a row
+		if lists(omits); c.owner("vip") != "shop" {
+			t.Fatalf("one list omitted the public IP, and its owner is %q", c.owner("vip"))
+		}
+	}
+	if lists(true); len(c.record.Owners) != 0 {
 		t.Errorf("a public IP that is gone stays on record: %v", c.record.Owners)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/privatelink"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
@@ -46,6 +47,9 @@ func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	if cfg.Owners != nil {
 		cfg.Owners = readOnlyOwners{cfg.Owners}
 	}
+	if cfg.PrivateIPs != nil {
+		cfg.PrivateIPs = readOnlyPrivateIPs{cfg.PrivateIPs}
+	}
 	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Writes, cfg.Done = r.Shadow, freeLanes{}, nil, nil, r.hear
 	cfg.Cluster, cfg.Emptied = patient{cfg.Cluster, r}, true
 	r.Balancers = balancer.New(cfg)
@@ -58,6 +62,14 @@ type readOnlyOwners struct{ publicip.OwnerStore }
 
 // WriteOwners implements publicip.OwnerStore.
 func (readOnlyOwners) WriteOwners(_ context.Context, r publicip.OwnerRecord) (string, error) {
+	return r.Version, nil
+}
+
+// readOnlyPrivateIPs is to reservations of private addresses what readOnlyOwners is to owners.
+type readOnlyPrivateIPs struct{ privateip.Store }
+
+// WriteReservations implements privateip.Store.
+func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r privateip.Record) (string, error) {
 	return r.Version, nil
 }
 

@@ -51,6 +51,7 @@ func (w *world) takesOver(planned string) (weir *process.Process, original map[s
 	weir = w.oneFirst(len(services))
 	w.taken(len(services))
 	w.wroteNothing("the takeover")
+	w.ownsAddresses(services)
 	w.showsTheSame(services)
 	w.stop(weir)
 	weir = w.start()
@@ -129,6 +130,33 @@ func (w *world) wroteNothing(when string) {
 		w.Errorf("%s wrote %v", when, wrote)
 	}
 	w.counts(when, 0)
+}
+
+// ownsAddresses checks that the records have the namespaces of Services that use a public IP which
+// the Azure cloud provider did not make, or that requested a private address.
+func (w *world) ownsAddresses(services []corev1.Service) {
+	w.Helper()
+	record := ""
+	for _, name := range []string{"weir-public-ips", "weir-private-ips"} {
+		var m corev1.ConfigMap
+		w.must(client.IgnoreNotFound(cluster.Get(w.Context(), client.ObjectKey{Namespace: "weir-system", Name: name}, &m)))
+		record += strings.Join(slices.Collect(maps.Values(m.Data)), "")
+	}
+	lines := 0
+	for _, s := range services {
+		var line string
+		if name := s.Annotations[service.PIPName]; name != "" {
+			line = "/publicipaddresses/" + strings.ToLower(name) + " " + s.Namespace + " "
+		} else if ip := s.Annotations[service.IPv4]; ip != "" && s.Annotations[service.Internal] == "true" {
+			line = "/subnets/subnet " + ip + " " + s.Namespace + " "
+		} else {
+			continue
+		}
+		if lines++; !strings.Contains(record, line) {
+			w.Errorf("%s/%s: the records lack %q: %s", s.Namespace, s.Name, line, record)
+		}
+	}
+	w.Logf("%d Services have an address on record", lines)
 }
 
 // showsTheSame sees that every Service has the addresses that it had, and is the other's, too.

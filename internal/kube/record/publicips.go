@@ -26,7 +26,8 @@ const (
 	// is apart from Name: it grows with the number of public IPs.
 	PublicIPsName = "weir-public-ips"
 	keyOwners     = "owners"
-	// maxOwnersSize keeps the ConfigMap below the 1 MiB that an API server takes: about 5,000 public IPs.
+	// maxOwnersSize keeps the ConfigMap below the 1 MiB that an API server takes: about 5,000 public IPs, or 3,500
+	// private addresses.
 	maxOwnersSize = 900 << 10
 )
 
@@ -47,7 +48,7 @@ func (p PublicIPOwners) ReadOwners(ctx context.Context) (publicip.OwnerRecord, e
 		return publicip.OwnerRecord{}, nil
 	}
 	if err != nil {
-		return publicip.OwnerRecord{}, p.explain(err)
+		return publicip.OwnerRecord{}, explain(p.Namespace, PublicIPsName, err)
 	}
 	owners, err := parseOwners(m.Data[keyOwners])
 	if err != nil {
@@ -65,29 +66,34 @@ func (p PublicIPOwners) WriteOwners(ctx context.Context, r publicip.OwnerRecord)
 			view.Key(p.Namespace, PublicIPsName), len(text), len(r.Owners), maxOwnersSize)
 	}
 	m.Data = map[string]string{keyOwners: text}
-	if r.Version != "" {
-		err := p.Writer.Update(ctx, m, client.FieldOwner(apiserver.FieldOwner))
+	return write(ctx, p.Writer, m)
+}
+
+// write updates a ConfigMap, or creates one without a version, and returns the new version.
+func write(ctx context.Context, w client.Writer, m *corev1.ConfigMap) (version string, err error) {
+	if m.ResourceVersion != "" {
+		err := w.Update(ctx, m, client.FieldOwner(apiserver.FieldOwner))
 		if !apierrors.IsNotFound(err) {
-			return m.ResourceVersion, p.explain(err)
+			return m.ResourceVersion, explain(m.Namespace, m.Name, err)
 		}
 		m.ResourceVersion = ""
 	}
-	err := p.Writer.Create(ctx, m, client.FieldOwner(apiserver.FieldOwner))
-	return m.ResourceVersion, p.explain(err)
+	err = w.Create(ctx, m, client.FieldOwner(apiserver.FieldOwner))
+	return m.ResourceVersion, explain(m.Namespace, m.Name, err)
 }
 
 func (p PublicIPOwners) object(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: PublicIPsName, ResourceVersion: version}}
 }
 
-func (p PublicIPOwners) explain(err error) error {
+func explain(namespace, name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("apply config/rbac (kubectl apply --server-side -k config): its Role weir-record allows the ConfigMap %s: %w", view.Key(p.Namespace, PublicIPsName), err)
+		return fmt.Errorf("apply config/rbac (kubectl apply --server-side -k config): its Role weir-record allows the ConfigMap %s: %w", view.Key(namespace, name), err)
 	}
-	return fmt.Errorf("ConfigMap %s: %w", view.Key(p.Namespace, PublicIPsName), err)
+	return fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, name), err)
 }
 
 func parseOwners(text string) (map[string]publicip.Owner, error) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/bound"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/privateip"
+)
+
+func newPrivateIPs(cfg Config) *privateip.Keeper {
+	return privateip.New(privateip.Config{
+		Store: cfg.PrivateIPs, LoadBalancers: cfg.names(), Log: cfg.Log,
+		Limit: func(namespace string) int {
+			return cfg.Cluster.Bounds(namespace).Of(bound.MaxFrontends, bound.Capacity{Max: lb.MaxFrontends}, true).Max
+		},
+	})
+}
+
+// loadPrivateIPs reads the reservations if a round may need them, before the lane is locked.
+func (l *loadBalancer) loadPrivateIPs(ctx context.Context, jobs []*job) {
+	if slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.Desired.Internal }) {
+		l.privateIPs.Load(ctx)
+	}
+}
+
+// withoutReserved returns the jobs without those that request an address which is reserved for another namespace.
+func (l *loadBalancer) withoutReserved(jobs []*job, seen snapshot) []*job {
+	refused := l.privateIPs.Check(l.usersOf(seen.observed), l.privateWants(jobs, seen), time.Now())
+	return withoutRefused(jobs, refused)
+}
+
+// reserve records the private addresses that the plan gives to Services, and returns the jobs without those
+// that may not have theirs.
+func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, seen snapshot) []*job {
+	refused := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(seen.observed), l.privateWants(served, seen), time.Now())
+	return withoutRefused(jobs, refused)
+}
+
+func withoutRefused(jobs []*job, refused map[string]error) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
+		if err := refused[j.Owner]; err != nil {
+			j.refused = err
+		}
+		return refused[j.Owner] != nil
+	})
+}
+
+func (l *loadBalancer) usersOf(b lb.LoadBalancer) privateip.Users {
+	return privateip.UsersOf(b, serviceOf(l.cfg.Cluster))
+}
+
+// privateWants returns the private addresses that jobs request. A job that leaves requests none.
+func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want {
+	var wants []privateip.Want
+	for _, j := range jobs {
+		if j.leaves() || !j.Desired.Internal {
+			continue
+		}
+		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
+		for _, f := range j.Desired.Frontends {
+			if key := privateip.Key(fixed(f.Frontend, seen.observed)); key != "" {
+				w.Keys = append(w.Keys, key)
+			}
+		}
+		wants = append(wants, w)
+	}
+	return wants
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/privateip"
+)
+
+const (
+	// PrivateIPsName is the ConfigMap, in Weir's own namespace, of the private addresses that are reserved for
+	// namespaces. It is apart from PublicIPsName: each has one writer.
+	PrivateIPsName  = "weir-private-ips"
+	keyReservations = "reservations"
+	// inUse takes the place of the expiry of an address in use.
+	inUse = "-"
+)
+
+// PrivateIPReservations keeps the reservations of private addresses in the ConfigMap PrivateIPsName, one in a
+// line: subnet, address, namespace, load balancer, expiry. It implements privateip.Store.
+type PrivateIPReservations struct {
+	Reader client.Reader
+	// Writer has to be one of the leader alone.
+	Writer    client.Writer
+	Namespace string
+}
+
+// ReadReservations implements privateip.Store.
+func (p PrivateIPReservations) ReadReservations(ctx context.Context) (privateip.Record, error) {
+	m := p.object("")
+	err := p.Reader.Get(ctx, client.ObjectKeyFromObject(m), m)
+	if apierrors.IsNotFound(err) {
+		return privateip.Record{}, nil
+	}
+	if err != nil {
+		return privateip.Record{}, explain(p.Namespace, PrivateIPsName, err)
+	}
+	all, err := parseReservations(m.Data[keyReservations])
+	if err != nil {
+		return privateip.Record{}, fmt.Errorf("ConfigMap %s, key %s, %w; to start with an empty record, delete the ConfigMap", view.Key(p.Namespace, PrivateIPsName), keyReservations, err)
+	}
+	return privateip.Record{Version: m.ResourceVersion, Reservations: all}, nil
+}
+
+// WriteReservations implements privateip.Store. A ConfigMap that was deleted since it was read is created.
+func (p PrivateIPReservations) WriteReservations(ctx context.Context, r privateip.Record) (string, error) {
+	m := p.object(r.Version)
+	text := formatReservations(r.Reservations)
+	if len(text) > maxOwnersSize {
+		return "", fmt.Errorf("ConfigMap %s would hold %d bytes for %d private addresses, and takes %d: delete Services that request private addresses, or lower weir.dev/max-frontends of Namespaces",
+			view.Key(p.Namespace, PrivateIPsName), len(text), len(r.Reservations), maxOwnersSize)
+	}
+	m.Data = map[string]string{keyReservations: text}
+	return write(ctx, p.Writer, m)
+}
+
+func (p PrivateIPReservations) object(version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: PrivateIPsName, ResourceVersion: version}}
+}
+
+func parseReservations(text string) (map[string]privateip.Reservation, error) {
+	all := map[string]privateip.Reservation{}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		fields := strings.Fields(line)
+		if len(fields) != 5 {
+			return nil, fmt.Errorf("line %d is %.200q: want a subnet, an address, a namespace, a load balancer, and a time or %q", number, line, inUse)
+		}
+		ip, err := netip.ParseAddr(fields[1])
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		r := privateip.Reservation{Namespace: fields[2], LoadBalancer: fields[3]}
+		if fields[4] != inUse {
+			expires, err := time.Parse(time.RFC3339, fields[4])
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %w", number, err)
+			}
+			r.Expires = expires.UTC()
+		}
+		all[strings.ToLower(fields[0])+" "+ip.String()] = r
+	}
+	return all, nil
+}
+
+func formatReservations(all map[string]privateip.Reservation) string {
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		expires := inUse
+		if r := all[key]; !r.Expires.IsZero() {
+			expires = r.Expires.UTC().Format(time.RFC3339)
+		}
+		fmt.Fprintf(&text, "%s %s %s %s\n", key, all[key].Namespace, all[key].LoadBalancer, expires)
+	}
+	return text.String()
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privateip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+const subnet = "/subscriptions/s/virtualNetworks/net/subnets/Nodes"
+
+var epoch = time.Unix(1000, 0).UTC()
+
+func private(name, ip string) lb.Frontend {
+	return lb.Frontend{Name: name, Family: lb.IPv4, Subnet: subnet, PrivateIP: netip.MustParseAddr(ip), Static: true}
+}
+
+var vip = Key(private("", "10.0.0.9"))
+
+// store is a record that outlives a Keeper.
+type store struct {
+	record         Record
+	writes         int
+	failsRead      bool
+	failsWrite     bool
+	lostAfterWrite bool // the answer of a write that was carried out
+}
+
+func (s *store) ReadReservations(context.Context) (Record, error) {
+	if s.failsRead {
+		return Record{}, errors.New("away")
+	}
+	return Record{Version: s.record.Version, Reservations: maps.Clone(s.record.Reservations)}, nil
+}
+
+func (s *store) WriteReservations(_ context.Context, r Record) (string, error) {
+	if s.failsWrite || r.Version != s.record.Version {
+		return "", errors.New("conflict")
+	}
+	s.writes++
+	s.record = Record{Version: strconv.Itoa(s.writes), Reservations: maps.Clone(r.Reservations)}
+	if s.lostAfterWrite {
+		return "", errors.New("timeout")
+	}
+	return s.record.Version, nil
+}
+
+func keeperOf(t *testing.T, s *store) *Keeper {
+	k := New(Config{Store: s, LoadBalancers: []string{"a", "b"}, Limit: func(string) int { return 5 }, Log: slog.New(slog.DiscardHandler)})
+	k.Load(t.Context())
+	return k
+}
+
+func wants(service string, created int64, keys ...string) Want {
+	return Want{Owner: strings.ReplaceAll(service, "/", ""), Service: service, Created: time.Unix(created, 0), Keys: keys}
+}
+
+// The decision by itself: each row is the record of an address and its users, and what follows for Services of
+// namespaces bank and shop.
+func TestWhoMayUseAPrivateAddress(t *testing.T) {
+	bank, older := wants("bank/web", 2, vip), wants("shop/web", 1, vip)
+	soon, past := epoch.Add(time.Second), epoch
+	for name, row := range map[string]struct {
+		record     Reservation
+		unreadable error
+		users      []string
+		wants      []Want
+		says       string // of bank/web
+	}{
+		"never used":                      {wants: []Want{bank}},
+		"its own":                         {record: Reservation{"bank", "a", soon}, wants: []Want{bank}},
+		"another's until then":            {record: Reservation{"shop", "a", soon}, wants: []Want{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop, which used it last, until 1970-01-01T00:16:41Z. Choose another address, or wait until then"},
+		"another's, not left yet":         {record: Reservation{"shop", "a", time.Time{}}, wants: []Want{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop until 1h0m0s after its last Service has left it. Choose another address"},
+		"another's, expired":              {record: Reservation{"shop", "a", past}, wants: []Want{bank}},
+		"in use by it":                    {record: Reservation{"shop", "a", soon}, users: []string{"bank"}, wants: []Want{bank}},
+		"in use by another":               {record: Reservation{"shop", "a", soon}, users: []string{"shop"}, wants: []Want{bank}}, // the plan refuses it
+		"record away":                     {unreadable: errors.New("away"), wants: []Want{bank}, says: "is given to no Service that does not have it already: away"},
+		"record away, in use by it":       {unreadable: errors.New("away"), users: []string{"bank"}, wants: []Want{bank}},
+		"an older Service":                {wants: []Want{bank, older}, says: "is assigned to Service shop/web, which is older and requests it, too"},
+		"an older one of its own":         {wants: []Want{bank, wants("bank/older", 1, vip)}},
+		"a newer Service":                 {wants: []Want{wants("shop/new", 3, vip), bank}},
+		"an older one that may not":       {record: Reservation{"bank", "a", soon}, wants: []Want{bank, older}},
+		"an older one with another fault": {record: Reservation{"bank", "a", soon}, wants: []Want{wants("shop/two", 1, "x 10.0.0.8", vip), wants("bank/web", 2, "x 10.0.0.8")}},
+	} {
+		err := check(map[string]Reservation{vip: row.record}, row.unreadable, Users{vip: row.users}, row.wants, epoch)["bankweb"]
+		if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Of all that a load balancer shows only static private frontends count, and of these the Services that are known.
+func TestUsersOf(t *testing.T) {
+	b := lb.LoadBalancer{
+		Frontends: []lb.Frontend{
+			private("shop", "10.0.0.9"), private("unknown", "10.0.0.8"),
+			{Name: "dynamic", Subnet: subnet, PrivateIP: netip.MustParseAddr("10.0.0.7")}, {Name: "public", PublicIP: "/p"},
+		},
+		Rules: []lb.Rule{{Name: "bank-1", Frontend: "SHOP"}, {Name: "shop-1", Frontend: "shop"}, {Name: "bank-2", Frontend: "dynamic"}},
+	}
+	services := map[string]string{"shop": "shop/web", "shop-1": "shop/web", "bank-1": "bank/web", "bank-2": "bank/web", "dynamic": "bank/web", "public": "bank/web"}
+	got := UsersOf(b, func(name string) string { return services[name] })
+	if len(got) != 1 || !slices.Equal(got[vip], []string{"shop", "bank"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A Service leaves and comes back: the address is on record before it is used and reserved for TTL afterwards,
+// whichever process looks; then it is free. Nothing is written while nothing changes.
+func TestAnAddressIsReserved(t *testing.T) {
+	s, now := &store{}, epoch
+	k := keeperOf(t, s)
+	shop, bank := wants("shop/web", 1, vip), wants("bank/web", 2, vip)
+	used := Users{vip: {"shop"}}
+	if refused := k.Reserve(t.Context(), "a", nil, []Want{shop}, now); len(refused) > 0 || s.record.Reservations[vip] != (Reservation{"shop", "a", time.Time{}}) {
+		t.Fatalf("%v, %v", refused, s.record)
+	}
+	k = keeperOf(t, s) // the process ended before it wrote the load balancer
+	if refused := k.Check(nil, []Want{bank}, now); refused["bankweb"] == nil {
+		t.Error("a recorded address goes to another namespace")
+	}
+	for range 3 {
+		if refused := k.Reserve(t.Context(), "a", used, []Want{shop}, now); len(refused) > 0 {
+			t.Error(refused)
+		}
+		k.Note(t.Context(), "a", used, now)
+		k.Note(t.Context(), "b", nil, now) // another load balancer shows nothing of it
+	}
+	if s.writes != 1 {
+		t.Errorf("%d writes for one owner", s.writes)
+	}
+	k.Note(t.Context(), "a", nil, now)
+	for range 3 { // a refused Service writes nothing
+		now = now.Add(TTL/3 - time.Second)
+		if refused := k.Check(nil, []Want{bank}, now); refused["bankweb"] == nil {
+			t.Errorf("after %s: another namespace has it", now.Sub(epoch))
+		}
+		k.Note(t.Context(), "a", nil, now)
+		if refused := k.Check(nil, []Want{shop}, now); len(refused) > 0 {
+			t.Error(refused)
+		}
+	}
+	if s.writes != 2 {
+		t.Errorf("%d writes", s.writes)
+	}
+	k = keeperOf(t, s)
+	if refused := k.Check(nil, []Want{bank}, epoch.Add(TTL)); len(refused) > 0 {
+		t.Errorf("expired: %v", refused)
+	}
+	if refused := k.Reserve(t.Context(), "a", nil, []Want{bank}, epoch.Add(TTL)); len(refused) > 0 || s.record.Reservations[vip].Namespace != "bank" {
+		t.Errorf("expired: %v, %v", refused, s.record)
+	}
+	// A load balancer that is not the cluster's any more has no users.
+	s.record.Reservations[vip] = Reservation{"shop", "former", time.Time{}}
+	keeperOf(t, s).Note(t.Context(), "a", nil, now)
+	if s.record.Reservations[vip].Expires.IsZero() {
+		t.Error("reserved for ever")
+	}
+}
+
+// Two load balancers decide at the same time: the second one to record the address does not get it.
+func TestTwoLoadBalancersReserveOneAddress(t *testing.T) {
+	s := &store{}
+	k := keeperOf(t, s)
+	shop, bank := wants("shop/web", 1, vip), wants("bank/web", 2, vip)
+	if refused := k.Check(nil, []Want{bank}, epoch); len(refused) > 0 {
+		t.Fatal(refused)
+	}
+	k.Reserve(t.Context(), "a", nil, []Want{shop}, epoch)
+	if refused := k.Reserve(t.Context(), "b", nil, []Want{bank}, epoch); refused["bankweb"] == nil || s.record.Reservations[vip].Namespace != "shop" {
+		t.Errorf("%v, %v", refused, s.record)
+	}
+}
+
+// Where the record cannot be read or written, no address goes to a Service that does not have it.
+func TestWithoutTheRecord(t *testing.T) {
+	s := &store{failsRead: true}
+	k := keeperOf(t, s)
+	has, wanted := wants("shop/web", 1, vip), wants("bank/web", 2, "x 10.0.0.8")
+	used := Users{vip: {"shop"}}
+	fails := func(when string) {
+		t.Helper()
+		if refused := k.Reserve(t.Context(), "a", used, []Want{has, wanted}, epoch); refused["shopweb"] != nil || refused["bankweb"] == nil {
+			t.Errorf("%s: %v", when, refused)
+		}
+	}
+	fails("unreadable")
+	k.Note(t.Context(), "a", used, epoch)
+	if s.writes > 0 {
+		t.Error("a record that was not read is overwritten")
+	}
+	s.failsRead, s.failsWrite = false, true
+	k.Load(t.Context())
+	fails("unwritable")
+	s.failsWrite, s.lostAfterWrite = false, true
+	k.Load(t.Context())
+	fails("a lost answer")
+	s.lostAfterWrite = false
+	k.Load(t.Context())
+	if refused := k.Reserve(t.Context(), "a", used, []Want{has, wanted}, epoch); len(refused) > 0 || s.record.Reservations["x 10.0.0.8"].Namespace != "bank" || s.record.Reservations[vip].Namespace != "shop" {
+		t.Errorf("%v, %v", refused, s.record)
+	}
+}
+
+// Whatever Services come and go: a namespace has no more addresses on record than its limit or than are in
+// use; an address in use is on record for one of its users; no reservation lasts longer than TTL; and a second
+// look at the same state changes nothing.
+func TestLawReservations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		record, now := map[string]Reservation{}, epoch
+		limit := rapid.IntRange(0, 3).Draw(t, "limit")
+		for range rapid.IntRange(1, 20).Draw(t, "rounds") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "minutes")) * time.Minute)
+			s := state{on: "a", users: Users{}, claims: map[string]string{}}
+			inUse := map[string]int{}
+			for i := range 8 {
+				key := fmt.Sprintf("x 10.0.0.%d", i)
+				if namespace := rapid.SampledFrom([]string{"", "", "shop", "bank"}).Draw(t, "user"); namespace != "" {
+					s.users[key] = []string{namespace}
+					inUse[namespace]++
+				}
+			}
+			record = next(record, s, func(string) int { return limit }, now)
+			has := map[string]int{}
+			for key, r := range record {
+				has[r.Namespace]++
+				if users := s.users[key]; len(users) > 0 != r.Expires.IsZero() || len(users) > 0 && users[0] != r.Namespace {
+					t.Fatalf("%s is used by %v: %v", key, users, r)
+				}
+				if !r.Expires.IsZero() && (r.Expires.After(now.Add(TTL)) || !r.Expires.After(now)) {
+					t.Fatalf("at %s: %v", now, r)
+				}
+			}
+			for namespace, n := range has {
+				if n > max(limit, inUse[namespace]) {
+					t.Fatalf("%s has %d of %d", namespace, n, limit)
+				}
+			}
+			if again := next(record, s, func(string) int { return limit }, now); !maps.Equal(again, record) {
+				t.Fatalf("%v becomes %v", record, again)
+			}
+		}
+	})
+}
+
+// Beyond the limit of a namespace the reservation that ends first is dropped: none of another namespace, of another
+// load balancer, or of an address in use.
+func TestTheReservationThatEndsFirstIsDropped(t *testing.T) {
+	in := func(minutes int) time.Time { return epoch.Add(time.Duration(minutes) * time.Minute) }
+	record := map[string]Reservation{
+		"x 1": {"shop", "a", in(30)}, "x 2": {"shop", "a", in(10)}, "x 3": {"shop", "a", in(20)},
+		"x 4": {"bank", "a", in(5)}, "x 5": {"shop", "b", in(5)}, "x 6": {"shop", "b", time.Time{}},
+	}
+	got := next(record, state{on: "a", users: Users{"x 7": {"shop"}}, others: []string{"b"}}, func(string) int { return 2 }, epoch)
+	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, []string{"x 1", "x 4", "x 5", "x 6", "x 7"}) {
+		t.Error(keys)
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+const privateVIP = "10.0.200.9"
+
+// requestsPrivateIP has a Service request a private address.
+func requestsPrivateIP(ip string) func(*corev1.Service) {
+	return func(svc *corev1.Service) {
+		setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
+		svc.Spec.LoadBalancerIP = ip //nolint:staticcheck // the field that tenants use
+	}
+}
+
+// isReserved fails unless an address is on record for a namespace.
+func (s *Stage) isReserved(namespace, ip string) {
+	m := &corev1.ConfigMap{}
+	must(s.people.Get(ctx, client.ObjectKey{Namespace: weirNamespace, Name: "weir-private-ips"}, m))
+	if !strings.Contains(m.Data["reservations"], "/subnets/nodes "+ip+" "+namespace+" ") {
+		must(fmt.Errorf("%s is not reserved for %s: %q", ip, namespace, m.Data["reservations"]))
+	}
+}
+
+// has fails unless the status of a Service shows an address; empty is none.
+func (s *Stage) has(key, ip string) {
+	if got := s.addressOf(key); got != ip {
+		must(fmt.Errorf("%s has %q, want %q", key, got, ip))
+	}
+}
+
+// deleteAndWait deletes a Service and waits until it is gone.
+func (s *Stage) deleteAndWait(key string) {
+	must(s.DeleteService(key))
+	for !apierrors.IsNotFound(s.people.Get(ctx, split(key), &corev1.Service{})) {
+		s.Pass(time.Second)
+	}
+}
+
+// reservationWrites counts the writes of the record of private addresses.
+func (s *Stage) reservationWrites() (n int) {
+	for _, r := range s.api.Log() {
+		if isWrite(r) && r.Name == "weir-private-ips" {
+			n++
+		}
+	}
+	return n
+}
+
+// While the Service of a namespace is recreated, a Service of another namespace that waits for its private
+// address does not get it: neither from the same process, nor from the next, nor from another leader. After an
+// hour the address is free.
+func TestARecreatedServiceKeepsItsPrivateAddress(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
+			stage(t, Options{Replicas: replicas}, func(s *Stage) {
+				must(s.AddNode(0))
+				s.Start()
+				must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+				must(s.Settles(2 * time.Minute))
+				s.has("shop/bank", privateVIP)
+				s.isReserved("shop", privateVIP)
+				must(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
+				s.Pass(time.Minute)
+				for _, away := range []func(){
+					func() { s.Pass(2 * time.Second) },
+					func() { s.Pass(40 * time.Minute) },
+					func() {
+						for n := range replicas {
+							s.Kill(n)
+						}
+						s.Pass(2 * time.Minute)
+					},
+				} {
+					s.deleteAndWait("shop/bank")
+					away()
+					must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+					s.Pass(3 * time.Minute)
+					s.has("shop/bank", privateVIP)
+					s.has("blog/thief", "")
+				}
+				s.refused("blog/thief", "private address "+privateVIP+" of subnet nodes is reserved for namespace shop, which used it last, until 2000-01-01T0")
+
+				s.deleteAndWait("shop/bank")
+				s.Pass(55 * time.Minute)
+				s.has("blog/thief", "")
+				s.Pass(25 * time.Minute) // until the Service is tried again
+				s.has("blog/thief", privateVIP)
+				s.isReserved("blog", privateVIP)
+			})
+		})
+	}
+}
+
+// A process ends between the record and the write of the load balancer: the next one gives the address to the
+// namespace that is on record, and to no other one.
+func TestAPrivateAddressIsRecordedBeforeItIsUsed(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		must(s.AddNode(0))
+		s.Start()
+		must(s.AzureFaults("{name: put, match: {path: '**/loadBalancers/*', kind: put}, action: {drop: true}}"))
+		must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+		s.Pass(5 * time.Second)
+		s.isReserved("shop", privateVIP)
+		s.Kill(0)
+		must(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
+		s.deleteAndWait("shop/bank")
+		must(s.AzureFaults())
+		s.Pass(2 * time.Minute)
+		s.has("blog/thief", "")
+		must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+		s.Pass(3 * time.Minute)
+		s.has("shop/bank", privateVIP)
+		s.has("blog/thief", "")
+	})
+}
+
+// A process that finds no record records which private addresses are in use, and writes nothing to Azure for it.
+// A Service that is refused, and one that keeps its address, cause no write of the record.
+func TestReservationsAreRecordedWithoutAWrite(t *testing.T) {
+	stage(t, Options{}, func(s *Stage) {
+		must(s.AddNode(0))
+		s.Start()
+		must(s.AddService("shop/bank", requestsPrivateIP(privateVIP)))
+		must(s.Settles(2 * time.Minute))
+		m := &corev1.ConfigMap{}
+		m.Namespace, m.Name = weirNamespace, "weir-private-ips"
+		must(s.people.Delete(ctx, m))
+		s.emu.ClearCalls()
+		s.Kill(0)
+		s.Pass(2 * time.Minute)
+		s.isReserved("shop", privateVIP)
+		if calls := s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)); len(calls) > 0 {
+			must(fmt.Errorf("Azure was written: %v", calls))
+		}
+		before := s.reservationWrites()
+		must(s.AddService("blog/thief", requestsPrivateIP(privateVIP)))
+		for n := range 50 { // as fast as a tenant can write
+			for _, key := range []string{"blog/thief", "shop/bank"} {
+				must(s.ChangeService(key, func(svc *corev1.Service) { svc.Spec.Ports[0].Port = int32(1000 + n) }))
+			}
+			s.Pass(time.Second)
+		}
+		if after := s.reservationWrites(); after != before {
+			must(fmt.Errorf("the record was written %d times for a Service that is refused", after-before))
+		}
+		must(s.Settles(5 * time.Minute))
+	})
+}
