@@ -25,7 +25,7 @@ const (
 var Annotations = []string{MaxRules, MaxFrontends, MaxSecurityRules}
 
 // reserveDivisor is the part of a resource that a namespace without neighbors leaves free: a
-// tenth. Without it, the first namespace of a cluster could leave nothing for the second one.
+// tenth, and at least one. Without it, the first namespace of a cluster could leave nothing for the second one.
 const reserveDivisor = 10
 
 // Settings are the bounds that the annotations of one Namespace set. The zero value sets none.
@@ -109,17 +109,22 @@ type Bound struct {
 }
 
 // Of returns the bound of a namespace. shared is true if other namespaces use the resource, too.
-// The default is half of the capacity if they do, and nine tenths if they do not.
+// The default is half of the capacity if they do, and all but the reserve if they do not.
 func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 	if n, is := s.set[annotation]; is {
 		return Bound{min(n, c.Max), fmt.Sprintf("annotation %s of Namespace %s", annotation, s.Namespace)}
 	}
 	b := Bound{c.Max, "default: " + c.String()}
-	switch reserve := c.Max / reserveDivisor; {
+	reserve := max(c.Max/reserveDivisor, min(1, c.Max/2))
+	switch {
 	case shared:
 		b = Bound{max(c.Max/2, 1), "default: other namespaces use it, too, so half of " + c.String()}
 	case reserve > 0:
-		b = Bound{c.Max - reserve, fmt.Sprintf("default: %d are reserved for other namespaces, of %s", reserve, c)}
+		verb := "are"
+		if reserve == 1 {
+			verb = "is"
+		}
+		b = Bound{c.Max - reserve, fmt.Sprintf("default: %d %s reserved for other namespaces, of %s", reserve, verb, c)}
 	}
 	if text, is := s.invalid[annotation]; is {
 		b.By += fmt.Sprintf("; annotation %s of Namespace %s is %q, which is not a whole number of 0 or more", annotation, s.Namespace, text)

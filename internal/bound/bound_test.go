@@ -32,7 +32,9 @@ func TestOf(t *testing.T) {
 		{"empty", "", azure, true, 750, "default"},
 		{"too large", "99999999999999999999", azure, true, 750, `is "99999999999999999999"`},
 		{"very small capacity", "", Capacity{Max: 1}, true, 1, "default"},
-		{"small capacity, alone", "", Capacity{Max: 9}, false, 9, "default: 9, the limit of Azure"},
+		{"very small capacity, alone", "", Capacity{Max: 1}, false, 1, "default: 1, the limit of Azure"},
+		{"small capacity, alone", "", Capacity{Max: 2}, false, 1, "default: 1 is reserved for other namespaces, of 2"},
+		{"Private Link Services, alone", "", Capacity{Max: 8}, false, 7, "default: 1 is reserved for other namespaces, of 8"},
 	} {
 		annotations := map[string]string{}
 		if tt.value != "" || tt.about == "empty" {

@@ -60,6 +60,8 @@ type seats struct {
 	byPort, behind map[portKey]int
 	byPool         map[string][]int
 	at             map[string][]int
+	// frontends are the names of the frontends that Services want at each place.
+	frontends map[string][]string
 }
 
 // portKey is a port of a place, or of a pool; that of lb.All stands for all ports, and that
@@ -71,7 +73,7 @@ type portKey struct {
 }
 
 func newSeats() *seats {
-	return &seats{byPort: map[portKey]int{}, behind: map[portKey]int{}, byPool: map[string][]int{}, at: map[string][]int{}}
+	return &seats{byPort: map[portKey]int{}, behind: map[portKey]int{}, byPool: map[string][]int{}, at: map[string][]int{}, frontends: map[string][]string{}}
 }
 
 func (s *seats) add(r seat) {

@@ -6,15 +6,32 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"weir.dev/weir/internal/lb"
 )
 
 // ErrAddressTaken says that the address is that of a Service of another namespace.
 var ErrAddressTaken = errors.New("the address is that of a Service of another namespace, and only Services of one namespace share an address")
 
+const takenAdvice = "Choose another address, or have both in one namespace"
+
+// spellPlace returns the address of a frontend for a message, or the name of the frontend if the
+// address is not known.
+func (in Input) spellPlace(f lb.Frontend) string {
+	if in.AddressAt != nil {
+		if at := in.AddressAt(place(f)); at != "" {
+			return at
+		}
+	}
+	return "frontend " + f.Name
+}
+
 // intrudes refuses an address to a Service that one of another namespace has: whoever shares
 // an address can have it closed, keep its Service from leaving it, and take further ports of
 // it. Who shares it already goes on. What is there counts though its Service is due, and lets
-// go of it for the plan: it has the address until it is written that it has not.
+// go of it for the plan: it has the address until it is written that it has not. A frontend
+// belongs to the namespace of its Service even without rules: each port of that Service may be
+// annotated with no_lb_rule.
 func (d *docket) intrudes(s Share, taken *seats) error {
 	mine := d.namespaceOf(s.Owner)
 	if mine == "" {
@@ -25,6 +42,9 @@ func (d *docket) intrudes(s Share, taken *seats) error {
 		if slices.ContainsFunc(d.there[at], func(r seat) bool { return owns(s.Owner, r.Name) }) {
 			continue
 		}
+		if slices.ContainsFunc(d.frontends[at], func(name string) bool { return owns(s.Owner, name) }) {
+			continue
+		}
 		rules := d.there[at]
 		for _, i := range taken.at[at] {
 			rules = append(rules[:len(rules):len(rules)], taken.all[i])
@@ -33,11 +53,12 @@ func (d *docket) intrudes(s Share, taken *seats) error {
 			if theirs := d.namespaceOf(other.Name); theirs == "" || theirs == mine || owns(s.Owner, other.Name) {
 				continue
 			}
-			where := "frontend " + f.Name
-			if d.AddressAt != nil && d.AddressAt(at) != "" {
-				where = d.AddressAt(at)
+			return fmt.Errorf("%w: %s has %s. %s", ErrAddressTaken, d.called(other), d.spellPlace(f), takenAdvice)
+		}
+		for _, name := range append(slices.Clone(d.frontends[at]), taken.frontends[at]...) {
+			if theirs := d.namespaceOf(name); theirs != "" && theirs != mine {
+				return fmt.Errorf("%w: frontend %s of Service %s has %s. %s", ErrAddressTaken, name, d.ServiceOf(name), d.spellPlace(f), takenAdvice)
 			}
-			return fmt.Errorf("%w: %s has %s. Choose another address, or have both in one namespace", ErrAddressTaken, d.called(other), where)
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"weir.dev/weir/internal/lb"
 )
 
 // Whoever shares an address has a say in it: who may connect to it, and whether its Service
@@ -46,6 +48,54 @@ func TestNobodySharesTheAddressOfAnotherNamespace(t *testing.T) {
 		in.Shares, in.Others = due, []string{"aa", "ab", "ac"}
 		if p := Make(in); len(p.Refused) > 0 {
 			t.Errorf("of %s: refused %v", due[0].Owner, p.Refused)
+		}
+	}
+}
+
+// A frontend whose Service has no rules, because each port is annotated with no_lb_rule, belongs to
+// the namespace of that Service: another namespace would use its address.
+func TestAFrontendWithoutRulesIsNotShared(t *testing.T) {
+	at := func(s Share, host string) Share {
+		s.Frontends = []lb.Frontend{{Name: s.Owner, PublicIP: "/pip/" + host}}
+		return s
+	}
+	host, same, other := inNamespace("shop", 1, 1), at(inNamespace("shop", 2, 1), "shop1"), at(inNamespace("mallory", 1, 1), "shop1")
+	host.Rules, host.Probes = nil, nil
+	bare := other
+	bare.Rules, bare.Probes = nil, nil
+	for _, intruder := range []Share{other, bare} {
+		in := shared(1500, host, same, intruder)
+		p := Make(in)
+		if err := p.Refused["mallory1"]; len(p.Refused) != 1 || !errors.Is(err, ErrAddressTaken) {
+			t.Errorf("due together: refused %v", p.Refused)
+		}
+		in.Shares = []Share{host}
+		in, _ = with(in)
+		moved := at(host, "new")
+		for _, due := range [][]Share{{intruder}, {intruder, host}, {intruder, moved}, {intruder, gone("shop1")}, {same, intruder}} {
+			in.Shares = due
+			p := Make(in)
+			if err := p.Refused["mallory1"]; len(p.Refused) != 1 || !errors.Is(err, ErrAddressTaken) {
+				t.Errorf("%v: refused %v", due[len(due)-1].Owner, p.Refused)
+			}
+		}
+		in.Shares, in.AddressAt = []Share{intruder}, func(string) string { return "198.18.0.1" }
+		if err := Make(in).Refused["mallory1"]; err == nil || !strings.Contains(err.Error(), "frontend shop1 of Service shop/shop1 has 198.18.0.1. Choose another address") {
+			t.Errorf("the rejection is %v", err)
+		}
+	}
+	// The host gets its rules although another namespace joined before.
+	in := shared(1500, host)
+	in, _ = with(in)
+	unnamed := in
+	unnamed.ServiceOf, unnamed.Shares = nil, []Share{other}
+	in.Observed = Make(unnamed).Next
+	back := inNamespace("shop", 1, 2)
+	back.Rules = back.Rules[1:]
+	for _, due := range []Share{back, other} {
+		in.Shares = []Share{due}
+		if p := Make(in); len(p.Refused) > 0 {
+			t.Errorf("%s: refused %v", due.Owner, p.Refused)
 		}
 	}
 }

@@ -71,6 +71,8 @@ type docket struct {
 	foreign map[string]error
 	// there are the observed rules of each place.
 	there map[string][]seat
+	// frontends are the names of the observed frontends of each place.
+	frontends map[string][]string
 	// census is what namespaces have, once it is needed.
 	census *census
 	// swept is true once somebody fits who did not at first.
@@ -78,9 +80,11 @@ type docket struct {
 }
 
 func docketOf(in Input) *docket {
-	d := &docket{Input: in, places: map[string]string{}, had: map[string]int{}, foreign: map[string]error{}, there: map[string][]seat{}}
+	d := &docket{Input: in, places: map[string]string{}, had: map[string]int{}, foreign: map[string]error{}, there: map[string][]seat{}, frontends: map[string][]string{}}
 	for _, f := range in.Observed.Frontends {
-		d.places[strings.ToLower(f.Name)] = place(f)
+		at := place(f)
+		d.places[strings.ToLower(f.Name)] = at
+		d.frontends[at] = append(d.frontends[at], f.Name)
 	}
 	shares := rosterIn(in.Shares)
 	for _, r := range in.Observed.Rules {
@@ -137,6 +141,10 @@ func (d *docket) weigh(refused map[string]error, unfit func(owner string, err er
 		}
 		for _, r := range s.seats() {
 			taken.add(r)
+		}
+		for _, f := range s.Frontends {
+			at := place(f)
+			taken.frontends[at] = append(taken.frontends[at], f.Name)
 		}
 	}
 	return false

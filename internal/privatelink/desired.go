@@ -33,6 +33,9 @@ type Balancer struct {
 	IPv6 bool
 	// Links is how many Private Link Services its other frontends have.
 	Links int
+	// Exceeds returns why another Private Link Service would exceed the bound of a namespace; nil if it
+	// would not. It is nil where no bound applies.
+	Exceeds func(namespace string) error
 }
 
 // Settings are the cluster's.
@@ -83,6 +86,12 @@ func desired(l service.PrivateLink, owner string, f Frontend, set Settings) lb.P
 	}
 }
 
+// Namespace is that of a Service, given as in tags; empty for none.
+func Namespace(name string) string {
+	namespace, _, _ := strings.Cut(name, "/")
+	return namespace
+}
+
 // tags are the cluster's, and those that say whose it is, which nobody else can set.
 func tags(owner string, set Settings) map[string]string {
 	all := maps.Clone(set.Tags)
@@ -99,7 +108,7 @@ func tags(owner string, set Settings) map[string]string {
 const ofInterfaces = "backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses"
 
 // refusals are why Azure would take no Private Link Service on a frontend.
-func refusals(f Frontend, fresh bool, set Settings) []service.Problem {
+func refusals(f Frontend, owner string, fresh bool, set Settings) []service.Problem {
 	var all []service.Problem
 	refuse := func(want string) {
 		all = append(all, service.Problem{Field: service.PLSCreate, Value: "true", Want: want})
@@ -117,6 +126,10 @@ func refusals(f Frontend, fresh bool, set Settings) []service.Problem {
 		refuse("a load balancer without IPv6 frontends: Azure takes no Private Link Service beside one. " + service.Configurations + " chooses another load balancer")
 	case fresh && f.On.Links >= most:
 		refuse(fmt.Sprintf("a load balancer with fewer than %d Private Link Services, which is what Azure takes on one", most))
+	case fresh && f.On.Exceeds != nil:
+		if err := f.On.Exceeds(Namespace(owner)); err != nil {
+			refuse("room within the bound of its namespace: " + err.Error())
+		}
 	}
 	return all
 }

@@ -77,7 +77,7 @@ func Share(f Frontend, set Settings, sharers []Sharer, seen []lb.PrivateLinkServ
 	}
 	owner := sharers[at]
 	v.Owner = owner.Service
-	why := refusals(f, len(ours) == 0, set)
+	why := refusals(f, owner.Service, len(ours) == 0, set)
 	v.Holds = len(why) > 0
 	link := resolved(*owner.Link, f, set)
 	for _, s := range sharers {
@@ -147,6 +147,9 @@ func SharerOf(name string, since time.Time, spec service.Spec, problems []servic
 		HTTPProbe:  slices.ContainsFunc(spec.Probes, func(p lb.Probe) bool { return p.Protocol != lb.ProbeTCP }),
 	}
 }
+
+// IsForeign reports whether no Service of the cluster has it, as far as its tags show.
+func IsForeign(p lb.PrivateLinkService, set Settings) bool { return foreign(p, set) }
 
 // foreign reports whether nobody of the cluster made it, as far as its tags tell.
 func foreign(p lb.PrivateLinkService, set Settings) bool {

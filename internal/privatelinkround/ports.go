@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/privatelink"
@@ -32,6 +33,8 @@ type Cluster interface {
 	// Sharers returns what the Services of these owners ask of the frontends that they are on, by
 	// owner in lower case; without those that are gone.
 	Sharers(owners map[string]bool) map[string]privatelink.Sharer
+	// Bounds returns the bounds that the Namespace of this name sets.
+	Bounds(namespace string) bound.Settings
 }
 
 // Config is what a Keeper works with. All fields but Lease are needed.

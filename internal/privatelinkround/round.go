@@ -42,13 +42,15 @@ type round struct {
 func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	r, requests := k.begin(ctx, requests, k.cfg.Cluster.Sharers(ownersBeside(b.Shown, requests)))
+	on := k.cfg.Cluster.Sharers(ownersOn(b.Shown))
+	r, requests := k.begin(ctx, requests, groupsOfNamespaces(on, ownersBeside(b.Shown, requests), requests))
 	all := frontendsOf(b, requests, r.seen, r.Settings)
+	limits := r.limits(b.Shown.ID, on)
 	sharers := r.Cluster.Sharers(ownersOf(all))
 	comes := 0
 	var works []*work
 	for _, f := range all {
-		f.On.Links = othersOn(b.Shown.ID, f.Frontend, r.seen) + comes
+		f.On.Links, f.On.Exceeds = othersOn(b.Shown.ID, f.Frontend, r.seen)+comes, limits.exceeds
 		var of []privatelink.Sharer
 		for _, owner := range f.owners {
 			if s, there := sharers[owner]; there {
@@ -60,6 +62,8 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 		w.judge()
 		if w.verdict.Want != nil && len(privatelink.Ours(f.Frontend, r.seen, r.Settings)) == 0 {
 			comes++
+			limits.has[privatelink.Namespace(w.verdict.Owner)]++
+			w.On.Exceeds = nil // a second try does not count it again
 		}
 		works = append(works, w)
 	}

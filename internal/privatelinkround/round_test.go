@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -136,6 +137,11 @@ type town struct {
 	progress  contest.InProgress
 	overtaken []bool
 	lease     lost
+	bounds    map[string]map[string]string // annotations by Namespace
+}
+
+func (n *town) Bounds(namespace string) bound.Settings {
+	return bound.Read(namespace, n.bounds[namespace])
 }
 
 func (n *town) Sharers(owners map[string]bool) map[string]privatelink.Sharer {

@@ -55,6 +55,10 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 	if problem := poolNameFits(s, set, spec.Pools); problem != nil {
 		r.problems = append(r.problems, *problem)
 	}
+	if len(spec.Rules) == 0 {
+		// Bounds limit rules and not pools. A pool of its own is filled after its rules only.
+		spec.Pools = slices.DeleteFunc(spec.Pools, func(p Pool) bool { return !p.Shared })
+	}
 	spec.Access = r.access(s)
 	r.boundSecurityRules(spec)
 	link, problems := LinkOf(s, set)

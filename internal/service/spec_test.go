@@ -3,6 +3,7 @@
 package service
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,6 +119,35 @@ func TestALocalServiceOfTwoFamilies(t *testing.T) {
 	for _, r := range w.Rules {
 		if (r.TCPReset == nil) != (r.Transport == lb.UDP) {
 			t.Errorf("%s: TCP reset %v", r.Name, r.TCPReset)
+		}
+	}
+}
+
+// Bounds limit the rules of a namespace, and so its pools: a Service has a pool of its own for a family
+// only with a rule that sends flows to it.
+func TestAPoolOfItsOwnHasARule(t *testing.T) {
+	two := ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 53, NodePort: 30053})
+	noRule := with(ofPort(80, portNoRule), "true")
+	for _, tt := range []struct {
+		about string
+		s     Service
+		want  []string
+	}{
+		{"rules", web(local, dual, two), []string{"shop-web", "shop-web-ipv6"}},
+		{"a rule for one port", web(local, dual, two, noRule), []string{"shop-web", "shop-web-ipv6"}},
+		{"no rules", web(local, dual, two, noRule, with(ofPort(53, portNoRule), "true")), nil},
+		{"no rules, pool of all nodes", web(dual, noRule), []string{"kubernetes", "kubernetes-IPv6"}},
+	} {
+		spec := desired(t, tt.s, settings())
+		var names []string
+		for _, p := range spec.Pools {
+			names = append(names, p.Name)
+			if !p.Shared && !slices.ContainsFunc(spec.Rules, func(r lb.Rule) bool { return r.Pool == p.Name }) {
+				t.Errorf("%s: no rule sends flows to pool %s", tt.about, p.Name)
+			}
+		}
+		if !slices.Equal(names, tt.want) || len(spec.Frontends) != 2 {
+			t.Errorf("%s: pools %q, %d frontends", tt.about, names, len(spec.Frontends))
 		}
 	}
 }
