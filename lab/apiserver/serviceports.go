@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -108,15 +109,21 @@ func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
 	for i := range sp.Ports {
 		p := &sp.Ports[i]
 		if p.NodePort == 0 && wants {
-			p.NodePort = s.nodePort(used, own, p.Protocol, sharable(sp, *p))
+			if p.NodePort = s.nodePort(used, own, p.Protocol, sharable(sp, *p)); p.NodePort == 0 {
+				return field.ErrorList{field.InternalError(at.Index(i).Child("nodePort"), errRangeFull)}
+			}
 			own[portUse{p.NodePort, p.Protocol}] = true
 		}
 	}
 	if checked(sp) && sp.HealthCheckNodePort == 0 {
-		sp.HealthCheckNodePort = s.nodePort(used, own, corev1.ProtocolTCP, 0)
+		if sp.HealthCheckNodePort = s.nodePort(used, own, corev1.ProtocolTCP, 0); sp.HealthCheckNodePort == 0 {
+			return field.ErrorList{field.InternalError(field.NewPath("spec", "healthCheckNodePort"), errRangeFull)}
+		}
 	}
 	return nil
 }
+
+var errRangeFull = errors.New("failed to allocate a nodePort: range is full")
 
 // sharable returns the node port of the same port of another protocol, if there is one: 53 of
 // TCP and of UDP get the same.
@@ -149,16 +156,20 @@ func (s *Server) usedPorts(but *corev1.Service) map[portUse]bool {
 	return used
 }
 
+// nodePort returns a random node port that is free, or 0 if none is.
 func (s *Server) nodePort(used, own map[portUse]bool, protocol corev1.Protocol, like int32) int32 {
 	if use := (portUse{like, protocol}); like != 0 && !used[use] && !own[use] {
 		return like
 	}
-	for {
-		port := int32(firstNodePort + s.rng.IntN(lastNodePort-firstNodePort+1)) //nolint:gosec // below 32768
+	const size = lastNodePort - firstNodePort + 1
+	first := s.rng.IntN(size)
+	for i := range size {
+		port := int32(firstNodePort + (first+i)%size) //nolint:gosec // below 32768
 		if use := (portUse{port, protocol}); !used[use] && !own[use] {
 			return port
 		}
 	}
+	return 0
 }
 
 // validateService refuses what Services are refused for that a controller of load balancers meets.
