@@ -25,7 +25,7 @@ const (
 var Annotations = []string{MaxRules, MaxFrontends, MaxSecurityRules}
 
 // reserveDivisor is the part of a resource that a namespace without neighbors leaves free: a
-// tenth, and at least one. Without it, the first namespace of a cluster could leave nothing for the second one.
+// tenth, and at least one of what Azure limits. Without it, the first namespace of a cluster could leave nothing for the second one.
 const reserveDivisor = 10
 
 // Settings are the bounds that the annotations of one Namespace set. The zero value sets none.
@@ -115,7 +115,10 @@ func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 		return Bound{min(n, c.Max), fmt.Sprintf("annotation %s of Namespace %s", annotation, s.Namespace)}
 	}
 	b := Bound{c.Max, "default: " + c.String()}
-	reserve := max(c.Max/reserveDivisor, min(1, c.Max/2))
+	reserve := c.Max / reserveDivisor
+	if c.By == "" { // what an administrator sets low is meant to be used
+		reserve = max(reserve, min(1, c.Max/2))
+	}
 	switch {
 	case shared:
 		b = Bound{max(c.Max/2, 1), "default: other namespaces use it, too, so half of " + c.String()}

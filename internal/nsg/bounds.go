@@ -184,11 +184,12 @@ type bounded struct {
 	bounds func(namespace string) bound.Settings
 	before *Usage
 	// wants are the namespaces of Services that ask for something.
-	wants map[string]bool
+	wants    map[string]bool
+	promised map[string]Claim
 }
 
 func boundedBy(in Input, before *Usage) bounded {
-	b := bounded{in.Bounds, before, map[string]bool{}}
+	b := bounded{in.Bounds, before, map[string]bool{}, in.Promised}
 	for _, s := range in.Shares {
 		if len(s.Admissions) > 0 && s.Namespace != "" {
 			b.wants[s.Namespace] = true
@@ -199,7 +200,7 @@ func boundedBy(in Input, before *Usage) bounded {
 
 // exceeded returns why a Service would have its namespace exceed a bound; nil if it would not.
 func (b bounded) exceeded(u *Usage, s asking, more room) error {
-	if b.bounds == nil || s.Namespace == "" {
+	if b.bounds == nil || s.Namespace == "" || b.promised[s.Service].Covers(ClaimOf(s.Namespace, s.Admissions)) {
 		return nil
 	}
 	shared := b.before.isShared(s.Namespace) || len(b.wants) > 1
@@ -242,6 +243,19 @@ func ClaimOf(namespace string, admissions []Admission) Claim {
 		c.destinations += len(admissions[i].Destinations)
 	}
 	return c
+}
+
+// Covers reports whether a claim includes another one.
+func (c Claim) Covers(other Claim) bool {
+	if c.Namespace != other.Namespace || c.destinations < other.destinations {
+		return false
+	}
+	for m := range other.sources {
+		if !c.has(m) {
+			return false
+		}
+	}
+	return true
 }
 
 // Admits returns why a group would refuse a Service, by a bound of its namespace or because it is full,

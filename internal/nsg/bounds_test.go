@@ -286,3 +286,32 @@ func TestAdmits(t *testing.T) {
 		}
 	}
 }
+
+// A second namespace may come between the check of a Service and the write of its rules, so that its bound
+// falls to half. Its load balancer may be written by then, so its rules are written, too.
+func TestAPromiseIsKept(t *testing.T) {
+	promise := func(s Share) map[string]Claim {
+		return map[string]Claim{s.Service: ClaimOf(s.Namespace, s.Admissions)}
+	}
+	for _, tt := range []struct {
+		about    string
+		service  Share
+		promised map[string]Claim
+		refused  bool
+	}{
+		{"no promise", tagged("team", 1, 700), nil, true},
+		{"a promise", tagged("team", 1, 700), promise(tagged("team", 1, 700)), false},
+		{"fewer than promised", tagged("team", 1, 600), promise(tagged("team", 1, 700)), false},
+		{"more than promised", tagged("team", 1, 701), promise(tagged("team", 1, 700)), true},
+		{"other rules than promised", renamed(tagged("team", 1, 700)), promise(tagged("team", 1, 700)), true},
+		{"a promise to another Service", tagged("team", 1, 700), promise(tagged("team", 2, 700)), true},
+		{"beyond the group", tagged("team", 1, 1000), promise(tagged("team", 1, 1000)), true},
+	} {
+		in := inputOf(nil, boundsOf(nil), tagged("shop", 1, 2), tt.service)
+		in.Promised = tt.promised
+		p := Merge(in)
+		if (p.Refused["team1"] != nil) != tt.refused || p.Refused["shop1"] != nil {
+			t.Errorf("%s: refused %v", tt.about, p.Refused)
+		}
+	}
+}

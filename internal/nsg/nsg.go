@@ -69,6 +69,9 @@ type Input struct {
 	Ours map[netip.Addr]bool
 	// Bounds returns the bounds of a namespace; nil applies none.
 	Bounds func(namespace string) bound.Settings
+	// Promised are the claims of Services that were admitted before their load balancer was written. A
+	// bound that fell since then does not refuse them: they would be published without their rules.
+	Promised map[string]Claim
 }
 
 // Plan is what the group has to become.

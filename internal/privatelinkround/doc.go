@@ -7,6 +7,7 @@
 //	ports.go       what is asked of Azure and of the cluster, what a Service wants, and what came of it
 //	round.go       the frontends of a load balancer as the Services on them ask, side by side
 //	frontends.go   which frontends are looked at, and who is on them (pure)
+//	bounds.go      how many one namespace may have on a load balancer (pure)
 //	advance.go     the steps of one frontend, one after the other
 //	lists.go       what is read: each resource group and each subnet once a round
 //	tell.go        what people are told

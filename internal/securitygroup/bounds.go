@@ -5,6 +5,7 @@ package securitygroup
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync"
 
@@ -39,10 +40,21 @@ func (l *ledger) wrote(requests []*Request, p nsg.Plan, written bool) {
 	}
 }
 
+// promises returns the claims that are promised, by owner.
+func (l *ledger) promises() map[string]nsg.Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.promised)
+}
+
 // admits checks a claim, and promises room for it.
 func (l *ledger) admits(owner string, c nsg.Claim, check func(*nsg.Usage, map[string]nsg.Claim) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if promised, is := l.promised[owner]; is && promised.Covers(c) { // its load balancer may be written by now, and a bound may have fallen
+		l.promised[owner] = c
+		return nil
+	}
 	delete(l.promised, owner)
 	if l.usage == nil {
 		return nil

@@ -46,6 +46,8 @@ type survey struct {
 	// naming says which additional addresses are whose.
 	naming naming
 	bounds func(namespace string) bound.Settings
+	// promised are the claims for which room is promised.
+	promised map[string]nsg.Claim
 }
 
 // survey gathers what all Services of the cluster ask for: those that are due, those that
@@ -54,7 +56,7 @@ type survey struct {
 // all that were not looked at yet. Those of stay are contested, and nothing is changed where
 // they are reached.
 func (g *Group) survey(due []*Request, stay map[string]bool) survey {
-	s := survey{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[whichNodes]behind{}, bounds: g.cfg.Cluster.Bounds}
+	s := survey{nodes: g.cfg.Cluster.Nodes(), mine: maps.Clone(g.had), behinds: map[whichNodes]behind{}, bounds: g.cfg.Cluster.Bounds, promised: g.room.promises()}
 	s.former = without(g.nodes, s.nodes)
 	there, isDue := map[string]Reached{}, map[string]bool{}
 	for _, r := range g.cfg.Cluster.Reached() {
@@ -163,7 +165,7 @@ func (s *survey) reached(addresses []netip.Addr, ports []int32) []nsg.Place {
 }
 
 func (s *survey) input(observed []lb.SecurityRule) nsg.Input {
-	in := nsg.Input{Observed: observed, Shares: s.shares, Ours: maps.Clone(s.mine), Bounds: s.bounds}
+	in := nsg.Input{Observed: observed, Shares: s.shares, Ours: maps.Clone(s.mine), Bounds: s.bounds, Promised: s.promised}
 	for _, n := range slices.Concat(s.nodes, s.former) {
 		in.Ours[n] = true
 	}
