@@ -139,7 +139,7 @@ func (s *stage) change(e edit) {
 
 // rehearse plays what all Services ask for, in the order in which they came.
 func (s *stage) rehearse() (*rehearse.Rehearsal, []balancer.Result) {
-	cfg := balancer.Config{Settings: s.settings, Cluster: s.process, Behaviour: s.knows, Log: s.log}
+	cfg := balancer.Config{Settings: s.settings, Cluster: s.process, Behaviour: s.knows, Log: s.log, PrivateIPs: s.reservations}
 	if s.links() {
 		cfg.PrivateLinks = privatelinks.New(s.process.client)
 	}

@@ -8,7 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
 
 	"weir.dev/weir/internal/privateip"
 )
@@ -55,4 +59,27 @@ func (s *reservationStore) set(what string) {
 	if what == "lost" {
 		s.record = privateip.Record{}
 	}
+}
+
+// A plan shows that an address is reserved for another namespace, and writes no reservation.
+func TestAPlanShowsReservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		defer s.close()
+		until := time.Now().Add(privateip.TTL)
+		key := strings.ToLower(vnetID) + "/subnets/nodes 10.0.0.9"
+		s.reservations.record.Reservations = map[string]privateip.Reservation{key: {Namespace: "bank", LoadBalancer: "kubernetes-internal", Expires: until}}
+		s.applyAll(`
+evil/a: {ports: 80, azure-load-balancer-internal: "true", loadBalancerIP: 10.0.0.9}
+evil/b: {ports: 80, azure-load-balancer-internal: "true", loadBalancerIP: 10.0.0.10}`)
+		s.stop()
+		s.launch() // an API server that the Services have not reached yet
+		_, results := s.rehearse()
+		if len(results) != 2 || results[0].Err == nil || !strings.Contains(results[0].Err.Error(), "is reserved for namespace bank, which used it last, until 2000-01-01T01:00:00Z") || results[1].Err != nil {
+			t.Errorf("%v", results)
+		}
+		if s.reservations.version != 0 {
+			t.Error("a plan wrote a reservation")
+		}
+	})
 }

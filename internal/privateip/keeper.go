@@ -4,6 +4,7 @@ package privateip
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -96,7 +97,7 @@ func (k *Keeper) missing() error {
 	case k.unreadable != nil:
 		return k.unreadable
 	}
-	return fmt.Errorf("the reservations of private addresses have not been read yet")
+	return errors.New("the reservations of private addresses have not been read yet")
 }
 
 // Reserve records the addresses that Services are about to use on a load balancer. It returns the Services

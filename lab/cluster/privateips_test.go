@@ -156,6 +156,5 @@ func TestReservationsAreRecordedWithoutAWrite(t *testing.T) {
 		if after := s.reservationWrites(); after != before {
 			must(fmt.Errorf("the record was written %d times for a Service that is refused", after-before))
 		}
-		must(s.Settles(5 * time.Minute))
 	})
 }
