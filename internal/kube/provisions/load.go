@@ -163,7 +163,7 @@ func (l *load) ensure(ctx context.Context) error {
 func (a *run) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("the target has not answered within %s", answerTimeout))
 	defer cancel()
-	err := a.target.known.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	err := a.target.known.Get().AbsPath("/version").Do(ctx).Error()
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
 		return nil

@@ -116,7 +116,7 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			to, err := r.reach(ctx, p, &provision.Log{})
 			if err == nil {
-				err = to.known.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+				err = to.known.Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
 				to.close()
 			}
 			if err == nil {
