@@ -57,11 +57,11 @@ func attacked(server string) error {
 		return err
 	}
 	cfg := &rest.Config{Host: server, QPS: -1}
-	api, err := client.New(cfg, client.Options{Scheme: scheme})
+	api, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
-	r := New(Config{API: cfg, Cached: api, Live: api, Writer: api, Events: noEvents{}, Log: slog.New(slog.DiscardHandler)})
+	r := New(Config{API: cfg, Cached: cached(api), Live: api, Writer: api, Events: noEvents{}, Log: slog.New(slog.DiscardHandler)})
 	r.dial = func(ctx context.Context, network, address string) (net.Conn, error) { // targets of this test are on loopback
 		return new(net.Dialer).DialContext(ctx, network, strings.Replace(address, "target.example.com", "127.0.0.1", 1))
 	}

@@ -131,7 +131,16 @@ func (a *run) apply(ctx context.Context, l *load, is *v1alpha1.StepStatus) error
 			return err
 		}
 		o := objects[is.Applied]
-		if err := a.applyOne(ctx, o); err != nil {
+		turn, end := l.turn(ctx)
+		err := a.applyOne(turn, o)
+		isRecalled := errors.Is(context.Cause(turn), errRecalled)
+		end()
+		if err != nil && isRecalled {
+			a.says("%s is sent again later: %v", o, errRecalled)
+			l.drop()
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", o, a.about(o, err))
 		}
 		a.says("applied %s", o)
