@@ -11,6 +11,7 @@
 //	end.go     what follows from the end of an attempt
 //	order.go   which step is done when
 //	asked.go   what people ask: cancel, retry now, reset
+//	digest.go  a digest of what is wanted
 //	job.go     what an attempt does about the Job of a step
 //	migration.go what an attempt does about the migration of a target
 //	attempt.go the log of an attempt: bounded, and without secrets

@@ -110,17 +110,22 @@ func address() (string, error) {
 	return found, nil
 }
 
+// Listener listens on a free port of this machine, at an address that is not on loopback.
+func Listener(ctx context.Context) (net.Listener, error) {
+	at, err := address()
+	if err != nil {
+		return nil, err
+	}
+	return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(at, "0"))
+}
+
 // Listen has a network be between a free port of this machine, at an address that is not on loopback, and a server. The same seed
 // has the same connections be reset.
 func Listen(ctx context.Context, server string, n Network, seed uint64) (*Link, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	at, err := address()
-	if err != nil {
-		return nil, err
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(at, "0"))
+	listener, err := Listener(ctx)
 	if err != nil {
 		return nil, err
 	}

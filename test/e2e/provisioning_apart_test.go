@@ -22,6 +22,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/lab/armemu"
+	"weir.dev/weir/lab/badlink"
 )
 
 // silentTarget makes Secret edge the kubeconfig of a target that accepts TLS connections and requests, and never
@@ -29,18 +30,23 @@ import (
 func (p *provisioning) silentTarget() *atomic.Int64 {
 	p.t.Helper()
 	requests, over := &atomic.Int64{}, make(chan struct{})
-	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		select {
 		case <-over:
 		case <-r.Context().Done():
 		}
 	}))
+	listener, err := badlink.Listener(p.t.Context())
+	p.must(err)
+	p.must(server.Listener.Close())
+	server.Listener = listener
+	server.StartTLS()
 	p.t.Cleanup(server.Close)
 	p.t.Cleanup(func() { close(over) })
 	config := clientcmdapi.NewConfig()
 	config.Clusters["far"] = &clientcmdapi.Cluster{
-		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		Server: server.URL, TLSServerName: "127.0.0.1", CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}
 	config.AuthInfos["far"] = &clientcmdapi.AuthInfo{Token: "t"}
 	config.Contexts["far"] = &clientcmdapi.Context{Cluster: "far", AuthInfo: "far", Namespace: "default"}

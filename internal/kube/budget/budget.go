@@ -5,6 +5,7 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -22,6 +23,7 @@ type Budget struct {
 	mu      sync.Mutex
 	left    int64
 	held    map[string]int64 // by namespace
+	holds   map[*Hold]bool
 	line    turns.Line
 	waiting []*waiter // in the order of arrival
 }
@@ -30,33 +32,39 @@ type waiter struct {
 	namespace string
 	amount    int64
 	granted   chan struct{} // closed once it holds the amount
+	hold      *Hold
 }
 
 // New returns a Budget of this amount. A namespace gets no more of it while it holds more than share.
 func New(total, share int64) *Budget {
-	return &Budget{left: total, share: share, held: map[string]int64{}}
+	return &Budget{left: total, share: share, held: map[string]int64{}, holds: map[*Hold]bool{}}
 }
 
 // Hold is an amount that was taken.
 type Hold struct {
 	budget    *Budget
 	namespace string
-
-	mu     sync.Mutex
-	amount int64
+	amount    int64 // guarded by the budget's mutex, as is isShrunk
+	isShrunk  bool
+	recalled  chan struct{}
 }
+
+// Recalled returns a channel that is closed when a request of another namespace waits for what this Hold has kept since Shrink. The caller
+// should release it then.
+func (h *Hold) Recalled() <-chan struct{} { return h.recalled }
 
 // Take waits until the amount is left and it is the namespace's turn. An amount larger than the whole budget waits until the
 // context ends. The caller has to release what it holds, and to take nothing else of this budget before.
 func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hold, error) {
-	w := &waiter{namespace, amount, make(chan struct{})}
+	w := &waiter{namespace: namespace, amount: amount, granted: make(chan struct{})}
+	w.hold = &Hold{budget: b, namespace: namespace, amount: amount, recalled: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, w)
 	b.grant()
 	b.mu.Unlock()
 	select {
 	case <-w.granted:
-		return &Hold{budget: b, namespace: namespace, amount: amount}, nil
+		return w.hold, nil
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
@@ -65,6 +73,7 @@ func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hol
 		b.waiting = slices.Delete(b.waiting, at, at+1)
 	} else { // it was granted as the context ended
 		b.add(namespace, -amount)
+		delete(b.holds, w.hold)
 	}
 	b.grant()
 	return nil, context.Cause(ctx)
@@ -92,25 +101,65 @@ func (b *Budget) grant() {
 				next = i
 			}
 		}
-		if next < 0 || b.waiting[next].amount > b.left {
+		if next < 0 {
+			return
+		}
+		if b.waiting[next].amount > b.left {
+			b.recall(b.waiting[next])
 			return
 		}
 		w := b.waiting[next]
 		b.add(w.namespace, w.amount)
+		b.holds[w.hold] = true
 		b.waiting = slices.Delete(b.waiting, next, next+1)
 		b.line.Took(w.namespace)
 		close(w.granted)
 	}
 }
 
+// recall recalls holds until w fits once they are released: first those of the namespace that holds most. A Hold that was not
+// shrunk yet is released without it.
+func (b *Budget) recall(w *waiter) {
+	missing := w.amount - b.left
+	var others []*Hold
+	for h := range b.holds {
+		switch {
+		case !h.isShrunk || isClosed(h.recalled):
+			missing -= h.amount
+		case h.namespace != w.namespace:
+			others = append(others, h)
+		}
+	}
+	slices.SortFunc(others, func(x, y *Hold) int {
+		return cmp.Or(cmp.Compare(b.held[y.namespace], b.held[x.namespace]), cmp.Compare(x.namespace, y.namespace), cmp.Compare(y.amount, x.amount))
+	})
+	for _, h := range others {
+		if missing <= 0 {
+			return
+		}
+		close(h.recalled)
+		missing -= h.amount
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // Shrink gives back all but this amount.
 func (h *Hold) Shrink(to int64) {
-	h.mu.Lock()
-	given := max(0, h.amount-to)
-	h.amount -= given
-	h.mu.Unlock()
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
+	given := max(0, h.amount-to)
+	h.amount -= given
+	if h.isShrunk = true; h.amount == 0 {
+		delete(h.budget.holds, h)
+	}
 	h.budget.add(h.namespace, -given)
 	h.budget.grant()
 }

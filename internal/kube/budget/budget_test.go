@@ -183,3 +183,32 @@ func TestANamespaceHasItsShare(t *testing.T) {
 		}
 	})
 }
+
+// What namespaces keep is recalled for another one, first from the one that holds most, and no more than it needs.
+func TestHoldsAreRecalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(96, 8)
+		take := func(namespace string, keep int64) *Hold {
+			hold, err := b.Take(t.Context(), namespace, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hold.Shrink(keep)
+			return hold
+		}
+		small, some, most := take("small", 2), take("some", 10), take("most", 10)
+		more := take("more", 12)
+		go func() { _ = take("other", 0) }()
+		synctest.Wait()
+		if !isClosed(more.Recalled()) || isClosed(most.Recalled()) || isClosed(some.Recalled()) || isClosed(small.Recalled()) {
+			t.Error("want the hold of the namespace that has most, and no other")
+		}
+		for _, h := range []*Hold{more, most, some, small} {
+			h.Release()
+		}
+		synctest.Wait()
+		if b.left != 96 || len(b.holds) > 0 {
+			t.Errorf("%d are left, %d holds", b.left, len(b.holds))
+		}
+	})
+}

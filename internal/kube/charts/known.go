@@ -3,27 +3,133 @@
 package charts
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
 
-	"k8s.io/client-go/discovery"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 )
 
-// Known is what a target is and knows. It is not what is known of a part of it: a chart leaves out objects of
-// kinds that are not there.
-func Known(target discovery.DiscoveryInterface) (version string, apis []string, err error) {
-	is, err := target.ServerVersion()
-	if err != nil {
+const (
+	// maxKnown bounds the bytes of the kinds of a target, which are kept until a chart is rendered: those of 3,000 definitions.
+	maxKnown = 256 << 10
+	// textCost is what a text takes beside its bytes.
+	textCost = 32
+	// maxVersion bounds the bytes of a version of Kubernetes.
+	maxVersion = 128
+	// requestsAtOnce is how many group versions are read at a time.
+	requestsAtOnce = 8
+)
+
+// Known returns the version and the kinds of a target. If one group version cannot be read, it is an error: a chart leaves out objects
+// of kinds that do not exist. Each answer is reduced to the names of its kinds before the next one is read.
+func Known(ctx context.Context, target rest.Interface) (version string, apis []string, err error) {
+	var is struct{ GitVersion string }
+	if err := read(ctx, target, "/version", &is); err != nil {
 		return "", nil, fmt.Errorf("version of the target: %w", err)
 	}
-	_, lists, err := target.ServerGroupsAndResources()
+	if len(is.GitVersion) > maxVersion {
+		return "", nil, fmt.Errorf("version of the target: it has %d bytes, and at most %d are read", len(is.GitVersion), maxVersion)
+	}
+	r := &reader{target: target}
+	versions, err := r.groupVersions(ctx)
 	if err != nil {
 		return "", nil, fmt.Errorf("kinds of the target: %w", err)
 	}
-	for _, list := range lists {
-		apis = append(apis, list.GroupVersion)
-		for _, kind := range list.APIResources {
-			apis = append(apis, list.GroupVersion+"/"+kind.Kind)
+	of := make([][]string, len(versions))
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(requestsAtOnce)
+	for i, version := range versions {
+		all.Go(func() (err error) {
+			of[i], err = r.kinds(ctx, version)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return "", nil, fmt.Errorf("kinds of the target: %w", err)
+	}
+	return is.GitVersion, slices.Concat(of...), nil
+}
+
+// reader reads the kinds of a target up to maxKnown.
+type reader struct {
+	target rest.Interface
+	had    atomic.Int64
+}
+
+// add counts a text of so many bytes before it is kept: a long group version is repeated for each of its kinds.
+func (r *reader) add(bytes int) error {
+	if r.had.Add(int64(bytes)+textCost) > maxKnown {
+		return fmt.Errorf("their names have more than %d KiB", maxKnown>>10)
+	}
+	return nil
+}
+
+func (r *reader) groupVersions(ctx context.Context) ([]string, error) {
+	var core struct{ Versions []string }
+	var named struct {
+		Groups []struct {
+			Versions []struct{ GroupVersion string }
 		}
 	}
-	return is.GitVersion, apis, nil
+	if err := errors.Join(read(ctx, r.target, "/api", &core), read(ctx, r.target, "/apis", &named)); err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, version := range core.Versions {
+		all = append(all, version)
+		if err := r.add(len(version)); err != nil {
+			return nil, err
+		}
+	}
+	for _, group := range named.Groups {
+		for _, version := range group.Versions {
+			all = append(all, version.GroupVersion)
+			if err := r.add(len(version.GroupVersion)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// kinds returns a group version and its kinds.
+func (r *reader) kinds(ctx context.Context, groupVersion string) ([]string, error) {
+	path := "/apis/" + groupVersion
+	if !strings.Contains(groupVersion, "/") {
+		path = "/api/" + groupVersion
+	}
+	var list struct{ Resources []struct{ Kind string } }
+	if err := read(ctx, r.target, path, &list); err != nil {
+		return nil, err
+	}
+	all, seen := []string{groupVersion}, map[string]bool{}
+	for _, resource := range list.Resources {
+		if seen[resource.Kind] {
+			continue
+		}
+		seen[resource.Kind] = true
+		if err := r.add(len(groupVersion) + len(resource.Kind)); err != nil {
+			return nil, err
+		}
+		all = append(all, groupVersion+"/"+resource.Kind)
+	}
+	return all, nil
+}
+
+// read reads the fields of an answer that into has.
+func read(ctx context.Context, target rest.Interface, path string, into any) error {
+	text, err := target.Get().AbsPath(path).Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(text, into) != nil {
+		return errors.New("the target answers in JSON that cannot be read")
+	}
+	return nil
 }

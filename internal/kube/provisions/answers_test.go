@@ -76,7 +76,7 @@ func TestATargetTakesNoMemory(t *testing.T) {
 				_, err = reader.Pod(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", UID: "1"}})
 			}
 			if tt.groups != "" && err == nil {
-				_, _, err = charts.Known(to.known)
+				_, _, err = charts.Known(t.Context(), to.known)
 			}
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %.300v, want %q", err, tt.want)

@@ -57,11 +57,11 @@ func attacked(server string) error {
 		return err
 	}
 	cfg := &rest.Config{Host: server, QPS: -1}
-	api, err := client.New(cfg, client.Options{Scheme: scheme})
+	api, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
-	r := New(Config{API: cfg, Cached: api, Live: api, Writer: api, Events: noEvents{}, Log: slog.New(slog.DiscardHandler)})
+	r := New(Config{API: cfg, Cached: cached(api), Live: api, Writer: api, Events: noEvents{}, Log: slog.New(slog.DiscardHandler)})
 	r.dial = func(ctx context.Context, network, address string) (net.Conn, error) { // targets of this test are on loopback
 		return new(net.Dialer).DialContext(ctx, network, strings.Replace(address, "target.example.com", "127.0.0.1", 1))
 	}
@@ -218,6 +218,7 @@ type hostileTarget struct {
 	apiServer
 
 	silent func(*http.Request) bool
+	kinds  bool // whether it reports as many kinds as are read
 	mu     sync.Mutex
 	held   int // requests that it has not answered, and large answers
 }
@@ -225,8 +226,16 @@ type hostileTarget struct {
 // largeNode is a Node of 190,000 values, as an answer is counted, that is never ready.
 var largeNode = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","generation":2},"status":{"observedGeneration":1},"data":` + many("{}", 95_000) + `}`
 
+// manyKinds are 3 MiB of kinds, with as many values as are read.
+var manyKinds = `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true},` + many(`{"name":"`+strings.Repeat("x", 1000)+`","kind":"A"}`, 3000)[1:] + `}`
+
 // ServeHTTP implements http.Handler.
 func (s *hostileTarget) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if s.kinds && req.URL.Path == "/api/v1" {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, manyKinds)
+		return
+	}
 	if req.Method == http.MethodGet && strings.Contains(req.URL.Path, "/nodes/") {
 		s.mu.Lock()
 		s.held++
@@ -363,12 +372,17 @@ func TestMemoryUnderAttack(t *testing.T) {
 		"a target that never answers an apply":    {[]map[string]string{bomb, bomb}, writes},
 		"large secrets":                           {[]map[string]string{secrets, secrets}, writes},
 		"many secrets":                            {several, last},
+		"many kinds":                              {[]map[string]string{{"a": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"}}, writes},
 		"large answers":                           {[]map[string]string{{"a": "{apiVersion: v1, kind: Node, metadata: {name: a}}"}}, never},
 		"many secrets, and a target that answers": {append(several, bomb), never},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const namespaces, each = 3, 4
-			api, hostile := &localAPI{objects: map[string]map[string]any{}}, &hostileTarget{silent: tt.silent}
+			const each = 4
+			namespaces := 3
+			api, hostile := &localAPI{objects: map[string]map[string]any{}}, &hostileTarget{silent: tt.silent, kinds: name == "many kinds"}
+			if hostile.kinds {
+				namespaces = 8
+			}
 			target, friendly, here := httptest.NewTLSServer(hostile), httptest.NewTLSServer(&apiServer{}), httptest.NewServer(api)
 			defer here.Close()
 			defer friendly.Close()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/provision"
 )
 
@@ -81,6 +82,8 @@ type looked struct {
 	work, busy bool
 	ended      *ended
 	knocks     provision.Knocks
+	// wanted is that of a Provision from the cache; nil for another one.
+	wanted *view.Wanted
 }
 
 // look returns what is known, and whether an attempt could begin.

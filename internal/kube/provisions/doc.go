@@ -24,6 +24,7 @@
 //	ready.go       whether objects are ready, and the step that waits for one
 //	target.go      the way to the cluster that is provisioned
 //	transport.go   what no target can do to this process
+//	kinds.go       the mappings of kinds to resources of the target
 //	knock.go       whether a target answers again, while an attempt is waited for
 //	spans.go       the spans of attempts and steps
 //	figures.go     what metrics ask

@@ -18,7 +18,7 @@ import (
 func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return a.bring(ctx, step.Name, step.Helm.Prune, func(ctx context.Context) (*load, error) {
 		var request charts.Request
-		version, apis, err := charts.Known(a.target.known)
+		version, apis, err := charts.Known(ctx, a.target.known)
 		if err != nil {
 			return nil, err
 		}

@@ -103,7 +103,7 @@ func (k *knocks) ends(key types.NamespacedName) {
 
 // knock knocks at the target of a Provision that waits, if it is time to, and returns when to look at it
 // again: after at most so long, 0 for only when something changes. It makes no request to any API server.
-func (r *Room) knock(p *v1alpha1.Provision, policy provision.Policy, after time.Duration) time.Duration {
+func (r *Room) knock(p *v1alpha1.Provision, job string, policy provision.Policy, after time.Duration) time.Duration {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	address, host, remote := knockAt(p)
 	if !remote {
@@ -111,7 +111,7 @@ func (r *Room) knock(p *v1alpha1.Provision, policy provision.Policy, after time.
 		return after
 	}
 	state, now := stateOf(&p.Status), time.Now()
-	in := provision.Input{Job: jobOf(p), Policy: policy}
+	in := provision.Input{Job: job, Policy: policy}
 	var at time.Time
 	isTime := false
 	r.knocks.change(key, func(k provision.Knocks) provision.Knocks {

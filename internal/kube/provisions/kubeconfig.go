@@ -15,6 +15,9 @@ import (
 // thousand once it is read.
 const mostOfKubeconfig, valuesOfKubeconfig = 256 << 10, 10_000
 
+// maxServer bounds the URL of a server, in bytes: a status and the cache keep it.
+const maxServer = 1024
+
 // parseKubeconfig is kubeconfig.Parse of one that is small.
 func parseKubeconfig(text []byte) (*rest.Config, string, error) {
 	left := valuesOfKubeconfig
@@ -30,5 +33,9 @@ func parseKubeconfig(text []byte) (*rest.Config, string, error) {
 	case err != nil: // it may quote what is secret
 		return nil, "", errors.New("it is no kubeconfig")
 	}
-	return kubeconfig.Parse(text)
+	cfg, namespace, err := kubeconfig.Parse(text)
+	if err == nil && len(cfg.Host) > maxServer {
+		return nil, "", fmt.Errorf("server: it has %d bytes, and at most %d", len(cfg.Host), maxServer)
+	}
+	return cfg, namespace, err
 }

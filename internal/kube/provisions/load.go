@@ -139,6 +139,32 @@ func (l *load) drop() {
 	l.hold.Release()
 }
 
+// errRecalled ends a request to a target when another namespace waits for the memory of its objects.
+var errRecalled = errors.New("another namespace waits for memory")
+
+// turn returns a context that ends with errRecalled when the objects have been held for holdTime and another namespace waits for their
+// memory.
+func (l *load) turn(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if l.large {
+		go func() {
+			select {
+			case <-l.hold.Recalled():
+			case <-ctx.Done():
+				return
+			}
+			timer := time.NewTimer(time.Until(l.since.Add(holdTime)))
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+				cancel(errRecalled)
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { cancel(nil) }
+}
+
 // ensure reads the objects again if they were given back, or have been held for so long that others have a turn.
 func (l *load) ensure(ctx context.Context) error {
 	if !l.large || l.objects[0].body != nil && time.Since(l.since) < holdTime {
@@ -163,7 +189,7 @@ func (l *load) ensure(ctx context.Context) error {
 func (a *run) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("the target has not answered within %s", answerTimeout))
 	defer cancel()
-	err := a.target.known.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	err := a.target.known.Get().AbsPath("/version").Do(ctx).Error()
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
 		return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,4 +124,49 @@ func TestASmallStepIsReadOnce(t *testing.T) {
 	if p, err = s.attempt(); err != nil || done(p) != "large" || len(s.target.objects) != 5 {
 		t.Errorf("a large step: %v, done %s, %d objects", err, done(p), len(s.target.objects))
 	}
+}
+
+// Namespaces whose targets never answer an apply hold memory for a minute once another one waits for it, and hold it for longer while none does.
+func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := newBounds().memory
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for n := range 6 {
+			namespace := fmt.Sprint("attacker-", n)
+			take := func() (*budget.Hold, error) {
+				hold, err := memory.Take(ctx, namespace, maxDecoding)
+				if err == nil {
+					hold.Shrink(6 << 20)
+				}
+				return hold, err
+			}
+			all.Go(func() {
+				for ctx.Err() == nil {
+					hold, err := take()
+					if err != nil {
+						return
+					}
+					l := &load{objects: []object{{body: []byte("{}")}}, hold: hold, since: time.Now(), large: true}
+					request, cancel := context.WithTimeout(ctx, requestTimeout)
+					turn, end := l.turn(request)
+					<-turn.Done()
+					end()
+					cancel()
+					l.drop()
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		hold, err := memory.Take(t.Context(), "shop", maxDecoding)
+		if took := time.Since(began); err != nil || took > holdTime+time.Second {
+			t.Errorf("a neighbor waits for %s, %v, want %s at most", took, err, holdTime)
+		}
+		if err == nil {
+			hold.Release()
+		}
+		stop()
+		all.Wait()
+	})
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -87,12 +88,17 @@ func (a *run) brokenOff(ctx context.Context, is v1alpha1.StepStatus, failed erro
 
 // place gives objects the namespace where they go that name none.
 func (a *run) place(objects []object) error {
+	a.target.kinds.want(objects)
+	missing := map[schema.GroupVersionKind]bool{}
 	for i := range objects {
 		o := &objects[i]
+		if missing[o.gvk] {
+			continue
+		}
 		namespaced, err := apiutil.IsGVKNamespaced(o.gvk, a.target.RESTMapper())
 		switch {
 		case meta.IsNoMatchError(err): // its definition may be among the objects
-			continue
+			missing[o.gvk] = true
 		case err != nil:
 			return fmt.Errorf("%s: %w", o, a.about(*o, err))
 		case !namespaced:
@@ -125,7 +131,16 @@ func (a *run) apply(ctx context.Context, l *load, is *v1alpha1.StepStatus) error
 			return err
 		}
 		o := objects[is.Applied]
-		if err := a.applyOne(ctx, o); err != nil {
+		turn, end := l.turn(ctx)
+		err := a.applyOne(turn, o)
+		isRecalled := errors.Is(context.Cause(turn), errRecalled)
+		end()
+		if err != nil && isRecalled {
+			a.says("%s is sent again later: %v", o, errRecalled)
+			l.drop()
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", o, a.about(o, err))
 		}
 		a.says("applied %s", o)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/provision"
 	"weir.dev/weir/internal/words"
@@ -36,12 +37,14 @@ func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	seen, err := r.decide(ctx, &p, r.look(&p), time.Now())
+	at, wanted := r.look(&p), view.CachedWantedOf(&p)
+	at.wanted = &wanted
+	seen, err := r.decide(ctx, &p, at, time.Now())
 	if err == nil && seen.acts() {
 		seen, err = r.act(ctx, req)
 	}
 	if err == nil && seen.p != nil {
-		seen.after = r.knock(seen.p, seen.policy, seen.after)
+		seen.after = r.knock(seen.p, seen.job, seen.policy, seen.after)
 	}
 	return workqueue.Result(ctx, err, seen.after)
 }
@@ -65,6 +68,7 @@ type decided struct {
 	writes   bool
 	decision provision.Decision
 	policy   provision.Policy
+	job      string
 	ended    *ended
 	after    time.Duration // when to look again; 0 for only when something changes
 }
@@ -120,7 +124,7 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 	}
 	if d.begins() {
 		own := d
-		own.p = d.p.DeepCopy()
+		own.p = &v1alpha1.Provision{ObjectMeta: view.Identity(d.p.ObjectMeta, nil), Spec: d.p.Spec, Status: *d.p.Status.DeepCopy()}
 		r.attempts.start(key, func(ctx context.Context) *ended { return r.attempt(ctx, own) })
 	}
 	if d.ended != nil && d.after == 0 && !d.begins() {
@@ -135,11 +139,14 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	if err != nil {
 		return decided{}, err
 	}
-	_, circular := orderOf(p)
-	refused = errors.Join(refused, circular)
+	if at.wanted == nil {
+		wanted := view.WantedOf(p)
+		at.wanted = &wanted
+	}
+	refused = errors.Join(refused, at.wanted.Refused)
 	before := p.Status.DeepCopy()
-	state, d := stateOf(&p.Status), decided{p: p, policy: policy}
-	in := provision.Input{Job: jobOf(p), Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy, Knocks: at.knocks}
+	state, d := stateOf(&p.Status), decided{p: p, policy: policy, job: at.wanted.Job}
+	in := provision.Input{Job: at.wanted.Job, Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy, Knocks: at.knocks}
 	if at.ended != nil {
 		if refused != nil {
 			in.Policy = at.ended.policy

@@ -3,9 +3,6 @@
 package provisions
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,16 +19,7 @@ func requestsOf(p *v1alpha1.Provision) provision.Requests { return view.Provisio
 
 // jobOf is a digest of what is wanted.
 func jobOf(p *v1alpha1.Provision) string {
-	return digest(p.Spec.Target) + "/" + digest(p.Spec.Steps)
-}
-
-// digest is one of values that are JSON.
-func digest(values ...any) string {
-	sum := sha256.New()
-	for _, v := range values {
-		_ = json.NewEncoder(sum).Encode(v) // these are values of the API
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:16])
+	return view.WantedOf(p).Job
 }
 
 // stateOf is the state that a status holds.

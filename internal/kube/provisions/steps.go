@@ -11,16 +11,13 @@ import (
 	"time"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/provision"
 )
 
 // orderOf is in which order the steps of a Provision are done.
 func orderOf(p *v1alpha1.Provision) (provision.Order, error) {
-	steps := make([]provision.Step, len(p.Spec.Steps))
-	for i, s := range p.Spec.Steps {
-		steps[i] = provision.Step{Name: s.Name, DependsOn: s.DependsOn}
-	}
-	return provision.OrderOf(steps)
+	return provision.OrderOf(view.StepsOf(p))
 }
 
 // inputOf is a digest of what goes into a step. What it depends on does not: that is when it is done,
@@ -28,7 +25,7 @@ func orderOf(p *v1alpha1.Provision) (provision.Order, error) {
 func (a *run) inputOf(step *v1alpha1.ProvisionStep, more ...any) string {
 	is := *step
 	is.DependsOn = nil
-	return digest(append([]any{is, a.target.name}, more...)...)
+	return provision.Digest(append([]any{is, a.target.name}, more...)...)
 }
 
 // eachStep does all steps, and returns which one failed first. Those that do not depend on it are done

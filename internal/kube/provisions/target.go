@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/discovery"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +29,8 @@ import (
 type target struct {
 	client.Client
 	pods      typedcorev1.PodsGetter // for their logs
-	known     discovery.DiscoveryInterface
+	known     rest.Interface
+	kinds     *kinds
 	name      string // of the cluster, for people
 	namespace string // where objects go that name none
 	wire      *within
@@ -120,7 +120,7 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 	log.Hide(granted.Status.Token)
 	cfg := rest.AnonymousClientConfig(r.API)
 	cfg.BearerToken = granted.Status.Token
-	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{here: true, write: write})
+	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{here: true, write: write, turn: r.largeAnswer(p.Namespace)})
 }
 
 // ofTargets has the kinds that Weir itself knows of a target.
@@ -143,20 +143,18 @@ func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace st
 	if err != nil {
 		return nil, invalid("target %s: %w", name, err)
 	}
-	c, err := client.New(cfg, client.Options{HTTPClient: hc, Scheme: ofTargets})
-	var core *typedcorev1.CoreV1Client
+	core, err := typedcorev1.NewForConfigAndClient(cfg, hc)
+	var c client.Client
+	var kinds *kinds
 	if err == nil {
-		core, err = typedcorev1.NewForConfigAndClient(cfg, hc)
-	}
-	var known *discovery.DiscoveryClient
-	if err == nil {
-		known, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, hc)
+		kinds = newKinds(ctx, core.RESTClient())
+		c, err = client.New(cfg, client.Options{HTTPClient: hc, Scheme: ofTargets, Mapper: kinds})
 	}
 	if err != nil {
 		wire.next.CloseIdleConnections()
 		return nil, fmt.Errorf("target %s: %w", name, err)
 	}
-	return &target{Client: c, pods: core, known: known, name: name, namespace: namespace, wire: wire}, nil
+	return &target{Client: c, pods: core, known: core.RESTClient(), kinds: kinds, name: name, namespace: namespace, wire: wire}, nil
 }
 
 // onLoopback reports whether the URL of a server names loopback, without resolving names.

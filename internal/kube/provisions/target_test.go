@@ -17,9 +17,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -116,7 +119,7 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			to, err := r.reach(ctx, p, &provision.Log{})
 			if err == nil {
-				err = to.known.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+				err = to.known.Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
 				to.close()
 			}
 			if err == nil {
@@ -248,5 +251,39 @@ func TestWarningsOfTargets(t *testing.T) {
 	node.SetKind("Node")
 	if err := api.reached(ctx, t).Get(ctx, client.ObjectKey{Name: "a"}, node); !apierrors.IsNotFound(err) || log.Len() > 0 {
 		t.Errorf("%v; Weir's log: %s", err, log.String())
+	}
+}
+
+// accounts grants tokens.
+type accounts struct {
+	typedcorev1.ServiceAccountInterface
+}
+
+func (a accounts) ServiceAccounts(string) typedcorev1.ServiceAccountInterface { return a }
+
+func (accounts) CreateToken(context.Context, string, *authenticationv1.TokenRequest, metav1.CreateOptions) (*authenticationv1.TokenRequest, error) {
+	return &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "t"}}, nil
+}
+
+// Large answers of this cluster are read in turns, as those of other targets.
+func TestLargeAnswersOfThisCluster(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := New(Config{API: &rest.Config{Host: "https://192.0.2.1"}, Tokens: accounts{}})
+	p := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: v1alpha1.ProvisionSpec{Target: v1alpha1.ProvisionTarget{ServiceAccountName: "edge"}}}
+	to, err := r.reach(ctx, p, &provision.Log{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.close()
+	if to.wire.bounds.Turn == nil {
+		t.Fatal("a large answer has no turn")
+	}
+	if _, _, err := to.wire.bounds.Turn(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, _, err := to.wire.bounds.Turn(); err == nil || !strings.Contains(err.Error(), "waiting to read a large answer") {
+		t.Errorf("a second one at the same time: %v", err)
 	}
 }

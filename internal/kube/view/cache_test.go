@@ -3,6 +3,7 @@
 package view
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -172,6 +173,8 @@ func TestWhatIsKeptOfAProvision(t *testing.T) {
 		}
 	}
 	want, got := provision(), provision()
+	want.Spec.Steps, want.Annotations["job"] = nil, WantedOf(got).Job
+	got.Annotations["job"], got.Annotations["refusal"] = "of a tenant", "of a tenant"
 	got.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "theirs"}}
 	got.Annotations["theirs"], got.Labels = "much", map[string]string{"theirs": "much"}
 	got.Status.Steps = []v1alpha1.StepStatus{{Name: "a", Inventory: []string{"much"}}}
@@ -202,5 +205,30 @@ func TestHasOpenRequest(t *testing.T) {
 	}
 	if p.Status.LastHandledRetryNowAt = long[:64]; HasOpenRequest(p) {
 		t.Error("the status answers it")
+	}
+}
+
+// A Provision in the cache has no part that a tenant can make large, and the same decision follows from it.
+func TestALargeProvisionInTheCache(t *testing.T) {
+	large := func() *v1alpha1.Provision {
+		long := strings.Repeat("x", 200<<10)
+		p := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{long}, Annotations: map[string]string{"theirs": long, v1alpha1.ResetAnnotation: long}}}
+		p.Spec.Steps = []v1alpha1.ProvisionStep{
+			{Name: "a", DependsOn: []string{"b"}, Job: &v1alpha1.JobStep{Args: []string{long}}}, {Name: "b", DependsOn: []string{"a"}},
+		}
+		return p
+	}
+	p := large()
+	StripProvision(p)
+	text, err := json.Marshal(p)
+	if err != nil || len(text) > 2<<10 {
+		t.Errorf("%d bytes are kept, %v", len(text), err)
+	}
+	want, got := WantedOf(large()), CachedWantedOf(p)
+	if got.Job != want.Job || got.Refused == nil || got.Refused.Error() != want.Refused.Error() || ProvisionRequests(p) != ProvisionRequests(large()) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if why := want.Refused.Error(); !strings.Contains(why, "the spec has 200 KiB as JSON, and at most 128 KiB") || !strings.Contains(why, "\n") {
+		t.Errorf("refused for %s", why)
 	}
 }

@@ -3,6 +3,9 @@
 package view
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -28,6 +31,9 @@ func ProvisionerCacheOptions() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Provision{}: {Transform: Strip(StripProvision)},
 			&corev1.Namespace{}:   {Transform: Strip(stripNamespace)},
+			&v1alpha1.ProvisioningPolicy{}: {Transform: Strip(func(p *v1alpha1.ProvisioningPolicy) {
+				p.TypeMeta, p.ObjectMeta = metav1.TypeMeta{}, Identity(p.ObjectMeta, nil)
+			})},
 		},
 	}
 }
@@ -35,12 +41,13 @@ func ProvisionerCacheOptions() cache.Options {
 // maxRequest bounds the bytes of an annotation that are kept.
 const maxRequest = 64
 
+func cutRequest(value string) string {
+	return strings.ToValidUTF8(strings.Clone(value[:min(len(value), maxRequest)]), "") // a character that is cut would come back as another
+}
+
 // ProvisionRequests returns the requests that the annotations of a Provision make.
 func ProvisionRequests(p *v1alpha1.Provision) provision.Requests {
-	of := func(name string) string {
-		value := p.Annotations[name]
-		return strings.ToValidUTF8(value[:min(len(value), maxRequest)], "") // a character that is cut would come back as another
-	}
+	of := func(name string) string { return cutRequest(p.Annotations[name]) }
 	return provision.Requests{Cancel: of(v1alpha1.CancelAnnotation), RetryNow: of(v1alpha1.RetryNowAnnotation), Reset: of(v1alpha1.ResetAnnotation)}
 }
 
@@ -50,22 +57,66 @@ func HasOpenRequest(p *v1alpha1.Provision) bool {
 	return ProvisionRequests(p) != provision.Requests{Cancel: s.LastHandledCancelAt, RetryNow: s.LastHandledRetryNowAt, Reset: s.LastHandledResetAt}
 }
 
+// maxSpec bounds the spec of a Provision, in bytes of JSON: each attempt holds one.
+const maxSpec = 128 << 10
+
+// Wanted is a digest of the target and the steps of a Provision, and why they are not accepted.
+type Wanted struct {
+	Job     string
+	Refused error
+}
+
+// StepsOf returns the names of the steps of a Provision, and what they depend on.
+func StepsOf(p *v1alpha1.Provision) []provision.Step {
+	steps := make([]provision.Step, len(p.Spec.Steps))
+	for i, s := range p.Spec.Steps {
+		steps[i] = provision.Step{Name: s.Name, DependsOn: s.DependsOn}
+	}
+	return steps
+}
+
+// WantedOf reads the spec of a Provision that is not from the cache.
+func WantedOf(p *v1alpha1.Provision) Wanted {
+	_, err := provision.OrderOf(StepsOf(p))
+	if text, _ := json.Marshal(p.Spec); len(text) > maxSpec { // values of the API have JSON
+		err = errors.Join(err, fmt.Errorf("the spec has %d KiB as JSON, and at most %d KiB: move manifests, values and scripts to ConfigMaps", len(text)>>10, maxSpec>>10))
+	}
+	return Wanted{provision.Digest(p.Spec.Target) + "/" + provision.Digest(p.Spec.Steps), err}
+}
+
+// Annotations of a Provision in the cache, which has no steps. StripProvision sets them from the spec and drops those of users.
+const (
+	cachedJob     = "job"
+	cachedRefusal = "refusal"
+)
+
+// CachedWantedOf returns the Wanted of a Provision from the cache.
+func CachedWantedOf(p *v1alpha1.Provision) Wanted {
+	is := Wanted{Job: p.Annotations[cachedJob]}
+	if why := p.Annotations[cachedRefusal]; why != "" {
+		is.Refused = errors.New(why)
+	}
+	return is
+}
+
 // asked are the annotations by which people ask for something.
 var asked = []string{v1alpha1.CancelAnnotation, v1alpha1.RetryNowAnnotation, v1alpha1.ResetAnnotation}
 
 // StripProvision keeps what a decision is made from: what was done of each step is read again by whoever
 // does it. Of conditions it is the one that does not follow from the rest of the status.
 func StripProvision(p *v1alpha1.Provision) {
-	annotations := p.Annotations
+	annotations, wanted := p.Annotations, WantedOf(p)
 	p.TypeMeta, p.ObjectMeta = metav1.TypeMeta{}, Identity(p.ObjectMeta, nil)
+	p.Annotations = map[string]string{cachedJob: wanted.Job}
 	for _, name := range asked {
 		if value, is := annotations[name]; is {
-			if p.Annotations == nil {
-				p.Annotations = map[string]string{}
-			}
-			p.Annotations[name] = value
+			p.Annotations[name] = cutRequest(value)
 		}
 	}
+	if wanted.Refused != nil {
+		p.Annotations[cachedRefusal] = wanted.Refused.Error()
+	}
+	p.Spec.Steps = nil
 	s := &p.Status
 	s.Steps, s.State = nil, once.Text(s.State)
 	s.Policy = samePolicy(s.Policy)

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// maxKinds bounds the kinds of an attempt: a client is kept for each of them.
+	maxKinds = 200
+	// maxResourceName bounds the name of a resource, in bytes.
+	maxResourceName = 253
+)
+
+// kinds maps kinds to the resources of a target. It keeps the mappings that were requested, and nothing else of what the
+// target reports.
+type kinds struct {
+	meta.MultiRESTMapper // empty; clients use RESTMapping alone
+
+	ctx context.Context //nolint:containedctx // of the attempt, which a mapper does not outlive
+	api rest.Interface
+
+	mu     sync.Mutex
+	kept   map[schema.GroupVersionKind]*meta.RESTMapping
+	wanted map[schema.GroupVersionKind]bool
+}
+
+func newKinds(ctx context.Context, api rest.Interface) *kinds {
+	return &kinds{ctx: ctx, api: api, kept: map[schema.GroupVersionKind]*meta.RESTMapping{}}
+}
+
+// want sets the kinds that are kept together when the first one of their group version is read.
+func (k *kinds) want(objects []object) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wanted = map[schema.GroupVersionKind]bool{}
+	for _, o := range objects {
+		k.wanted[o.gvk] = true
+	}
+}
+
+// RESTMapping implements meta.RESTMapper. A kind that the target does not have is read again each time: its definition may have been applied.
+func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(versions) == 0 {
+		var err error
+		if versions, err = k.versions(kind.Group); err != nil {
+			return nil, err
+		}
+	}
+	for _, version := range versions {
+		gvk := kind.WithVersion(version)
+		if k.kept[gvk] == nil {
+			if err := k.read(gvk); err != nil {
+				return nil, err
+			}
+		}
+		if mapping := k.kept[gvk]; mapping != nil {
+			return mapping, nil
+		}
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+}
+
+// versions returns the versions of a group, the preferred one first.
+func (k *kinds) versions(group string) ([]string, error) {
+	if group == "" {
+		return []string{"v1"}, nil
+	}
+	type version struct{ Version string }
+	var of struct {
+		PreferredVersion version
+		Versions         []version
+	}
+	if found, err := k.get(&of, "apis", group); err != nil || !found {
+		return nil, err
+	}
+	versions := []string{of.PreferredVersion.Version}
+	for _, v := range of.Versions {
+		if v != of.PreferredVersion {
+			versions = append(versions, v.Version)
+		}
+	}
+	return versions, nil
+}
+
+// read keeps the mappings of a kind and of others of its group version that are wanted.
+func (k *kinds) read(gvk schema.GroupVersionKind) error {
+	path := []string{"apis", gvk.Group, gvk.Version}
+	if gvk.Group == "" {
+		path = []string{"api", gvk.Version}
+	}
+	var list struct {
+		Resources []struct {
+			Name, Kind string
+			Namespaced bool
+		}
+	}
+	if found, err := k.get(&list, path...); err != nil || !found {
+		return err
+	}
+	for _, r := range list.Resources {
+		is := gvk.GroupVersion().WithKind(r.Kind)
+		if strings.Contains(r.Name, "/") || is != gvk && !k.wanted[is] || k.kept[is] != nil {
+			continue
+		}
+		if len(r.Name) > maxResourceName {
+			return fmt.Errorf("the target names the resource of %s with %d bytes, and at most %d are read", is.Kind, len(r.Name), maxResourceName)
+		}
+		if len(k.kept) >= maxKinds {
+			return invalid("the steps have more than %d kinds: make several Provisions of them", maxKinds)
+		}
+		scope := meta.RESTScopeRoot
+		if r.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		is.Kind = strings.Clone(is.Kind)
+		k.kept[is] = &meta.RESTMapping{Resource: gvk.GroupVersion().WithResource(r.Name), GroupVersionKind: is, Scope: scope}
+	}
+	return nil
+}
+
+// get reads the fields of an answer that into has, and reports whether the target has the path. encoding/json skips all other fields
+// without memory for them.
+func (k *kinds) get(into any, path ...string) (bool, error) {
+	for _, part := range path {
+		if part == "" || part == "." || part == ".." || strings.ContainsAny(part, "/%?#") {
+			return false, nil
+		}
+	}
+	text, err := k.api.Get().AbsPath(path...).Do(k.ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if json.Unmarshal(text, into) != nil {
+		return false, errors.New("the target describes its kinds in JSON that cannot be read")
+	}
+	return true, nil
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// Digest returns a digest of values that have JSON.
+func Digest(values ...any) string {
+	sum := sha256.New()
+	for _, v := range values {
+		_ = json.NewEncoder(sum).Encode(v) // these are values of the API
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
