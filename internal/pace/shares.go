@@ -157,12 +157,13 @@ func (b *Budget) fairShare(t *tenant, now time.Time) (share float64, othersWait 
 }
 
 // room returns how many writes may be made for the Services of a namespace now. It has no floor if Azure has just
-// rejected what it wants. While no other namespace waits, updates of its pools do not count.
-func (b *Budget) room(t *tenant, rejected bool, now time.Time) float64 {
+// rejected what it wants. Without neighbors updates of its pools do not count: their pace uses most writes on purpose.
+func (b *Budget) room(namespace string, rejected bool, now time.Time) float64 {
+	t := b.tenant(namespace)
 	all := b.forServices()
 	free, used, services := all-b.window.spent(now)-b.reserved, t.window.spent(now)+t.reserved, t.services.spent(now)+t.reserved
 	share, othersWait := b.fairShare(t, now)
-	if !othersWait {
+	if b.alone(namespace, now) {
 		used = services
 	}
 	room := max(min(share-used, free), free-all*(1-calmPart))
@@ -230,7 +231,7 @@ func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral
 		return t.deferral, true
 	}
 	t.wait(now)
-	if b.room(t, rejected, now) >= 1 {
+	if b.room(namespace, rejected, now) >= 1 {
 		return Deferral{}, false
 	}
 	share, _ := b.fairShare(t, now)
@@ -265,7 +266,7 @@ func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 // least one. Release has to be called with their number once they are made.
 func (b *Budget) Reserve(namespace string, want int, rejected bool, now time.Time) int {
 	t := b.tenant(namespace)
-	got := max(1, min(want, int(b.room(t, rejected, now))))
+	got := max(1, min(want, int(b.room(namespace, rejected, now))))
 	t.reserved += float64(got)
 	b.reserved += float64(got)
 	return got
