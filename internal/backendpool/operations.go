@@ -70,7 +70,7 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 	if changed {
 		op.ChangedAt = now
 	}
-	op.Exempt = c.isExempt(p, e)
+	op.Exempt = isExempt(c, p, e)
 	op.Differs = !changed && (slices.Contains(unfinished, e.reason()) || differs(e, set))
 	c.Lanes.Add(e.operations(op, set)...)
 	if wants(e, len(set.Addresses), now) {
@@ -105,7 +105,7 @@ func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Entitlement) bo
 
 // isExempt reports whether a change never waits for the share of its namespace: a member has no node any more, or
 // Weir made the BackendPool for nodes.
-func (c *Controller) isExempt(p *v1alpha1.BackendPool, e *Entry) bool {
+func isExempt(c *Controller, p *v1alpha1.BackendPool, e *Entry) bool {
 	if p.Spec.Nodes != nil && c.Owner.Made(p) {
 		return true
 	}

@@ -128,9 +128,9 @@ func (b *Budget) At(now time.Time) Pace {
 	total, owed := 0.0, 0.0
 	p.parts, p.most = make(map[string]float64, len(namespaces)), map[string]float64{}
 	for name, of := range namespaces {
-		free, share, bounded := b.freeOf(name, of.owed, now)
+		free, left, bounded := b.freeOf(name, of.owed, now)
 		if bounded {
-			of.owed = min(of.owed, share/windowLasts.Seconds())
+			of.owed = min(of.owed, left/windowLasts.Seconds())
 		}
 		owed += of.owed
 		if of.all == 0 {

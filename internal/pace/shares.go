@@ -210,15 +210,15 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 }
 
 // freeOf returns how many early writes the share of a namespace leaves for its pools if so many writes a second are
-// owed to them, and that share; false if it does not bound them.
-func (b *Budget) freeOf(namespace string, owed float64, now time.Time) (free, share float64, bounded bool) {
+// owed to them, and what is left of that share; false if it does not bound them.
+func (b *Budget) freeOf(namespace string, owed float64, now time.Time) (free, left float64, bounded bool) {
 	t := b.tenants[namespace]
 	if t == nil || b.alone(namespace, now) || t.window.spent(now) < b.forServices()*floorPart {
 		return 0, 0, false
 	}
-	share, _ = b.fairShare(t, now)
+	share, _ := b.fairShare(t, now)
 	share = max(share, b.forServices()*floorPart)
-	return t.window.free(now, share, owed), share, true
+	return t.window.free(now, share, owed), max(0, share-t.window.spent(now)), true
 }
 
 // Defer returns why no write for the Services of a namespace may be made now; false if one may. The deferral

@@ -82,3 +82,23 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 		next("s1")
 	})
 }
+
+// Where there is room for some changes of a namespace, the first ones have it.
+func TestTheOldestChangeHasTheRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, change := shopAndBlog()
+		l.queue.defers = func(_ string, due int, now time.Time) (all []pace.Deferral) {
+			for range due - 1 {
+				all = append(all, pace.Deferral{Until: now.Add(time.Minute)})
+			}
+			return all
+		}
+		for _, pool := range []string{"c", "b", "a"} {
+			l.queue.add(time.Now(), change("shop", pool))
+			time.Sleep(time.Second)
+		}
+		if pool, _, _ := l.queue.next(time.Now(), interval); pool != change("", "c").Pool.Key() {
+			t.Errorf("%s has the room", pool)
+		}
+	})
+}

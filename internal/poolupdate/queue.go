@@ -291,11 +291,11 @@ func (q *queue) space(groups []poolschedule.Group, now time.Time) {
 	if q.holds != nil && len(contend) > 0 {
 		q.holds(contend, now)
 	}
-	q.deferGroups(groups, now)
+	deferGroups(q, groups, now)
 }
 
 // deferGroups defers the changes beyond the share of their namespace: those that were queued last. The caller holds q.mu.
-func (q *queue) deferGroups(groups []poolschedule.Group, now time.Time) {
+func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
 	if q.defers == nil {
 		return
 	}
