@@ -35,6 +35,9 @@ const (
 	// ReasonPace: a change waits because the pool keeps changing, and little is left of what
 	// Azure takes of the subscription's writes.
 	ReasonPace = "Pace"
+	// ReasonDeferred: a change waits because the namespace has used up its share of the writes that
+	// Weir makes.
+	ReasonDeferred = "Deferred"
 	// ReasonRetrying: the last attempt failed and another follows.
 	ReasonRetrying = "Retrying"
 	// ReasonFailed: the last attempt failed and none follows until something changes.
@@ -77,7 +80,7 @@ const (
 
 // SyncedReasons are all reasons of the Synced condition.
 var SyncedReasons = []string{
-	ReasonLevel, ReasonPending, ReasonUpdating, ReasonPace, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
+	ReasonLevel, ReasonPending, ReasonUpdating, ReasonPace, ReasonDeferred, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
 	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonAddressPool, ReasonDuplicate, ReasonNotAllowed,
 	ReasonLeaving, ReasonServiceNotFound, ReasonServiceUnfit, ReasonInvalid,
 }

@@ -24,7 +24,9 @@ const (
 // provider's. What a write in Microsoft.Compute takes of Resource Manager's bucket, answers tell.
 func (w wire) counts(ctx context.Context, c *call) {
 	if w.writes != nil && c != nil && c.write() && !c.compute() {
-		w.writes.Wrote(c.id.SubscriptionID, time.Now(), calls.NamespacesOf(ctx)...)
+		of, now := calls.NamespacesOf(ctx), time.Now()
+		w.writes.Wrote(c.id.SubscriptionID, now, of.OfServices...)
+		w.writes.WroteForPools(c.id.SubscriptionID, now, of.OfPools...)
 	}
 }
 

@@ -135,7 +135,7 @@ func problem(conditions []metav1.Condition) string {
 
 // attempted are the reasons that come from attempts: they stand until the next one.
 var attempted = []string{
-	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
+	v1alpha1.ReasonLevel, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying, v1alpha1.ReasonFailed,
 	v1alpha1.ReasonLoadBalancerNotFound, v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonNICPool, v1alpha1.ReasonAddressPool,
 }
 

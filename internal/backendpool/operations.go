@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -69,6 +70,7 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 	if changed {
 		op.ChangedAt = now
 	}
+	op.Exempt = isExempt(c, p, e)
 	op.Differs = !changed && (slices.Contains(unfinished, e.reason()) || differs(e, set))
 	c.Lanes.Add(e.operations(op, set)...)
 	if wants(e, len(set.Addresses), now) {
@@ -79,7 +81,7 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 
 // unfinished are the reasons of a pool that a process has left before it was level: what is on record
 // of it may be ahead of what is in the pool.
-var unfinished = []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonRetrying}
+var unfinished = []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying}
 
 // differs reports whether other addresses are on record than belong in the pool.
 func differs(e *Entry, set membership.Set) bool {
@@ -99,6 +101,20 @@ func differs(e *Entry, set membership.Set) bool {
 // isNew reports whether a pool has just been made by Weir, and holds nothing of it yet.
 func (c *Controller) isNew(p *v1alpha1.BackendPool, e *Entry, is Entitlement) bool {
 	return c.Owner.Made(p) && (!is.Taken || e.LacksPool())
+}
+
+// isExempt reports whether a change never waits for the share of its namespace: a member has no node any more, or
+// Weir made the BackendPool for nodes.
+func isExempt(c *Controller, p *v1alpha1.BackendPool, e *Entry) bool {
+	if p.Spec.Nodes != nil && c.Owner.Made(p) {
+		return true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.status.WrittenAddresses, func(address string) bool {
+		ip, err := netip.ParseAddr(address)
+		return err == nil && !c.Cluster.OfThisCluster(ip)
+	})
 }
 
 // operations returns what has to be queued: the operation, and ahead of it one for the admin

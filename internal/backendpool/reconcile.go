@@ -217,7 +217,7 @@ func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entr
 // remove queues the operation that takes our addresses out; nobody is told of it.
 func (c *Controller) remove(e *Entry, is Entitlement, now time.Time) {
 	e.again(now.Add(c.ReleaseAgainAfter))
-	c.Lanes.Add(poolschedule.Operation{Ref: e.ref, Pool: is.Pool, ChangedAt: now, NotBefore: e.notBefore})
+	c.Lanes.Add(poolschedule.Operation{Ref: e.ref, Pool: is.Pool, ChangedAt: now, NotBefore: e.notBefore, Exempt: true})
 }
 
 // hold leaves the pool as it is and says why.

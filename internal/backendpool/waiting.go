@@ -80,6 +80,11 @@ func wait(s *v1alpha1.BackendPoolStatus, generation int64, w poolupdate.Waiting,
 			reason = v1alpha1.ReasonPace
 		}
 		why = ", because the pool keeps changing and the subscription's writes are kept to a pace; it is due at " + words.Stamp(w.Until)
+	case poolupdate.CauseShare:
+		if reason == v1alpha1.ReasonUpdating {
+			reason = v1alpha1.ReasonDeferred
+		}
+		why = ": " + w.Why
 	case poolupdate.CauseBehind:
 		why = ": something else on its load balancer goes first"
 	}

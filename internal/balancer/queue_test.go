@@ -97,7 +97,7 @@ func TestTheRejectedNamespaceIsFound(t *testing.T) {
 				in = append(in, j.namespace())
 			}
 			slices.Sort(in)
-			if causes := calls.NamespacesOf(ctx); !slices.Equal(causes, slices.Compact(in)) {
+			if causes := calls.NamespacesOf(ctx).OfServices; !slices.Equal(causes, slices.Compact(in)) {
 				t.Errorf("a write with Services of %v is made for %v", in, causes)
 			}
 			if slices.ContainsFunc(jobs, func(j *job) bool {

@@ -30,23 +30,28 @@ func For(ctx context.Context, causes ...Cause) context.Context {
 	return context.WithValue(ctx, causesKey{}, slices.Clone(causes[:min(len(causes), MaxCauses)]))
 }
 
-// namespacesOf are the namespaces of the Services among causes, each once.
-func namespacesOf(causes []Cause) []string {
-	var all []string
+// Namespaces are those of causes, each once.
+type Namespaces struct{ OfServices, OfPools []string }
+
+func namespacesOf(causes []Cause) (of Namespaces) {
 	for _, c := range causes {
-		if c.Kind == "Service" {
-			all = append(all, c.Namespace)
+		switch c.Kind {
+		case "Service":
+			of.OfServices = append(of.OfServices, c.Namespace)
+		case "BackendPool":
+			of.OfPools = append(of.OfPools, c.Namespace)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(of.OfServices)
+	slices.Sort(of.OfPools)
+	return Namespaces{slices.Compact(of.OfServices), slices.Compact(of.OfPools)}
 }
 
-// NamespacesOf returns the namespaces of all Services for which the requests of a context are made, those beyond
-// MaxCauses included.
-func NamespacesOf(ctx context.Context) []string {
-	all, _ := ctx.Value(namespacesKey{}).([]string)
-	return all
+// NamespacesOf returns the namespaces of all Services and BackendPools for which the requests of a context are made,
+// those beyond MaxCauses included.
+func NamespacesOf(ctx context.Context) Namespaces {
+	of, _ := ctx.Value(namespacesKey{}).(Namespaces)
+	return of
 }
 
 // CausesOf returns for whom the requests of a context are made. Nobody changes them.

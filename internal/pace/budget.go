@@ -31,6 +31,8 @@ type Budget struct {
 	tenants  map[string]*tenant
 	reserved float64
 	dropped  int64
+	// seen are the two namespaces that had a Service or a pool last, the newer one first.
+	seen [2]sighting
 }
 
 // NewBudget returns an untouched one, of which Weir may spend a share from 0 to 1. No pool
@@ -76,6 +78,7 @@ func (b *Budget) Told(left Left, now time.Time) {
 // Changed counts a change of a pool of a namespace.
 func (b *Budget) Changed(pool lb.PoolKey, namespace string, now time.Time) {
 	b.fade(now)
+	b.tenant(namespace).wait(now)
 	a := b.pools[pool].changed(now, b.interval)
 	a.namespace = namespace
 	b.pools[pool] = a
@@ -99,32 +102,45 @@ type Pace struct {
 	// spare is how many writes a second there are beyond one an interval, for each unit of
 	// weight of a namespace.
 	spare float64
-	// parts are what a unit of weight of a pool is of one of its namespace.
-	parts map[string]float64
+	// parts are what a unit of weight of a pool is of one of its namespace, and most the highest number of early
+	// writes a second for a unit of weight, where the share of the namespace bounds them.
+	parts, most map[string]float64
 }
 
 // At returns the pace of a moment. It costs as much as there are pools that change.
 func (b *Budget) At(now time.Time) Pace {
 	p := Pace{budget: b, now: now}
 	b.fade(now)
-	owed, weights := 0.0, 0.0
-	type sum struct{ most, all float64 }
+	weights := 0.0
+	type sum struct{ most, all, owed float64 }
 	namespaces := map[string]sum{}
 	for _, a := range b.pools {
 		a = a.when(now, b.interval)
-		owed += a.owed(b.interval)
+		of := namespaces[a.namespace]
+		of.owed += a.owed(b.interval)
 		if a.lately >= faint {
 			weights += a.weight()
-			of := namespaces[a.namespace]
-			namespaces[a.namespace] = sum{max(of.most, a.weight()), of.all + a.weight()}
+			of.most, of.all = max(of.most, a.weight()), of.all+a.weight()
 		}
+		namespaces[a.namespace] = of
 	}
 	// A namespace weighs what its busiest pool does, however many it has.
-	total := 0.0
-	p.parts = make(map[string]float64, len(namespaces))
+	total, owed := 0.0, 0.0
+	p.parts, p.most = make(map[string]float64, len(namespaces)), map[string]float64{}
 	for name, of := range namespaces {
+		free, left, bounded := b.freeOf(name, of.owed, now)
+		if bounded {
+			of.owed = min(of.owed, left/windowLasts.Seconds())
+		}
+		owed += of.owed
+		if of.all == 0 {
+			continue
+		}
 		total += of.most
 		p.parts[name] = of.most / of.all
+		if bounded {
+			p.most[name] = gain * max(free, 0) / windowLasts.Seconds() / of.all
+		}
 	}
 	if p.spare = b.spare(now, owed); weights > 0 {
 		p.spare *= min(weights, 1) / total
@@ -173,7 +189,11 @@ func (p Pace) Spacing(pool lb.PoolKey) Spacing {
 		return Spacing{apart: b.interval}
 	}
 	a := b.pools[pool].when(p.now, b.interval)
-	rate := 1/b.interval.Seconds() + p.spare*a.weight()*p.part(a.namespace)
+	early := p.spare * p.part(a.namespace)
+	if most, bounded := p.most[a.namespace]; bounded {
+		early = min(early, most)
+	}
+	rate := 1/b.interval.Seconds() + early*a.weight()
 	return Spacing{apart: min(b.interval, time.Duration(float64(time.Second)/rate)), every: a.every(b.interval)}
 }
 

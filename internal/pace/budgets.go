@@ -70,6 +70,27 @@ func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...strin
 	b.WroteFor(namespaces, now)
 }
 
+// WroteForPools attributes a write that is counted by Wrote to the namespaces of the pools that it updates.
+func (bs *Budgets) WroteForPools(subscription string, now time.Time, namespaces ...string) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.budget(subscription).WroteForPools(namespaces, now)
+}
+
+// DeferPools returns why updates of pools of a namespace wait; see Budget.DeferPools.
+func (bs *Budgets) DeferPools(subscription, namespace string, due int, now time.Time) []Deferral {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	return bs.budget(subscription).DeferPools(namespace, due, now)
+}
+
+// See records that a namespace has a pool.
+func (bs *Budgets) See(subscription, namespace string, now time.Time) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.budget(subscription).see(namespace, now)
+}
+
 // Defer returns why no write for the Services of a namespace may be made now; see Budget.Defer.
 func (bs *Budgets) Defer(subscription, namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	bs.mu.Lock()

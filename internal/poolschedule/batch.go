@@ -19,7 +19,9 @@ const mostTogether = 100
 // that only wait for company, and that may be a part; and those that only wait for their pace, for they
 // cost no write of their own then. Where they are too many for one write, it is some of each namespace.
 func Together(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
-	due := dealt(groups, now, interval, may, func(g Group) bool { return g.Paced(now, interval) && !g.history.Apart })
+	due := dealt(groups, now, interval, may, func(g Group) bool {
+		return (g.Paced(now, interval) || g.IsDeferred(now, interval)) && !g.history.Apart
+	})
 	if !slices.ContainsFunc(due, func(g Group) bool { return g.isDue(now, interval) }) {
 		return nil
 	}
@@ -124,7 +126,7 @@ func WaitedFor(groups []Group, now time.Time, interval time.Duration) []lb.PoolK
 // gathers reports whether the group waits for company, and for nothing else.
 func (g Group) gathers(now time.Time, interval time.Duration) bool {
 	return g.fresh && !g.Retry && !Later(g.Earliest(), g.history.HoldUntil).After(now) &&
-		!g.memberAt(interval).After(now.Add(debounce))
+		!g.ownAt(interval).After(now.Add(debounce)) && !g.deferredUntil().After(now)
 }
 
 // joins reports whether a group may take part, as far as its operations tell. What fails for reasons

@@ -17,6 +17,7 @@ func Coalesce(older []Operation, newer ...Operation) []Operation {
 			older[at].ChangedAt = Earlier(older[at].ChangedAt, op.ChangedAt)
 			older[at].New, older[at].Differs = older[at].New || op.New, older[at].Differs || op.Differs
 			older[at].Stake = op.Stake
+			older[at].Exempt = older[at].Exempt || op.Exempt
 			older[at].absorbed += 1 + op.absorbed
 			continue
 		}
@@ -30,6 +31,7 @@ func Coalesce(older []Operation, newer ...Operation) []Operation {
 		op.QueuedAt, op.ChangedAt = older[nobodys].QueuedAt, Earlier(older[nobodys].ChangedAt, op.ChangedAt)
 		op.absorbed += 1 + older[nobodys].absorbed
 		op.New, op.Differs = op.New || older[nobodys].New, op.Differs || older[nobodys].Differs
+		op.Exempt = op.Exempt || older[nobodys].Exempt
 		older[nobodys] = op
 	}
 	return older

@@ -27,6 +27,11 @@ type Group struct {
 	// Hold is how long a change of a pool that was written within the interval waits for others of
 	// the pool, by what is left of Azure's quotas. Zero is no time at all.
 	Hold time.Duration
+	// Deferred is when the namespace has a write left for its change, and Why why it has none now; zero if it has.
+	Deferred time.Time
+	Why      string
+	// exempt is true if one of its changes never waits for that.
+	exempt bool
 	// changed counts the changes of the membership that wait.
 	changed int
 	// stake is what its change of the membership is about, as far as that is known.
@@ -60,6 +65,7 @@ func Summarize(pool lb.PoolKey, ops []Operation, h History) Group {
 		op := &ops[i]
 		g.Namespace = op.Ref.Namespace
 		g.quiet = g.quiet && op.Looks() && !op.Differs
+		g.exempt = g.exempt || op.Exempt
 		switch {
 		case op.Drift:
 			continue
@@ -136,8 +142,39 @@ func (g Group) urgent(now time.Time, interval time.Duration) bool {
 	return g.Admin != nil && g.Admin.Tries == 0 && !g.adminAt().After(now) && !g.history.lastAdmin.After(now.Add(-interval))
 }
 
-// memberAt returns when the membership may be applied. Retry-After only ever delays.
+// memberAt returns when the membership may be applied.
 func (g Group) memberAt(interval time.Duration) time.Time {
+	return Later(g.ownAt(interval), g.deferredUntil())
+}
+
+// MaxDeferral is the longest time that a change waits for the share of its namespace. As many pools as a namespace may
+// have on a load balancer then need no more than a third of Weir's writes.
+const MaxDeferral = 10 * time.Minute
+
+// deferredUntil returns until when the change waits for the share of its namespace; zero if it does not.
+func (g Group) deferredUntil() time.Time {
+	if g.Deferred.IsZero() {
+		return time.Time{}
+	}
+	return Earlier(g.Deferred, g.firstQueued.Add(MaxDeferral))
+}
+
+// IsDeferred reports whether the group waits for the share of its namespace.
+func (g Group) IsDeferred(now time.Time, interval time.Duration) bool {
+	until := g.deferredUntil()
+	return until.After(now) && until.Equal(g.ReadyAt(interval))
+}
+
+// NeedsShare reports whether the change is due but for the share of its namespace. Since orders such groups.
+func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
+	return g.changes() && !g.exempt && !g.idle() && !g.ownAt(interval).After(now.Add(debounce))
+}
+
+// Since returns when the first change of the membership was queued.
+func (g Group) Since() time.Time { return g.firstQueued }
+
+// ownAt returns when the membership may be applied as far as the pool decides. Retry-After only ever delays.
+func (g Group) ownAt(interval time.Duration) time.Time {
 	t := Later(g.Earliest(), g.history.HoldUntil)
 	switch {
 	case g.Retry:

@@ -67,6 +67,43 @@ func TestAPaceIsBoundedByTheInterval(t *testing.T) {
 	}
 }
 
+// A change beyond the share of its namespace waits for a write of that, and no longer than the bound. Nodes that drain,
+// removals and looks do not.
+func TestDeferredByItsShare(t *testing.T) {
+	deferred := func(until float64, ops ...Operation) Group {
+		g := Summarize("p", ops, History{})
+		if g.NeedsShare(seconds(1), interval) {
+			g.Deferred = seconds(until)
+		}
+		return g
+	}
+	change := Operation{QueuedAt: start, ChangedAt: start}
+	fills, fails, exempt, admin, look := change, change, change, change, change
+	fills.New, fails.RetryCount, exempt.Exempt, admin.Admin, look.ChangedAt = true, 1, true, true, time.Time{}
+	for _, tt := range []struct {
+		about string
+		g     Group
+		want  float64
+	}{
+		{"an isolated change", deferred(90, change), 90},
+		{"for long", deferred(1e6, change), MaxDeferral.Seconds()},
+		{"a new pool", deferred(90, fills), 90},
+		{"one that failed", deferred(90, fails), 90},
+		{"one without a node", deferred(90, exempt), 0.25},
+		{"and with another change", deferred(90, Coalesce([]Operation{change}, exempt)...), 0.25},
+		{"admin states", deferred(90, admin), 0},
+		{"admin states beside a change", deferred(90, admin, change), 0},
+		{"a look", deferred(90, look), 0.25},
+	} {
+		if got := tt.g.ReadyAt(interval); !got.Equal(seconds(tt.want)) {
+			t.Errorf("%s: at +%s, want +%vs", tt.about, got.Sub(start), tt.want)
+		}
+	}
+	if member, admin := deferred(90, admin, change).Due(seconds(1), interval); member || !admin {
+		t.Errorf("members are due %t, admin states %t", member, admin)
+	}
+}
+
 func TestAdmit(t *testing.T) {
 	retry := Group{pool: "retry", Retry: true, firstQueued: seconds(0), history: History{LastAttempt: seconds(1)}}
 	fresh := Group{pool: "fresh", fresh: true, firstQueued: seconds(30)}

@@ -45,6 +45,8 @@ type Operation struct {
 	// Differs is true of one without a known change if what is on record of the pool is another
 	// membership: a change came while nobody looked.
 	Differs bool
+	// Exempt is true of a change that never waits for the share of its namespace.
+	Exempt bool
 	// New is true if the pool has just been made, and holds nothing of Weir's: it is filled
 	// at once, and waits for neither company nor pace.
 	New bool

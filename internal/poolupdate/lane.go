@@ -10,6 +10,7 @@ import (
 
 	"weir.dev/weir/internal/behaviour"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolattempt"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolwrite"
@@ -53,6 +54,9 @@ var errEnded = errors.New("the lane has ended")
 func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *lane {
 	l := &lane{id: id, cfg: cfg, verdicts: verdicts, queue: newQueue(cfg.DriftPeriod, cfg.Interval), slot: make(chan struct{}, 1), ended: make(chan struct{})}
 	l.queue.holds = func(groups []*poolschedule.Group, now time.Time) { hold(l, groups, now) }
+	l.queue.defers = func(namespace string, due int, now time.Time) []pace.Deferral {
+		return cfg.Writes.DeferPools(id.SubscriptionID, namespace, due, now)
+	}
 	return l
 }
 

@@ -123,6 +123,9 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
 		of[l] = append(of[l], op)
+		if !op.Exempt {
+			ls.cfg.Writes.See(l.id.SubscriptionID, op.Ref.Namespace, now)
+		}
 		if !op.Admin && !op.Looks() {
 			ls.cfg.Writes.Changed(paced(l, op.Pool, now), op.Ref.Namespace, now)
 		}

@@ -3,12 +3,14 @@
 package poolupdate
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/turns"
 )
@@ -20,6 +22,8 @@ type queue struct {
 	interval    time.Duration
 	// holds says of some pools that keep changing how long their changes wait for others; nil is at once.
 	holds func(groups []*poolschedule.Group, now time.Time)
+	// defers returns the deferrals of the last ones of so many changes that are due in a namespace; nil is none.
+	defers func(namespace string, due int, now time.Time) []pace.Deferral
 
 	mu    sync.Mutex
 	pools map[lb.PoolKey]*waiting
@@ -226,7 +230,7 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 	}
 	q.mu.Unlock()
 	pick, ok, askAt := poolschedule.Admit(groups, now, interval)
-	if slices.ContainsFunc(groups, func(g poolschedule.Group) bool { return g.Paced(now, interval) }) {
+	if slices.ContainsFunc(groups, func(g poolschedule.Group) bool { return g.Paced(now, interval) || g.IsDeferred(now, interval) }) {
 		askAt = poolschedule.Earlier(askAt, now.Add(paceAgain))
 	}
 	return pick, ok, poolschedule.Earlier(askAt, drift)
@@ -286,6 +290,33 @@ func (q *queue) space(groups []poolschedule.Group, now time.Time) {
 	}
 	if q.holds != nil && len(contend) > 0 {
 		q.holds(contend, now)
+	}
+	deferGroups(q, groups, now)
+}
+
+// deferGroups defers the changes beyond the share of their namespace: those that were queued last. The caller holds q.mu.
+func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
+	if q.defers == nil {
+		return
+	}
+	due := map[string][]*poolschedule.Group{}
+	for i, g := range groups {
+		if g.NeedsShare(now, q.interval) {
+			due[g.Namespace] = append(due[g.Namespace], &groups[i])
+		}
+	}
+	for namespace, of := range due {
+		deferrals := q.defers(namespace, len(of), now)
+		if len(deferrals) == 0 {
+			continue
+		}
+		slices.SortFunc(of, func(a, b *poolschedule.Group) int {
+			return cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.Pool(), b.Pool()))
+		})
+		for i, d := range deferrals {
+			g := of[len(of)-len(deferrals)+i]
+			g.Deferred, g.Why = d.Until, d.String()
+		}
 	}
 }
 

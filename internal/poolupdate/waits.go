@@ -38,6 +38,7 @@ const (
 	CauseRetryAfter Cause = "RetryAfter" // Azure asked to leave this pool alone for a while
 	CauseLease      Cause = "Lease"      // another controller is at work
 	CausePace       Cause = "Pace"       // the pool is busy, or a quota comes back step by step
+	CauseShare      Cause = "Share"      // its namespace has used up its share of writes
 	CauseBehind     Cause = "Behind"     // something else on its load balancer goes first
 )
 
@@ -115,6 +116,8 @@ func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, inter
 		return Waiting{}, false
 	case met.cause != "" && met.until.IsZero() && ready.Sub(now) < worthTelling:
 		return wait, true
+	case g.IsDeferred(now, interval):
+		wait.Cause, wait.Until, wait.Why = CauseShare, ready, g.Why
 	case g.Retry, g.Admin != nil && g.Admin.Tries > 0:
 		return Waiting{}, false
 	case g.Earliest().Equal(ready):
@@ -135,6 +138,9 @@ func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
 		before = *w.announced
 	}
 	moved := wait.Until.Sub(before.Until)
+	if wait.Cause == CauseShare && before.Cause == CauseShare {
+		return moved >= interval // its text has figures that change all the time
+	}
 	if wait.Cause.soft() && before.Cause.soft() {
 		return moved >= interval && !before.Until.IsZero()
 	}

@@ -65,7 +65,7 @@ func isOf(state string) string {
 	switch state {
 	case v1alpha1.ReasonLevel:
 		return isLevel
-	case v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonLeaving:
+	case v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonLeaving:
 		return isUnderWay
 	}
 	return isWrong

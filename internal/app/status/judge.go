@@ -181,7 +181,7 @@ func byAge(a, b Wrong) int {
 func underWay(p *v1alpha1.BackendPool) bool {
 	synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
 	return synced == nil ||
-		slices.Contains([]string{v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonLeaving}, synced.Reason)
+		slices.Contains([]string{v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonLeaving}, synced.Reason)
 }
 
 // stateOf is the Synced condition of a BackendPool, or what stands for one that it has not got yet.

@@ -272,7 +272,7 @@ func TestTheVerdict(t *testing.T) {
 // Each state that needs somebody, and has no error of Azure, has a remedy, or is said by its message.
 func TestRemedies(t *testing.T) {
 	said := map[string]bool{
-		v1alpha1.ReasonLevel: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonLeaving: true, // on their way
+		v1alpha1.ReasonLevel: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonDeferred: true, v1alpha1.ReasonLeaving: true, // on their way
 		v1alpha1.ReasonRetrying: true, v1alpha1.ReasonFailed: true, // by Azure's code
 		v1alpha1.ReasonNotAllowed: true, v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, // by the message
 	}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backendpool
+
+import (
+	"testing"
+
+	"weir.dev/weir/api/v1alpha1"
+)
+
+// A member without a node is removed whatever share its namespace has used. Another change is not exempt.
+func TestMembersWithoutANodeAreExempt(t *testing.T) {
+	c, _, p := recorded(t)
+	c.world.nodes["n1"] = nodeAt("n1")
+	e := c.statuses.Known(RefOf(p))
+	for address, want := range map[string]bool{"203.0.113.9": true, "10.0.0.1": false, "not an address": false} {
+		e.status = v1alpha1.BackendPoolStatus{WrittenAddresses: []string{address}}
+		if got := isExempt(c.Controller, p, e); got != want {
+			t.Errorf("%s: exempt %t", address, got)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poolupdate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/pace"
+	"weir.dev/weir/internal/poolschedule"
+)
+
+// shopAndBlog is a lane of which namespace shop has used up its share; writes are those of its subscription.
+func shopAndBlog() (l *lane, writes *pace.Budgets, change func(namespace, pool string) poolschedule.Operation) {
+	writes = pace.New(0.5, interval)
+	l = newLane(web.LoadBalancer, &Config{Writes: writes, Interval: interval}, nil)
+	for range 400 {
+		writes.Wrote(web.LoadBalancer.SubscriptionID, time.Now())
+		writes.WroteForPools(web.LoadBalancer.SubscriptionID, time.Now(), "shop")
+	}
+	return l, writes, func(namespace, pool string) poolschedule.Operation {
+		writes.See(web.LoadBalancer.SubscriptionID, namespace, time.Now())
+		return poolschedule.Operation{
+			Ref:  poolschedule.Ref{Namespace: namespace, Name: pool},
+			Pool: lb.PoolID{LoadBalancer: web.LoadBalancer, Name: pool}, ChangedAt: time.Now(),
+		}
+	}
+}
+
+// Beyond its share a namespace waits, and its pools report until when and why. A neighbor, a node that is gone and
+// admin states do not wait. When writes have left the window, the changes go in the order in which they came.
+func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, change := shopAndBlog()
+		blog := change("blog", "b")
+		for n := range 3 {
+			l.queue.add(time.Now(), change("shop", fmt.Sprint("s", n)))
+			time.Sleep(time.Second)
+		}
+		if pool, ok, askAt := l.queue.next(time.Now(), interval); ok || !askAt.Equal(time.Now().Add(paceAgain)) {
+			t.Fatalf("%s is attempted; asks at %s", pool, askAt)
+		}
+		told := l.queue.news(obstacle{}, time.Now(), interval)
+		if len(told) != 3 {
+			t.Fatalf("%d waits are reported: %+v", len(told), told)
+		}
+		for _, w := range told {
+			if wait := w.Until.Sub(time.Now()); w.Cause != CauseShare || wait < time.Minute || wait > 6*time.Minute || !strings.Contains(w.Why, "namespace shop used 400") {
+				t.Errorf("%+v", w)
+			}
+		}
+		if again := l.queue.news(obstacle{}, time.Now(), interval); len(again) > 0 {
+			t.Errorf("reported again: %+v", again)
+		}
+		admin, gone := change("shop", "s1"), change("shop", "s2")
+		admin.Admin, gone.Exempt = true, true
+		next := func(want string) {
+			t.Helper()
+			time.Sleep(time.Second)
+			pool, ok, _ := l.queue.next(time.Now(), interval)
+			if !ok || pool != change("", want).Pool.Key() {
+				t.Errorf("next is %q, want %s", pool, want)
+				return
+			}
+			taken := l.queue.take(pool, time.Now(), interval)
+			l.queue.done(taken, nil, taken.history, nil, nil)
+		}
+		l.queue.add(time.Now(), blog)
+		next("b")
+		l.queue.add(time.Now(), gone)
+		next("s2")
+		l.queue.add(time.Now(), change("shop", "s3"))
+		time.Sleep(5*time.Minute + 5*time.Second)
+		next("s0")
+		next("s1")
+		next("s3")
+		l.queue.add(time.Now(), admin)
+		next("s1")
+	})
+}
+
+// Where there is room for some changes of a namespace, the first ones have it.
+func TestTheOldestChangeHasTheRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, change := shopAndBlog()
+		l.queue.defers = func(_ string, due int, now time.Time) (all []pace.Deferral) {
+			for range due - 1 {
+				all = append(all, pace.Deferral{Until: now.Add(time.Minute)})
+			}
+			return all
+		}
+		for _, pool := range []string{"c", "b", "a"} {
+			l.queue.add(time.Now(), change("shop", pool))
+			time.Sleep(time.Second)
+		}
+		if pool, _, _ := l.queue.next(time.Now(), interval); pool != change("", "c").Pool.Key() {
+			t.Errorf("%s has the room", pool)
+		}
+	})
+}

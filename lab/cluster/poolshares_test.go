@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/lab/armemu"
+)
+
+const flappingPools = 100
+
+// endpointAttacks return whether the endpoint of a Service moves in a second.
+var endpointAttacks = []struct {
+	name  string
+	long  bool
+	moves func(service, second int) bool
+}{
+	{"each second", true, func(_, _ int) bool { return true }},
+	{"once a minute each", false, func(service, second int) bool { return service%60 == second%60 }},
+}
+
+// poolLags are what a neighbor waits for at most, and writes the most in five minutes: since the start of the
+// attack, and once the neighbor is active.
+type poolLags struct {
+	endpoint, service time.Duration
+	all, active       int
+	longest           time.Duration // between two writes of a pool under attack
+}
+
+// playPools moves endpoints of a namespace with many pools for six minutes. After three minutes the neighbor moves its own
+// every 11 s, and adds a Service at the end.
+func playPools(t *testing.T, moves func(service, second int) bool) (is poolLags) {
+	t.Helper()
+	stage(t, Options{Limits: armemu.AzureLimits()}, func(s *Stage) {
+		for i := range 3 {
+			must(s.AddNode(i))
+		}
+		s.Start()
+		local := func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }
+		must(s.AddService("blog/web", local))
+		must(s.Endpoints("blog/web", map[int]bool{0: true}))
+		for i := range flappingPools {
+			must(s.AddService(fmt.Sprintf("shop/s%d", i), func(svc *corev1.Service) {
+				local(svc)
+				setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
+			}))
+		}
+		must(s.Settles(20 * time.Minute))
+		s.Pass(6 * time.Minute)
+		s.emu.ClearCalls()
+		n := &neighbor{Stage: s}
+		start := time.Now()
+		second := func() {
+			at := int(time.Since(start).Seconds())
+			for i := range flappingPools {
+				if moves != nil && moves(i, at) {
+					must(s.Endpoints(fmt.Sprintf("shop/s%d", i), map[int]bool{(at + at/60 + i) % 3: true}))
+				}
+			}
+		}
+		last := -1
+		n.attack = func(string, int) error {
+			if at := int(time.Since(start).Seconds()); at != last {
+				last = at
+				second()
+			}
+			return nil
+		}
+		for time.Since(start) < 3*time.Minute {
+			n.pass()
+		}
+		active := time.Now()
+		for i := 0; time.Since(start) < 6*time.Minute; i++ {
+			began := time.Now()
+			is.endpoint = max(is.endpoint, n.movesEndpoint((i+1)%3))
+			for time.Since(began) < changeEvery {
+				n.pass()
+			}
+		}
+		is.service = n.addsService("blog/new")
+		for time.Since(active) < 5*time.Minute {
+			n.pass()
+		}
+		writes, _ := s.writesOf()
+		is.all = mostInFiveMinutes(writes)
+		is.active = mostInFiveMinutes(slices.DeleteFunc(writes, func(at time.Time) bool { return at.Before(active) }))
+		lasts := map[string]time.Time{}
+		for _, c := range s.emu.Calls() {
+			if c.Method != http.MethodPut || c.Kind == armemu.KindPoll {
+				continue
+			}
+			if at, known := lasts[c.Path]; known {
+				is.longest = max(is.longest, c.Time.Sub(at))
+			}
+			lasts[c.Path] = c.Time
+		}
+	})
+	t.Logf("%+v", is)
+	return is
+}
+
+// One namespace moves the endpoints of a hundred Services all the time. Weir stays within its share of Azure's writes,
+// and a neighbor's endpoints and new Services take at most twice as long as without that.
+func TestAHundredPoolsOfOneNamespaceChangeAllTheTime(t *testing.T) {
+	undisturbed := playPools(t, nil)
+	for _, a := range endpointAttacks {
+		if testing.Short() && a.long {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			is := playPools(t, a.moves)
+			if is.endpoint > maxRatio*undisturbed.endpoint {
+				t.Errorf("endpoint change took %s, want at most %d times %s", is.endpoint, maxRatio, undisturbed.endpoint)
+			}
+			if is.service > maxRatio*undisturbed.service {
+				t.Errorf("new Service took %s, want at most %d times %s", is.service, maxRatio, undisturbed.service)
+			}
+			if is.all > weirs {
+				t.Errorf("%d writes in five minutes, %d once the neighbor is active; want %d at most", is.all, is.active, weirs)
+			}
+			if is.longest > poolschedule.MaxDeferral {
+				t.Errorf("a pool waits for %s", is.longest)
+			}
+		})
+	}
+}
