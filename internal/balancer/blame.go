@@ -195,13 +195,13 @@ func (b *Balancers) rejectedBefore(name string, desired *service.Spec, now time.
 	if err == nil {
 		return nil
 	}
-	return b.deferred(deferredObject, until, fmt.Errorf("Azure rejected it, and the next try is at %s: %w", until.UTC().Format(time.RFC3339), err)) //nolint:staticcheck // a name begins it
+	return b.deferred(deferredObject, until, fmt.Errorf("Azure rejected it, and the next try is at %s: %w", until.UTC().Format(time.RFC3339), err))
 }
 
 // share returns why a namespace has to wait for its next write; nil if it has not.
 func (b *Balancers) share(namespace string, now time.Time) error {
 	if until := b.rejections.Namespace(namespace, now); until.After(now) {
-		return b.deferred(deferredNamespace, until, fmt.Errorf("Azure rejected the last writes for Services of namespace %s: correct them; "+ //nolint:staticcheck // a name begins it
+		return b.deferred(deferredNamespace, until, fmt.Errorf("Azure rejected the last writes for Services of namespace %s: correct them; "+
 			"until then each Service of the namespace waits for its turn", namespace))
 	}
 	if b.cfg.Writes == nil {

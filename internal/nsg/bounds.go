@@ -204,7 +204,7 @@ func (b bounded) exceeded(u *Usage, s asking, more room) error {
 		return nil
 	}
 	shared := b.before.isShared(s.Namespace) || len(b.wants) > 1
-	return exceedsBound(s.Namespace, b.before.rooms[s.Namespace], *room(u.rooms[s.Namespace]).and(more), b.bounds(s.Namespace), shared)
+	return exceedsBound(s.Namespace, b.before.rooms[s.Namespace], *u.rooms[s.Namespace].and(more), b.bounds(s.Namespace), shared)
 }
 
 // exceedsBound returns why a namespace that had one room would exceed a bound with another; nil if it

@@ -49,7 +49,7 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 			t.Fatalf("%d waits are reported: %+v", len(told), told)
 		}
 		for _, w := range told {
-			if wait := w.Until.Sub(time.Now()); w.Cause != CauseShare || wait < time.Minute || wait > 6*time.Minute || !strings.Contains(w.Why, "namespace shop used 400") {
+			if wait := time.Until(w.Until); w.Cause != CauseShare || wait < time.Minute || wait > 6*time.Minute || !strings.Contains(w.Why, "namespace shop used 400") {
 				t.Errorf("%+v", w)
 			}
 		}

@@ -80,9 +80,12 @@ type Layer struct {
 	Admin bool
 }
 
-// FromBuiltIn is whose word a value is that nobody has set. FromMinimum is the source of an interval that was set shorter
-// than the minimum.
-const FromBuiltIn, FromMinimum = "built-in", "minimum"
+const (
+	// FromBuiltIn is the source of a value that no policy sets.
+	FromBuiltIn = "built-in"
+	// FromMinimum is the source of an interval that was set shorter than the minimum.
+	FromMinimum = "minimum"
+)
 
 // Value is one of a policy, and whose word it is.
 type Value struct{ Name, Value, From string }

@@ -127,8 +127,6 @@ func (s *Server) givePorts(svc *corev1.Service) field.ErrorList {
 	return nil
 }
 
-var errRangeFull = errors.New("failed to allocate a nodePort: range is full")
-
 // sharable returns the node port of the same port of another protocol, if there is one: 53 of
 // TCP and of UDP get the same.
 func sharable(sp *corev1.ServiceSpec, p corev1.ServicePort) int32 {

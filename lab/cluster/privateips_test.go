@@ -21,7 +21,7 @@ const privateVIP = "10.0.200.9"
 func requestsPrivateIP(ip string) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
 		setAnnotation(svc, annotation+"azure-load-balancer-internal", "true")
-		svc.Spec.LoadBalancerIP = ip //nolint:staticcheck // the field that tenants use
+		svc.Spec.LoadBalancerIP = ip
 	}
 }
 

@@ -100,7 +100,7 @@ func endless(t *testing.T, begin, unit string) string {
 					}
 					var b strings.Builder
 					for ; b.Len() < 4096; i++ {
-						b.WriteString(fmt.Sprintf(unit, i))
+						fmt.Fprintf(&b, unit, i)
 					}
 					text = b.String()
 				}

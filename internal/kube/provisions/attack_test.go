@@ -100,7 +100,6 @@ type localAPI struct {
 	mu      sync.Mutex
 	objects map[string]map[string]any
 	version int
-	writes  int
 }
 
 func (s *localAPI) add(path string, o any) {
@@ -158,7 +157,6 @@ func (s *localAPI) write(w http.ResponseWriter, req *http.Request, path string) 
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	s.writes++
 	s.version++
 	if req.Method == http.MethodPost {
 		metadata, _ := given["metadata"].(map[string]any)
@@ -175,12 +173,6 @@ func (s *localAPI) write(w http.ResponseWriter, req *http.Request, path string) 
 		metadata["resourceVersion"] = fmt.Sprint(s.version)
 	}
 	answer(w, is)
-}
-
-func (s *localAPI) written() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.writes
 }
 
 // state returns the state of a Provision, and how many of its attempts have begun.
