@@ -147,3 +147,20 @@ func TestNarrows(t *testing.T) {
 		}
 	}
 }
+
+// A failed read of a resource group that the Service names counts as its rejection. A failed read for all Services does not.
+func TestReadsForAllServicesAreNoRejection(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		w := newPublished(t)
+		w.s.Object.Annotations[service.PLSResourceGroup] = "elsewhere"
+		w.declines = errors.New("400 InvalidRequestFormat")
+		if w.looks(); w.rejected != 0 {
+			t.Errorf("%d rejections after a failed list of load balancers", w.rejected)
+		}
+		w.declines, w.unreadable = nil, errors.New("400 InvalidResourceGroup")
+		time.Sleep(time.Hour)
+		if w.looks(); w.rejected != 1 {
+			t.Errorf("%d rejections after a failed read of its resource group: %v", w.rejected, w.log)
+		}
+	})
+}

@@ -133,14 +133,14 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 	for _, group := range d.Groups {
 		if !slices.Contains(recorded.Groups, group) { // on record it would have to be read to the end
 			if err := by.Reads(ctx, group); err != nil {
-				return balancer.Request{}, nil, err
+				return balancer.Request{}, nil, groupError{err}
 			}
 		}
 	}
 	for _, group := range d.LinkGroups {
 		if d.Spec != nil && !strings.EqualFold(group, r.cfg.Settings.Service.PrivateLinks.ResourceGroup) && !slices.Contains(recorded.LinkGroups, group) {
 			if err := by.ReadsLinks(ctx, group); err != nil {
-				return balancer.Request{}, nil, err
+				return balancer.Request{}, nil, groupError{err}
 			}
 		}
 	}
@@ -160,6 +160,13 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 	req.HeldPools, req.MadePools = r.cfg.Cluster.HeldPools(s, d.OwnPools, append(slices.Clone(req.Leave), req.On))
 	return req, places, nil
 }
+
+// groupError is an error of reading a resource group that the Service names. Errors of reads for all Services are not
+// among these: no Service is to blame for them.
+type groupError struct{ error }
+
+// Unwrap returns the error of the read.
+func (e groupError) Unwrap() error { return e.error }
 
 // union returns the names of both, each once, in their order.
 func union(a, b []string) []string {

@@ -204,7 +204,9 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	req, places, err := r.request(ctx, r.cfg.Balancers, s, st.Placement.Record, d)
 	switch {
 	case err != nil:
-		r.cfg.Balancers.Reject(s.Name, d.Spec, err)
+		if _, named := errors.AsType[groupError](err); named {
+			r.cfg.Balancers.Reject(s.Name, d.Spec, err)
+		}
 		return &retryError{err, true}
 	case len(places) == 0: // Azure holds nothing of it
 		return r.writeDown(ctx, s, e, Release, balancer.Result{}, now)

@@ -56,6 +56,9 @@ type world struct {
 	declines error
 	// defers is what the balancers answer before a request is queued; nil defers nothing.
 	defers func(name string, desired *service.Spec, narrows bool, now time.Time) error
+	// unreadable is the error of reading a resource group that the Service names, and rejected counts calls of Reject.
+	unreadable error
+	rejected   int
 	// stops ends the process while a load balancer is chosen.
 	stops context.CancelFunc
 	// link is what comes of a Private Link Service.
@@ -297,7 +300,7 @@ func (w *world) ID(name string) lb.LoadBalancerID {
 }
 func (w *world) Reads(context.Context, string) error { return nil }
 
-func (w *world) ReadsLinks(context.Context, string) error { return nil }
+func (w *world) ReadsLinks(context.Context, string) error { return w.unreadable }
 
 func (w *world) Defer(name string, desired *service.Spec, narrows bool, now time.Time) error {
 	if w.defers == nil {
@@ -306,7 +309,7 @@ func (w *world) Defer(name string, desired *service.Spec, narrows bool, now time
 	return w.defers(name, desired, narrows, now)
 }
 
-func (w *world) Reject(string, *service.Spec, error) {}
+func (w *world) Reject(string, *service.Spec, error) { w.rejected++ }
 
 func (w *world) Ensure(req balancer.Request) {
 	if w.asked != nil {
