@@ -399,7 +399,7 @@ func TestProvisionerCheck(t *testing.T) {
 	}{
 		"nothing":             {nil, OK, "no Provision is in progress; there is no Lease weir-provisioner"},
 		"it leads":            {[]client.Object{waits, lease(time.Now().Add(time.Hour))}, OK, "p-0 leads"},
-		"none leads":          {[]client.Object{waits, lease(time.Now().Add(-time.Hour))}, Warn, "no process of weir-provisioner leads since"},
+		"none leads":          {[]client.Object{waits, lease(time.Now().Add(-time.Hour))}, Warn, "no process of weir-provisioner has led since"},
 		"none leads, no work": {[]client.Object{lease(time.Now().Add(-time.Hour))}, OK, "no Provision is in progress; no process"},
 		"not installed":       {[]client.Object{waits}, Warn, "there is no Lease weir-provisioner"},
 	} {

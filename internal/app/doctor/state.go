@@ -32,6 +32,9 @@ func (d Doctor) state(ctx context.Context) []Check {
 		return notAnswered(ctx, err)
 	}
 	is := status.Judge(seen)
+	if !is.Level && is.Pools.Wrong+is.Services.Wrong == 0 {
+		return one(Warn, "something is wrong: "+is.Causes[0].Name, "weir status -A")
+	}
 	if !is.Level {
 		return one(Warn, fmt.Sprintf("something is wrong with %d of %s and %d of %s: %s", is.Pools.Wrong, words.Count(is.Pools.All, "BackendPool"),
 			is.Services.Wrong, words.Count(is.Services.All, "Service"), is.Causes[0].Name), "weir status -A")

@@ -99,7 +99,7 @@ func run(ctx context.Context, o process.Options, in surroundings) error {
 // newRoom adds the controller of Provisions and the servers of health and metrics to the manager.
 func newRoom(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *lead.Fence, spans trace.TracerProvider) (*provisions.Room, error) {
 	if err := provisions.Installed(ctx, mgr.GetAPIReader()); err != nil {
-		return nil, fmt.Errorf("weir-provisioner cannot read what it works on: %w", err)
+		return nil, fmt.Errorf("cannot read what it works on: %w", err)
 	}
 	core, err := typedcorev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

@@ -144,6 +144,10 @@ func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 	if d.JSON {
 		return d.json(logs)
 	}
+	if len(logs) == 0 {
+		_, err := fmt.Fprintf(d.Err, "weir: note: no log of Provision %s/%s is kept: no attempt has begun, or weir-provisioner may not write ConfigMaps there\n", p.Namespace, p.Name)
+		return err
+	}
 	for _, l := range logs {
 		fmt.Fprintf(d.Out, "--- attempt %d\n", l.Attempt)
 		for line := range strings.Lines(l.Log) {

@@ -34,7 +34,7 @@ func TestNoteWithoutAProvisioner(t *testing.T) {
 		want string
 	}{
 		{Command{API: fake.NewClientBuilder().WithScheme(scheme).Build()}, now, "weir: note: there is no Lease weir-provisioner"},
-		{Command{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lease).Build()}, now.Add(time.Minute), "weir: note: no process of weir-provisioner leads since"},
+		{Command{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lease).Build()}, now.Add(time.Minute), "weir: note: no process of weir-provisioner has led since"},
 		{Command{API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lease).Build()}, now.Add(time.Second), ""},
 	} {
 		tt.d.Out, tt.d.Err = &out, &note

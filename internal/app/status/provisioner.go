@@ -59,7 +59,7 @@ func (p Provisioner) Missing() string {
 	}
 	text := "no process of weir-provisioner leads"
 	if !p.Renewed.IsZero() {
-		text += " since " + words.Stamp(p.Renewed)
+		text = "no process of weir-provisioner has led since " + words.Stamp(p.Renewed)
 	}
 	if p.Last != "" {
 		text += "; before, " + p.Last + " did"

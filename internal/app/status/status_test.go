@@ -324,7 +324,7 @@ func TestNoProvisioner(t *testing.T) {
 		wrong, note string
 	}{
 		"it leads":           {Provisioner{Leader: leads, Waiting: 2}, true, "", ""},
-		"none leads":         {Provisioner{Leader: lapsed, Waiting: 2}, false, "2 Provisions in progress; no process of weir-provisioner leads since 2026-03-01T11:00:00Z; before, p-0 did", ""},
+		"none leads":         {Provisioner{Leader: lapsed, Waiting: 2}, false, "2 Provisions in progress; no process of weir-provisioner has led since 2026-03-01T11:00:00Z; before, p-0 did", ""},
 		"none is needed":     {Provisioner{Leader: lapsed}, true, "", ""},
 		"no Lease":           {Provisioner{Leader: Leader{Known: true}, Waiting: 1}, true, "", "1 Provision in progress; there is no Lease weir-provisioner"},
 		"Leases are not for": {Provisioner{Waiting: 1}, true, "", ""},

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNotInstalled is that of a cluster that has not what provisioning needs.
-var ErrNotInstalled = errors.New("apply config/crd and config/provisioning, and restart Weir")
+var ErrNotInstalled = errors.New("apply config/crd and config/provisioning")
 
 // Installed returns ErrNotInstalled if what a Room watches cannot be listed, for want of a role or of a
 // definition. An informer for it would never be filled, and with it the whole process would end.

@@ -80,13 +80,13 @@ func (a *run) source(ctx context.Context, s v1alpha1.ManifestSource) (map[string
 	if s.Secret != "" {
 		var secret corev1.Secret
 		if err := a.room.Live.Get(ctx, client.ObjectKey{Namespace: a.p.Namespace, Name: s.Secret}, &secret); err != nil {
-			return nil, err
+			return nil, explainForbidden(a.p.Namespace, err)
 		}
 		return secret.Data, nil
 	}
 	var text corev1.ConfigMap
 	if err := a.room.Live.Get(ctx, client.ObjectKey{Namespace: a.p.Namespace, Name: s.ConfigMap}, &text); err != nil {
-		return nil, err
+		return nil, explainForbidden(a.p.Namespace, err)
 	}
 	for key, value := range text.Data {
 		texts[key] = []byte(value)

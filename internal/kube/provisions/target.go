@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -56,7 +57,7 @@ func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision
 	defer hold.Release()
 	var secret corev1.Secret
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ref.Name}, &secret); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, explainForbidden(p.Namespace, fmt.Errorf("kubeconfig: %w", err))
 	}
 	text, ok := secret.Data[ref.Key]
 	if !ok {
@@ -115,7 +116,7 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("token of ServiceAccount %s: %w", name, err)
+		return nil, explainForbidden(p.Namespace, fmt.Errorf("token of ServiceAccount %s: %w", name, err))
 	}
 	log.Hide(granted.Status.Token)
 	cfg := rest.AnonymousClientConfig(r.API)
@@ -166,4 +167,13 @@ func onLoopback(host string) bool {
 	name := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	ip, err := netip.ParseAddr(name)
 	return err == nil && ip.Unmap().IsLoopback() || name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// explainForbidden begins an error of this cluster for want of a right with the way to give it.
+func explainForbidden(namespace string, err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("bind the role of attempts, kubectl -n %s create rolebinding weir-provisioning --clusterrole weir-provisioning-namespace "+
+		"--serviceaccount weir-system:weir-provisioner: %w", namespace, err)
 }

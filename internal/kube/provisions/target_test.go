@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -285,5 +286,17 @@ func TestLargeAnswersOfThisCluster(t *testing.T) {
 	cancel()
 	if _, _, err := to.wire.bounds.Turn(); err == nil || !strings.Contains(err.Error(), "waiting to read a large answer") {
 		t.Errorf("a second one at the same time: %v", err)
+	}
+}
+
+// A missing right in the namespace of the Provision names the role to bind; other errors stay as they are.
+func TestExplainForbidden(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "edge", errors.New("no role"))
+	if err := explainForbidden("shop", forbidden); !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "bind the role of attempts, kubectl -n shop create rolebinding") {
+		t.Error(err)
+	}
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "edge")
+	if err := explainForbidden("shop", gone); !errors.Is(err, gone) || err.Error() != gone.Error() {
+		t.Error(err)
 	}
 }
