@@ -66,6 +66,7 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		return "", nil, err
 	}
 	configuration := b.cfg.Configurations[0].Name
+	rules, frontends := len(p.Desired.Rules), len(p.Desired.Frontends)
 	if multiple {
 		pinned, err := b.pinned(ctx, *p.Desired)
 		if err != nil {
@@ -73,19 +74,24 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		}
 		b.placements.mu.Lock()
 		defer b.placements.mu.Unlock()
+		occupied := b.occupied(p)
 		configuration, err = service.Place(service.Candidate{
 			Labels: p.Labels, NamespaceLabels: p.NamespaceLabels, Desired: *p.Desired,
 			Current: b.current(where), Pinned: pinned,
-		}, b.cfg.Configurations, b.occupied(p), b.cfg.MostRules)
+		}, b.cfg.Configurations, occupied, b.cfg.MostRules)
 		if err != nil {
 			return "", nil, err
+		}
+		// One that is refused where it is, or has its address, takes no room of others there.
+		if occupied[configuration].Exceeded != nil {
+			rules, frontends = b.placements.hasLocked(service.LoadBalancerName(configuration, p.Desired.Internal), p.Owner)
 		}
 	} else {
 		b.placements.mu.Lock()
 		defer b.placements.mu.Unlock()
 	}
 	on = service.LoadBalancerName(configuration, p.Desired.Internal)
-	b.placements.putLocked(p.Service, placement{at: lower([]string{on}), owner: p.Owner, rules: len(p.Desired.Rules), frontends: len(p.Desired.Frontends)})
+	b.placements.putLocked(p.Service, placement{at: lower([]string{on}), owner: p.Owner, rules: rules, frontends: frontends})
 	for _, name := range where {
 		if !strings.EqualFold(name, on) {
 			leave = append(leave, name)
@@ -115,6 +121,15 @@ func (b *Balancers) guardable(ctx context.Context, p Placing) error {
 		return err
 	}
 	return b.group.Admits(ctx, p.Service, p.Owner, p.Desired)
+}
+
+// Forget drops the place of a Service, and the room promised to it in the security group. The Service is gone, and nothing
+// of it is in Azure.
+func (b *Balancers) Forget(name, owner string) {
+	b.placements.remove(name)
+	if b.group != nil {
+		b.group.Forget(owner)
+	}
 }
 
 // Reads returns nil if the public IPs of a resource group can be read. One that cannot, say

@@ -144,6 +144,22 @@ func (p *placements) holding(owner string) []string {
 	return names
 }
 
+// hasLocked counts what a load balancer shows of an owner. The caller holds the lock.
+func (p *placements) hasLocked(name, owner string) (rules, frontends int) {
+	shown := p.shown[strings.ToLower(name)]
+	for _, r := range shown.Rules {
+		if hasPrefixFold(r.Name, owner) {
+			rules++
+		}
+	}
+	for _, f := range shown.Frontends {
+		if hasPrefixFold(f.Name, owner) {
+			frontends++
+		}
+	}
+	return rules, frontends
+}
+
 // frontends are those of an owner, on all load balancers.
 func (p *placements) frontends(owner string) []lb.Frontend {
 	p.mu.Lock()

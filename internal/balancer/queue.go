@@ -3,6 +3,7 @@
 package balancer
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -24,6 +25,8 @@ type queue struct {
 	waiting []*job
 	// apart is true if the next round is for a namespace that Azure has rejected Services of lately.
 	apart bool
+	// suspects are the namespaces that wait for such a round, in the order of their turns.
+	suspects turns.Line
 }
 
 func newQueue(b *Balancers, of resource) *queue {
@@ -93,7 +96,13 @@ func (q *queue) pick(now time.Time) []*job {
 
 // pickSuspects returns jobs of the namespace that has waited longest: those that Azure has never rejected first.
 func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
-	namespace := waiting[0].namespace()
+	namespaces := make([]string, len(waiting))
+	for i, j := range waiting {
+		namespaces[i] = j.namespace()
+	}
+	q.suspects.Stand(namespaces)
+	namespace := slices.MinFunc(namespaces, func(a, b string) int { return cmp.Compare(q.suspects.Turn(a), q.suspects.Turn(b)) })
+	q.suspects.Took(namespace)
 	waiting = slices.DeleteFunc(waiting, func(j *job) bool { return j.namespace() != namespace })
 	good := slices.DeleteFunc(slices.Clone(waiting), func(j *job) bool { return q.rejections.Rejected(j.wish()) })
 	if len(good) > 0 {
@@ -102,7 +111,7 @@ func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
 	width, left, _ := q.rejections.Suspect(namespace, now)
 	var picked []*job
 	public := 0
-	for _, j := range waiting[:min(len(waiting), width, mostAtOnce)] {
+	for _, j := range waiting[:min(len(waiting), max(width, 1), mostAtOnce)] { // what was rejected may just have been forgotten
 		if j.makesPublicIPs() {
 			if public++; public > max(left, 1) { // each may be rejected
 				continue

@@ -229,6 +229,7 @@ func stageOf(d *datadriven.TestData, adjust ...func(*balancer.Settings)) *stage 
 				set.DisableOutboundSNAT = true
 			case "most-rules":
 				_, _ = fmt.Sscan(a.Vals[0], &set.MostRules)
+				set.RulesBy = "azure.json"
 			case "most-links":
 				set.MostPrivateLinks = atoi(a.Vals[0])
 			case "tags":

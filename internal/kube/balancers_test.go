@@ -118,6 +118,8 @@ func (b *standIn) Defer(string, *service.Spec, bool, time.Time) error { return n
 
 func (b *standIn) Reject(string, *service.Spec, error) {}
 
+func (b *standIn) Forget(string, string) {}
+
 func (b *standIn) Ensure(req balancer.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -63,6 +63,7 @@ func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 		}
 	}
 	for _, f := range b.Frontends {
+		f.Static = true // Key ignores addresses that Azure chose, which are in use as well
 		keys[strings.ToLower(f.Name)] = Key(f)
 		add(Key(f), f.Name)
 	}

@@ -113,7 +113,7 @@ func TestUsersOf(t *testing.T) {
 	}
 	services := map[string]string{"shop": "shop/web", "shop-1": "shop/web", "bank-1": "bank/web", "bank-2": "bank/web", "dynamic": "bank/web", "public": "bank/web"}
 	got := UsersOf(b, func(name string) string { return services[name] })
-	if len(got) != 1 || !slices.Equal(got[vip], []string{"shop", "bank"}) {
+	if len(got) != 2 || !slices.Equal(got[vip], []string{"shop", "bank"}) {
 		t.Errorf("%v", got)
 	}
 }

@@ -146,3 +146,10 @@ func (g *Group) look(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Forget drops the room that is promised to a Service, by owner.
+func (g *Group) Forget(owner string) {
+	g.room.mu.Lock()
+	defer g.room.mu.Unlock()
+	delete(g.room.promised, owner)
+}

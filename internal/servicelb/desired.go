@@ -123,13 +123,6 @@ func (o Settings) groupsOf(w *service.Spec) []string {
 // request returns what has to be asked of these Balancers for a Service, and the load balancers that
 // may hold parts of it then: none if Azure holds nothing of one that leaves.
 func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorded Record, d Desired) (balancer.Request, []string, error) {
-	on, leave, err := by.Locate(ctx, balancer.Placing{
-		Service: s.Name, Owner: service.Owner(s.UID), Labels: s.Object.Labels, NamespaceLabels: d.NamespaceLabels,
-		Desired: d.Spec, Recorded: recorded.Places,
-	})
-	if err != nil || on == "" && len(leave) == 0 {
-		return balancer.Request{}, nil, err
-	}
 	for _, group := range d.Groups {
 		if !slices.Contains(recorded.Groups, group) { // on record it would have to be read to the end
 			if err := by.Reads(ctx, group); err != nil {
@@ -143,6 +136,13 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 				return balancer.Request{}, nil, groupError{err}
 			}
 		}
+	}
+	on, leave, err := by.Locate(ctx, balancer.Placing{
+		Service: s.Name, Owner: service.Owner(s.UID), Labels: s.Object.Labels, NamespaceLabels: d.NamespaceLabels,
+		Desired: d.Spec, Recorded: recorded.Places,
+	})
+	if err != nil || on == "" && len(leave) == 0 {
+		return balancer.Request{}, nil, err
 	}
 	req := balancer.Request{
 		Service: s.Name, Owner: service.Owner(s.UID), Created: s.Created, OwnPools: d.OwnPools, Desired: d.Spec,

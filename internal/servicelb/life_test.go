@@ -256,6 +256,7 @@ func (l *life) Reads(_ context.Context, group string) error {
 
 func (l *life) Defer(string, *service.Spec, bool, time.Time) error { return nil }
 func (l *life) Reject(string, *service.Spec, error)                {}
+func (l *life) Forget(string, string)                              {}
 
 func (l *life) Ensure(req balancer.Request) {
 	if l.asked != nil {

@@ -155,6 +155,8 @@ type Balancers interface {
 	Defer(name string, desired *service.Spec, narrows bool, now time.Time) error
 	// Reject counts a read that failed because of what the Service names.
 	Reject(name string, desired *service.Spec, err error)
+	// Forget drops the place and the room that a Service had before anything of it was recorded.
+	Forget(name, owner string)
 }
 
 // Rehearser says in a few words what would change in Azure. request makes what has to be asked of

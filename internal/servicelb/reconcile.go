@@ -143,6 +143,9 @@ func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entr
 
 // forget drops what is known of a Service.
 func (r *Reconciler) forget(name string) {
+	if e := r.States.known(name); e != nil {
+		r.cfg.Balancers.Forget(name, e.owner)
+	}
 	r.States.forget(name)
 	r.removals.Stays(name)
 }

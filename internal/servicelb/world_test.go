@@ -311,6 +311,8 @@ func (w *world) Defer(name string, desired *service.Spec, narrows bool, now time
 
 func (w *world) Reject(string, *service.Spec, error) { w.rejected++ }
 
+func (w *world) Forget(string, string) {}
+
 func (w *world) Ensure(req balancer.Request) {
 	if w.asked != nil {
 		w.t.Error("asked while a request is under way")

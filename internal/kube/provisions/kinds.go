@@ -50,6 +50,19 @@ func (k *kinds) want(objects []object) {
 	}
 }
 
+// within has requests end with a context until the returned function is called.
+func (k *kinds) within(ctx context.Context) (end func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.ctx
+	k.ctx = ctx
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.ctx = was
+	}
+}
+
 // RESTMapping implements meta.RESTMapper. A kind that the target does not have is read again each time: its definition may have been applied.
 func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	k.mu.Lock()

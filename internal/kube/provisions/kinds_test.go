@@ -51,7 +51,7 @@ func TestKindsOfATarget(t *testing.T) {
 	to := reached(t.Context(), t, server)
 	a := &run{target: to, log: &provision.Log{}}
 	objects := []object{of("A0"), of("A1"), of("Root"), of("Absent"), of("Absent")}
-	if err := a.place(objects); err != nil {
+	if err := a.place(t.Context(), objects); err != nil {
 		t.Fatal(err)
 	}
 	if objects[0].namespace != "default" || objects[1].namespace != "default" || objects[2].namespace != "" || len(to.kinds.kept) != 3 {
@@ -76,14 +76,14 @@ func TestKindsOfATarget(t *testing.T) {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}
-	if err := a.place([]object{of("Long")}); err == nil || !strings.Contains(err.Error(), "names the resource of Long with 300 bytes") {
+	if err := a.place(t.Context(), []object{of("Long")}); err == nil || !strings.Contains(err.Error(), "names the resource of Long with 300 bytes") {
 		t.Errorf("a long name: %v", err)
 	}
 	var many []object
 	for n := range maxKinds {
 		many = append(many, of(fmt.Sprint("A", n)))
 	}
-	if err := a.place(many); !errors.As(err, new(invalidError)) || !strings.Contains(err.Error(), "more than 200 kinds") {
+	if err := a.place(t.Context(), many); !errors.As(err, new(invalidError)) || !strings.Contains(err.Error(), "more than 200 kinds") {
 		t.Errorf("with many kinds: %v", err)
 	}
 }

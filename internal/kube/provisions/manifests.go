@@ -57,7 +57,14 @@ func (a *run) bring(ctx context.Context, step string, prune bool, read func(cont
 	if is.Input != l.input {
 		is.Input, is.DoneAt, is.Applied = l.input, nil, 0
 	}
-	if err := a.place(objects); err != nil {
+	turn, end := l.turn(ctx)
+	err = a.place(turn, objects)
+	if errors.Is(context.Cause(turn), errRecalled) {
+		l.drop()
+		err = a.place(ctx, objects)
+	}
+	end()
+	if err != nil {
 		return err
 	}
 	is.Inventory = union(is.Inventory, inventory(objects))
@@ -87,7 +94,8 @@ func (a *run) brokenOff(ctx context.Context, is v1alpha1.StepStatus, failed erro
 }
 
 // place gives objects the namespace where they go that name none.
-func (a *run) place(objects []object) error {
+func (a *run) place(ctx context.Context, objects []object) error {
+	defer a.target.kinds.within(ctx)()
 	a.target.kinds.want(objects)
 	missing := map[schema.GroupVersionKind]bool{}
 	for i := range objects {
@@ -123,7 +131,7 @@ func (a *run) apply(ctx context.Context, l *load, is *v1alpha1.StepStatus) error
 			if err := a.becomeReady(ctx, objects[:first], is); err != nil {
 				return err
 			}
-			if err := a.place(objects[first:]); err != nil {
+			if err := a.place(ctx, objects[first:]); err != nil {
 				return err
 			}
 		}

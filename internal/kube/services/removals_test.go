@@ -50,6 +50,7 @@ type town struct {
 
 func (*town) Defer(string, *service.Spec, bool, time.Time) error     { return nil }
 func (*town) Reject(string, *service.Spec, error)                    {}
+func (*town) Forget(string, string)                                  {}
 func (*town) Run(context.Context)                                    {}
 func (*town) Reads(context.Context, string) error                    { return nil }
 func (*town) ReadsLinks(context.Context, string) error               { return nil }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// A namespace with a rejected Service, and new Services all the time, leaves rounds to other namespaces with a rejected Service.
+func TestASuspectNamespaceKeepsNoOtherOneOut(t *testing.T) {
+	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
+	q, now := newQueue(l.Balancers, l), time.Now()
+	l.rejections.Strike("attacker", 0, now)
+	l.rejections.Strike("victim", 0, now) // one innocent mistake
+	bad := wants("attacker/bad", false)
+	l.rejections.Reject(bad.wish(), "other", errRejected, now.Add(-time.Minute)) // its pause is over
+	q.add(bad)
+	victim := wants("victim/correct", false)
+	q.add(victim)
+	for n := range 100 {
+		q.add(wants(fmt.Sprint("attacker/new", n), false))
+		jobs, release := q.take(t.Context(), now)
+		release()
+		if slices.Contains(jobs, victim) {
+			if n > 2 {
+				t.Errorf("round %d", n)
+			}
+			return
+		}
+	}
+	t.Error("the victim has had none of 100 rounds")
+}
+
+// A Service that is refused by the bound of its namespace keeps no Service of a neighbor from a load balancer.
+func TestARefusedServiceTakesNoPlaceOfANeighbor(t *testing.T) {
+	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
+	b := l.Balancers
+	b.group = nil
+	b.cfg.Configurations = []service.Configuration{{Name: "one"}, {Name: "two"}}
+	b.placements.read = true
+	spec := func(rules int) *service.Spec {
+		return &service.Spec{Rules: make([]lb.Rule, rules), Frontends: []service.Frontend{{}}}
+	}
+	for _, name := range []string{"one", "two"} {
+		p := Placing{Service: "attacker/" + name, Owner: "a" + name, Desired: spec(1)}
+		p.Desired.Configurations = []string{name}
+		on, _, err := b.Locate(t.Context(), p)
+		if err != nil || on != name {
+			t.Fatal(on, err)
+		}
+		p.Recorded, p.Desired.Rules = []string{on}, make([]lb.Rule, 100) // edited: 100 ports; its bound is 90 or 50
+		_, _, _ = b.Locate(t.Context(), p)
+	}
+	if on, _, err := b.Locate(t.Context(), Placing{Service: "victim/web", Owner: "v", Desired: spec(1)}); err != nil {
+		t.Errorf("a neighbor's first Service with one rule: %q, %v", on, err)
+	}
+}
+
+// A Service that is gone before anything of it was recorded leaves no place behind.
+func TestAForgottenServiceHasNoPlace(t *testing.T) {
+	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
+	b := l.Balancers
+	b.group, b.placements.read = nil, true
+	p := Placing{Service: "shop/web", Owner: "a1", Desired: &service.Spec{Rules: make([]lb.Rule, 3), Frontends: []service.Frontend{{}}}}
+	if _, _, err := b.Locate(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	b.Forget("shop/web", "a1")
+	if _, is := b.placements.placed["shop/web"]; is {
+		t.Error("its place is kept")
+	}
+}
