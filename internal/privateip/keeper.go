@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -48,19 +47,19 @@ type Config struct {
 type Keeper struct {
 	cfg Config
 
-	mu sync.Mutex // guards what follows
+	slot chan struct{} // has room for one user of what follows; it is held across calls of the API server
 	// record is cached; nil Reservations have to be read, and unreadable is why they could not be.
 	record     Record
 	unreadable error
 }
 
 // New returns a Keeper.
-func New(cfg Config) *Keeper { return &Keeper{cfg: cfg} }
+func New(cfg Config) *Keeper { return &Keeper{cfg: cfg, slot: make(chan struct{}, 1)} }
 
 // Load reads the record unless it is cached.
 func (k *Keeper) Load(ctx context.Context) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.slot <- struct{}{}
+	defer func() { <-k.slot }()
 	if k.record.Reservations != nil {
 		return
 	}
@@ -84,8 +83,8 @@ func (k *Keeper) Load(ctx context.Context) {
 // Check returns the Services that may not have an address that they request, by owner. users are those that
 // the load balancer shows.
 func (k *Keeper) Check(users Users, wants []Want, now time.Time) map[string]error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.slot <- struct{}{}
+	defer func() { <-k.slot }()
 	return check(k.record.Reservations, k.missing(), users, wants, now)
 }
 
@@ -103,8 +102,8 @@ func (k *Keeper) missing() error {
 // Reserve records the addresses that Services are about to use on a load balancer. It returns the Services
 // that may not have theirs, by owner.
 func (k *Keeper) Reserve(ctx context.Context, on string, users Users, wants []Want, now time.Time) map[string]error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.slot <- struct{}{}
+	defer func() { <-k.slot }()
 	refused := check(k.record.Reservations, k.missing(), users, wants, now)
 	if k.missing() != nil {
 		return refused
@@ -136,8 +135,8 @@ func (k *Keeper) Reserve(ctx context.Context, on string, users Users, wants []Wa
 
 // Note records what a load balancer shows: addresses in use, and those that are not used any more.
 func (k *Keeper) Note(ctx context.Context, on string, users Users, now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.slot <- struct{}{}
+	defer func() { <-k.slot }()
 	if k.record.Reservations != nil {
 		_ = k.save(ctx, state{on: on, users: users}, now)
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"weir.dev/weir/internal/grant"
@@ -51,7 +50,7 @@ const maxListed = 10
 
 // owners caches the record. A nil map is a record that has to be read.
 type owners struct {
-	mu     sync.Mutex
+	slot   chan struct{} // has room for the round that decides; it is held across calls of the API server
 	record OwnerRecord
 	// omitted is since when lists have omitted a public IP of the record, by its key.
 	omitted map[string]time.Time
@@ -212,8 +211,8 @@ func (r *Round) mayLabel(u usage) bool {
 
 // ownersNow returns the recorded owners.
 func (k *Keeper) ownersNow(ctx context.Context) (map[string]Owner, error) {
-	k.owners.mu.Lock()
-	defer k.owners.mu.Unlock()
+	k.owners.slot <- struct{}{}
+	defer func() { <-k.owners.slot }()
 	err := k.owners.load(ctx, k.cfg.Owners)
 	return k.owners.record.Owners, err
 }
@@ -251,8 +250,8 @@ func (r *Round) claim(ip lb.PublicIP, req *Request) {
 // pickAll picks the public IPs of all requests, oldest Service first, and records the namespaces that
 // become owners. No other round does so at the same time.
 func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.slot <- struct{}{}
+	defer func() { <-o.slot }()
 	users := r.users()
 	if names := slices.ContainsFunc(requests, (*Request).namesPublicIP); names || len(users) > 0 {
 		first := o.record.Owners == nil

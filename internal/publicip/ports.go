@@ -62,7 +62,9 @@ type Keeper struct {
 }
 
 // New returns a Keeper.
-func New(cfg Config) *Keeper { return &Keeper{cfg: cfg} }
+func New(cfg Config) *Keeper {
+	return &Keeper{cfg: cfg, owners: owners{slot: make(chan struct{}, 1)}}
+}
 
 // foreign reports whether a public IP is another cluster's, which may have a Service of the
 // same name.
