@@ -147,7 +147,9 @@ func (k *Keeper) Note(ctx context.Context, on string, users Users, now time.Time
 func (k *Keeper) save(ctx context.Context, s state, now time.Time) error {
 	s.others = slices.DeleteFunc(slices.Clone(k.cfg.LoadBalancers), func(name string) bool { return strings.EqualFold(name, s.on) })
 	all := next(k.record.Reservations, s, k.cfg.Limit, now)
-	if maps.Equal(all, k.record.Reservations) {
+	known := maps.Clone(k.record.Reservations)
+	maps.DeleteFunc(known, func(_ string, r Reservation) bool { return r.expired(now) }) // these go with the next change
+	if maps.Equal(all, known) {
 		return nil
 	}
 	version := ""
