@@ -179,6 +179,9 @@ func (a *run) steps(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	if err := a.waitForAnswer(ctx); err != nil {
+		return "", err
+	}
 	return a.eachStep(ctx)
 }
 

@@ -25,7 +25,7 @@ const (
 	holdTime = time.Minute
 	// readTimeout bounds how long sources are read from this cluster, and a chart is rendered, during an attempt's turn.
 	readTimeout = 90 * time.Second
-	// answerTimeout bounds how long a target may take to answer before anything is decoded for it.
+	// answerTimeout is how long one connection to a silent target is waited for.
 	answerTimeout = time.Minute
 	// maxWork bounds the processor time for decoding and rendering, in microseconds per second; workAtOnce is how much of it
 	// there is after a pause.
@@ -77,7 +77,7 @@ type load struct {
 // load reads texts and decodes their objects in the turn of the namespace, those that others need first, and hides their
 // secrets. A target that does not answer has nothing decoded for it.
 func (a *run) load(ctx context.Context, read func(context.Context) ([]text, error)) (*load, error) {
-	if err := a.answers(ctx); err != nil {
+	if err := a.waitForAnswer(ctx); err != nil {
 		return nil, err
 	}
 	hold, err := a.room.memory.Take(ctx, a.p.Namespace, maxDecoding)
@@ -185,16 +185,21 @@ func (l *load) ensure(ctx context.Context) error {
 	return nil
 }
 
-// answers asks the target for its version. Any answer will do, also that it is not for these credentials.
-func (a *run) answers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("the target has not answered within %s", answerTimeout))
-	defer cancel()
-	err := a.target.known.Get().AbsPath("/version").Do(ctx).Error()
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
-		return nil
-	case err != nil && context.Cause(ctx) != nil:
-		return context.Cause(ctx)
+var errSilent = errors.New("the target does not answer")
+
+// waitForAnswer waits until the target answers a request for its version. Any answer counts, also that these credentials
+// may not read it. Nothing is decoded or held before, so a silent target takes the time of the attempt and no memory.
+func (a *run) waitForAnswer(ctx context.Context) error {
+	for {
+		request, cancel := context.WithTimeoutCause(ctx, answerTimeout, errSilent)
+		err := a.target.known.Get().AbsPath("/version").Do(request).Error()
+		silent := err != nil && errors.Is(context.Cause(request), errSilent)
+		cancel()
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+			return nil
+		case !silent || ctx.Err() != nil:
+			return err
+		}
 	}
-	return err
 }
