@@ -17,7 +17,7 @@ import (
 
 // mostBytesWaiting is what a Provision that waits may cost in memory: its object, and what is known of the
 // knocks at its target.
-const mostBytesWaiting = 2<<10 + 256 // the digest of the steps is among them
+const mostBytesWaiting = 2 << 10
 
 // A Provision of one step whose first attempt has failed, as an informer keeps it.
 func TestMemoryOfProvisionsThatWait(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -107,15 +108,24 @@ var asked = []string{v1alpha1.CancelAnnotation, v1alpha1.RetryNowAnnotation, v1a
 func StripProvision(p *v1alpha1.Provision) {
 	annotations, wanted := p.Annotations, WantedOf(p)
 	p.TypeMeta, p.ObjectMeta = metav1.TypeMeta{}, Identity(p.ObjectMeta, nil)
-	p.Annotations = map[string]string{cachedJob: wanted.Job}
+	keep := func(name, value string) {
+		if p.Annotations == nil {
+			p.Annotations = map[string]string{}
+		}
+		p.Annotations[name] = value
+	}
+	if wanted.Job != "" {
+		keep(cachedJob, once.Text(wanted.Job)) // many have the same steps
+	}
 	for _, name := range asked {
 		if value, is := annotations[name]; is {
-			p.Annotations[name] = cutRequest(value)
+			keep(name, cutRequest(value))
 		}
 	}
 	if wanted.Refused != nil {
-		p.Annotations[cachedRefusal] = wanted.Refused.Error()
+		keep(cachedRefusal, wanted.Refused.Error())
 	}
+	p.Annotations = sameAnnotations(p.Annotations)
 	p.Spec.Steps = nil
 	s := &p.Status
 	s.Steps, s.State = nil, once.Text(s.State)
@@ -127,6 +137,18 @@ func StripProvision(p *v1alpha1.Provision) {
 		kept = []metav1.Condition{*accepted}
 	}
 	s.Conditions = kept
+}
+
+// lastAnnotations are the annotations that were kept last.
+var lastAnnotations atomic.Pointer[map[string]string]
+
+// sameAnnotations returns equal annotations, shared with other Provisions where it can.
+func sameAnnotations(of map[string]string) map[string]string {
+	if last := lastAnnotations.Load(); last != nil && maps.Equal(*last, of) {
+		return *last
+	}
+	lastAnnotations.Store(&of)
+	return of
 }
 
 // lastPolicy is the policy that was seen last, which is that of most others, too.
