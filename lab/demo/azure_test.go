@@ -23,6 +23,12 @@ func (o *observer) mustLook(t *testing.T) {
 // writePool puts a pool with the addresses 10.0.0.<host> as an ARM client does.
 func writePool(t *testing.T, emu *armemu.Emulator, pool string, hosts ...int) int {
 	t.Helper()
+	return writePoolAs(t, emu, "any", pool, hosts...)
+}
+
+// writePoolAs is writePool by the caller with this token.
+func writePoolAs(t *testing.T, emu *armemu.Emulator, token, pool string, hosts ...int) int {
+	t.Helper()
 	var entries []string
 	for ip, name := range set(hosts...) {
 		entries = append(entries, fmt.Sprintf(`{"name":%q,"properties":{"ipAddress":%q}}`, name, ip))
@@ -30,7 +36,7 @@ func writePool(t *testing.T, emu *armemu.Emulator, pool string, hosts ...int) in
 	body := fmt.Sprintf(`{"properties":{"virtualNetwork":{"id":"%svirtualNetworks/vnet"},"loadBalancerBackendAddresses":[%s]}}`, provider, strings.Join(entries, ","))
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPut,
 		provider+"loadBalancers/kubernetes/backendAddressPools/"+pool+"?api-version=2025-05-01", strings.NewReader(body))
-	req.Header.Set("Authorization", "Bearer any")
+	req.Header.Set("Authorization", "Bearer "+token)
 	rec := httptest.NewRecorder()
 	emu.ServeHTTP(rec, req)
 	return rec.Code

@@ -116,8 +116,8 @@ func TestARemoteClusterIsProvisioned(t *testing.T) {
 	}
 	told := regexp.MustCompile(`\s+`).ReplaceAllString(person.String(), " ")
 	for _, want := range []string{
-		"network away, for 1h0m0s", "store-17: attempt 1 has failed, step operators: connection reset by peer; the next follows after 10s",
-		"store-17-once: attempt 1 has failed, step operators: connection reset by peer; no other follows",
+		"network away, for 1h0m0s", "store-17: attempt 1 has failed: connection reset by peer; the next follows after 10s",
+		"store-17-once: attempt 1 has failed: connection reset by peer; no other follows",
 		"network 20000 bytes/s each way, resets 30% of connections", "refused and ", "network away",
 	} {
 		if !strings.Contains(told, want) {

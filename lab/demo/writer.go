@@ -64,6 +64,7 @@ func (w *secondWriter) addOnce(ctx context.Context, pool, name string, ip netip.
 		return err
 	}
 	etag, _ := body["etag"].(string)
+	removeReadOnly(body)
 	addTo(body, name, ip)
 	_, err = w.call(ctx, http.MethodPut, pool, body, etag)
 	return err
@@ -77,6 +78,28 @@ func (w *secondWriter) busy(ctx context.Context) (bool, error) {
 	}
 	properties, _ := body["properties"].(object)
 	return properties["provisioningState"] == "Updating", nil
+}
+
+// removeReadOnly removes what only Azure sets from the body of a pool.
+func removeReadOnly(body object) {
+	for _, key := range []string{"id", "name", "etag", "type"} {
+		delete(body, key)
+	}
+	of, _ := body["properties"].(object)
+	for _, key := range []string{"provisioningState", "resourceGuid", "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules"} {
+		delete(of, key)
+	}
+	entries, _ := of["loadBalancerBackendAddresses"].([]any)
+	for _, entry := range entries {
+		if entry, ok := entry.(object); ok {
+			for _, key := range []string{"id", "etag", "type"} {
+				delete(entry, key)
+			}
+			of, _ := entry["properties"].(object)
+			delete(of, "provisioningState")
+			delete(of, "inboundNatRulesPortMapping")
+		}
+	}
 }
 
 // addTo adds an address to the body of a pool.

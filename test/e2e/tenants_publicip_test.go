@@ -105,6 +105,12 @@ func TestATenantTakesNoPublicIPOfAnother(t *testing.T) {
 	if got := l.ingress("bank", 1)[0]; got != address {
 		t.Errorf("bank has %s, and had %s", got, address)
 	}
+	// A second public IP of the same owner is added to the record.
+	l.must(l.cluster.Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "spare", Namespace: l.namespace, Annotations: map[string]string{serviceAnnotation + "azure-pip-name": name(spare)}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(class), Ports: []corev1.ServicePort{{Port: 80}}},
+	}))
+	l.ingress("spare", 1)
 	for called := range thieves {
 		var s corev1.Service
 		l.must(l.cluster.Get(t.Context(), key(a.namespace, called), &s))

@@ -199,6 +199,9 @@ func (a *run) waitForAnswer(ctx context.Context) error {
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
 			return nil
 		case !silent || ctx.Err() != nil:
+			if err != nil {
+				err = fmt.Errorf("target %s does not answer: %w", a.target.name, err)
+			}
 			return err
 		}
 	}
