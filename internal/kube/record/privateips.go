@@ -11,12 +11,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/privateip"
 )
 
@@ -39,36 +35,22 @@ type PrivateIPReservations struct {
 }
 
 // ReadReservations implements privateip.Store.
-func (p PrivateIPReservations) ReadReservations(ctx context.Context) (privateip.Record, error) {
-	m := p.object("")
-	err := p.Reader.Get(ctx, client.ObjectKeyFromObject(m), m)
-	if apierrors.IsNotFound(err) {
-		return privateip.Record{}, nil
-	}
-	if err != nil {
-		return privateip.Record{}, explain(p.Namespace, PrivateIPsName, err)
-	}
-	all, err := parseReservations(m.Data[keyReservations])
-	if err != nil {
-		return privateip.Record{}, fmt.Errorf("ConfigMap %s, key %s, %w; to start with an empty record, delete the ConfigMap", view.Key(p.Namespace, PrivateIPsName), keyReservations, err)
-	}
-	return privateip.Record{Version: m.ResourceVersion, Reservations: all}, nil
+func (p PrivateIPReservations) ReadReservations(ctx context.Context) (r privateip.Record, err error) {
+	r.Version, err = p.table().read(ctx, p.Reader, func(text string) (err error) {
+		r.Reservations, err = parseReservations(text)
+		return err
+	})
+	return r, err
 }
 
-// WriteReservations implements privateip.Store. A ConfigMap that was deleted since it was read is created.
+// WriteReservations implements privateip.Store.
 func (p PrivateIPReservations) WriteReservations(ctx context.Context, r privateip.Record) (string, error) {
-	m := p.object(r.Version)
-	text := formatReservations(r.Reservations)
-	if len(text) > maxOwnersSize {
-		return "", fmt.Errorf("ConfigMap %s would hold %d bytes for %d private addresses, and takes %d: delete Services that request private addresses, or lower weir.dev/max-frontends of Namespaces",
-			view.Key(p.Namespace, PrivateIPsName), len(text), len(r.Reservations), maxOwnersSize)
-	}
-	m.Data = map[string]string{keyReservations: text}
-	return write(ctx, p.Writer, m)
+	return p.table().write(ctx, p.Writer, r.Version, formatReservations(r.Reservations), fmt.Sprintf("%d private addresses", len(r.Reservations)),
+		"delete Services that request private addresses, or lower weir.dev/max-frontends of Namespaces")
 }
 
-func (p PrivateIPReservations) object(version string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: PrivateIPsName, ResourceVersion: version}}
+func (p PrivateIPReservations) table() table {
+	return table{p.Namespace, PrivateIPsName, keyReservations}
 }
 
 func parseReservations(text string) (map[string]privateip.Reservation, error) {

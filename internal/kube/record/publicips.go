@@ -10,13 +10,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"weir.dev/weir/internal/kube/apiserver"
-	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/publicip"
 )
@@ -26,9 +21,6 @@ const (
 	// is apart from Name: it grows with the number of public IPs.
 	PublicIPsName = "weir-public-ips"
 	keyOwners     = "owners"
-	// maxOwnersSize keeps the ConfigMap below the 1 MiB that an API server takes: about 5,000 public IPs, or 3,500
-	// private addresses.
-	maxOwnersSize = 900 << 10
 )
 
 // PublicIPOwners keeps the owners of public IPs in the ConfigMap PublicIPsName, one in a line: id,
@@ -41,60 +33,20 @@ type PublicIPOwners struct {
 }
 
 // ReadOwners implements publicip.OwnerStore.
-func (p PublicIPOwners) ReadOwners(ctx context.Context) (publicip.OwnerRecord, error) {
-	m := p.object("")
-	err := p.Reader.Get(ctx, client.ObjectKeyFromObject(m), m)
-	if apierrors.IsNotFound(err) {
-		return publicip.OwnerRecord{}, nil
-	}
-	if err != nil {
-		return publicip.OwnerRecord{}, explain(p.Namespace, PublicIPsName, err)
-	}
-	owners, err := parseOwners(m.Data[keyOwners])
-	if err != nil {
-		return publicip.OwnerRecord{}, fmt.Errorf("ConfigMap %s, key %s, %w; to start with an empty record, delete the ConfigMap", view.Key(p.Namespace, PublicIPsName), keyOwners, err)
-	}
-	return publicip.OwnerRecord{Version: m.ResourceVersion, Owners: owners}, nil
+func (p PublicIPOwners) ReadOwners(ctx context.Context) (r publicip.OwnerRecord, err error) {
+	r.Version, err = p.table().read(ctx, p.Reader, func(text string) (err error) {
+		r.Owners, err = parseOwners(text)
+		return err
+	})
+	return r, err
 }
 
-// WriteOwners implements publicip.OwnerStore. A ConfigMap that was deleted since it was read is created.
+// WriteOwners implements publicip.OwnerStore.
 func (p PublicIPOwners) WriteOwners(ctx context.Context, r publicip.OwnerRecord) (string, error) {
-	m := p.object(r.Version)
-	text := formatOwners(r.Owners)
-	if len(text) > maxOwnersSize {
-		return "", fmt.Errorf("ConfigMap %s would hold %d bytes for %d public IPs, and takes %d: delete public IPs that are not used",
-			view.Key(p.Namespace, PublicIPsName), len(text), len(r.Owners), maxOwnersSize)
-	}
-	m.Data = map[string]string{keyOwners: text}
-	return write(ctx, p.Writer, m)
+	return p.table().write(ctx, p.Writer, r.Version, formatOwners(r.Owners), fmt.Sprintf("%d public IPs", len(r.Owners)), "delete public IPs that are not used")
 }
 
-// write updates a ConfigMap, or creates one without a version, and returns the new version.
-func write(ctx context.Context, w client.Writer, m *corev1.ConfigMap) (version string, err error) {
-	if m.ResourceVersion != "" {
-		err := w.Update(ctx, m, client.FieldOwner(apiserver.FieldOwner))
-		if !apierrors.IsNotFound(err) {
-			return m.ResourceVersion, explain(m.Namespace, m.Name, err)
-		}
-		m.ResourceVersion = ""
-	}
-	err = w.Create(ctx, m, client.FieldOwner(apiserver.FieldOwner))
-	return m.ResourceVersion, explain(m.Namespace, m.Name, err)
-}
-
-func (p PublicIPOwners) object(version string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: PublicIPsName, ResourceVersion: version}}
-}
-
-func explain(namespace, name string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("apply config/rbac (kubectl apply --server-side -k config): its Role weir-record allows the ConfigMap %s: %w", view.Key(namespace, name), err)
-	}
-	return fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, name), err)
-}
+func (p PublicIPOwners) table() table { return table{p.Namespace, PublicIPsName, keyOwners} }
 
 func parseOwners(text string) (map[string]publicip.Owner, error) {
 	owners := map[string]publicip.Owner{}

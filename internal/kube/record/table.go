@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"weir.dev/weir/internal/kube/apiserver"
+	"weir.dev/weir/internal/kube/view"
+)
+
+// maxTableSize keeps a ConfigMap below the 1 MiB that an API server accepts: about 5,000 public IPs, or 3,500
+// private addresses.
+const maxTableSize = 900 << 10
+
+// table is one key of a ConfigMap, with one entry in a line.
+type table struct{ namespace, name, key string }
+
+// read parses the table and returns its version, which is empty if the ConfigMap does not exist.
+func (t table) read(ctx context.Context, r client.Reader, parse func(text string) error) (version string, err error) {
+	m := t.object("")
+	err = r.Get(ctx, client.ObjectKeyFromObject(m), m)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", t.explain(err)
+	}
+	if err := parse(m.Data[t.key]); err != nil {
+		return "", fmt.Errorf("ConfigMap %s, key %s, %w; to start with an empty record, delete the ConfigMap", view.Key(t.namespace, t.name), t.key, err)
+	}
+	return m.ResourceVersion, nil
+}
+
+// write replaces the table and returns its new version. A ConfigMap that was deleted since it was read is
+// created. A table that is too large is an error, which ends with the remedy.
+func (t table) write(ctx context.Context, w client.Writer, version, text, entries, remedy string) (string, error) {
+	if len(text) > maxTableSize {
+		return "", fmt.Errorf("ConfigMap %s would hold %d bytes for %s, and takes %d: %s", view.Key(t.namespace, t.name), len(text), entries, maxTableSize, remedy)
+	}
+	m := t.object(version)
+	m.Data = map[string]string{t.key: text}
+	if version != "" {
+		err := w.Update(ctx, m, client.FieldOwner(apiserver.FieldOwner))
+		if !apierrors.IsNotFound(err) {
+			return m.ResourceVersion, t.explain(err)
+		}
+		m.ResourceVersion = ""
+	}
+	err := w.Create(ctx, m, client.FieldOwner(apiserver.FieldOwner))
+	return m.ResourceVersion, t.explain(err)
+}
+
+func (t table) object(version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: t.name, ResourceVersion: version}}
+}
+
+func (t table) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("apply config/rbac (kubectl apply --server-side -k config): its Role weir-record allows the ConfigMap %s: %w", view.Key(t.namespace, t.name), err)
+	}
+	return fmt.Errorf("ConfigMap %s: %w", view.Key(t.namespace, t.name), err)
+}
