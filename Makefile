@@ -30,8 +30,8 @@ kubelab: ## Build the Kubernetes control plane for demo and tests (once, about 3
 	@tools/kubelab/build.sh
 
 .PHONY: demo
-demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of three minutes (STAY=1 keeps it)
-	@$(BIN)/weirlab demo $(if $(STAY),--stay)
+demo: kubelab build ## A real kube-apiserver, the ARM emulator and Weir: a story of two minutes (FULL=1: all of it; STAY=1 keeps it)
+	@$(BIN)/weirlab demo $(if $(FULL),--full) $(if $(STAY),--stay)
 
 .PHONY: remote
 remote: kubelab build ## A second cluster behind a bad network, and Weir that provisions it, until Ctrl-C

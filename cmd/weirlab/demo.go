@@ -15,13 +15,13 @@ func newDemoCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch Weir give Services load balancers and keep their pools level, in three minutes",
+		Short: "Watch Weir give Services load balancers and keep their pools level, in two minutes",
 		Long: `Starts a real kube-apiserver with its controllers (kubelab), an emulated Azure
 Resource Manager and the controller, and has the cluster scale, restart, lose
 and drain nodes, while the controller is even killed once, and Azure throttles and
 somebody else writes the load balancer for twelve seconds. Then fifty Services come,
-change and go together, and two spot machines are evicted, one of them while Weir leaves
-admin states alone. It prints what happens and how level each pool is, and compares
+change and go together. With --full two spot machines are evicted, one of them while Weir
+leaves admin states alone, and a Service is published to other networks. It prints what happens and how level each pool is, and compares
 what Azure holds with the API's own truth.
 
 It needs kubelab and weir beside weirlab: make demo builds all three.
@@ -29,6 +29,7 @@ It needs kubelab and weir beside weirlab: make demo builds all three.
 Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
 141 nobody reads the output.`,
 		Example: `  weirlab demo
+  weirlab demo --full
   weirlab demo --stay
   weirlab demo --nodes 30 --seed 7
   weirlab demo -o json 2>/dev/null`,
@@ -50,6 +51,7 @@ Exit codes: 0 all is level, 1 it is not, 2 a flag is wrong, 130 Ctrl-C,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
 	flags := cmd.Flags()
 	flags.SortFlags = false
+	flags.BoolVar(&opts.Full, "full", false, "play all four acts: also spot machines that are evicted, and a Service that is published to other networks")
 	flags.BoolVar(&opts.Stay, "stay", false, "keep all running after the story, until Ctrl-C, and say how to look around")
 	flags.IntVar(&opts.Nodes, "nodes", 10, fmt.Sprintf("number of nodes that the cluster grows to, %d to %d", demo.MinNodes, demo.MaxNodes))
 	flags.Uint64Var(&opts.Seed, "seed", 1, "decides Azure's latencies and which nodes are hit")

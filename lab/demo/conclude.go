@@ -12,7 +12,7 @@ import (
 
 // conclude prints the summary and returns the verdict.
 func (r *run) conclude(ctx context.Context, err error, took time.Duration) error {
-	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Crowd: r.stage.crowd, Evictions: r.stage.evictions, Published: r.stage.published}
+	sum := Summary{Nodes: r.opts.Nodes, Seed: r.opts.Seed, Seconds: took.Seconds(), Steps: r.stage.steps, Crowd: r.stage.crowd, Evictions: r.stage.evictions, Published: r.stage.published, Notes: r.stage.notes}
 	sum.Total, sum.Pools, sum.ARM = r.stage.observer.summarize(time.Now())
 	if told := r.countEvents(ctx, &sum); err == nil {
 		err = r.cause(ctx, told)
@@ -24,6 +24,13 @@ func (r *run) conclude(ctx context.Context, err error, took time.Duration) error
 		sum.Failure = err.Error()
 	}
 	r.printFailure(err)
+	if sum.OK {
+		r.print.plainly("")
+		r.print.print(green, "Every pool holds what the cluster wants, and what others put there.")
+		for _, note := range sum.Notes {
+			r.print.plainly("Note: " + note + ".")
+		}
+	}
 	r.print.plainly(append([]string{""}, sum.table()...)...)
 	r.print.plainly("",
 		"Lag is from the API's own truth changing to Azure being done with a pool that",
@@ -31,8 +38,10 @@ func (r *run) conclude(ctx context.Context, err error, took time.Duration) error
 		fmt.Sprintf("Azure was asked for %s.", sum.ARM),
 		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs.", sum.ARM.Balancers, sum.ARM.PublicIPs),
 		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
-	if sum.OK {
-		r.print.print(green, "Every pool holds what the cluster wants, and what others put there.")
+	if !r.opts.Stay {
+		r.print.plainly("", "To look around, add STAY=1 to make demo, or --stay to weirlab demo: all keeps",
+			"running, and the addresses and commands to try are printed. FULL=1 or --full adds",
+			"the eviction of spot machines, and a Service that is published to other networks.")
 	}
 	if r.opts.JSON {
 		encoder := json.NewEncoder(r.opts.Out)

@@ -36,6 +36,8 @@ type Options struct {
 	Nodes int
 	// Seed decides the emulator's latencies and which nodes are hit.
 	Seed uint64
+	// Full plays all four acts, not the first two alone.
+	Full bool
 	// Stay keeps all running after the story, until the context is done.
 	Stay bool
 	// JSON prints the summary as JSON to Out, and the story to Err.
@@ -91,7 +93,7 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	if opts.story == nil {
-		opts.story = story()
+		opts.story = story(opts.Full)
 	}
 	if opts.deadline == 0 {
 		opts.deadline = stepDeadline
@@ -199,12 +201,20 @@ func (r *run) run(ctx context.Context) error {
 	return err
 }
 
+// estimate says how long the story takes where nothing else runs.
+func (r *run) estimate() string {
+	if r.opts.Full {
+		return "The story takes about three minutes."
+	}
+	return "The story takes about two minutes."
+}
+
 // prepare starts all and watches both sides.
 func (r *run) prepare(ctx context.Context) error {
 	r.print.plainly("A real kube-apiserver, the real Azure SDK, an emulated Azure, and Weir between.",
 		"web 3/5 +1 means: 3 of the 5 addresses that the cluster wants are in the pool",
 		"of web, and 1 that it does not want any more. An address is a node: pods on one",
-		"node share it.", "")
+		"node share it. "+r.estimate(), "")
 	if err := r.lab.startKubelab(ctx); err != nil {
 		return err
 	}

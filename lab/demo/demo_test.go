@@ -51,6 +51,9 @@ func summaryOf(t *testing.T, out *bytes.Buffer) Summary {
 	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	if len(s.Notes) > 0 {
+		t.Errorf("notes: %q", s.Notes)
+	}
 	return s
 }
 

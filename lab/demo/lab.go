@@ -156,7 +156,7 @@ func (l *lab) startWeir(ctx context.Context) error {
 	return l.weirReady(ctx)
 }
 
-const readyTimeout = 30 * time.Second
+const readyTimeout = 5 * time.Minute
 
 var errNotReady = errors.New("the controller is not ready")
 

@@ -14,8 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stepDeadline is how long the pools may take to become level after a step.
-const stepDeadline = 30 * time.Second
+const (
+	// stepDeadline is how long the pools may take to become level after a step. Weir takes seconds; the
+	// rest is for a machine that does other work.
+	stepDeadline = 5 * time.Minute
+	// waitsEvery is the time between two lines about what a step waits for.
+	waitsEvery = 15 * time.Second
+)
 
 // stage is where the story plays.
 type stage struct {
@@ -37,6 +42,9 @@ type stage struct {
 	// elsewhere are the calls of a step that plays in another Azure.
 	elsewhere *traffic
 	joined    int // how many nodes came after the first s.nodes
+	// notes are what a run cost more, or showed less, than it does on a machine that is idle. They do not
+	// fail the demo.
+	notes []string
 }
 
 // step is one thing that happens to the cluster.
@@ -83,6 +91,12 @@ func (s *stage) play(ctx context.Context, story []step) error {
 	return nil
 }
 
+// addNote prints a note and keeps it for the summary.
+func (s *stage) addNote(text string) {
+	s.print.line(yellow, "note", text)
+	s.notes = append(s.notes, text)
+}
+
 // tell says what happens to the cluster.
 func (s *stage) tell(format string, args ...any) {
 	s.print.line(bold, "cluster", fmt.Sprintf(format, args...))
@@ -99,7 +113,7 @@ func (e *notLevel) Error() string { return fmt.Sprintf("not level after %s", e.a
 // settle waits until the cluster has come to rest, the pools are level and the
 // controller says so too, and prints how they get there.
 func (s *stage) settle(ctx context.Context) error {
-	began := time.Now()
+	began, reported := time.Now(), time.Now()
 	calm := 0 // how often in a row all was well
 	for {
 		pools := s.observer.levels()
@@ -121,6 +135,10 @@ func (s *stage) settle(ctx context.Context) error {
 			return nil
 		}
 		s.progress.next(s.print, time.Now(), pools)
+		if unrest != "" && time.Since(reported) >= waitsEvery {
+			s.print.line(dim, "waits", unrest)
+			reported = time.Now()
+		}
 		if time.Since(began) > s.deadline {
 			return &notLevel{s.deadline, s.explain(ctx, unrest, pools)}
 		}

@@ -35,7 +35,13 @@ func (s *stage) storm(ctx context.Context) error {
 		return err
 	}
 	s.print.line(green, "storm", "is over")
-	return t.missed()
+	if err := t.missed(); err != nil {
+		s.addNote(err.Error())
+		if unseen, ok := errors.AsType[*notShown](err); ok {
+			s.print.verbatim(plain, unseen.details...)
+		}
+	}
+	return nil
 }
 
 // tempest is a storm while it lasts. What happens when in it is decided by what the
@@ -216,12 +222,15 @@ type notShown struct {
 
 func (e *notShown) Error() string { return e.what }
 
+// eventsTimeout is how long the events of a refused attempt may take to be written.
+const eventsTimeout = 30 * time.Second
+
 // afterStorm compares what the Services were told with what Azure refused: every
 // refused attempt that is repeated is one Retrying event, and no more. Where the storm came into writes that
 // overlap, the write that was refused is nobody's attempt.
 func (s *stage) afterStorm(ctx context.Context) error {
 	var wrong string
-	limited, cancel := context.WithTimeoutCause(ctx, s.deadline, errors.New("events"))
+	limited, cancel := context.WithTimeoutCause(ctx, min(s.deadline, eventsTimeout), errors.New("events"))
 	defer cancel()
 	err := until(limited, 2*lookEvery, func() (bool, error) {
 		events, err := s.cluster.told(ctx, reasonRetrying)
@@ -235,7 +244,7 @@ func (s *stage) afterStorm(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case wrong != "":
-		return errors.New(wrong)
+		s.addNote(wrong)
 	case err != nil:
 		return err
 	}

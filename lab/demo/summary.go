@@ -26,6 +26,8 @@ type Summary struct {
 	Evictions *EvictionsSummary `json:"evictions,omitempty"`
 	// Published is nil if the story did not come so far.
 	Published *PublishedSummary `json:"published,omitempty"`
+	// Notes are what cost more, or was shown less, than on an idle machine. They do not fail a run.
+	Notes []string `json:"notes,omitempty"`
 	// SyncFailed counts the events that a load balancer cannot be had, the one for a wrong
 	// annotation included.
 	SyncFailed int `json:"syncFailedEvents"`
