@@ -39,9 +39,9 @@ func (r *run) conclude(ctx context.Context, err error, took time.Duration) error
 		fmt.Sprintf("Of the writes %d were of the load balancer, %d of public IPs.", sum.ARM.Balancers, sum.ARM.PublicIPs),
 		fmt.Sprintf("Calls before a Retry-After was over: %d. The story took %.0f s.", sum.ARM.Early, took.Seconds()))
 	if !r.opts.Stay {
-		r.print.plainly("", "To look around, add STAY=1 to make demo, or --stay to weirlab demo: all keeps",
-			"running, and the addresses and commands to try are printed. FULL=1 or --full adds",
-			"the eviction of spot machines, and a Service that is published to other networks.")
+		r.print.plainly("", "Try next:",
+			"  make demo STAY=1   keeps all running, and prints addresses and commands to try",
+			"  make demo FULL=1   adds spot evictions, and a Service with Private Link")
 	}
 	if r.opts.JSON {
 		encoder := json.NewEncoder(r.opts.Out)
