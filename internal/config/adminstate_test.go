@@ -42,9 +42,9 @@ func TestWhoseAnnouncementsAreBelieved(t *testing.T) {
 		"nodeAdminStateReporters: [a/b]":         "a/b, 50 up",
 		"nodeAdminStateMinAvailablePercent: 0":   aks + ", 0 up",
 		"nodeAdminStateMinAvailablePercent: 100": aks + ", 100 up",
-		"nodeAdminStateMinAvailablePercent: 101": `key "nodeAdminStateMinAvailablePercent" is 101: want 0 to 100`,
-		"nodeAdminStateMinAvailablePercent: -1":  `key "nodeAdminStateMinAvailablePercent" is -1: want 0 to 100`,
-		"nodeAdminStateReporters: [a, '']":       `key "nodeAdminStateReporters" has an empty name: want what kubectl get events shows as the source of the agent's events`,
+		"nodeAdminStateMinAvailablePercent: 101": `line 3, column 36: key "nodeAdminStateMinAvailablePercent" is 101: want 0 to 100`,
+		"nodeAdminStateMinAvailablePercent: -1":  `line 3, column 36: key "nodeAdminStateMinAvailablePercent" is -1: want 0 to 100`,
+		"nodeAdminStateReporters: [a, '']":       `line 3, column 26: key "nodeAdminStateReporters" has an empty name: want what kubectl get events shows as the source of the agent's events`,
 	} {
 		c, err := loadWith(t, given)
 		got := ""
