@@ -10,12 +10,12 @@ import (
 
 func TestAdminStatesAreSetUnlessTheFileSaysNo(t *testing.T) {
 	for given, want := range map[string]string{
-		"":                           "out-of-service spot-eviction",
-		"enableNodeAdminState: null": "out-of-service spot-eviction",
-		"enableNodeAdminState: true": "out-of-service spot-eviction",
-		"nodeAdminStateTaints: []":   "out-of-service spot-eviction",
-		"nodeAdminStateTaints: [b.example/x, a=1]":               "out-of-service spot-eviction b.example/x a=1",
-		"nodeAdminStateTaints: [x=]":                             "out-of-service spot-eviction x=",
+		"":                           "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
+		"enableNodeAdminState: null": "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
+		"enableNodeAdminState: true": "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
+		"nodeAdminStateTaints: []":   "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
+		"nodeAdminStateTaints: [b.example/x, a=1]":               "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b.example/x a=1",
+		"nodeAdminStateTaints: [x=]":                             "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted x=",
 		"enableNodeAdminState: false":                            "off",
 		"enableNodeAdminState: false\nnodeAdminStateTaints: [x]": "off",
 	} {
