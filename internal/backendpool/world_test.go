@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/keeping"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/nic"
@@ -99,6 +100,11 @@ func (w *world) NodeAt(ip netip.Addr) string {
 	return ""
 }
 
+func (w *world) nodeByAddress(ip netip.Addr) (membership.Node, bool) {
+	name := w.NodeAt(ip)
+	return membership.Node{Name: name, IPs: []netip.Addr{ip}}, name != ""
+}
+
 func (w *world) AddressOf(string, lb.Family) (netip.Addr, bool) { return netip.Addr{}, false }
 
 func (w *world) MachineOf(string) (nic.Machine, error) { return nic.Machine{}, nil }
@@ -177,7 +183,7 @@ func stored(t *testing.T, objects ...any) *cluster {
 	w.add(objects...)
 	return &cluster{New(Config{
 		Cluster: w, Owner: w, Events: w, Lanes: &queued{}, Queue: func(ref poolschedule.Ref) { w.queued = append(w.queued, ref) },
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler), Keeper: &keeping.Keeper{NodeAt: w.nodeByAddress},
 	}, NewStatuses(nil)), w}
 }
 

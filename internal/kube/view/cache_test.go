@@ -96,7 +96,7 @@ func TestWhatIsKeptOfASlice(t *testing.T) {
 	if got := is.DeepCopy().Endpoints[0].Addresses; !slices.Equal(got, []string{"", "", "n1", "n2"}) {
 		t.Errorf("kept: %q", got)
 	}
-	if got := nodesOf(is); !slices.Equal(got, []string{"n1", "n2"}) {
+	if got := NodesOf(is); !slices.Equal(got, []string{"n1", "n2"}) {
 		t.Errorf("nodes: %q", got)
 	}
 	before := *slice()

@@ -43,7 +43,7 @@ func sliceIndexers() toolscache.Indexers {
 			}
 			return nil
 		}),
-		SlicesByNode: indexOf(nodesOf),
+		SlicesByNode: indexOf(NodesOf),
 	}
 }
 
