@@ -89,7 +89,7 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 		return
 	}
 	j.Addresses = nil
-	for i, f := range j.Desired.Frontends {
+	for i, f := range j.wanted.Frontends {
 		addr := f.Frontend.PrivateIP
 		if ip, public := ips.Of(j.ips, i); public {
 			addr = ip.Address

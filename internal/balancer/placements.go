@@ -189,6 +189,22 @@ func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 	return ""
 }
 
+// shared reports whether another Service than an owner has a rule at the frontend of a public IP.
+func (p *placements) shared(ip lb.PublicIP, owner string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, balancer := range p.shown {
+		for _, f := range balancer.Frontends {
+			if strings.EqualFold(f.PublicIP, ip.ID.String()) && slices.ContainsFunc(balancer.Rules, func(r lb.Rule) bool {
+				return strings.EqualFold(r.Frontend, f.Name) && !hasPrefixFold(r.Name, owner)
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Azure compares names without capitals.
 
 func containsFold(list []string, name string) bool {

@@ -64,8 +64,8 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	if j.leaves() {
 		return s
 	}
-	s.Probes, s.Rules = j.Desired.Probes, j.rules
-	for i, f := range j.Desired.Frontends {
+	s.Probes, s.Rules = j.wanted.Probes, j.rules
+	for i, f := range j.wanted.Frontends {
 		front := fixed(f.Frontend, seen.observed)
 		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()

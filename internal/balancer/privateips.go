@@ -62,7 +62,7 @@ func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want
 			continue
 		}
 		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
-		for _, f := range j.Desired.Frontends {
+		for _, f := range j.wanted.Frontends {
 			if key := privateip.Key(fixed(f.Frontend, seen.observed)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}

@@ -40,6 +40,9 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 	if err != nil {
 		return snapshot{}, err
 	}
+	for _, j := range jobs {
+		j.keepNames(observed, ips)
+	}
 	elsewhere := l.placements.elsewhere(l.id.Name)
 	owners := slices.DeleteFunc(l.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
 	foreign, err := l.foreign(ctx, observed, jobs)

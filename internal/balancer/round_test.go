@@ -222,7 +222,7 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 	made := ip("kubernetes-aa", "198.18.0.1", map[string]string{service.TagCluster: "kubernetes", service.TagService: "shop/web"})
 	mine := ip("mine", "198.18.0.2", nil)
 	wants := func(id lb.ResourceID, named bool) *service.Spec {
-		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, Named: named, Family: lb.IPv4, Tags: made.Tags}}}}
+		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, Made: made.ID.Name, Named: named, Family: lb.IPv4, Tags: made.Tags}}}}
 	}
 	other := netip.MustParseAddr("203.0.113.5")
 	front := func(of lb.PublicIP) []lb.Frontend { return []lb.Frontend{{Name: "aa", PublicIP: of.ID.String()}} }

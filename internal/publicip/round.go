@@ -4,7 +4,6 @@ package publicip
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -78,17 +77,14 @@ func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Re
 func (r *Round) pick(req *Request) {
 	var nexts []lb.PublicIP
 	var changes []bool
-	for _, f := range req.Desired.Frontends {
+	wants := make([]service.PublicIP, len(req.Desired.Frontends))
+	for i, f := range req.Desired.Frontends {
 		var next lb.PublicIP
 		var changed, claims bool
 		var err error
 		if f.PublicIP != nil {
-			next, changed, claims, err = r.choose(*f.PublicIP, req)
-		}
-		if errors.Is(err, errOtherFamily) && !req.Replaces {
-			// Its name is needed for an address of the other family: first all goes.
-			req.Replaces, req.Leaves = true, true
-			return
+			wants[i] = r.resolve(*f.PublicIP, req)
+			next, changed, claims, err = r.choose(wants[i], req)
 		}
 		if err != nil {
 			req.Err = err
@@ -108,7 +104,7 @@ func (r *Round) pick(req *Request) {
 		key := nexts[i].ID.Key()
 		req.keys = append(req.keys, key)
 		switch {
-		case theirs(*f.PublicIP) && (changes[i] || len(r.brought[key]) > 0):
+		case theirs(wants[i]) && (changes[i] || len(r.brought[key]) > 0):
 			r.brought[key] = append(r.brought[key], req)
 			r.known[key] = nexts[i] // whoever wants another label is told so
 		case changes[i]:
@@ -224,7 +220,7 @@ func (r *Round) AddressAt(place string) string {
 func (r *Round) Unwanted(req *Request) []netip.Addr {
 	var all []netip.Addr
 	for _, ip := range r.known {
-		if strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) && !Wants(req.Desired, ip) {
+		if strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) && !r.Gets(req, ip) {
 			all = append(all, ip.Address)
 		}
 	}
