@@ -93,11 +93,25 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 		addr := f.Frontend.PrivateIP
 		if ip, public := ips.Of(j.ips, i); public {
 			addr = ip.Address
-		} else if at := slices.IndexFunc(shown.Frontends, func(s lb.Frontend) bool { return strings.EqualFold(s.Name, f.Frontend.Name) }); at >= 0 && !f.Frontend.Static {
+		} else if at := j.seatOf(f.Frontend.Name, shown); at >= 0 && !f.Frontend.Static {
 			addr = shown.Frontends[at].PrivateIP
 		}
 		j.Addresses = append(j.Addresses, addr)
 	}
+}
+
+// seatOf returns which of the frontends that Azure shows a job has for one that it wants: the one that its rules
+// are at, or else the one of that name; -1 if there is none.
+func (j *job) seatOf(frontend string, shown lb.LoadBalancer) int {
+	at := frontend
+	for _, r := range j.wanted.Rules {
+		is := slices.IndexFunc(shown.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+		if r.Frontend == frontend && is >= 0 {
+			at = shown.Rules[is].Frontend
+			break
+		}
+	}
+	return slices.IndexFunc(shown.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.Name, at) })
 }
 
 // noteKept notes the pools that stay for what others have put into them: a Service's own, and of one that

@@ -4,6 +4,7 @@ package balancer
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -66,7 +67,7 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	}
 	s.Probes, s.Rules = j.wanted.Probes, j.rules
 	for i, f := range j.wanted.Frontends {
-		front := fixed(f.Frontend, seen.observed)
+		front := fixed(f.Frontend, j.Owner, seen.observed)
 		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}
@@ -82,11 +83,24 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 }
 
 // fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
-// leave it to Azure again would bring nothing, and might bring another one.
-func fixed(want lb.Frontend, observed lb.LoadBalancer) lb.Frontend {
+// leave it to Azure again would bring nothing, and might bring another one. Of several the one counts that the
+// rules of the Service are at.
+func fixed(want lb.Frontend, owner string, observed lb.LoadBalancer) lb.Frontend {
+	if want.Subnet == "" || want.Static {
+		return want
+	}
 	for _, is := range observed.Frontends {
-		if want.Subnet != "" && !want.Static && is.Static && strings.EqualFold(is.Name, want.Name) && strings.EqualFold(is.Subnet, want.Subnet) && want.Family.Of(is.PrivateIP) {
+		if !is.Static || !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Of(is.PrivateIP) || !hasPrefixFold(is.Name, owner) {
+			continue
+		}
+		used := slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
+			return strings.EqualFold(r.Frontend, is.Name) && hasPrefixFold(r.Name, owner)
+		})
+		if used || !want.Static && strings.EqualFold(is.Name, want.Name) {
 			want.Static, want.PrivateIP = true, is.PrivateIP
+		}
+		if used {
+			return want
 		}
 	}
 	return want

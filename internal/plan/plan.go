@@ -92,6 +92,7 @@ type Plan struct {
 
 // Make makes a plan. It is empty when it is made again from what the first one became.
 func Make(in Input) Plan {
+	in.Shares = nameFrontends(in)
 	p := Plan{Next: clone(in.Observed), Refused: refuse(in)}
 	accepted := slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
 	p.Next.Frontends = settle(in, accepted)
