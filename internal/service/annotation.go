@@ -90,6 +90,8 @@ func shorten(value string) string {
 type reader struct {
 	annotations map[string]string
 	problems    []Problem
+	flaws       []Flaw
+	ports       map[PortRef]bool // that Azure cannot serve
 	probes      map[lb.Probe]bool
 }
 

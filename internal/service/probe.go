@@ -44,8 +44,8 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 		return r.timed(p, lb.Probe{Name: localName, Protocol: lb.ProbeHTTP, Port: s.HealthCheckNodePort, Path: localPath}, false)
 	case !own && shared != nil:
 		return shared
-	case !own && p.Protocol == "UDP":
-		return nil // nothing can ask a UDP port
+	case !own && p.Protocol != "TCP":
+		return nil // nothing can ask a port of UDP or SCTP
 	}
 	probe := lb.Probe{Name: name, Protocol: r.probeProtocol(s, p), Port: r.probePort(s, p)}
 	if probe.Protocol != lb.ProbeTCP {
@@ -112,13 +112,13 @@ func (r *reader) probePort(s Service, p Port) int32 {
 		if s.Local {
 			return s.HealthCheckNodePort
 		}
-		return r.probedNodePort(p)
+		return r.probedNodePort(p, p)
 	}
 	n, err := strconv.ParseUint(value, 10, 16)
 	number := err == nil && strconv.FormatUint(n, 10) == value
 	for _, other := range s.Ports {
 		if value == other.Name || number && int64(other.Port) == int64(n) { //nolint:gosec // it has 16 bits
-			return r.probedNodePort(other)
+			return r.probedNodePort(p, other)
 		}
 	}
 	if err != nil || n == 0 {
@@ -128,14 +128,14 @@ func (r *reader) probePort(s Service, p Port) int32 {
 	return int32(n)
 }
 
-// probedNodePort is the node port of a port, which a probe has to have.
-func (r *reader) probedNodePort(p Port) int32 {
-	if p.NodePort == 0 {
-		r.wrong(ofPorts(p, "nodePort"), "0",
-			"a node port for the health probe (allocateLoadBalancerNodePorts), another port in "+ofPort(p.Port, portProbePort)+
+// probedNodePort is the node port of a port, which the probe of p has to have.
+func (r *reader) probedNodePort(p, other Port) int32 {
+	if other.NodePort == 0 {
+		r.unserved(p, "nodePort", "0",
+			"a node port of port "+strconv.Itoa(int(other.Port))+" for the health probe (allocateLoadBalancerNodePorts), another port in "+ofPort(p.Port, portProbePort)+
 				`, or no probe: `+ofPort(p.Port, portNoProbe)+` "true"`)
 	}
-	return p.NodePort
+	return other.NodePort
 }
 
 // probePath returns what HTTP is asked for.

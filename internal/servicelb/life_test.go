@@ -178,7 +178,7 @@ func (l *life) Linked(_ context.Context, _ Service, state *privatelinkround.Stat
 	return nil
 }
 
-func (l *life) RefusePorts(context.Context, Service, map[int32]string) error { return nil }
+func (l *life) RefusePorts(context.Context, Service, map[service.PortRef]string) error { return nil }
 func (l *life) Conclude(ctx context.Context, s Service, c Conclusion) error {
 	if !c.Shows {
 		return nil

@@ -46,9 +46,9 @@ type Ledger interface {
 	Record(ctx context.Context, s Service, r Record) error
 	// Publish writes the addresses into the status, if they are others.
 	Publish(ctx context.Context, s Service, addresses []netip.Addr) error
-	// RefusePorts says in the status what is wrong with ports, by their numbers, where it shows addresses;
+	// RefusePorts says in the status what is wrong with ports, where it shows addresses;
 	// of none it is taken back.
-	RefusePorts(ctx context.Context, s Service, ports map[int32]string) error
+	RefusePorts(ctx context.Context, s Service, ports map[service.PortRef]string) error
 	// Contested keeps the condition that speaks of these; without any it goes. For anew see Conclusion.
 	Contested(ctx context.Context, s Service, contests []contest.Contest, anew bool) error
 	// Conclude keeps what a look has come to, and writes what has changed, in one request.
@@ -125,6 +125,7 @@ const (
 	ReasonSyncFailed        = "SyncLoadBalancerFailed"
 	ReasonUnknownAnnotation = "UnknownAnnotation"
 	ReasonNoEffect          = "RestrictionHasNoEffect"
+	ReasonPartial           = "PartiallyInvalid"
 	ReasonNotGuarded        = "SecurityGroupHasNoEffect"
 	ReasonRemovalHeld       = "LoadBalancerRemovalHeld"
 	ReasonKept              = "LoadBalancerKept"

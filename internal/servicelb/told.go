@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/words"
 )
 
@@ -35,8 +36,9 @@ type Told struct {
 	concluded []Verdict
 	// wrote are the conditions that this process has written last, by type.
 	wrote map[string]Verdict
-	// ports say what is wrong with which of its ports, by their numbers.
-	ports map[int32]string
+	// ports say what is wrong with which of its ports. flaws are what is wrong with parts without which it is served.
+	ports map[service.PortRef]string
+	flaws string
 	// filling are the pools of which it was told that rules wait for them.
 	filling map[lb.PoolKey]bool
 	// links are the warnings about a Private Link Service that were told last.
@@ -132,7 +134,11 @@ func (r teller) desired(s Service, t *Told, d Desired) {
 	if d.Unenforced != "" && d.Unenforced != t.unenforced && !r.settings.RequireEffectiveRestrictions {
 		r.reporter.Tell(s, Event{Reason: ReasonNoEffect, Warning: true, Text: d.Unenforced})
 	}
-	t.unknown, t.unenforced = d.Unknown, d.Unenforced
+	flaws := flawsOf(d.Flaws)
+	if flaws != "" && flaws != t.flaws {
+		r.reporter.Tell(s, Event{Reason: ReasonPartial, Warning: true, Text: flaws})
+	}
+	t.unknown, t.unenforced, t.flaws = d.Unknown, d.Unenforced, flaws
 }
 
 // keptPools tells of the pools that a Service leaves to others, once of the same.

@@ -73,7 +73,7 @@ type world struct {
 	// anew is of each condition that a Ledger words whether it was written anew.
 	anew []bool
 	// refused are the ports of the Service that its status says are refused.
-	refused map[int32]string
+	refused map[service.PortRef]string
 	// empty is true while nothing takes the traffic of the Service.
 	empty bool
 }
@@ -208,7 +208,7 @@ func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) er
 	return nil
 }
 
-func (w *world) RefusePorts(_ context.Context, _ Service, ports map[int32]string) error {
+func (w *world) RefusePorts(_ context.Context, _ Service, ports map[service.PortRef]string) error {
 	w.refused = ports
 	return nil
 }

@@ -24,6 +24,7 @@ const (
 	EventDeleted           = servicelb.ReasonDeleted
 	EventSyncFailed        = servicelb.ReasonSyncFailed
 	EventUnknownAnnotation = servicelb.ReasonUnknownAnnotation // of annotations that have no effect
+	EventPartial           = servicelb.ReasonPartial           // of what is wrong with a part, without which the Service is served
 	EventNoEffect          = servicelb.ReasonNoEffect          // of restrictions that keep nobody out
 	EventNotGuarded        = servicelb.ReasonNotGuarded        // the security group does not do what it should
 	EventRemovalHeld       = servicelb.ReasonRemovalHeld       // of addresses that are not taken away before a person says so
