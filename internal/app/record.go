@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/app/process"
+	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/record"
@@ -70,6 +72,11 @@ func (r recorded) publicIPOwners() publicip.OwnerStore {
 // privateIPs is where reservations of private addresses are kept.
 func (r recorded) privateIPs() privateip.Store {
 	return record.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
+}
+
+// leftPools is where it is kept which pools Weir made and left to others.
+func (r recorded) leftPools(log *slog.Logger) balancer.PoolStore {
+	return record.LeftPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
 }
 
 func explained(err error) error {

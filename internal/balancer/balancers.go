@@ -23,6 +23,7 @@ type Balancers struct {
 	placements placements
 	ips        *publicip.Keeper
 	privateIPs *privateip.Keeper
+	left       leftPools
 	links      *privatelinkround.Keeper // nil without one
 	group      *securitygroup.Group     // nil without one
 	contests   contest.Contests
@@ -42,6 +43,7 @@ type Balancers struct {
 func New(cfg Config) *Balancers {
 	b := &Balancers{cfg: cfg, queues: map[string]*queue{}}
 	b.placements.reading = make(chan struct{}, 1)
+	b.left = leftPools{store: cfg.LeftPools, slot: make(chan struct{}, 1)}
 	b.ips = publicip.New(publicip.Config{
 		Azure: cfg.Azure, Lease: cfg.Lease, Contests: &b.contests, InProgress: &b.inProgress, Log: cfg.Log,
 		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, LoadBalancers: cfg.ids(),

@@ -61,7 +61,7 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 
 // wanted is what a job's step wants of the load balancer.
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
-	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools)}
+	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools), LeftPools: l.leftTo(j, seen.left)}
 	if j.leaves() {
 		return s
 	}

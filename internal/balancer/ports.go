@@ -86,7 +86,7 @@ type Cluster interface {
 }
 
 // Config is what the Balancers work with. All fields but PrivateLinks, Emptied, Owners,
-// PrivateIPs, Behaviour, Lease, Writes and Made are needed.
+// PrivateIPs, LeftPools, Behaviour, Lease, Writes and Made are needed.
 type Config struct {
 	Settings
 	Azure Azure
@@ -101,6 +101,8 @@ type Config struct {
 	Owners publicip.OwnerStore
 	// PrivateIPs persists for which namespaces private addresses are reserved; nil keeps them in memory.
 	PrivateIPs privateip.Store
+	// LeftPools persists which pools Weir made and left to the addresses of others; nil keeps them in memory.
+	LeftPools PoolStore
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.

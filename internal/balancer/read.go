@@ -30,6 +30,8 @@ type snapshot struct {
 	// converting are the shared pools that are of the other kind yet.
 	converting []*conversion
 	ips        *publicip.Round
+	// left are the pools that Weir made and left to others, with their Services.
+	left map[lb.PoolKey]string
 	// links are the Private Link Services, for what asks for them.
 	links *privatelinkround.Look
 }
@@ -53,8 +55,12 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 	if err != nil {
 		return snapshot{}, err
 	}
+	left, err := l.left.load(ctx)
+	if err != nil && slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.Desired.OwnPools() }) {
+		return snapshot{}, err
+	}
 	converting, err := l.conversions(ctx, observed)
-	return snapshot{observed, owners, foreign, emptying, converting, ips, l.links.Look()}, err
+	return snapshot{observed, owners, foreign, emptying, converting, ips, left, l.links.Look()}, err
 }
 
 // observe returns the load balancer; where there is none, the one that would be made.

@@ -34,6 +34,8 @@ type Share struct {
 	// MadePools are those of HeldPools that Weir made, and fills: one goes with what it is of,
 	// also before a rule sends flows to it.
 	MadePools []string
+	// LeftPools are those of OwnPools that Weir made for the Service, and left to the addresses of others.
+	LeftPools []string
 }
 
 // Input is what a plan is made from.

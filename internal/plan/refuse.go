@@ -223,7 +223,7 @@ func (in Input) poolTaken(s Share, taken *seats) error {
 // Service comes with its rules, so somebody else made it, and would lose what is in it.
 func (in Input) poolForeign(s Share) error {
 	for _, p := range s.Pools {
-		if !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) {
+		if !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) || contains(s.LeftPools, p.ID.Name) {
 			continue
 		}
 		at := slices.IndexFunc(in.Observed.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, p.ID.Name) })
