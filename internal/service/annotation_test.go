@@ -242,3 +242,36 @@ func manyTags(n int) string {
 	}
 	return strings.Join(pairs, ",")
 }
+
+// Behind a Private Link Service with the PROXY protocol the probe that is asked for applies, at the node port: kube-proxy
+// does not understand the header that all probes have.
+func TestProbesBehindAPrivateLinkServiceWithTheProxyProtocol(t *testing.T) {
+	create, proxy, tcp := with(PLSCreate, "true"), with(PLSProxyProtocol, "true"), with(ProbeProtocol, "tcp")
+	set := settings()
+	set.SharedProbe = SharedProbeOf(10256, "/healthz")
+	set.Interfaces = true
+	https := ports(Port{Protocol: "TCP", AppProtocol: "https", Port: 80, NodePort: 30080})
+	for _, tt := range []struct {
+		about   string
+		service Service
+		want    string
+	}{
+		{"Local", web(internal, local, create, proxy, tcp), "Tcp 30080"},
+		{"Local, appProtocol", web(internal, local, create, proxy, tcp, https), "Tcp 30080"},
+		{"Local, without an annotation", web(internal, local, create, proxy), "Tcp 30080"},
+		{"Local, HTTP", web(internal, local, create, proxy, with(ProbeProtocol, "http"), with(ProbePath, "/live")), "Http 30080/live"},
+		{"Local, of the port", web(internal, local, create, proxy, with(ofPort(80, portProbeProtocol), "tcp")), "Tcp 30080"},
+		{"Local, at a port that is named", web(internal, local, create, proxy, tcp, with(ofPort(80, portProbePort), "8080")), "Tcp 8080"},
+		{"Local, public", web(local, create, proxy, tcp), "Tcp 30080"},
+		{"Cluster", web(internal, create, proxy, tcp), "Tcp 30080"},
+		{"Local, without the PROXY protocol", web(internal, local, create, tcp), "Http 31000/healthz"},
+		{"Local, without a Private Link Service", web(internal, local, proxy, tcp), "Http 31000/healthz"},
+		{"Cluster, without the PROXY protocol", web(internal, create, tcp), "Http 10256/healthz"},
+	} {
+		w := desired(t, tt.service, set)
+		p := w.Probes[0]
+		if got := fmt.Sprintf("%s %d%s", p.Protocol, p.Port, p.Path); got != tt.want || len(w.Probes) != 1 {
+			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package service
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,10 +40,10 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	_, saysPort := r.text(ofPort(p.Port, portProbePort))
 	_, saysPath := r.text(ofPort(p.Port, portProbePath))
 	own := saysProtocol || saysPort || saysPath
-	switch {
-	case s.Local && !own:
+	switch proxied := r.proxied(); {
+	case s.Local && !own && !proxied:
 		return r.timed(p, lb.Probe{Name: localName, Protocol: lb.ProbeHTTP, Port: s.HealthCheckNodePort, Path: localPath}, false)
-	case !own && shared != nil:
+	case !own && shared != nil && !proxied:
 		return shared
 	case !own && p.Protocol != "TCP":
 		return nil // nothing can ask a port of UDP or SCTP
@@ -52,6 +53,21 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 		probe.Path = r.probePath(p)
 	}
 	return r.timed(p, probe, true)
+}
+
+// proxied reports whether a Private Link Service in front of the Service begins flows with a PROXY protocol header.
+// Probes then have it, too, which kube-proxy does not understand: so nothing asks its ports.
+// https://cloud-provider-azure.sigs.k8s.io/topics/pls-integration/
+func (r *reader) proxied() bool { return r.yes(PLSCreate) && r.yes(PLSProxyProtocol) }
+
+// Proxied reports whether annotations ask for a Private Link Service with the PROXY protocol.
+func Proxied(annotations map[string]string) bool {
+	return (&reader{annotations: annotations}).proxied()
+}
+
+// ProbesHTTP reports whether a probe of a Service does not understand a PROXY protocol header.
+func (spec *Spec) ProbesHTTP() bool {
+	return slices.ContainsFunc(spec.Probes, func(p lb.Probe) bool { return p.Protocol != lb.ProbeTCP })
 }
 
 // timed adds interval and threshold. Those of a port count for a probe that is its own.
@@ -77,7 +93,7 @@ func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	if value, ok := r.text(name); ok {
 		return r.protocol(name, value)
 	}
-	if p.AppProtocol != "" {
+	if _, ok := r.text(ProbeProtocol); p.AppProtocol != "" && !(ok && r.proxied()) {
 		if known, ok := probeProtocols[strings.ToLower(p.AppProtocol)]; ok {
 			return known
 		}
@@ -86,7 +102,7 @@ func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	if value, ok := r.text(ProbeProtocol); ok {
 		return r.protocol(ProbeProtocol, value)
 	}
-	if s.Local {
+	if s.Local && !r.proxied() {
 		return lb.ProbeHTTP
 	}
 	return lb.ProbeTCP
@@ -109,7 +125,7 @@ func (r *reader) probePort(s Service, p Port) int32 {
 	name := ofPort(p.Port, portProbePort)
 	value, ok := r.text(name)
 	if !ok {
-		if s.Local {
+		if s.Local && !r.proxied() {
 			return s.HealthCheckNodePort
 		}
 		return r.probedNodePort(p, p)

@@ -33,6 +33,8 @@ type Desired struct {
 	Flaws      []service.Flaw
 	Unknown    []string
 	Unenforced string
+	// Proxied says which Service on the load balancer has the probes of this one fail; empty for none.
+	Proxied string
 	// NodesChanged is true if its security rules name other nodes than are there now.
 	NodesChanged bool
 }
@@ -63,6 +65,9 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 	d.Selection = o.selection(s.Object.Labels, d.NamespaceLabels)
 	w, problems := service.Desired(object, o.Service)
 	d.Spec, d.Groups, d.LinkGroups = &w, o.groupsOf(&w), o.linkGroups(&w)
+	if w.ProbesHTTP() && !service.Proxied(object.Annotations) {
+		d.Proxied = r.cfg.Cluster.ProxiedBeside(s)
+	}
 	d.Problems, d.Flaws = slices.Concat(d.Problems, problems), w.Flaws
 	if d.Unenforced != "" && o.RequireEffectiveRestrictions {
 		d.Problems = append(d.Problems, service.Problem{Field: "requireEffectiveRestrictions of azure.json", Value: "true", Want: "no " + d.Unenforced})

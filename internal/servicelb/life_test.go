@@ -141,6 +141,7 @@ func (l *life) Addressed() []string { return append(l.world.Addressed(), l.other
 func (l *life) NamespaceLabels(_ context.Context, namespace string) (map[string]string, error) {
 	return l.labels, l.does("labels", "labels of namespace %s", namespace)
 }
+func (l *life) ProxiedBeside(Service) string { return "" }
 func (l *life) HeldPools(_ Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	for _, id := range on {
 		if id.Name != "" && len(l.held) > 0 {

@@ -29,6 +29,9 @@ type Cluster interface {
 	// HeldPools returns those of a Service's own pools, on these load balancers, that are on
 	// record as Weir's, and those of them that it has a BackendPool of Weir's for.
 	HeldPools(s Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID)
+	// ProxiedBeside returns a Service on the load balancer of another one that has a Private Link Service with the
+	// PROXY protocol in front; empty if there is none.
+	ProxiedBeside(s Service) string
 	// NodesOf returns the addresses of the nodes behind a load balancer, or, of a Service with pools of
 	// its own, anywhere; false if they are not known yet.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
@@ -126,6 +129,7 @@ const (
 	ReasonUnknownAnnotation = "UnknownAnnotation"
 	ReasonNoEffect          = "RestrictionHasNoEffect"
 	ReasonPartial           = "PartiallyInvalid"
+	ReasonProbesProxied     = "ProbesHaveProxyHeader"
 	ReasonNotGuarded        = "SecurityGroupHasNoEffect"
 	ReasonRemovalHeld       = "LoadBalancerRemovalHeld"
 	ReasonKept              = "LoadBalancerKept"

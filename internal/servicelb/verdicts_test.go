@@ -227,6 +227,28 @@ func TestAPartThatIsWrongIsSeen(t *testing.T) {
 	})
 }
 
+// A Service whose HTTP probes fail because of a Private Link Service beside it is warned once of the same; one that
+// is probed by TCP is not.
+func TestHTTPProbesBesideTheProxyProtocolAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, tt := range []struct {
+			beside string
+			local  bool
+			told   int
+		}{{"shop/link", false, 0}, {"shop/link", true, 1}, {"shop/link", true, 1}, {"", true, 1}, {"shop/other", true, 2}} {
+			w.proxied, w.s.Object.Local, w.s.Object.HealthCheckNodePort = tt.beside, tt.local, 32000
+			if w.looks(); w.asked != nil {
+				w.ends()
+				w.looks()
+			}
+			if w.warned != tt.told {
+				t.Errorf("%+v: told %d times", tt, w.warned)
+			}
+		}
+	})
+}
+
 // A process that begins knows nothing yet, and what the last one wrote stays.
 func TestAProcessThatBeginsWritesNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
