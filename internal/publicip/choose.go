@@ -179,7 +179,8 @@ func unchangeable(ip lb.PublicIP, want service.PublicIP) error {
 // label gives a public IP the DNS label that a Service asks for. It belongs to the first
 // Service that did.
 func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
-	if !want.SetsDNSLabel || ip.DNSLabel == want.DNSLabel && (want.DNSLabel == "" || theirs(want)) {
+	takesBack := want.LabelElsewhere && lb.Tag(ip.Tags, service.TagDNSLabel) == key
+	if !want.SetsDNSLabel && !takesBack || ip.DNSLabel == want.DNSLabel && (want.DNSLabel == "" || theirs(want)) {
 		return nil
 	}
 	if of := lb.Tag(ip.Tags, service.TagDNSLabel); of != "" && of != key && ip.DNSLabel != want.DNSLabel {

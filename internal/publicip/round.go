@@ -107,6 +107,8 @@ func (r *Round) pick(req *Request) {
 		case theirs(wants[i]) && (changes[i] || len(r.brought[key]) > 0):
 			r.brought[key] = append(r.brought[key], req)
 			r.known[key] = nexts[i] // whoever wants another label is told so
+		case changes[i] && wants[i].LabelElsewhere && nexts[i].Etag != "": // before the other public IP gets the label
+			r.change(r.first, nexts[i], req)
 		case changes[i]:
 			r.change(r.writes, nexts[i], req)
 		case r.writes[key] != nil:

@@ -162,3 +162,15 @@ func TestLawRestrictionsWithErrors(t *testing.T) {
 		}
 	})
 }
+
+// One label cannot be that of two public IPs: that of the first family has it, and the user is told.
+func TestADNSLabelOfTwoFamilies(t *testing.T) {
+	for about, families := range map[string][]lb.Family{"IPv4": {lb.IPv4, lb.IPv6}, "IPv6": {lb.IPv6, lb.IPv4}} {
+		w := desired(t, web(func(s *Service) { s.Families = families }, with(DNSLabel, "dual")), settings())
+		first, second := w.Frontends[0].PublicIP, w.Frontends[1].PublicIP
+		if first.DNSLabel != "dual" || first.Tags[TagDNSLabel] == "" || second.DNSLabel != "" || second.SetsDNSLabel || second.Tags[TagDNSLabel] != "" ||
+			len(w.Flaws) != 1 || !strings.Contains(w.Flaws[0].Error(), "Its "+about+" address alone has the label") {
+			t.Errorf("%s first: %+v, %+v, %v", about, first, second, w.Flaws)
+		}
+	}
+}

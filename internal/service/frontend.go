@@ -106,6 +106,8 @@ type PublicIP struct {
 	// is empty, and left alone if that is false.
 	DNSLabel     string
 	SetsDNSLabel bool
+	// LabelElsewhere is true if the label is that of the Service's other public IP: no two have the same.
+	LabelElsewhere bool
 	// Tags are those that it gets besides those it has.
 	Tags map[string]string
 }
@@ -150,6 +152,10 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 		p.Prefix, p.PrefixAnyFamily = id.String(), anyFamily && s.has(lb.IPv6)
 	}
 	p.DNSLabel, p.SetsDNSLabel = r.dnsLabel()
+	if first := s.Families[0]; family != first && p.DNSLabel != "" {
+		r.flawed(DNSLabel, p.DNSLabel, "a Service of one IP family: no two public IPs have the same label", "Its "+string(first)+" address alone has the label")
+		p.DNSLabel, p.SetsDNSLabel, p.LabelElsewhere = "", false, true
+	}
 	p.Tags = r.tags(s, set, p.DNSLabel)
 	return p
 }
