@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/internal/kube/record"
 	kubeview "weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/rehearse"
@@ -89,7 +90,7 @@ type planning struct {
 	record   record.Record // of the cluster, if it can be read
 	owners   publicip.OwnerStore
 	private  privateip.Store
-	left     balancer.PoolStore
+	left     leftpool.Store
 }
 
 // rehearse plans for the objects, which are put where the controller would see them.

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/internal/app/process"
-	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/kube/leases"
 	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/verdicts"
@@ -75,7 +75,7 @@ func (r recorded) privateIPs() privateip.Store {
 }
 
 // leftPools is where it is kept which pools Weir made and left to others.
-func (r recorded) leftPools(log *slog.Logger) balancer.PoolStore {
+func (r recorded) leftPools(log *slog.Logger) leftpool.Store {
 	return record.LeftPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
 }
 

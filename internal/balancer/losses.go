@@ -100,7 +100,7 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 			all = append(all, a)
 		}
 	}
-	wanted := j.Desired.KeepNames(partsOf(j.Owner, lb.LoadBalancer{Frontends: frontends}, ips)).Frontends
+	wanted := j.Desired.KeepNames(service.PartsOf(j.Owner, lb.LoadBalancer{Frontends: frontends}, ips.Family)).Frontends
 	for _, f := range frontends {
 		if !hasPrefixFold(f.Name, j.Owner) || keeps(j, f, wanted, ips) {
 			continue

@@ -50,14 +50,14 @@ func (o *ownerStore) WriteOwners(_ context.Context, r publicip.OwnerRecord) (str
 	return o.record.Version, nil
 }
 
-// poolStore is the record of pools that were left to others. It implements balancer.PoolStore.
+// poolStore is the record of pools that were left to others. It implements leftpool.Store.
 type poolStore struct {
 	mu                     sync.Mutex
 	of                     map[lb.PoolKey]string
 	unreadable, unwritable bool
 }
 
-// ReadPools implements balancer.PoolStore.
+// ReadPools implements leftpool.Store.
 func (p *poolStore) ReadPools(context.Context) (map[lb.PoolKey]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *poolStore) ReadPools(context.Context) (map[lb.PoolKey]string, error) {
 	return maps.Clone(p.of), nil
 }
 
-// KeepPools implements balancer.PoolStore.
+// KeepPools implements leftpool.Store.
 func (p *poolStore) KeepPools(_ context.Context, changed map[lb.PoolKey]string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -193,16 +194,7 @@ func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 func (p *placements) shared(ip lb.PublicIP, owner string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, balancer := range p.shown {
-		for _, f := range balancer.Frontends {
-			if strings.EqualFold(f.PublicIP, ip.ID.String()) && slices.ContainsFunc(balancer.Rules, func(r lb.Rule) bool {
-				return strings.EqualFold(r.Frontend, f.Name) && !hasPrefixFold(r.Name, owner)
-			}) {
-				return true
-			}
-		}
-	}
-	return false
+	return publicip.SharedOn(p.shown, ip, owner)
 }
 
 // Azure compares names without capitals.

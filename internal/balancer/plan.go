@@ -4,7 +4,6 @@ package balancer
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 
@@ -61,13 +60,13 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 
 // wanted is what a job's step wants of the load balancer.
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
-	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools), LeftPools: l.leftTo(j, seen.left)}
+	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: lb.NamesOn(l.id, j.HeldPools), MadePools: lb.NamesOn(l.id, j.MadePools), LeftPools: seen.left.Of(j.Service, l.id, j.OwnPools)}
 	if j.leaves() {
 		return s
 	}
 	s.Probes, s.Rules = j.wanted.Probes, j.rules
 	for i, f := range j.wanted.Frontends {
-		front := fixed(f.Frontend, j.Owner, seen.observed)
+		front := plan.Fixed(f.Frontend, j.Owner, seen.observed)
 		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}
@@ -80,41 +79,6 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 		})
 	}
 	return s
-}
-
-// fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
-// leave it to Azure again would bring nothing, and might bring another one. Of several the one counts that the
-// rules of the Service are at.
-func fixed(want lb.Frontend, owner string, observed lb.LoadBalancer) lb.Frontend {
-	if want.Subnet == "" || want.Static {
-		return want
-	}
-	for _, is := range observed.Frontends {
-		if !is.Static || !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Of(is.PrivateIP) || !hasPrefixFold(is.Name, owner) {
-			continue
-		}
-		used := slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
-			return strings.EqualFold(r.Frontend, is.Name) && hasPrefixFold(r.Name, owner)
-		})
-		if used || !want.Static && strings.EqualFold(is.Name, want.Name) {
-			want.Static, want.PrivateIP = true, is.PrivateIP
-		}
-		if used {
-			return want
-		}
-	}
-	return want
-}
-
-// namesOn are the names of those pools that are on a load balancer.
-func namesOn(id lb.LoadBalancerID, pools []lb.PoolID) []string {
-	var names []string
-	for _, p := range pools {
-		if p.LoadBalancer.Key() == id.Key() {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }
 
 // serviceOf names the Service of the cluster that a rule is of. It looks at all of them when it

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/privatelink"
@@ -102,7 +103,7 @@ type Config struct {
 	// PrivateIPs persists for which namespaces private addresses are reserved; nil keeps them in memory.
 	PrivateIPs privateip.Store
 	// LeftPools persists which pools Weir made and left to the addresses of others; nil keeps them in memory.
-	LeftPools PoolStore
+	LeftPools leftpool.Store
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.

@@ -13,8 +13,10 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/sleep"
 )
 
@@ -31,7 +33,7 @@ type snapshot struct {
 	converting []*conversion
 	ips        *publicip.Round
 	// left are the pools that Weir made and left to others, with their Services.
-	left map[lb.PoolKey]string
+	left leftpool.Record
 	// links are the Private Link Services, for what asks for them.
 	links *privatelinkround.Look
 }
@@ -43,7 +45,9 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 		return snapshot{}, err
 	}
 	for _, j := range jobs {
-		j.keepNames(observed, ips)
+		if !j.leaves() {
+			j.wanted = j.Desired.KeepNames(service.PartsOf(j.Owner, observed, ips.Family))
+		}
 	}
 	elsewhere := l.placements.elsewhere(l.id.Name)
 	owners := slices.DeleteFunc(l.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
@@ -55,7 +59,7 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 	if err != nil {
 		return snapshot{}, err
 	}
-	left, err := l.left.load(ctx)
+	left, err := l.left.Load(ctx)
 	if err != nil && slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.Desired.OwnPools() }) {
 		return snapshot{}, err
 	}

@@ -87,3 +87,41 @@ func (s Share) rename(names map[string]string) Share {
 	}
 	return s
 }
+
+// Fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
+// leave it to Azure again would bring nothing, and might bring another one. Of several the one counts that the
+// rules of the Service are at.
+func Fixed(want lb.Frontend, owner string, observed lb.LoadBalancer) lb.Frontend {
+	if want.Subnet == "" || want.Static {
+		return want
+	}
+	for _, is := range observed.Frontends {
+		if !is.Static || !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Of(is.PrivateIP) || !owns(owner, is.Name) {
+			continue
+		}
+		used := slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
+			return strings.EqualFold(r.Frontend, is.Name) && owns(owner, r.Name)
+		})
+		if used || !want.Static && strings.EqualFold(is.Name, want.Name) {
+			want.Static, want.PrivateIP = true, is.PrivateIP
+		}
+		if used {
+			return want
+		}
+	}
+	return want
+}
+
+// FrontendOf returns which frontend of a load balancer a Service has for one that it wants: the one that its rules are
+// at, or else the one of that name; -1 if there is none.
+func FrontendOf(shown lb.LoadBalancer, rules []lb.Rule, wanted string) int {
+	at := wanted
+	for _, r := range rules {
+		is := slices.IndexFunc(shown.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+		if r.Frontend == wanted && is >= 0 {
+			at = shown.Rules[is].Frontend
+			break
+		}
+	}
+	return slices.IndexFunc(shown.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.Name, at) })
+}

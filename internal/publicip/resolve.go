@@ -107,15 +107,14 @@ func prefixOf(known map[string]lb.PublicIP, prefix string, family lb.Family) boo
 // Gets reports whether a Service has a public IP once it has what it wants.
 func (r *Round) Gets(req *Request, ip lb.PublicIP) bool {
 	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
-		return f.PublicIP != nil && r.gets(*f.PublicIP, req, ip)
+		switch {
+		case f.PublicIP == nil:
+			return false
+		case f.PublicIP.Address.IsValid():
+			return f.PublicIP.Address == ip.Address
+		}
+		return r.resolve(*f.PublicIP, req).ID.Key() == ip.ID.Key()
 	})
-}
-
-func (r *Round) gets(want service.PublicIP, req *Request, ip lb.PublicIP) bool {
-	if want.Address.IsValid() {
-		return want.Address == ip.Address
-	}
-	return r.resolve(want, req).ID.Key() == ip.ID.Key()
 }
 
 // spares reports whether a public IP stays for a Service: it gets it, or one of its family that is made for it. An
@@ -155,4 +154,17 @@ func mayWant(want service.PublicIP, ip lb.PublicIP) bool {
 		want.ID.Name = name
 		return want.ID.Key() == ip.ID.Key()
 	})
+}
+
+// SharedOn reports whether another Service than an owner has a rule at the frontend that has a public IP.
+func SharedOn(balancers map[string]lb.LoadBalancer, ip lb.PublicIP, owner string) bool {
+	for _, b := range balancers {
+		at := slices.IndexFunc(b.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.PublicIP, ip.ID.String()) })
+		if at >= 0 && slices.ContainsFunc(b.Rules, func(r lb.Rule) bool {
+			return strings.EqualFold(r.Frontend, b.Frontends[at].Name) && !hasPrefixFold(r.Name, owner)
+		}) {
+			return true
+		}
+	}
+	return false
 }

@@ -208,6 +208,12 @@ func (r *Round) ByID(id string) (lb.PublicIP, bool) {
 	return ip, known
 }
 
+// Family is that of the public IP with an ARM id; empty if it is not known.
+func (r *Round) Family(id string) lb.Family {
+	ip, _ := r.ByID(id)
+	return ip.Family
+}
+
 // AddressAt is the address of a place of a plan: the id of a public IP, or a subnet and a
 // private address.
 func (r *Round) AddressAt(place string) string {

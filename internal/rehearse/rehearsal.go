@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/privatelink"
@@ -77,9 +78,9 @@ func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r privateip.Recor
 }
 
 // readOnlyPools is to the record of pools that were left to others what readOnlyOwners is to owners.
-type readOnlyPools struct{ balancer.PoolStore }
+type readOnlyPools struct{ leftpool.Store }
 
-// KeepPools implements balancer.PoolStore.
+// KeepPools implements leftpool.Store.
 func (readOnlyPools) KeepPools(context.Context, map[lb.PoolKey]string) error { return nil }
 
 // patient is a cluster as it will be when all pools are filled: a rehearsal shows the end, and not

@@ -72,7 +72,7 @@ func (s *Spec) Narrows(was *Spec) bool {
 func (r *reader) access(s Service) Access {
 	a := Access{
 		Unruled: r.strictly(DisableSecurityRules, false, keepsRules), Alone: r.strictly(DenyAllExcept, true, deniesOthers),
-		Restricted: len(s.limits()) > 0 || r.unclear(DisableSecurityRules), Additional: r.additional(),
+		Restricted: len(s.limits()) > 0 || unclear(r.text(DisableSecurityRules)), Additional: r.additional(),
 	}
 	from := "spec.loadBalancerSourceRanges"
 	ranges := r.ranges(from, s.SourceRanges)

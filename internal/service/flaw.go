@@ -5,6 +5,8 @@ package service
 import (
 	"slices"
 	"strings"
+
+	"weir.dev/weir/internal/lb"
 )
 
 // Flaw is something that is wrong with a part of a Service, which is served without that part.
@@ -25,36 +27,39 @@ const (
 	unservedPort = "The port is not served"
 )
 
+// flaws collects them.
+type flaws struct {
+	flaws []Flaw
+	ports map[PortRef]bool // that Azure cannot serve
+}
+
 // flawed adds a flaw, unless there are many already.
-func (r *reader) flawed(field, value, want, effect string) {
+func (l *flaws) flawed(field, value, want, effect string) {
 	f := Flaw{Problem{Field: field, Value: value, Want: want}, effect}
-	if len(r.flaws) < mostProblems && !slices.Contains(r.flaws, f) {
-		r.flaws = append(r.flaws, f)
+	if len(l.flaws) < mostProblems && !slices.Contains(l.flaws, f) {
+		l.flaws = append(l.flaws, f)
 	}
 }
 
 // unserved leaves a port out that Azure cannot serve.
-func (r *reader) unserved(p Port, field, value, want string) {
-	if r.isUnserved(p) {
+func (l *flaws) unserved(p Port, field, value, want string) {
+	if l.isUnserved(p) {
 		return
 	}
-	if r.ports == nil {
-		r.ports = map[PortRef]bool{}
+	if l.ports == nil {
+		l.ports = map[PortRef]bool{}
 	}
-	r.ports[PortRef{p.Port, p.Protocol}] = true
-	r.flaws = append(r.flaws, Flaw{Problem{ofPorts(p, field), value, want}, unservedPort}) // the status names each
+	l.ports[PortRef{p.Port, p.Protocol}] = true
+	l.flaws = append(l.flaws, Flaw{Problem{ofPorts(p, field), value, want}, unservedPort}) // the status names each
 }
 
-func (r *reader) isUnserved(p Port) bool { return r.ports[PortRef{p.Port, p.Protocol}] }
+func (l *flaws) isUnserved(p Port) bool { return l.ports[PortRef{p.Port, p.Protocol}] }
 
-// withoutPorts makes problems of the flaws of ports if Azure can serve none of them.
-func (r *reader) withoutPorts(spec *Spec) {
-	if len(spec.Rules) > 0 || len(r.ports) == 0 {
-		return
-	}
-	for _, f := range r.flaws {
-		if f.Effect == unservedPort {
-			r.wrong(f.Field, f.Value, f.Want)
+// withoutPorts calls wrong for the flaws of ports if Azure can serve none of them.
+func (l *flaws) withoutPorts(rules []lb.Rule, wrong func(field, value, want string)) {
+	for _, f := range l.flaws {
+		if len(rules) == 0 && f.Effect == unservedPort {
+			wrong(f.Field, f.Value, f.Want)
 		}
 	}
 }
@@ -62,7 +67,7 @@ func (r *reader) withoutPorts(spec *Spec) {
 // strictly reads "true" or "false" of a restriction. What is neither of them counts as the stricter one, with an
 // effect that says so.
 func (r *reader) strictly(name string, stricter bool, effect string) bool {
-	if !r.unclear(name) {
+	if !unclear(r.text(name)) {
 		return r.yes(name)
 	}
 	r.flawed(name, r.annotations[name], `"true" or "false"`, effect)
@@ -70,7 +75,6 @@ func (r *reader) strictly(name string, stricter bool, effect string) bool {
 }
 
 // unclear reports whether an annotation that is to be "true" or "false" is neither of them.
-func (r *reader) unclear(name string) bool {
-	value, ok := r.text(name)
-	return ok && !strings.EqualFold(value, "false") && !strings.EqualFold(value, "true")
+func unclear(value string, is bool) bool {
+	return is && !strings.EqualFold(value, "false") && !strings.EqualFold(value, "true")
 }

@@ -133,7 +133,7 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 			r.wrong(PIPResourceGroup, group, "the name of a resource group")
 		}
 	}
-	nameAt, anyFamily := r.ofFamily(family, PIPName, PIPNameIPv6)
+	nameAt, anyFamily := ofFamily(r, family, PIPName, PIPNameIPv6)
 	if name, ok := r.text(nameAt); ok && !(p.Address.IsValid() && family == lb.IPv6 && anyFamily) {
 		p.ID.Name, p.Named, p.AnyFamily = name, true, anyFamily
 		if err := p.ID.Validate(); err != nil {
@@ -143,7 +143,7 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 			r.wrong(nameAt, name, "no address beside it: a public IP is named by its name or by its address")
 		}
 	}
-	prefixAt, anyFamily := r.ofFamily(family, PIPPrefixID, PIPPrefixIDIPv6)
+	prefixAt, anyFamily := ofFamily(r, family, PIPPrefixID, PIPPrefixIDIPv6)
 	if prefix, ok := r.text(prefixAt); ok {
 		id, err := lb.ParseResourceID(prefix, lb.TypePublicIPPrefix)
 		if err != nil {
@@ -162,7 +162,7 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 
 // ofFamily returns the annotation that counts for a family. Without that of IPv6 the general one counts for
 // the family of what it names, which anyFamily reports.
-func (r *reader) ofFamily(family lb.Family, general, ipv6 string) (name string, anyFamily bool) {
+func ofFamily(r *reader, family lb.Family, general, ipv6 string) (name string, anyFamily bool) {
 	_, own := r.text(ipv6)
 	if own && family == lb.IPv6 {
 		return ipv6, false

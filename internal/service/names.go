@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -29,6 +30,27 @@ func suffixOf(f lb.Family) string {
 type Part struct {
 	Name   string
 	Family lb.Family
+}
+
+// PartsOf are the frontends and rules of an owner, as far as their family is known. of returns the family of a
+// public IP by its id; empty if it is not known.
+func PartsOf(owner string, observed lb.LoadBalancer, of func(publicIP string) lb.Family) []Part {
+	var parts []Part
+	add := func(name string, family lb.Family) {
+		if family != "" && (strings.EqualFold(name, owner) || strings.HasPrefix(strings.ToLower(name), strings.ToLower(owner)+"-")) {
+			parts = append(parts, Part{name, family})
+		}
+	}
+	families := map[string]lb.Family{}
+	for _, f := range observed.Frontends {
+		family := cmp.Or(of(f.PublicIP), f.Family)
+		families[strings.ToLower(f.Name)] = family
+		add(f.Name, family)
+	}
+	for _, r := range observed.Rules {
+		add(r.Name, families[strings.ToLower(r.Frontend)])
+	}
+	return parts
 }
 
 // KeepNames returns the Spec with the names that its Service has on a load balancer. The Azure cloud provider,

@@ -40,7 +40,7 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	_, saysPort := r.text(ofPort(p.Port, portProbePort))
 	_, saysPath := r.text(ofPort(p.Port, portProbePath))
 	own := saysProtocol || saysPort || saysPath
-	switch proxied := r.proxied(); {
+	switch proxied := Proxied(r.annotations); {
 	case s.Local && !own && !proxied:
 		return r.timed(p, lb.Probe{Name: localName, Protocol: lb.ProbeHTTP, Port: s.HealthCheckNodePort, Path: localPath}, false)
 	case !own && shared != nil && !proxied:
@@ -55,14 +55,12 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	return r.timed(p, probe, true)
 }
 
-// proxied reports whether a Private Link Service in front of the Service begins flows with a PROXY protocol header.
+// Proxied reports whether a Private Link Service in front of a Service begins flows with a PROXY protocol header.
 // Probes then have it, too, which kube-proxy does not understand: so nothing asks its ports.
 // https://cloud-provider-azure.sigs.k8s.io/topics/pls-integration/
-func (r *reader) proxied() bool { return r.yes(PLSCreate) && r.yes(PLSProxyProtocol) }
-
-// Proxied reports whether annotations ask for a Private Link Service with the PROXY protocol.
 func Proxied(annotations map[string]string) bool {
-	return (&reader{annotations: annotations}).proxied()
+	r := &reader{annotations: annotations}
+	return r.yes(PLSCreate) && r.yes(PLSProxyProtocol)
 }
 
 // ProbesHTTP reports whether a probe of a Service does not understand a PROXY protocol header.
@@ -93,7 +91,7 @@ func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	if value, ok := r.text(name); ok {
 		return r.protocol(name, value)
 	}
-	if _, ok := r.text(ProbeProtocol); p.AppProtocol != "" && !(ok && r.proxied()) {
+	if _, ok := r.text(ProbeProtocol); p.AppProtocol != "" && !(ok && Proxied(r.annotations)) {
 		if known, ok := probeProtocols[strings.ToLower(p.AppProtocol)]; ok {
 			return known
 		}
@@ -102,7 +100,7 @@ func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	if value, ok := r.text(ProbeProtocol); ok {
 		return r.protocol(ProbeProtocol, value)
 	}
-	if s.Local && !r.proxied() {
+	if s.Local && !Proxied(r.annotations) {
 		return lb.ProbeHTTP
 	}
 	return lb.ProbeTCP
@@ -125,7 +123,7 @@ func (r *reader) probePort(s Service, p Port) int32 {
 	name := ofPort(p.Port, portProbePort)
 	value, ok := r.text(name)
 	if !ok {
-		if s.Local && !r.proxied() {
+		if s.Local && !Proxied(r.annotations) {
 			return s.HealthCheckNodePort
 		}
 		return r.probedNodePort(p, p)

@@ -25,7 +25,7 @@ type style struct {
 
 func (r *reader) style(s Service, internal bool) style {
 	st := style{
-		floatingIP: !r.yes(DisableFloatingIP), reset: !r.yes(DisableTCPReset), haPorts: r.yes(HAPorts) || internal && r.needsAllPorts(s),
+		floatingIP: !r.yes(DisableFloatingIP), reset: !r.yes(DisableTCPReset), haPorts: r.yes(HAPorts) || internal && needsAllPorts(r, s),
 		idleMinutes: r.number(IdleTimeout, " of minutes", leastIdle, mostIdle, leastIdle), distribution: lb.Spread,
 	}
 	if s.ClientIP {
@@ -44,7 +44,7 @@ var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
 
 // needsAllPorts reports whether a port of an internal Service takes a rule for all ports. It cannot have that rule
 // where it is said who may connect to ports of nodes, or to further addresses.
-func (r *reader) needsAllPorts(s Service) bool {
+func needsAllPorts(r *reader, s Service) bool {
 	_, additional := r.text(AdditionalIPs)
 	if additional || r.yes(DisableFloatingIP) && len(s.limits()) > 0 {
 		return false

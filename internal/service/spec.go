@@ -54,7 +54,7 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 	for _, f := range spec.Frontends {
 		r.rules(&spec, s, set, f, st)
 	}
-	r.withoutPorts(&spec)
+	r.withoutPorts(spec.Rules, r.wrong)
 	if problem := poolNameFits(s, set, spec.Pools); problem != nil {
 		r.problems = append(r.problems, *problem)
 	}
@@ -69,7 +69,7 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 	if len(r.problems) > 0 {
 		return Spec{}, r.problems
 	}
-	spec.Flaws = r.flaws
+	spec.Flaws = r.flaws.flaws
 	return spec, nil
 }
 

@@ -24,7 +24,7 @@ const keyLeftPools = "left-pools"
 // maxLeftPools bounds the key: the ConfigMap holds other keys, too, and an API server takes 1 MiB.
 const maxLeftPools = 500 << 10
 
-// LeftPools keeps them in the ConfigMap Name, where no tenant can write. It implements balancer.PoolStore.
+// LeftPools keeps them in the ConfigMap Name, where no tenant can write. It implements leftpool.Store.
 type LeftPools struct {
 	Reader client.Reader
 	// Writer has to be one of the leader alone.
@@ -33,7 +33,7 @@ type LeftPools struct {
 	Log       *slog.Logger
 }
 
-// ReadPools implements balancer.PoolStore.
+// ReadPools implements leftpool.Store.
 func (p LeftPools) ReadPools(ctx context.Context) (map[lb.PoolKey]string, error) {
 	r, err := Read(ctx, p.Reader, p.Namespace)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p LeftPools) parse(r Record) map[lb.PoolKey]string {
 	return all
 }
 
-// KeepPools implements balancer.PoolStore. What else is on record stays.
+// KeepPools implements leftpool.Store. What else is on record stays.
 func (p LeftPools) KeepPools(ctx context.Context, changed map[lb.PoolKey]string) error {
 	for range tries {
 		r, err := Read(ctx, p.Reader, p.Namespace)

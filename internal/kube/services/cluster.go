@@ -47,8 +47,8 @@ func (v serviceCluster) HeldPools(s servicelb.Service, names []string, on []lb.L
 }
 
 // ProxiedBeside implements servicelb.Cluster.
-func (r *Reconciler) ProxiedBeside(s servicelb.Service) string {
-	for _, other := range view.List[corev1.Service](r.view.Services, view.ServicesProxied, "") {
+func (v serviceCluster) ProxiedBeside(s servicelb.Service) string {
+	for _, other := range view.List[corev1.Service](v.view.Services, view.ServicesProxied, "") {
 		is := view.ServiceLB(other)
 		if is.Name != s.Name && len(is.Record.Places) > 0 && len(s.Record.Places) > 0 && strings.EqualFold(is.Record.Places[0], s.Record.Places[0]) {
 			return is.Name

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"weir.dev/weir/internal/kube/services"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/test/objects"
@@ -26,11 +27,11 @@ func TestWhichServiceHasTheProxyProtocolBeside(t *testing.T) {
 		if web.Record.Places = []string{place}; place == "" {
 			web.Record.Places = nil
 		}
-		if got := r.Services.ProxiedBeside(web); got != want {
+		if got := services.ProxiedBeside(r.Services, web); got != want {
 			t.Errorf("on %q: %q, want %q", place, got, want)
 		}
 	}
-	if got := r.Services.ProxiedBeside(view.ServiceLB(link)); got != "" {
+	if got := services.ProxiedBeside(r.Services, view.ServiceLB(link)); got != "" {
 		t.Errorf("beside itself: %q", got)
 	}
 }
