@@ -5,4 +5,6 @@ package services
 import "weir.dev/weir/internal/servicelb"
 
 // ProxiedBeside is what the cluster answers for a Service.
-func ProxiedBeside(r *Reconciler, s servicelb.Service) string { return serviceCluster{r}.ProxiedBeside(s) }
+func ProxiedBeside(r *Reconciler, s servicelb.Service) string {
+	return serviceCluster{r}.ProxiedBeside(s)
+}
