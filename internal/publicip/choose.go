@@ -168,7 +168,7 @@ func taggedForNamespace(ip lb.PublicIP, namespace string) bool {
 func unchangeable(ip lb.PublicIP, want service.PublicIP) error {
 	const way = "Azure cannot change that: take the annotation back, or delete the Service and create it again, with another address"
 	switch {
-	case want.Prefix != "" && !strings.EqualFold(ip.Prefix, want.Prefix) && !(want.PrefixAnyFamily && want.Family == lb.IPv6):
+	case want.Prefix != "" && !strings.EqualFold(ip.Prefix, want.Prefix) && (!want.PrefixAnyFamily || want.Family != lb.IPv6):
 		return fmt.Errorf("public IP %s is not of prefix %s. %s", ip.ID.Name, want.Prefix, way)
 	case len(want.IPTags) > 0 && !maps.Equal(ip.IPTags, want.IPTags):
 		return fmt.Errorf("public IP %s has other IP tags than %s asks for. %s", ip.ID.Name, service.PIPIPTags, way)

@@ -134,7 +134,7 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 		}
 	}
 	nameAt, anyFamily := ofFamily(r, family, PIPName, PIPNameIPv6)
-	if name, ok := r.text(nameAt); ok && !(p.Address.IsValid() && family == lb.IPv6 && anyFamily) {
+	if name, ok := r.text(nameAt); ok && (!p.Address.IsValid() || family != lb.IPv6 || !anyFamily) {
 		p.ID.Name, p.Named, p.AnyFamily = name, true, anyFamily
 		if err := p.ID.Validate(); err != nil {
 			r.wrong(nameAt, name, "the name of a public IP: 1 to 80 letters, digits, '_', '-' or '.'")

@@ -91,7 +91,7 @@ func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	if value, ok := r.text(name); ok {
 		return r.protocol(name, value)
 	}
-	if _, ok := r.text(ProbeProtocol); p.AppProtocol != "" && !(ok && Proxied(r.annotations)) {
+	if _, ok := r.text(ProbeProtocol); p.AppProtocol != "" && (!ok || !Proxied(r.annotations)) {
 		if known, ok := probeProtocols[strings.ToLower(p.AppProtocol)]; ok {
 			return known
 		}
