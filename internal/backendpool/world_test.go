@@ -29,6 +29,7 @@ type world struct {
 	nodes    map[string]netip.Addr
 	told     []told
 	queued   []poolschedule.Ref
+	left     map[lb.PoolKey]bool
 }
 
 // told is an event, and what it is about.
@@ -118,6 +119,7 @@ func (w *world) Right(p *v1alpha1.BackendPool, _ lb.PoolID) (Right, Refusal) {
 	return Granted, Refusal{}
 }
 
+func (w *world) LeftToOthers(pool lb.PoolKey) bool { return w.left[pool] }
 func (w *world) Made(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" }
 func (w *world) ByMachine(p *v1alpha1.BackendPool) bool {
 	return p.Spec.Membership == v1alpha1.MembershipNetworkInterface

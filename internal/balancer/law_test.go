@@ -94,9 +94,6 @@ func drawSpec(t *rapid.T, name string) map[string]string {
 		if group := rapid.SampledFrom([]string{"", "", "net"}).Draw(t, "group"); group != "" {
 			spec["azure-load-balancer-resource-group"] = group
 		}
-		if strings.Contains(spec["families"], " ") {
-			spec["azure-dns-label-name"] = "" // the two addresses cannot have the same
-		}
 	}
 	return spec
 }

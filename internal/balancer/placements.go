@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -187,6 +188,13 @@ func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// shared reports whether another Service than an owner has a rule at the frontend of a public IP.
+func (p *placements) shared(ip lb.PublicIP, owner string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return publicip.SharedOn(p.shown, ip, owner)
 }
 
 // Azure compares names without capitals.

@@ -60,13 +60,13 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 
 // wanted is what a job's step wants of the load balancer.
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
-	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools)}
+	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: lb.NamesOn(l.id, j.HeldPools), MadePools: lb.NamesOn(l.id, j.MadePools), LeftPools: seen.left.Of(j.Service, l.id, j.OwnPools)}
 	if j.leaves() {
 		return s
 	}
-	s.Probes, s.Rules = j.Desired.Probes, j.rules
-	for i, f := range j.Desired.Frontends {
-		front := fixed(f.Frontend, seen.observed)
+	s.Probes, s.Rules = j.wanted.Probes, j.rules
+	for i, f := range j.wanted.Frontends {
+		front := plan.Fixed(f.Frontend, j.Owner, seen.observed)
 		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}
@@ -79,28 +79,6 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 		})
 	}
 	return s
-}
-
-// fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
-// leave it to Azure again would bring nothing, and might bring another one.
-func fixed(want lb.Frontend, observed lb.LoadBalancer) lb.Frontend {
-	for _, is := range observed.Frontends {
-		if want.Subnet != "" && !want.Static && is.Static && strings.EqualFold(is.Name, want.Name) && strings.EqualFold(is.Subnet, want.Subnet) && want.Family.Of(is.PrivateIP) {
-			want.Static, want.PrivateIP = true, is.PrivateIP
-		}
-	}
-	return want
-}
-
-// namesOn are the names of those pools that are on a load balancer.
-func namesOn(id lb.LoadBalancerID, pools []lb.PoolID) []string {
-	var names []string
-	for _, p := range pools {
-		if p.LoadBalancer.Key() == id.Key() {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }
 
 // serviceOf names the Service of the cluster that a rule is of. It looks at all of them when it

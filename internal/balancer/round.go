@@ -122,6 +122,7 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 		served, err = l.check(shown, served, seen, p)
 	}
 	if err == nil {
+		served = noteLeft(ctx, l, served, p, shown)
 		l.settle(ctx, outcome{p, jobs, due, served, shown, ips})
 		l.privateIPs.Note(ctx, l.id.Name, l.usersOf(shown), time.Now())
 		if seen.observed.Etag == "" && shown.Etag != "" && l.cfg.Made != nil {

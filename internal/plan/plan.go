@@ -34,6 +34,8 @@ type Share struct {
 	// MadePools are those of HeldPools that Weir made, and fills: one goes with what it is of,
 	// also before a rule sends flows to it.
 	MadePools []string
+	// LeftPools are those of OwnPools that Weir made for the Service, and left to the addresses of others.
+	LeftPools []string
 }
 
 // Input is what a plan is made from.
@@ -92,6 +94,7 @@ type Plan struct {
 
 // Make makes a plan. It is empty when it is made again from what the first one became.
 func Make(in Input) Plan {
+	in.Shares = nameFrontends(in)
 	p := Plan{Next: clone(in.Observed), Refused: refuse(in)}
 	accepted := slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
 	p.Next.Frontends = settle(in, accepted)

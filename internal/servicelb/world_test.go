@@ -73,7 +73,9 @@ type world struct {
 	// anew is of each condition that a Ledger words whether it was written anew.
 	anew []bool
 	// refused are the ports of the Service that its status says are refused.
-	refused map[int32]string
+	proxied string
+	warned  int // of ReasonProbesProxied
+	refused map[service.PortRef]string
 	// empty is true while nothing takes the traffic of the Service.
 	empty bool
 }
@@ -170,6 +172,7 @@ func (w *world) HeldPools(Service, []string, []lb.LoadBalancerID) (held, made []
 	return nil, nil
 }
 func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
+func (w *world) ProxiedBeside(Service) string                         { return w.proxied }
 func (w *world) HasEndpoints(string) bool                             { return !w.empty }
 func (w *world) Addressed() []string {
 	if len(w.s.Shown) > 0 && !w.gone {
@@ -208,7 +211,7 @@ func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) er
 	return nil
 }
 
-func (w *world) RefusePorts(_ context.Context, _ Service, ports map[int32]string) error {
+func (w *world) RefusePorts(_ context.Context, _ Service, ports map[service.PortRef]string) error {
 	w.refused = ports
 	return nil
 }
@@ -274,6 +277,9 @@ func (w *world) Tell(_ Service, e Event) {
 	text := e.Reason + ": " + e.Text
 	if e.Err != nil {
 		text += e.Err.Error()
+	}
+	if e.Reason == ReasonProbesProxied {
+		w.warned++
 	}
 	w.says("%s", text)
 }
