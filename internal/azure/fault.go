@@ -71,6 +71,7 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	}
 	a := fault.Answer{MayLand: c.passedOn.Load(), Status: answer.StatusCode, Codes: codesOf(answer.RawResponse)}
 	a.RequestID, a.CorrelationID = idsOf(answer.RawResponse)
+	a.Message = messagesOf(answer.RawResponse)
 	if len(a.Codes) == 0 && codeRule.MatchString(answer.ErrorCode) {
 		a.Codes = []string{answer.ErrorCode}
 	}

@@ -101,6 +101,9 @@ type Config struct {
 	Owners publicip.OwnerStore
 	// PrivateIPs persists for which namespaces private addresses are reserved; nil keeps them in memory.
 	PrivateIPs privateip.Store
+	// Owed returns the address that a private frontend has to get though its Service leaves that to Azure, and whether
+	// there is one; nil is none.
+	Owed func(f lb.Frontend) (netip.Addr, bool)
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.

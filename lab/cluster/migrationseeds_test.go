@@ -69,7 +69,7 @@ func (c basicCluster) String() string {
 }
 
 func (c basicCluster) options() Options {
-	return Options{Seed: c.seed, Machines: true, Indoors: true, Configure: func(to *config.Config) {
+	return Options{Seed: c.seed, Machines: true, Indoors: true, HideDeleted: c.seed%2 == 0, Configure: func(to *config.Config) {
 		toStandard(to)
 		c.pools(to)
 		if c.several {
