@@ -21,6 +21,8 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"sigs.k8s.io/yaml"
+
+	"weir.dev/weir/internal/kube/manifest"
 )
 
 const (
@@ -50,7 +52,7 @@ func render(r Request) ([]Document, error) {
 	values := map[string]any{}
 	for _, text := range r.Values {
 		var next map[string]any
-		if err := yaml.Unmarshal(text, &next); err != nil {
+		if err := errors.Join(yaml.Unmarshal(text, &next), manifest.Alone(text)); err != nil {
 			return nil, fmt.Errorf("values: %w", err)
 		}
 		values = util.MergeTables(next, values)

@@ -22,6 +22,7 @@
 //	objects.go     the sources of a step, and the names of objects in an inventory
 //	decode.go      objects as sources have them, within bounds
 //	ready.go       whether objects are ready, and the step that waits for one
+//	lacks.go       kinds that are ready later than kstatus says
 //	target.go      the way to the cluster that is provisioned
 //	transport.go   what no target can do to this process
 //	kinds.go       the mappings of kinds to resources of the target
