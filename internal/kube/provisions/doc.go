@@ -25,6 +25,7 @@
 //	lacks.go       kinds that are ready later than kstatus says
 //	target.go      the way to the cluster that is provisioned
 //	transport.go   what no target can do to this process
+//	refusals.go    what targets answer that refuse, and what helps
 //	kinds.go       the mappings of kinds to resources of the target
 //	knock.go       whether a target answers again, while an attempt is waited for
 //	spans.go       the spans of attempts and steps
