@@ -72,15 +72,6 @@ func flatten(list []armError, e armError, depth int) []armError {
 	return list
 }
 
-// messagesOf returns all messages of the error of an answer, outermost first.
-func messagesOf(resp *http.Response) string {
-	var all []string
-	for _, e := range errorsOf(resp) {
-		all = append(all, e.Message)
-	}
-	return strings.Join(all, "\n")
-}
-
 func codesOf(resp *http.Response) []string {
 	var codes []string
 	for _, e := range errorsOf(resp) {

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -66,7 +67,7 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	}
 	s.Probes, s.Rules = j.Desired.Probes, j.rules
 	for i, f := range j.Desired.Frontends {
-		front := l.fixed(f.Frontend, seen.observed)
+		front := privateip.Fixed(f.Frontend, seen.observed, l.cfg.Owed)
 		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}
@@ -79,31 +80,6 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 		})
 	}
 	return s
-}
-
-// fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
-// leave it to Azure again would bring nothing, and might bring another one. Where it has none yet it asks for
-// the address that it is owed.
-func (l *loadBalancer) fixed(want lb.Frontend, observed lb.LoadBalancer) lb.Frontend {
-	if want.Subnet == "" || want.Static {
-		return want
-	}
-	for _, is := range observed.Frontends {
-		if !strings.EqualFold(is.Name, want.Name) {
-			continue
-		}
-		if is.Static && strings.EqualFold(is.Subnet, want.Subnet) && want.Family.Of(is.PrivateIP) {
-			want.Static, want.PrivateIP = true, is.PrivateIP
-		}
-		return want
-	}
-	if l.cfg.Owed == nil {
-		return want
-	}
-	if ip, owed := l.cfg.Owed(want); owed {
-		want.Static, want.PrivateIP = true, ip
-	}
-	return want
 }
 
 // namesOn are the names of those pools that are on a load balancer.

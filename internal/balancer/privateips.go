@@ -63,7 +63,7 @@ func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want
 		}
 		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
 		for _, f := range j.Desired.Frontends {
-			if key := privateip.Key(l.fixed(f.Frontend, seen.observed)); key != "" {
+			if key := privateip.Key(privateip.Fixed(f.Frontend, seen.observed, l.cfg.Owed)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}
