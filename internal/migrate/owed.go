@@ -37,7 +37,7 @@ func (j Journal) OwedOf(some []netip.Addr) []netip.Addr {
 func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
 	for _, b := range j.owed() {
 		for _, a := range b.Addresses {
-			if a.PublicIP == "" && strings.EqualFold(a.Frontend, f.Name) && strings.EqualFold(a.Subnet, f.Subnet) && asked.GaveUp(a.IP) == nil {
+			if a.PublicIP == "" && strings.EqualFold(a.Frontend, f.Name) && strings.EqualFold(a.Subnet, f.Subnet) && asked.GaveUp(a) == nil {
 				return a.IP, true
 			}
 		}
@@ -48,26 +48,32 @@ func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
 // IsOwing reports whether an address is owed that no user has given up.
 func (j Journal) IsOwing(asked Asked) bool {
 	return slices.ContainsFunc(j.owed(), func(b Balancer) bool {
-		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return asked.GaveUp(a.IP) == nil })
+		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return asked.GaveUp(a) == nil })
 	})
 }
 
 // Agreement is an address that a user gives up, so that its Service gets another one.
 type Agreement struct {
-	Address netip.Addr `json:"address"`
+	Address  netip.Addr `json:"address"`
+	Frontend string     `json:"frontend"`
 	Wish
 }
 
 // GiveUp returns what is asked once a user gives an address up. An error says why that is not possible: the
 // migration may get the address yet, or has it, or knows nothing of it.
 func (a Asked) GiveUp(j Journal, ip netip.Addr, wish Wish) (Asked, error) {
+	owed := false
 	for _, b := range j.owed() {
-		if !slices.ContainsFunc(b.Addresses, func(has Address) bool { return has.IP == ip }) {
-			continue
+		for _, has := range b.Addresses {
+			if has.IP != ip {
+				continue
+			}
+			if owed = true; a.GaveUp(has) == nil {
+				a.GivenUp = append(slices.Clone(a.GivenUp), Agreement{ip, has.Frontend, wish})
+			}
 		}
-		if a.GaveUp(ip) == nil {
-			a.GivenUp = append(slices.Clone(a.GivenUp), Agreement{ip, wish})
-		}
+	}
+	if owed {
 		return a, nil
 	}
 	for _, b := range j.Balancers {
@@ -85,9 +91,9 @@ func (a Asked) GiveUp(j Journal, ip netip.Addr, wish Wish) (Asked, error) {
 }
 
 // GaveUp returns the wish to give an address up; nil if there is none.
-func (a Asked) GaveUp(ip netip.Addr) *Wish {
-	for i := range a.GivenUp {
-		if a.GivenUp[i].Address == ip {
+func (a Asked) GaveUp(of Address) *Wish {
+	for i, g := range a.GivenUp {
+		if g.Address == of.IP && g.Frontend == of.Frontend {
 			return &a.GivenUp[i].Wish
 		}
 	}

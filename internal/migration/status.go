@@ -154,7 +154,7 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 
 func placed(a migrate.Address, on string, is migrate.Whereabouts, asked migrate.Asked) StatusAddress {
 	p := StatusAddress{Address: a, LoadBalancer: on, Where: is.Text, Lost: is.Lost, Owed: is.Owed}
-	if wish := asked.GaveUp(a.IP); is.Owed && wish != nil {
+	if wish := asked.GaveUp(a); is.Owed && wish != nil {
 		p.Where, p.Lost, p.Owed, p.GivenUp = "given up "+wish.String(), true, false, wish
 	}
 	return p
