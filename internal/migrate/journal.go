@@ -61,6 +61,9 @@ type Address struct {
 	Refused string    `json:"refused,omitempty"`
 	Times   int       `json:"refusals,omitempty"`
 	Since   time.Time `json:"refusedSince,omitzero"`
+	// Held is true if Azure names a load balancer of the migration, which may be being deleted: all such addresses are free
+	// at once, and are asked for together.
+	Held bool `json:"held,omitempty"`
 	// Owed is true if waiting does not help: another system has the address, or no subnet of ours. The migration ends
 	// without it, and its Service gets no other address until a user gives it up.
 	Owed bool `json:"owed,omitempty"`

@@ -224,9 +224,9 @@ func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
 
 // missing are the frontends of the journal that a load balancer lacks. One of a public IP that is gone, or
 // that somebody else has, is not among them, nor one whose name is taken, nor one that is owed. What Azure refuses
-// comes last and alone, the one that was refused least first.
+// comes last: what a deletion holds together, and all else alone, the one that was refused least first.
 func (b Balancer) missing(has lb.LoadBalancer, seen Seen) []lb.Frontend {
-	var add, again []lb.Frontend
+	var add, held, again []lb.Frontend
 	times := 0
 	for _, a := range b.Addresses {
 		f, lacks := a.lacks(has, seen)
@@ -234,9 +234,14 @@ func (b Balancer) missing(has lb.LoadBalancer, seen Seen) []lb.Frontend {
 		case !lacks:
 		case a.Refused == "":
 			add = append(add, f)
+		case a.Held:
+			held = append(held, f)
 		case len(again) == 0 || a.Times < times:
 			again, times = []lb.Frontend{f}, a.Times
 		}
+	}
+	if len(add) == 0 {
+		add = held
 	}
 	switch {
 	case len(add) == 0:

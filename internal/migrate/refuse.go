@@ -31,11 +31,14 @@ func (j Journal) Refuse(id lb.LoadBalancerID, seen Seen, code, message string, n
 	has, _ := seen.balancer(id)
 	asked := b.missing(has, seen)
 	holder, by := j.holder(message)
+	if has.SKU == lb.Standard && holder == ours { // it asks, and is not being deleted
+		holder = nobody
+	}
 	named, changed := addressesIn(message), false
 	for i := range b.Addresses {
 		a := &b.Addresses[i]
 		asks := slices.ContainsFunc(asked, func(f lb.Frontend) bool { return f.Name == a.Frontend })
-		if !asks || a.PublicIP != "" && why == unfit || len(asked) > 1 && !named[a.IP] {
+		if !asks || a.PublicIP != "" && why == unfit || holder != ours && len(asked) > 1 && !named[a.IP] {
 			continue
 		}
 		if a.Since.IsZero() {
@@ -45,6 +48,7 @@ func (j Journal) Refuse(id lb.LoadBalancerID, seen Seen, code, message string, n
 		if by != "" {
 			a.Refused = code + ": " + by + " has it"
 		}
+		a.Held = holder == ours && now.Sub(a.Since) < unknownHolder // else the message may name what asks
 		late := holder == nobody && now.Sub(a.Since) >= unknownHolder
 		a.Owed = why == unfit || holder == other || late
 	}

@@ -81,6 +81,10 @@ func TestRefusedAddressesComeLast(t *testing.T) {
 		}
 		return a
 	}
+	held := func(a Address) Address {
+		a.Held = true
+		return a
+	}
 	for _, tt := range []struct {
 		addresses []Address
 		want      string
@@ -88,6 +92,8 @@ func TestRefusedAddressesComeLast(t *testing.T) {
 		{[]Address{address("9", 1), address("10", 0), address("11", 0)}, "10 11"},
 		{[]Address{address("9", 2), address("10", 1)}, "10"},
 		{[]Address{address("9", 2), address("10", 2)}, "9"},
+		{[]Address{address("9", 1), held(address("10", 3)), held(address("11", 4))}, "10 11"},
+		{[]Address{held(address("9", 1)), address("10", 0)}, "10"},
 	} {
 		var got []string
 		for _, f := range (Balancer{ID: id, Addresses: tt.addresses}).missing(lb.LoadBalancer{}, Seen{}) {

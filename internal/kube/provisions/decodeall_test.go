@@ -4,6 +4,7 @@ package provisions
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -124,22 +125,54 @@ func FuzzNoInputIsSkipped(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [" + object + "]\nbravo: charlie\n"))
 	f.Add([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: alpha, <<: {bravo: charlie}}\ndata: {delta: |\n  hotel\n}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 4<<10 || strings.ContainsAny(string(data), "#%!\\\x00") || strings.Contains(string(data), "\xff\xfe") || strings.Contains(string(data), "\xfe\xff") {
-			return
-		}
-		objects, err := text{data, "x", false, false}.objects(t.Context(), mostObjects)
-		if err != nil {
-			return
-		}
-		var all strings.Builder
-		for _, o := range objects {
-			fmt.Fprintf(&all, "%s\n", o.body)
-		}
-		has := strings.ToLower(all.String())
-		for _, word := range fuzzWords.FindAllString(string(data), -1) {
-			if !strings.Contains(has, strings.ToLower(word)) && !ofLists.MatchString(word) {
-				t.Errorf("%q of %q is in no object: %s", word, data, all.String())
-			}
+		if len(data) <= 4<<10 && !strings.ContainsAny(string(data), "#%!\\\x00") && !strings.Contains(string(data), "\xff\xfe") && !strings.Contains(string(data), "\xfe\xff") {
+			skipsNothing(t, data)
 		}
 	})
+}
+
+// skipsNothing fails if a text is read, and a word of it is in no object.
+func skipsNothing(t *testing.T, data []byte) {
+	t.Helper()
+	objects, err := text{data, "x", false, false}.objects(t.Context(), mostObjects)
+	if err != nil {
+		return
+	}
+	var all strings.Builder
+	for _, o := range objects {
+		fmt.Fprintf(&all, "%s\n", o.body)
+	}
+	has := strings.ToLower(all.String())
+	for _, word := range fuzzWords.FindAllString(string(data), -1) {
+		if !strings.Contains(has, strings.ToLower(word)) && !ofLists.MatchString(word) {
+			t.Fatalf("%q of %q is in no object: %s", word, data, all.String())
+		}
+	}
+}
+
+// Objects and what may stand between them, in any order.
+func TestLawNoInputIsSkipped(t *testing.T) {
+	parts := []string{
+		"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"WORD\"}}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: WORD}\n", "apiVersion: v1\nkind: List\nitems: [",
+		"\n---\n", "\r\n---\r\n", "---", "\n", "\r", "\r\n", " ", ",", "[", "]", "}", "...", "\n...\n", "\ufeff", "\u0085", "\u2028", "null", "~", "{}", "WORD: WORD\n", "- WORD\n", "'WORD'", "data: {WORD: WORD}\n", "<<: {WORD: WORD}\n", "data: |\n  WORD\n", "? WORD\n",
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		var all strings.Builder
+		for range 1 + r.IntN(6) {
+			part := parts[r.IntN(len(parts))]
+			if r.IntN(2) == 0 {
+				part = parts[r.IntN(4)]
+			}
+			for strings.Contains(part, "WORD") {
+				word := make([]byte, 6)
+				for i := range word {
+					word[i] = byte('a' + r.IntN(26)) //nolint:gosec // a letter
+				}
+				part = strings.Replace(part, "WORD", string(word), 1)
+			}
+			all.WriteString(part)
+		}
+		skipsNothing(t, []byte(all.String()))
+	}
 }
