@@ -28,7 +28,7 @@ func newMigrate() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newMigratePlan(), newMigrateStatus(), newMigrateRun(), newMigrateStop(), newMigrateResume())
+	cmd.AddCommand(newMigratePlan(), newMigrateStatus(), newMigrateRun(), newMigrateStop(), newMigrateResume(), newMigrateGiveUp())
 	return cmd
 }
 

@@ -53,5 +53,7 @@ func TestExitCodesOfMigrationPlans(t *testing.T) {
 	is("no patience", 1, append(plan, "--timeout", "0s")...)
 	is("no such flag", 1, append(plan, "--nonsense")...)
 	is("no such command", 2, "migrate", "away")
+	is("an address that is missing", 2, "migrate", "give-up")
+	is("what is no address", 2, "migrate", "give-up", "x")
 	is("help", 0, "migrate")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,38 @@ Exit codes: 0 there is no stop any more, 1 it could not be taken back, 2 a flag 
 		},
 	}
 	askFlags(cmd, &asked)
+	return cmd
+}
+
+func newMigrateGiveUp() *cobra.Command {
+	var asked app.MigrationCommand
+	var why string
+	cmd := &cobra.Command{
+		Use:   "give-up ADDRESS",
+		Short: "Let a Service have another address than the one that Azure refuses since the migration",
+		Long: `A migration that has ended without a private address owes it to its Service: another system has it, or
+no subnet of the cluster. The Service asks for it and gets no other address. This agrees to another one, which
+the Service gets within five minutes. The address may be in DNS zones and firewalls: weir migrate status names
+what holds it.
+
+Exit codes: 0 it is given up, 1 it is not one that Azure refuses, 2 an argument has to be corrected.`,
+		Example: `  weir migrate give-up 10.0.0.9 --why "the printer has it now"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &app.UsageError{Err: errors.New("one ADDRESS is needed: weir migrate status lists those that Azure refuses")}
+			}
+			ip, err := netip.ParseAddr(args[0])
+			if err != nil {
+				return &app.UsageError{Err: fmt.Errorf("ADDRESS: %w", err)}
+			}
+			if err := asked.GiveUp(cmd.Context(), ip, why); err != nil {
+				return err
+			}
+			return say(cmd, "%s is given up: its Service gets another address within five minutes.", ip)
+		},
+	}
+	askFlags(cmd, &asked)
+	cmd.Flags().StringVar(&why, "why", "", "what others are told, in one line")
 	return cmd
 }
 

@@ -37,7 +37,7 @@ func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *k
 	}
 	c := migrationOf(o, cfg, client, cluster.Services)
 	on := record.Migration{Reader: r.api, Writer: r.api, Namespace: r.namespace}
-	c.Store, c.Say, c.Log = on, on.Say, o.Log
+	c.Store, c.Say, c.Owed, c.Log = on, on.Say, r.owed, o.Log
 	if locker != nil {
 		c.Lease = locker
 	}

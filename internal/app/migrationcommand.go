@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -126,6 +127,18 @@ func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
 		return nil
 	})
 	return was, err
+}
+
+// GiveUp has a Service get another address than the one that Azure refuses it since a migration.
+func (d MigrationCommand) GiveUp(ctx context.Context, ip netip.Addr, why string) error {
+	return d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
+		j, err := r.Migration()
+		if err != nil {
+			return err
+		}
+		*a, err = a.GiveUp(j, ip, wish)
+		return err
+	})
 }
 
 // Begin has the leader begin with a migration that it does not begin by itself.

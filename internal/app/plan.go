@@ -18,6 +18,7 @@ import (
 	"weir.dev/weir/internal/kube/record"
 	kubeview "weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/leftpool"
+	"weir.dev/weir/internal/migration"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/rehearse"
@@ -99,7 +100,7 @@ func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
-	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.private, LeftPools: p.left, Behaviour: p.known}, p.client)
+	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.private, LeftPools: p.left, Owed: p.owed().Address, Behaviour: p.known}, p.client)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change
@@ -120,6 +121,15 @@ func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 	shown := view.OfAll(outcome)
 	shown.Notes, shown.Stops = p.notes(outcome), p.stops(outcome)
 	return shown, outcome.Incomplete()
+}
+
+// owed are the addresses that a migration owes to Services; none where its journal cannot be read.
+func (p *planning) owed() *migration.Owed {
+	j, err := p.record.Migration()
+	if err != nil {
+		return nil
+	}
+	return migration.OwedBy(j, p.record.Asked())
 }
 
 func (p *planning) scope() rehearse.Scope {

@@ -19,6 +19,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lead"
 	"weir.dev/weir/internal/leftpool"
+	"weir.dev/weir/internal/migration"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/verdicts"
@@ -28,6 +29,7 @@ import (
 type recorded struct {
 	api                       client.Client // by which nothing is written without the lead
 	namespace, cluster, place string
+	owed                      *migration.Owed // addresses that a migration owes to Services
 }
 
 func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (recorded, error) {
@@ -35,7 +37,7 @@ func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, 
 	if err != nil {
 		return recorded{}, fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	return recorded{api, namespace, o.ClusterName, place(cfg)}, nil
+	return recorded{api, namespace, o.ClusterName, place(cfg), &migration.Owed{}}, nil
 }
 
 // atStart refuses what is on record otherwise. Who waits for the lead writes nothing yet: the

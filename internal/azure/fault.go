@@ -71,6 +71,9 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	}
 	a := fault.Answer{MayLand: c.passedOn.Load(), Status: answer.StatusCode, Codes: codesOf(answer.RawResponse)}
 	a.RequestID, a.CorrelationID = idsOf(answer.RawResponse)
+	for _, e := range errorsOf(answer.RawResponse) {
+		a.Message += e.Message + "\n"
+	}
 	if len(a.Codes) == 0 && codeRule.MatchString(answer.ErrorCode) {
 		a.Codes = []string{answer.ErrorCode}
 	}

@@ -104,6 +104,9 @@ type Config struct {
 	PrivateIPs privateip.Store
 	// LeftPools persists which pools Weir made and left to the addresses of others; nil keeps them in memory.
 	LeftPools leftpool.Store
+	// Owed returns the address that a private frontend has to get though its Service leaves that to Azure, and whether
+	// there is one; nil is none.
+	Owed func(f lb.Frontend) (netip.Addr, bool)
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.

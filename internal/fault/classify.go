@@ -19,6 +19,8 @@ type Answer struct {
 	Status int
 	// Codes are Azure's error code and those of its details, outermost first.
 	Codes []string
+	// Message is what Azure's error and its details say, outermost first, in full.
+	Message string
 	// TargetGone is true for a 404 to the pool's own GET or PUT that names the
 	// load balancer or the pool; a 404 for anything else is an ordinary error.
 	TargetGone bool
@@ -115,7 +117,7 @@ func Classify(a Answer, err error) *Fault {
 			return &Fault{
 				Class: rule.Class, Reason: rule.Reason, Code: code(a), RetryAt: a.RetryAt,
 				Undecided: undecided(a), Ended: a.OperationEnded,
-				RequestID: a.RequestID, CorrelationID: a.CorrelationID, Err: err,
+				RequestID: a.RequestID, CorrelationID: a.CorrelationID, Message: a.Message, Err: err,
 			}
 		}
 	}

@@ -46,6 +46,8 @@ type Fault struct {
 	// RequestID and CorrelationID are what Azure calls the request that failed, and its support asks
 	// for; empty if it did not answer, or named none.
 	RequestID, CorrelationID string
+	// Message is what Azure says, in full: to decide by, for Err is shortened. It is not to be shown.
+	Message string
 	// Err is what came back, for people.
 	Err error
 }

@@ -14,6 +14,8 @@ type Asked struct {
 	Stop *Wish `json:"stop,omitempty"`
 	// Run has it begin where azure.json says that it does not by itself. It is taken out once it was heard.
 	Run *Wish `json:"run,omitempty"`
+	// GivenUp are addresses that are owed, and that users agree to lose.
+	GivenUp []Agreement `json:"givenUp,omitempty"`
 }
 
 // Wish is what a person wants, and since when.
@@ -42,7 +44,7 @@ func ParseAsked(text string) Asked {
 
 // FormatAsked returns what was asked as it is kept; empty if that is nothing.
 func FormatAsked(a Asked) string {
-	if a == (Asked{}) {
+	if a.Stop == nil && a.Run == nil && len(a.GivenUp) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(a)

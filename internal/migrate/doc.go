@@ -14,7 +14,8 @@
 //	limits.go     what would be more than Azure takes
 //	rights.go     what Azure asks of who migrates, by where
 //	next.go       the journal, and what Azure shows → what is written next
-//	refuse.go     what Azure refuses for good → which addresses are lost
+//	refuse.go     what Azure refuses → which addresses are waited for, and which are owed
+//	owed.go       addresses that Services get back, and users who agree to others
 //	detach.go     which machines have to leave, and how
 //	members.go    where machines are before they leave
 //	undo.go       the journal, and what Azure shows → what is written next to take it back

@@ -29,8 +29,10 @@ type Journal struct {
 	Undone *Wish `json:"undone,omitempty"`
 	// Heard is when the last stop was asked for at which nothing more is written.
 	Heard time.Time `json:"heard,omitzero"`
-	// Done is true once each address was seen where it belongs.
+	// Done is true once each address was seen where it belongs, or is owed.
 	Done bool `json:"done,omitempty"`
+	// Owed are the addresses that earlier migrations owe to Services.
+	Owed []Balancer `json:"owed,omitempty"`
 }
 
 // Balancer is a load balancer that is to be Standard.
@@ -54,9 +56,17 @@ type Address struct {
 	Subnet   string `json:"subnet,omitempty"`
 	// Told is true if a Service's status alone says so: the load balancer was gone before.
 	Told bool `json:"told,omitempty"`
-	// GivenUp is true if Azure refuses it to the frontend: somebody else has it, or it is of no subnet of ours.
-	// Then it is lost, and holds up no other.
-	GivenUp bool `json:"givenUp,omitempty"`
+	// Refused is why Azure refuses it to the frontend, the last of so many times, the first at Since; empty if it
+	// does not. The other addresses are made first, and then it is asked for again.
+	Refused string    `json:"refused,omitempty"`
+	Times   int       `json:"refusals,omitempty"`
+	Since   time.Time `json:"refusedSince,omitzero"`
+	// Held is true if Azure names a load balancer of the migration, which may be being deleted: all such addresses are free
+	// at once, and are asked for together.
+	Held bool `json:"held,omitempty"`
+	// Owed is true if waiting does not help: another system has the address, or no subnet of ours. The migration ends
+	// without it, and its Service gets no other address until a user gives it up.
+	Owed bool `json:"owed,omitempty"`
 }
 
 // ErrUnreadable is that of a journal that nobody can read.

@@ -209,6 +209,11 @@ func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
 			continue
 		}
 		add := b.missing(next, seen)
+		for _, a := range b.Addresses {
+			if a.Refused != "" && !a.Owed && slices.ContainsFunc(add, func(f lb.Frontend) bool { return f.Name == a.Frontend }) {
+				s.wait(a.String() + " is still held, and is asked for again: " + a.Refused)
+			}
+		}
 		if len(add) == 0 && next.Provisioning != lb.Failed {
 			continue
 		}
@@ -218,26 +223,48 @@ func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
 }
 
 // missing are the frontends of the journal that a load balancer lacks. One of a public IP that is gone, or
-// that somebody else has, is not among them, nor one whose name is taken.
+// that somebody else has, is not among them, nor one whose name is taken, nor one that is owed. What Azure refuses
+// comes last: what a deletion holds together, and all else alone, the one that was refused least first.
 func (b Balancer) missing(has lb.LoadBalancer, seen Seen) []lb.Frontend {
-	var add []lb.Frontend
+	var add, held, again []lb.Frontend
+	times := 0
 	for _, a := range b.Addresses {
-		if a.GivenUp || slices.ContainsFunc(has.Frontends, func(f lb.Frontend) bool {
-			return strings.EqualFold(f.Name, a.Frontend) || a.PublicIP != "" && strings.EqualFold(f.PublicIP, a.PublicIP) ||
-				a.PublicIP == "" && f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
-		}) {
-			continue
-		}
-		f := lb.Frontend{Name: a.Frontend, Family: a.Family, PublicIP: a.PublicIP}
-		if a.PublicIP == "" {
-			f.Subnet, f.PrivateIP, f.Static = a.Subnet, a.IP, true
+		f, lacks := a.lacks(has, seen)
+		switch {
+		case !lacks:
+		case a.Refused == "":
 			add = append(add, f)
-		} else if ip, found := seen.publicIP(a.PublicIP); found && ip.UsedBy == "" && ip.SKU == lb.Standard {
-			add = append(add, f)
+		case a.Held:
+			held = append(held, f)
+		case len(again) == 0 || a.Times < times:
+			again, times = []lb.Frontend{f}, a.Times
 		}
 	}
-	if b.OneByOne && len(add) > 1 {
+	if len(add) == 0 {
+		add = held
+	}
+	switch {
+	case len(add) == 0:
+		return again
+	case b.OneByOne:
 		return add[:1]
 	}
 	return add
+}
+
+// lacks returns the frontend of an address, and whether a load balancer lacks it and can get it.
+func (a Address) lacks(has lb.LoadBalancer, seen Seen) (lb.Frontend, bool) {
+	if a.Owed || slices.ContainsFunc(has.Frontends, func(f lb.Frontend) bool {
+		return strings.EqualFold(f.Name, a.Frontend) || a.PublicIP != "" && strings.EqualFold(f.PublicIP, a.PublicIP) ||
+			a.PublicIP == "" && f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
+	}) {
+		return lb.Frontend{}, false
+	}
+	f := lb.Frontend{Name: a.Frontend, Family: a.Family, PublicIP: a.PublicIP}
+	if a.PublicIP == "" {
+		f.Subnet, f.PrivateIP, f.Static = a.Subnet, a.IP, true
+		return f, true
+	}
+	ip, found := seen.publicIP(a.PublicIP)
+	return f, found && ip.UsedBy == "" && ip.SKU == lb.Standard
 }

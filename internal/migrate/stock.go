@@ -57,7 +57,7 @@ type Service struct {
 // given.
 func Stock(j Journal, seen Seen, services []Service, location string) Journal {
 	if j.Done || j.Undone != nil {
-		j = Journal{} // that one has come to its end
+		j = Journal{Owed: j.owed()} // that one has come to its end
 	}
 	j = j.clone()
 	for _, b := range seen.Balancers {

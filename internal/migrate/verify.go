@@ -27,8 +27,8 @@ func (s *Steps) verify(j Journal, seen Seen) {
 // misplaced says why an address is not where it belongs; empty if it is.
 func (a Address) misplaced(on lb.LoadBalancer, seen Seen) string {
 	switch {
-	case a.GivenUp:
-		return "Azure has refused it to the load balancer"
+	case a.Owed:
+		return "Azure refuses it to the load balancer: " + a.Refused
 	case a.PublicIP == "":
 		if slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool { return f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet) }) {
 			return ""

@@ -14,8 +14,9 @@ import (
 type Whereabouts struct {
 	// Text is for people.
 	Text string
-	// Lost is true if it is not the Service's any more, and nothing brings it back.
-	Lost bool
+	// Lost is true if it is not the Service's any more, and nothing brings it back. Owed is true if its Service asks for
+	// it, and Azure refuses it.
+	Lost, Owed bool
 }
 
 // Where says where an address of a load balancer of the journal is.
@@ -28,17 +29,19 @@ func (a Address) Where(of Balancer, seen Seen) Whereabouts {
 		switch {
 		case has:
 			return Whereabouts{Text: fmt.Sprintf("on load balancer %s, %s", on.ID.Name, on.SKU)}
-		case a.GivenUp:
-			return Whereabouts{"given up: Azure refuses it to the load balancer", true}
+		case a.Owed:
+			return Whereabouts{Text: a.owed(), Owed: true}
+		case a.Refused != "":
+			return Whereabouts{Text: "on no load balancer, to be asked for again: " + a.Refused}
 		}
 		return Whereabouts{Text: "on no load balancer, to be asked for again"}
 	}
 	ip, found := seen.publicIP(a.PublicIP)
 	switch {
 	case !found:
-		return Whereabouts{"the public IP is gone", true}
+		return Whereabouts{Text: "the public IP is gone", Lost: true}
 	case a.IP.IsValid() && ip.Address != a.IP:
-		return Whereabouts{fmt.Sprintf("the public IP has the address %s now", ip.Address), true}
+		return Whereabouts{Text: fmt.Sprintf("the public IP has the address %s now", ip.Address), Lost: true}
 	}
 	method := "Dynamic"
 	if ip.Static {
@@ -49,9 +52,13 @@ func (a Address) Where(of Balancer, seen Seen) Whereabouts {
 	case exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.PublicIP, a.PublicIP) }):
 		return Whereabouts{Text: fmt.Sprintf("on load balancer %s, %s; %s", on.ID.Name, on.SKU, kind)}
 	case ip.UsedBy != "" && (Journal{Balancers: []Balancer{of}}).goneWith(ip, seen) == "":
-		return Whereabouts{"in use by " + ip.UsedBy + "; " + kind, true}
-	case a.GivenUp:
-		return Whereabouts{"given up: Azure refuses it to the load balancer; " + kind, true}
+		return Whereabouts{Text: "in use by " + ip.UsedBy + "; " + kind, Lost: true}
+	case a.Owed:
+		return Whereabouts{Text: a.owed() + "; " + kind, Owed: true}
 	}
 	return Whereabouts{Text: "kept by its public IP, on no load balancer; " + kind}
+}
+
+func (a Address) owed() string {
+	return "on no load balancer; its Service asks for it and gets no other address. Azure refuses it: " + a.Refused
 }

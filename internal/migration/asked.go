@@ -67,11 +67,15 @@ func (m *Migration) foundLate(ctx context.Context, kept migrate.Journal) bool {
 // nothing to ask for.
 func (m *Migration) Listen(ctx context.Context) {
 	if !m.cfg.Hears || m.over {
+		m.cfg.Owed.watch(ctx, m.cfg.Store)
 		return
 	}
 	failures, due := 0, time.Now()
 	for ctx.Err() == nil {
 		kept, asked, err := m.cfg.Store.Read(ctx)
+		if err == nil {
+			m.cfg.Owed.set(kept, asked)
+		}
 		if m.unread && err == nil && asked.Stop == nil && !time.Now().Before(due) {
 			if m.foundLate(ctx, kept) {
 				m.cfg.Log.Info("Azure answers, and load balancers of the cluster are Basic: the lead is given up, and the next leader begins with the migration")

@@ -8,6 +8,7 @@
 //	journal.go    what is on record by when, and what to make of a record that is strange
 //	asked.go      where people have it stop
 //	undo.go       where people have it taken back
+//	owed.go       the addresses that Services have to get back
 //	tell.go       what people hear of their Services
 //	say.go        what is kept of it for who asks from elsewhere
 //	read.go       what Azure shows of the load balancers, and of the machines behind them

@@ -86,7 +86,7 @@ func (w *world) taken(names bool, taken ...string) {
 				switch {
 				case f.PrivateIP.String() != ip:
 				case names:
-					return &fault.Fault{Class: fault.Terminal, Code: "PrivateIPAddressIsAllocated", Err: fmt.Errorf("static private IP address %s is allocated to resource x", ip)}
+					return &fault.Fault{Class: fault.Terminal, Code: "PrivateIPAddressIsAllocated", Message: fmt.Sprintf("static private IP address %s is allocated to resource x", ip)}
 				default:
 					return refusal("PrivateIPAddressIsAllocated")
 				}
@@ -96,14 +96,63 @@ func (w *world) taken(names bool, taken ...string) {
 	}
 }
 
-// Somebody takes a private address between the end of the old load balancer and the new one: it is lost, and said,
-// and all others stay.
+// The deletion of the Basic load balancer still runs, and a GET of it answers 404 already: its addresses are waited for,
+// however long it takes.
+func TestAddressesThatADeletionHolds(t *testing.T) {
+	for _, names := range []string{place.String() + "/frontendIPConfigurations/a9", "load balancer kubernetes"} {
+		w, refusals := internal(9, 10), 150
+		w.refuses = func(b lb.LoadBalancer) error {
+			if refusals--; refusals < 0 || len(b.Frontends) == 0 {
+				return nil
+			}
+			return &fault.Fault{Class: fault.Terminal, Code: "PrivateIPAddressInUse", Message: fmt.Sprintf("Private IP address %s is in use by %s", b.Frontends[0].PrivateIP, names), Err: errors.New("write load balancer kubernetes: 400")}
+		}
+		if !w.run(t) || w.privates() != "10.0.0.9 10.0.0.10 " || !w.kept.Done || w.kept.IsOwing(migrate.Asked{}) {
+			t.Errorf("%s: there is %q after %d calls, %+v", names, w.privates(), len(w.calls), w.kept)
+		}
+	}
+}
+
+// A message that names what asks alone holds up no other address: the one that is refused is owed after a while.
+func TestAMessageThatNamesWhatAsks(t *testing.T) {
+	w := internal(9, 10, 11)
+	w.refuses = func(b lb.LoadBalancer) error {
+		for _, f := range b.Frontends {
+			if f.PrivateIP.String() == "10.0.0.10" {
+				return &fault.Fault{Class: fault.Terminal, Code: "PrivateIPAddressInUse", Message: "IP configuration " + place.String() + "/frontendIPConfigurations/a10 uses an address that is in use", Err: errors.New("400")}
+			}
+		}
+		return nil
+	}
+	if !w.run(t) || w.privates() != "10.0.0.9 10.0.0.11 " || !w.kept.IsOwing(migrate.Asked{}) {
+		t.Errorf("there is %q after %d calls, %+v", w.privates(), len(w.calls), w.kept)
+	}
+}
+
+// Another system takes a private address between the end of the old load balancer and the new one: all others stay, and
+// its Service is owed that one until a user gives it up.
 func TestAPrivateAddressThatSomebodyTakes(t *testing.T) {
 	for _, names := range []bool{true, false} {
 		w := internal(9, 10, 11, 12)
 		w.taken(names, "10.0.0.10", "10.0.0.11")
+		owed := &Owed{}
+		w.owed = owed
 		if !w.run(t) || w.privates() != "10.0.0.9 10.0.0.12 " || !w.kept.Done {
 			t.Errorf("named %t: there is %q after %q", names, w.privates(), w.calls)
+		}
+		for _, last := range []byte{10, 11} {
+			f := private(last)
+			if ip, is := owed.Address(f); !is || ip != f.PrivateIP {
+				t.Errorf("named %t: %s is not owed", names, f.PrivateIP)
+			}
+			asked, err := migrate.Asked{}.GiveUp(w.kept, f.PrivateIP, migrate.Wish{By: "jane"})
+			if owed.set(w.kept, asked); err != nil {
+				t.Error(err)
+			}
+			if _, is := owed.Address(f); is {
+				t.Errorf("named %t: %s is owed though a user has given it up", names, f.PrivateIP)
+			}
+			owed.set(w.kept, migrate.Asked{})
 		}
 		for _, lost := range []string{"10.0.0.10", "10.0.0.11"} {
 			if !strings.Contains(w.said.String(), "an address is not where it was: "+lost+" (private") {

@@ -3,7 +3,6 @@
 package migration
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +124,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		return 0, m.unreadable(ctx, err)
 	}
 	m.over, m.asked = false, err == nil && asked.Run != nil
+	m.cfg.Owed.set(kept, asked)
 	if err != nil {
 		return 0, err
 	}
@@ -257,26 +257,34 @@ func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.
 	if failed := m.keepApart(ctx); failed != nil {
 		return failed
 	}
-	return cmp.Or(m.giveUp(ctx, s, seen), err)
+	return m.noteRefused(ctx, s, seen, err)
 }
 
-// giveUp gives the addresses up that Azure will not have, so that the others are made without them.
-func (m *Migration) giveUp(ctx context.Context, s migrate.Steps, seen migrate.Seen) error {
+// noteRefused records which addresses Azure refuses, so that the others are made first, and returns err unless it is
+// such a refusal: then the next look goes on.
+func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, seen migrate.Seen, err error) error {
 	for _, b := range s.Put {
-		f := fault.From(m.refused[b.ID.Key()])
+		refused := m.refused[b.ID.Key()]
+		f := fault.From(refused)
 		if f == nil || f.Class != fault.Terminal || f.Exhausted() {
 			continue
 		}
-		j, changed := m.journal.Refuse(b.ID, seen, f.Code, f.Error())
+		j, changed := m.journal.Refuse(b.ID, seen, f.Code, f.Message, time.Now())
 		if !changed {
 			continue
 		}
-		m.cfg.Log.Warn("an address is refused: the others are made without it", "loadBalancer", b.ID.Name, "err", f)
+		if text := f.Error(); !m.said[text] {
+			m.cfg.Log.Warn("an address is refused: the others are made first, and it is asked for again", "loadBalancer", b.ID.Name, "err", f)
+			m.said[text] = true
+		}
 		if err := m.keep(ctx, m.journal, j); err != nil {
 			return err
 		}
+		if errors.Is(err, refused) {
+			err = nil
+		}
 	}
-	return nil
+	return err
 }
 
 func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) error {
@@ -286,6 +294,7 @@ func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.See
 		return err
 	}
 	m.over = true
+	m.cfg.Owed.set(done, migrate.Asked{})
 	m.telling.says(ctx, migrate.Tell(migrate.Ended))
 	m.tellEnd(j, seen, services)
 	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))

@@ -107,7 +107,7 @@ func TestABegunMigrationIsNotStopped(t *testing.T) {
 	}
 }
 
-// What a status alone tells of is given up where Azure refuses it; it keeps nobody from working.
+// What a status alone tells of is owed where Azure refuses it; it keeps no Service from working.
 func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
 	w := newWorld()
 	w.balancer = nil
@@ -121,7 +121,7 @@ func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
 		}
 		return nil
 	}
-	if !w.run(t) || w.balancer != nil || !w.kept.Done || !strings.Contains(w.said.String(), "10.0.0.9 (private, frontend a2): Azure has refused it") {
+	if !w.run(t) || w.balancer != nil || !w.kept.Done || !strings.Contains(w.said.String(), "10.0.0.9 (private, frontend a2): Azure refuses it") || !w.kept.IsOwing(migrate.Asked{}) {
 		t.Errorf("%q\n%s", w.calls, w.said.String())
 	}
 }

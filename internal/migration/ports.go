@@ -49,7 +49,7 @@ type Store interface {
 	Answered(ctx context.Context) error
 }
 
-// Config is what a migration works with. All fields but Lease, Again, Tell, Show and Say are needed.
+// Config is what a migration works with. All fields but Lease, Again, Tell, Show, Say and Owed are needed.
 type Config struct {
 	Azure Azure
 	Store Store
@@ -75,6 +75,8 @@ type Config struct {
 	Show func(ctx context.Context, service, text string) error
 	// Say keeps what is said of the migration beside the journal, for who asks from elsewhere; nil is nobody.
 	Say func(ctx context.Context, told migrate.Told) error
+	// Owed gets the addresses that Services have to get back; nil is nobody.
+	Owed *Owed
 	// Lease keeps other controllers away during writes; nil is none.
 	Lease contest.Lease
 	Log   *slog.Logger

@@ -88,6 +88,9 @@ type StatusAddress struct {
 	LoadBalancer string `json:"loadBalancer"`
 	Where        string `json:"where"`
 	Lost         bool   `json:"lost"`
+	// Owed is true if its Service asks for it, and Azure refuses it; GivenUp is who agreed to another address.
+	Owed    bool          `json:"owed,omitempty"`
+	GivenUp *migrate.Wish `json:"givenUp,omitempty"`
 }
 
 // Report returns how a migration stands, where this process leads; empty is nobody. It writes nothing, and needs what
@@ -112,7 +115,7 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 	for _, b := range j.Balancers {
 		for _, a := range b.Addresses {
 			is := a.Where(b, seen)
-			s.Places = append(s.Places, StatusAddress{a, b.ID.Name, is.Text, is.Lost})
+			s.Places = append(s.Places, placed(a, b.ID.Name, is, asked))
 		}
 	}
 	if !j.Open() {
@@ -147,6 +150,14 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 	}
 	s.Verdict = s.verdict(kept)
 	return s, nil
+}
+
+func placed(a migrate.Address, on string, is migrate.Whereabouts, asked migrate.Asked) StatusAddress {
+	p := StatusAddress{Address: a, LoadBalancer: on, Where: is.Text, Lost: is.Lost, Owed: is.Owed}
+	if wish := asked.GaveUp(a); is.Owed && wish != nil {
+		p.Where, p.Lost, p.Owed, p.GivenUp = "given up "+wish.String(), true, false, wish
+	}
+	return p
 }
 
 // verdict is that of what is Basic, or was begun.
@@ -237,10 +248,18 @@ func (s Status) says() string {
 
 func (s Status) ended() string {
 	lost := 0
+	var owed []string
 	for _, a := range s.Places {
-		if a.Lost {
+		switch {
+		case a.Lost:
 			lost++
+		case a.Owed:
+			owed = append(owed, a.IP.String())
 		}
+	}
+	if len(owed) > 0 {
+		return fmt.Sprintf("Azure refuses %s, whose Services get no other address. Free what holds it, or agree to another address with weir migrate give-up %s.",
+			strings.Join(owed, ", "), owed[0])
 	}
 	if lost == 0 {
 		return counted(len(s.Places), "address is where it was.", "addresses are where they were.")

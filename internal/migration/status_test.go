@@ -5,6 +5,7 @@ package migration
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// After its end each address is said with where it is, also one that was given up.
+// After its end each address is said with where it is, also one that is owed, or that a user has given up.
 func TestTheStatusOfAnEnd(t *testing.T) {
 	w := newWorld()
 	if !w.run(t) {
@@ -81,7 +82,15 @@ func TestTheStatusOfAnEnd(t *testing.T) {
 		t.Fatal(lost.said.String())
 	}
 	s, err = Report(t.Context(), lost.config(), "me")
-	if err != nil || s.Verdict != Finished || !strings.Contains(s.Text(), "Done: of 2 addresses, 1 not where it was") || !strings.Contains(s.Text(), "10.0.0.10 (private, frontend a10): given up: Azure refuses it") {
+	if err != nil || s.Verdict != Finished || !strings.Contains(s.Text(), "Done: Azure refuses 10.0.0.10, whose Services get no other address") || !strings.Contains(s.Text(), "weir migrate give-up 10.0.0.10") ||
+		!strings.Contains(s.Text(), "10.0.0.10 (private, frontend a10): on no load balancer; its Service asks for it") {
+		t.Errorf("%v:\n%s", err, s.Text())
+	}
+	if lost.asked, err = lost.asked.GiveUp(lost.kept, netip.MustParseAddr("10.0.0.10"), migrate.Wish{By: "jane"}); err != nil {
+		t.Fatal(err)
+	}
+	s, err = Report(t.Context(), lost.config(), "me")
+	if err != nil || !strings.Contains(s.Text(), "Done: of 2 addresses, 1 not where it was") || !strings.Contains(s.Text(), "10.0.0.10 (private, frontend a10): given up by jane") {
 		t.Errorf("%v:\n%s", err, s.Text())
 	}
 }

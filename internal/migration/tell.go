@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/migrate"
@@ -16,6 +17,7 @@ const (
 	ReasonMigrating   = "MigratingLoadBalancer"
 	ReasonMigrated    = "MigratedLoadBalancer"
 	ReasonAddressLost = "AddressLost"
+	ReasonAddressOwed = "AddressRefused"
 	ReasonUndone      = "MigrationUndone"
 )
 
@@ -49,6 +51,11 @@ func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []mig
 	m.tell(j, seen, services, func(name string, kept, lost []netip.Addr) {
 		if len(kept) > 0 {
 			m.cfg.Tell(name, false, ReasonMigrated, fmt.Sprintf("A Standard load balancer has %s; its rules and members follow", listed(kept)))
+		}
+		owed := j.OwedOf(lost)
+		lost = slices.DeleteFunc(slices.Clone(lost), func(ip netip.Addr) bool { return slices.Contains(owed, ip) })
+		if len(owed) > 0 {
+			m.cfg.Tell(name, true, ReasonAddressOwed, fmt.Sprintf("Azure refuses %s to its Standard load balancer, and it gets no other address: free what weir migrate status names, or agree to another address with weir migrate give-up %s", listed(owed), owed[0]))
 		}
 		if len(lost) > 0 {
 			m.cfg.Tell(name, true, ReasonAddressLost, fmt.Sprintf("%s could not be kept on a Standard load balancer: weir migrate status says why", listed(lost)))

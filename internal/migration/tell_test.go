@@ -41,7 +41,7 @@ func TestServicesShowAMigration(t *testing.T) {
 	}
 }
 
-// Who has lost its address hears that, and who shares a load balancer with it does not.
+// A Service whose address is refused gets an event, and one that shares a load balancer with it does not.
 func TestAServiceHearsThatItsAddressIsLost(t *testing.T) {
 	w := internal(9, 10)
 	w.taken(true, "10.0.0.10")
@@ -50,7 +50,7 @@ func TestAServiceHearsThatItsAddressIsLost(t *testing.T) {
 	}
 	want := []string{
 		"ns/a9 false MigratedLoadBalancer: A Standard load balancer has 10.0.0.9; its rules and members follow",
-		"ns/a10 true AddressLost: 10.0.0.10 could not be kept on a Standard load balancer: weir migrate status says why",
+		"ns/a10 true AddressRefused: Azure refuses 10.0.0.10 to its Standard load balancer, and it gets no other address: free what weir migrate status names, or agree to another address with weir migrate give-up 10.0.0.10",
 	}
 	if !w.run(t) || !slices.Equal(w.told, want) {
 		t.Errorf("%q\n%s", w.told, w.said.String())

@@ -70,7 +70,7 @@ func (w *world) comesBack(t *testing.T, about string) {
 	t.Helper()
 	was := newWorld()
 	if !w.run(t) || !slices.Equal(w.nics[0].IPConfigurations[0].Pools, was.nics[0].IPConfigurations[0].Pools) || w.balancer == nil || w.balancer.SKU != lb.Basic ||
-		w.ip.Address != first || w.ip.UsedBy != was.ip.UsedBy || w.kept.Undone == nil || w.asked != (migrate.Asked{}) {
+		w.ip.Address != first || w.ip.UsedBy != was.ip.UsedBy || w.kept.Undone == nil || migrate.FormatAsked(w.asked) != "" {
 		t.Fatalf("%s: undone %v; %+v, %+v after %q\n%s", about, w.kept.Undone, w.nics[0], w.ip, w.calls, w.said.String())
 	}
 	sent := len(w.writes())

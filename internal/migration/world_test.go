@@ -42,6 +42,7 @@ type world struct {
 	hears bool
 	again int
 	told  []string // events
+	owed  *Owed
 	shown []string // in the status, where it changed
 	kepts []string // what was kept for others
 	// brought is true if people made the public IPs, and have not said that they may change.
@@ -113,7 +114,7 @@ func (w *world) config() Config {
 			w.kepts = append(w.kepts, fmt.Sprintf("%s %s %d/%d %s", told.Word, told.Phase, told.Done, told.Steps, strings.Join(told.Reasons, "; ")))
 			return nil
 		},
-		Hears: w.hears, Again: func() { w.again++ },
+		Owed: w.owed, Hears: w.hears, Again: func() { w.again++ },
 		Log: slog.New(slog.NewTextHandler(&w.said, nil)),
 	}
 }

@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"hash/fnv"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -88,14 +89,16 @@ func (s Share) rename(names map[string]string) Share {
 	return s
 }
 
-// Fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
-// leave it to Azure again would bring nothing, and might bring another one. Of several the one counts that the
-// rules of the Service are at.
-func Fixed(want lb.Frontend, owner string, observed lb.LoadBalancer) lb.Frontend {
+// Fixed returns a private frontend whose address Azure may choose with the static address that its Service has:
+// another one would bring nothing. Of several, the frontend of the Service's rules counts. A Service without a
+// frontend asks for the address that it is owed; owed may be nil.
+func Fixed(want lb.Frontend, owner string, observed lb.LoadBalancer, owed func(lb.Frontend) (netip.Addr, bool)) lb.Frontend {
 	if want.Subnet == "" || want.Static {
 		return want
 	}
+	exists := false
 	for _, is := range observed.Frontends {
+		exists = exists || strings.EqualFold(is.Name, want.Name)
 		if !is.Static || !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Of(is.PrivateIP) || !owns(owner, is.Name) {
 			continue
 		}
@@ -107,6 +110,11 @@ func Fixed(want lb.Frontend, owner string, observed lb.LoadBalancer) lb.Frontend
 		}
 		if used {
 			return want
+		}
+	}
+	if !exists && !want.Static && owed != nil {
+		if ip, is := owed(want); is {
+			want.Static, want.PrivateIP = true, ip
 		}
 	}
 	return want

@@ -123,7 +123,18 @@ func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Opera
 			v.tell(WordFailed, s)
 		}
 	}
+	v.retryOverFail()
 	return v
+}
+
+// retryOverFail tells a Service Retrying alone if one of its changes is given up and another one is tried again.
+func (v *Verdict) retryOverFail() {
+	for _, op := range v.Requeue {
+		if at := slices.Index(v.Told[WordFailed], op.Service); at >= 0 && op.Member() {
+			v.Told[WordFailed] = slices.Delete(v.Told[WordFailed], at, at+1)
+			v.tell(WordRetrying, op.Service)
+		}
+	}
 }
 
 // decide looks an operation up in the table.

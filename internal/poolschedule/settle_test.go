@@ -34,6 +34,8 @@ func TestSettle(t *testing.T) {
 		{poolwrite.Retriable, "a:0 a:1 b:2", wordNone, "queue: a:1 a:2 b:3 | Retrying: a b"},
 		{poolwrite.Retriable, "a:3", wordNone, "queue: | Failed: a"},
 		{poolwrite.Retriable, "a:3 b:0", wordNone, "queue: b:1 | Retrying: b | Failed: a"},
+		{poolwrite.Retriable, "a:3 a:0", wordNone, "queue: a:1 | Retrying: a"},
+		{poolwrite.Retriable, "a:0 a:3 b:3", wordNone, "queue: a:1 | Retrying: a | Failed: b"},
 		{poolwrite.Terminal, "a:0 b:3", wordNone, "queue: | Failed: a b"},
 		{poolwrite.Postponed, "a:0 b:3", wordNone, "queue: a:0 b:3"},
 		{poolwrite.Written, "admin a:0", wordNone, "queue: | Updated: a | done"},

@@ -18,6 +18,11 @@ func (e *Emulator) precondition(x *exchange) *Problem {
 		return nil
 	}
 	match, noneMatch := e.heeded(x)
+	if noneMatch == "*" && exists && e.hides(agg) {
+		if problem := heldByDeletion(agg); problem != nil {
+			return problem
+		}
+	}
 	if noneMatch == "*" && exists {
 		return preconditionFailed("ResourceAlreadyExists", fmt.Sprintf("Resource %s exists, and If-None-Match * asks that it does not.", id))
 	}
@@ -37,6 +42,23 @@ func (e *Emulator) precondition(x *exchange) *Problem {
 		tags = append(tags, tag)
 	}
 	return mismatch(agg, strings.Join(tags, ","))
+}
+
+// heldByDeletion is what a load balancer meets that is made again while its deletion runs, and is hidden; nil if
+// none of its frontends has a private address.
+func heldByDeletion(agg *aggregate) *Problem {
+	if agg.id.root != loadBalancerKind {
+		return nil
+	}
+	for _, c := range objects(properties(agg.body), frontends) {
+		if ip := text(properties(c), "privateIPAddress"); ip != "" {
+			return &Problem{
+				Status: http.StatusBadRequest, Code: "PrivateIPAddressInUse",
+				Message: fmt.Sprintf("Private IP address %s is in use by %s.", ip, agg.id.withChild(frontendKind, text(c, "name"))),
+			}
+		}
+	}
+	return nil
 }
 
 // quoted is an etag of If-Match as the provider compares it: it adds quotes that are missing.

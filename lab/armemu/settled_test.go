@@ -106,6 +106,12 @@ func TestHideDeleted(t *testing.T) {
 			if a := send(t, emu, http.MethodGet, group+"/loadBalancers", ""); strings.Contains(a.raw, otherLB+`"`) == hides {
 				t.Errorf("hidden %t: the list has %s", hides, a.raw)
 			}
+			again := send(t, emu, http.MethodPut, otherLB, withFrontends(private("fe", nodesID, "10.0.0.77")), "If-None-Match", "*")
+			if hides {
+				refused(t, again, 400, "PrivateIPAddressInUse")
+			} else {
+				refused(t, again, 412, "PreconditionFailed")
+			}
 			next := group + "/loadBalancers/next"
 			refused(t, send(t, emu, http.MethodPut, next, withFrontends(private("fe", nodesID, "10.0.0.77"))), 400, "PrivateIPAddressIsAllocated")
 			time.Sleep(time.Minute)

@@ -88,7 +88,7 @@ func TestFromBasicToStandardThroughFaults(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			stage(t, Options{Seed: seed, Configure: func(c *config.Config) { toStandard(c); ofInterfaces(c) }}, func(s *Stage) {
+			stage(t, Options{Seed: seed, HideDeleted: seed%2 == 0, Configure: func(c *config.Config) { toStandard(c); ofInterfaces(c) }}, func(s *Stage) {
 				for n := range 3 {
 					must(s.AddNode(n))
 				}

@@ -69,13 +69,21 @@ func (c basicCluster) String() string {
 }
 
 func (c basicCluster) options() Options {
-	return Options{Seed: c.seed, Machines: true, Indoors: true, Configure: func(to *config.Config) {
+	return Options{Seed: c.seed, Machines: true, Indoors: true, HideDeleted: c.seed%2 == 0, LatencyScale: slowHere(c.seed), Configure: func(to *config.Config) {
 		toStandard(to)
 		c.pools(to)
 		if c.several {
 			to.Configurations = []config.LoadBalancerConfiguration{{Name: clusterName}, {Name: second}}
 		}
 	}}
+}
+
+// slowHere has deletions take longer than a restart where a GET hides them.
+func slowHere(seed uint64) float64 {
+	if seed%2 == 0 {
+		return 5
+	}
+	return 1
 }
 
 // build makes the cluster, and has somebody begin by hand.

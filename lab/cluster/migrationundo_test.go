@@ -150,7 +150,7 @@ func TestFromBasicToStandardAndBack(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			kinds := []func(*config.Config){ofInterfaces, func(*config.Config) {}}
 			pools := kinds[r.IntN(2)]
-			stage(t, Options{Seed: seed, Machines: true, Indoors: true, Configure: func(c *config.Config) { toStandard(c); pools(c) }}, func(s *Stage) {
+			stage(t, Options{Seed: seed, Machines: true, Indoors: true, HideDeleted: seed%2 == 0, LatencyScale: slowHere(seed), Configure: func(c *config.Config) { toStandard(c); pools(c) }}, func(s *Stage) {
 				must(s.addBasicOf(machineKinds[r.IntN(len(machineKinds))], 4, basics()))
 				s.Pass(time.Minute)
 				was, err := s.standing()

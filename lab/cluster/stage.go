@@ -35,6 +35,8 @@ type Options struct {
 	Role *armemu.Role
 	// MostStandardIPs is how many Standard public IPs Azure lets the subscription have; 0 is its own number.
 	MostStandardIPs int
+	// HideDeleted has Azure answer 404 to a GET of what is being deleted, while it still uses what it used.
+	HideDeleted bool
 	// Behaviour is what Azure does where that is not known; what it leaves open is as assumed.
 	Behaviour behaviour.Behaviour
 	// Machines has nodes have machines though pools hold addresses, and Watched that no rule which has had
@@ -115,7 +117,7 @@ func New(opts Options) (*Stage, error) {
 		gone: map[string]int{}, announced: map[string]bool{},
 		emu: armemu.New(armemu.Options{
 			Seed: opts.Seed, Role: opts.Role, Behaviour: opts.Behaviour.Or(behaviour.Assumed()), Throttle: opts.Limits,
-			MostStandardIPs: opts.MostStandardIPs, Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
+			MostStandardIPs: opts.MostStandardIPs, HideDeleted: opts.HideDeleted, Latency: opts.Latency, LatencyScale: opts.LatencyScale, LatencyFixed: true,
 		}),
 		api: apiserver.New(apiserver.Options{Seed: opts.Seed, OwnFromApply: true}),
 	}

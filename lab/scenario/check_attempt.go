@@ -66,7 +66,7 @@ func words(s *Stage) []string {
 	}
 	for _, r := range s.journal.reports {
 		last := append(names(r.Updated), names(r.Failed)...)
-		for _, said := range [][]string{names(r.Retrying), last} {
+		for _, said := range [][]string{append(names(r.Retrying), names(r.Failed)...), last} {
 			slices.Sort(said)
 			if twice := len(said) - len(slices.Compact(slices.Clone(said))); twice > 0 {
 				broken = append(broken, fmt.Sprintf("%s: the same word twice for one attempt: %v", r.Pool.Name, said))

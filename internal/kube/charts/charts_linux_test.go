@@ -151,6 +151,9 @@ func TestChartIsRefused(t *testing.T) {
 	if _, err := Render(t.Context(), requestOf(pack(t, one("")), "- 1")); err == nil || !strings.Contains(err.Error(), "values") {
 		t.Errorf("no values: %v", err)
 	}
+	if _, err := Render(t.Context(), requestOf(pack(t, one("")), "a: b\n---\nc: d\n")); err == nil || !strings.Contains(err.Error(), "values: text follows the end") {
+		t.Errorf("values of two documents: %v", err)
+	}
 }
 
 // A hostile chart gets no further than its process: not in time, not in memory, and it sees nothing.

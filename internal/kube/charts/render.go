@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 
+	yamlnode "go.yaml.in/yaml/v3"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -50,7 +52,7 @@ func render(r Request) ([]Document, error) {
 	values := map[string]any{}
 	for _, text := range r.Values {
 		var next map[string]any
-		if err := yaml.Unmarshal(text, &next); err != nil {
+		if err := errors.Join(yaml.Unmarshal(text, &next), alone(text)); err != nil {
 			return nil, fmt.Errorf("values: %w", err)
 		}
 		values = util.MergeTables(next, values)
@@ -72,6 +74,16 @@ func render(r Request) ([]Document, error) {
 	}
 	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "NOTES.txt") })
 	return documents(c, files)
+}
+
+// alone returns an error for values with text after the end of their document, which Helm does not read.
+func alone(values []byte) error {
+	var node yamlnode.Node
+	reads := yamlnode.NewDecoder(bytes.NewReader(values))
+	if reads.Decode(&node) != nil || errors.Is(reads.Decode(&node), io.EOF) {
+		return nil
+	}
+	return errors.New("text follows the end of the document: values are one document")
 }
 
 // installs says why a chart cannot be installed.

@@ -39,7 +39,9 @@ func (o *Objects) Decode(file string, from io.Reader) []error {
 		if err != nil {
 			return append(broken, fmt.Errorf("%s: %w", o.reading, err))
 		}
-		doc, err = yaml.YAMLToJSONStrict(doc)
+		if err = manifest.Alone(doc); err == nil {
+			doc, err = yaml.YAMLToJSONStrict(doc)
+		}
 		if err == nil {
 			err = o.add(doc)
 		}

@@ -41,6 +41,8 @@ type text struct {
 	data   []byte
 	name   string // for people
 	secret bool
+	// rendered is true if it comes from a chart, which Helm takes though a key is there twice.
+	rendered bool
 }
 
 // decode reads the objects of texts, one document at a time.
@@ -93,11 +95,14 @@ func fits(document []byte) error {
 	return nil
 }
 
-// objects reads those of a text. What is wrong with one that comes from a Secret is said without its
-// words.
+// utf8Mark may begin a text; it says that this is UTF-8.
+const utf8Mark = "\ufeff"
+
+// objects reads those of a text: each part of it but comments belongs to one of them, or it is refused. What is wrong
+// with one that comes from a Secret is said without its words.
 func (t text) objects(ctx context.Context, most int) ([]object, error) {
 	var all []object
-	documents, values := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(t.data))), mostValues
+	documents, values := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(bytes.TrimPrefix(t.data, []byte(utf8Mark))))), mostValues
 	for n := 1; ctx.Err() == nil; n++ {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
@@ -105,12 +110,12 @@ func (t text) objects(ctx context.Context, most int) ([]object, error) {
 		}
 		var fields map[string]json.RawMessage
 		if err == nil {
-			fields, err = decodeDocument(document, &values)
+			fields, err = t.decodeDocument(document, &values)
 		}
 		if _, known := errors.AsType[notPlainError](err); err != nil && t.secret && !known {
 			return nil, fmt.Errorf("object %d: no YAML that can be read", n)
 		}
-		if err == nil && len(fields) > 0 { // a comment alone has none
+		if err == nil && fields != nil { // a comment alone has none
 			all, err = t.add(all, fields, most)
 		}
 		if err != nil {
@@ -120,15 +125,23 @@ func (t text) objects(ctx context.Context, most int) ([]object, error) {
 	return nil, ctx.Err()
 }
 
-// decodeDocument returns the fields of a document as JSON. left is how many values it may have.
-func decodeDocument(document []byte, left *int) (fields map[string]json.RawMessage, err error) {
-	if err = fits(document); err == nil {
-		err = plain(document, left)
+// decodeDocument returns the fields of a document as JSON; nil if it has comments alone. left is how many values it may
+// have.
+func (t text) decodeDocument(document []byte, left *int) (fields map[string]json.RawMessage, err error) {
+	if err = fits(document); err != nil {
+		return nil, err
 	}
-	var text []byte
-	if err == nil {
-		text, err = yaml.YAMLToJSON(document)
+	root, err := plain(document, left)
+	if err != nil || root == nil {
+		return nil, err
 	}
+	if root.Kind != yamlnode.MappingNode || len(root.Content) == 0 {
+		return nil, notPlainError("it is no object: want apiVersion, kind and metadata, and for several objects a line --- between them, or kind List with items")
+	}
+	if err := once(root, !t.rendered); err != nil {
+		return nil, err
+	}
+	text, err := yaml.YAMLToJSON(document)
 	if err == nil {
 		err = json.Unmarshal(text, &fields)
 	}
@@ -141,21 +154,61 @@ type notPlainError string
 // Error implements error.
 func (e notPlainError) Error() string { return string(e) }
 
-// plain refuses a document of more values than are left, and one with aliases: each stands for a text
-// that may be large, so that a small document becomes one without bound.
-func plain(document []byte, left *int) error {
-	var root yamlnode.Node
-	if err := yamlnode.Unmarshal(document, &root); err != nil {
-		return err
+// plain returns the root of a document, nil of one without a value. It refuses one of more values than are left, one
+// with aliases, of which each stands for a text that may be large, so that a small document becomes one without bound,
+// and one with text after its end, which nothing would read.
+func plain(document []byte, left *int) (*yamlnode.Node, error) {
+	var root, next yamlnode.Node
+	reads := yamlnode.NewDecoder(bytes.NewReader(document))
+	if err := reads.Decode(&root); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	for open := []*yamlnode.Node{&root}; len(open) > 0; {
 		node := open[len(open)-1]
 		open = append(open[:len(open)-1], node.Content...)
 		if node.Kind == yamlnode.AliasNode || node.Anchor != "" {
-			return notPlainError("anchors and aliases (&name, *name) are not read: write out what they stand for")
+			return nil, notPlainError("anchors and aliases (&name, *name) are not read: write out what they stand for")
+		}
+		if node.Tag == "!!merge" {
+			return nil, notPlainError("merges (<<) are not read: write out what they stand for")
 		}
 		if *left--; *left < 0 {
-			return notPlainError(fmt.Sprintf("with it there are more than %d values", mostValues))
+			return nil, notPlainError(fmt.Sprintf("with it there are more than %d values", mostValues))
+		}
+	}
+	if err := reads.Decode(&next); !errors.Is(err, io.EOF) {
+		return nil, notPlainError("text follows its end: put a line --- between objects, also between those in JSON")
+	}
+	if is := root.Content[0]; is.Kind != yamlnode.ScalarNode || is.Value != "" || is.Style != 0 {
+		return is, nil
+	}
+	return nil, nil
+}
+
+// once refuses a document that has a key twice, of which one would not be read, as where the line --- between objects is
+// missing. Within a chart's objects Helm takes that.
+func once(root *yamlnode.Node, below bool) error {
+	for open := []*yamlnode.Node{root}; len(open) > 0; {
+		node := open[len(open)-1]
+		open = open[:len(open)-1]
+		if below {
+			open = append(open, node.Content...)
+		}
+		if node.Kind != yamlnode.MappingNode {
+			continue
+		}
+		has := make(map[string]bool, len(node.Content)/2)
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key := node.Content[i]
+			if key.Kind != yamlnode.ScalarNode {
+				return notPlainError(fmt.Sprintf("line %d: a key is no text", key.Line))
+			}
+			if has[key.Value] {
+				return notPlainError(fmt.Sprintf("line %d: a key is there twice: write it once, or put a line --- between two objects", key.Line))
+			}
+			has[key.Value] = true
 		}
 	}
 	return nil
@@ -175,12 +228,12 @@ func (t text) add(all []object, fields map[string]json.RawMessage, most int) ([]
 		all = append(all, next)
 		return next.check()
 	}
-	if !bytes.HasPrefix(fields["items"], []byte("[")) {
-		return all, one(fields)
-	}
-	var items []json.RawMessage
-	if err := json.Unmarshal(fields["items"], &items); err != nil {
+	items, is, err := itemsOf(fields)
+	if err != nil {
 		return all, err
+	}
+	if !is {
+		return all, one(fields)
 	}
 	for _, item := range items {
 		var fields map[string]json.RawMessage
@@ -192,6 +245,35 @@ func (t text) add(all []object, fields map[string]json.RawMessage, most int) ([]
 		}
 	}
 	return all, nil
+}
+
+// itemsOf returns the items of a list, and whether it is one: it has no name, and a kind that ends in List.
+func itemsOf(fields map[string]json.RawMessage) (items []json.RawMessage, is bool, err error) {
+	kind, metadata := textOf(fields["kind"]), fieldsOf(fields["metadata"])
+	if !strings.HasSuffix(kind, "List") || metadata["name"] != nil {
+		return nil, false, nil
+	}
+	if fields["metadata"] != nil && metadata == nil && string(fields["metadata"]) != "null" {
+		return nil, true, errors.New("it is a list, and its metadata is no object")
+	}
+	for key := range fields {
+		switch key {
+		case "apiVersion", "kind", "metadata", "items":
+		default:
+			return nil, true, errors.New("it is a list, and has more than apiVersion, kind, metadata and items")
+		}
+	}
+	for key := range metadata {
+		switch key {
+		case "resourceVersion", "selfLink", "continue", "remainingItemCount": // of an API server's answer
+		default:
+			return nil, true, errors.New("it is a list, and its metadata is that of an object")
+		}
+	}
+	if json.Unmarshal(fields["items"], &items) != nil || items == nil {
+		return nil, true, errors.New("it is a list, and its items are none")
+	}
+	return items, true, nil
 }
 
 // objectOf is the object that has these fields.

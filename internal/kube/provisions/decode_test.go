@@ -25,7 +25,7 @@ items:
 - {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
 - {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: shop}}
 `
-	objects, err := text{[]byte(source), "objects.yaml", false}.objects(t.Context(), mostObjects)
+	objects, err := text{[]byte(source), "objects.yaml", false, false}.objects(t.Context(), mostObjects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +40,11 @@ items:
 		"- 1":                                    "object 1",
 		"apiVersion: v1\nkind: List\nitems: [1]": "object 1",
 	} {
-		if _, err := (text{[]byte(bad), "", false}).objects(t.Context(), mostObjects); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (text{[]byte(bad), "", false, false}).objects(t.Context(), mostObjects); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", bad, err, want)
 		}
 	}
-	if _, err := (text{[]byte("hunter2: ["), "", true}).objects(t.Context(), mostObjects); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := (text{[]byte("hunter2: ["), "", true, false}).objects(t.Context(), mostObjects); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the words of a Secret are told: %v", err)
 	}
 	for _, id := range inventory(objects) {
@@ -73,7 +73,7 @@ func TestSourcesAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := decode(t.Context(), []text{{[]byte(tt.data), "objects.yaml", true}})
+			_, err := decode(t.Context(), []text{{[]byte(tt.data), "objects.yaml", true, false}})
 			runtime.ReadMemStats(&after)
 			if _, is := errors.AsType[invalidError](err); !is || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %.200v, want %q", err, tt.want)
@@ -84,19 +84,19 @@ func TestSourcesAreBounded(t *testing.T) {
 		})
 	}
 	half := strings.Repeat("---\n"+object, mostObjects/2+1)
-	if _, err := decode(t.Context(), []text{{[]byte(half), "a", false}, {[]byte(half), "b", false}}); err == nil || !strings.HasPrefix(err.Error(), "b: object 500: it is one too many") {
+	if _, err := decode(t.Context(), []text{{[]byte(half), "a", false, false}, {[]byte(half), "b", false, false}}); err == nil || !strings.HasPrefix(err.Error(), "b: object 500: it is one too many") {
 		t.Errorf("two texts of half as many: %v", err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := decode(ended, []text{{[]byte(half), "a", false}}); !errors.Is(err, context.Canceled) {
+	if _, err := decode(ended, []text{{[]byte(half), "a", false, false}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the attempt's end: %v", err)
 	}
 }
 
 // An integer is the one that was written, however long.
 func TestIntegersSurvive(t *testing.T) {
-	objects, err := text{[]byte("{apiVersion: v1, kind: X, metadata: {name: a}, big: 9007199254740993, small: -9223372036854775808}"), "", false}.objects(t.Context(), 1)
+	objects, err := text{[]byte("{apiVersion: v1, kind: X, metadata: {name: a}, big: 9007199254740993, small: -9223372036854775808}"), "", false, false}.objects(t.Context(), 1)
 	if err != nil || string(objects[0].body) != `{"apiVersion":"v1","big":9007199254740993,"kind":"X","metadata":{"name":"a"},"small":-9223372036854775808}` {
 		t.Errorf("got %s, %v", objects[0].body, err)
 	}

@@ -22,8 +22,10 @@
 //	objects.go     the sources of a step, and the names of objects in an inventory
 //	decode.go      objects as sources have them, within bounds
 //	ready.go       whether objects are ready, and the step that waits for one
+//	lacks.go       kinds that are ready later than kstatus says
 //	target.go      the way to the cluster that is provisioned
 //	transport.go   what no target can do to this process
+//	refusals.go    what targets answer that refuse, and what helps
 //	kinds.go       the mappings of kinds to resources of the target
 //	knock.go       whether a target answers again, while an attempt is waited for
 //	spans.go       the spans of attempts and steps

@@ -98,7 +98,7 @@ func rendered(ctx context.Context, a *run, request charts.Request, secret bool) 
 		if size += len(d.Text); size > mostOfSources {
 			return nil, invalid("what the chart becomes has more than %d MiB", mostOfSources>>20)
 		}
-		texts[i] = text{[]byte(d.Text), d.Name, secret}
+		texts[i] = text{[]byte(d.Text), d.Name, secret, true}
 	}
 	return texts, nil
 }

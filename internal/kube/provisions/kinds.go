@@ -153,10 +153,18 @@ func (k *kinds) get(into any, path ...string) (bool, error) {
 			return false, nil
 		}
 	}
-	text, err := k.api.Get().AbsPath(path...).Do(k.ctx).Raw()
+	res := k.api.Get().AbsPath(path...).Do(k.ctx)
+	err := res.Error() // that of Raw leaves out what the server says
+	if apierrors.IsNotFound(err) && strings.Join(path, "/") == "api/v1" {
+		return false, fmt.Errorf("the target has no /api/v1, which each API server has: correct server of the kubeconfig: %w", err)
+	}
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
+	text, err := res.Raw()
 	if err != nil {
 		return false, err
 	}

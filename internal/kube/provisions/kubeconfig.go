@@ -24,7 +24,7 @@ func parseKubeconfig(text []byte) (*rest.Config, string, error) {
 	if len(text) > mostOfKubeconfig {
 		return nil, "", fmt.Errorf("it has more than %d KiB", mostOfKubeconfig>>10)
 	}
-	err := plain(text, &left)
+	_, err := plain(text, &left)
 	switch known, is := errors.AsType[notPlainError](err); {
 	case is && left >= 0:
 		return nil, "", known

@@ -216,7 +216,7 @@ func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.St
 			if err != nil {
 				return errors.Join(notReady(why), fmt.Errorf("%s: %w", o, a.about(o, err)))
 			}
-			ready, message, err := readiness(now, o.secret)
+			ready, message, err := readiness(now, o.secret, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", o, err)
 			}

@@ -61,7 +61,7 @@ func (a *run) texts(ctx context.Context, step *v1alpha1.ManifestsStep) ([]text, 
 			if size += len(of[key]); size > mostOfSources {
 				return nil, invalid("the sources of a step have more than %d MiB: make several of it", mostOfSources>>20)
 			}
-			texts = append(texts, text{of[key], key + " of " + cmpName(source), source.Secret != ""})
+			texts = append(texts, text{of[key], key + " of " + cmpName(source), source.Secret != "", false})
 		}
 	}
 	return texts, nil

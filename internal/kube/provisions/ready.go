@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,11 +26,10 @@ var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
 // maxStatus bounds what is kept of a status, in bytes.
 const maxStatus = 1 << 10
 
-var claim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-
-// readiness reports whether an object is ready, and why not. An error is that it will not be. What
-// comes from a Secret may be quoted by its status, whose words are left out then.
-func readiness(u *unstructured.Unstructured, secret bool) (bool, string, error) {
+// readiness reports whether an object is ready, and why not. An error is that it will not be. waited is true for one
+// that a step waits for by name: then a claim has to be bound, and a load balancer to have an address, which otherwise
+// another step may bring. What comes from a Secret may be quoted by its status, whose words are left out then.
+func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string, error) {
 	result, err := status.Compute(u)
 	switch {
 	case err != nil && secret:
@@ -43,13 +40,18 @@ func readiness(u *unstructured.Unstructured, secret bool) (bool, string, error) 
 		result.Message = "not ready"
 	}
 	result.Message = words.Sentence(result.Message, maxStatus) // it is kept while the object is waited for
-	switch phase, _, _ := unstructured.NestedString(u.Object, "status", "phase"); {
-	case result.Status == status.CurrentStatus:
-		return true, "", nil
-	case u.GroupVersionKind().GroupKind() == claim && phase == string(corev1.ClaimPending):
-		return true, "", nil // it may be bound for its first pod alone, which another step brings
+	lacks, failed := lacksOf(u, waited)
+	switch {
+	case failed != "":
+		return false, "", errors.New(failed)
 	case result.Status == status.FailedStatus:
 		return false, "", errors.New(result.Message)
+	case u.GroupVersionKind().GroupKind() == claim && result.Status == status.InProgressStatus:
+		return lacks == "", lacks, nil
+	case result.Status == status.CurrentStatus && lacks == "":
+		return true, "", nil
+	case result.Status == status.CurrentStatus:
+		return false, lacks, nil
 	}
 	return false, result.Message, nil
 }
@@ -106,17 +108,17 @@ func (a *run) look(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, err
 		return false, what + " is not there", nil
 	}
 	if w.Condition == "" {
-		ready, why, err := readiness(u, a.secret[thing{u.GroupVersionKind().GroupKind(), w.Name}])
+		ready, why, err := readiness(u, a.secret[thing{u.GroupVersionKind().GroupKind(), w.Name}], true)
 		if err != nil {
 			return false, "", fmt.Errorf("%s: %w", what, err)
 		}
 		return ready, what + " is not ready: " + why, nil
 	}
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == w.Condition && c["status"] == "True" {
-			return true, "", nil
-		}
+	if why := outdated(u); why != "" {
+		return false, what + ": " + why, nil
+	}
+	if conditionOf(u, w.Condition) == "True" {
+		return true, "", nil
 	}
 	return false, what + " has no condition " + w.Condition + " that is True", nil
 }

@@ -4,6 +4,7 @@ package provisions
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -31,6 +32,9 @@ func (a *run) stepped(ctx context.Context, name string, step func(context.Contex
 	ctx, span := a.room.tracer().Start(ctx, "provision step", trace.WithAttributes(attribute.String("weir.step", name)))
 	defer span.End()
 	err := step(ctx)
+	if err != nil && a.target != nil {
+		err = a.target.sends.explain(err, time.Now())
+	}
 	if err != nil {
 		span.SetStatus(codes.Error, a.log.Clean(err.Error()))
 	}

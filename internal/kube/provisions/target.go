@@ -35,6 +35,7 @@ type target struct {
 	name      string // of the cluster, for people
 	namespace string // where objects go that name none
 	wire      *within
+	sends     credentials
 }
 
 func (t *target) close() { t.wire.next.CloseIdleConnections() }
@@ -155,7 +156,7 @@ func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace st
 		wire.next.CloseIdleConnections()
 		return nil, fmt.Errorf("target %s: %w", name, err)
 	}
-	return &target{Client: c, pods: core, known: core.RESTClient(), kinds: kinds, name: name, namespace: namespace, wire: wire}, nil
+	return &target{Client: c, pods: core, known: core.RESTClient(), kinds: kinds, name: name, namespace: namespace, wire: wire, sends: credentialsOf(cfg)}, nil
 }
 
 // onLoopback reports whether the URL of a server names loopback, without resolving names.

@@ -172,6 +172,11 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.note(res.Header)
 	}
 	res.Header.Del("Retry-After")
+	if err := notKubernetes(res); err != nil {
+		_ = res.Body.Close()
+		end()
+		return nil, err
+	}
 	return res, nil
 }
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisions
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+)
+
+// credentials are what a target is told who asks.
+type credentials struct {
+	kind    string    // for people
+	expires time.Time // of a client certificate; zero if it is not known
+}
+
+func credentialsOf(cfg *rest.Config) credentials {
+	switch {
+	case cfg.BearerToken != "":
+		return credentials{kind: "the token"}
+	case len(cfg.CertData) > 0:
+		c := credentials{kind: "the client certificate"}
+		if block, _ := pem.Decode(cfg.CertData); block != nil {
+			if leaf, err := x509.ParseCertificate(block.Bytes); err == nil {
+				c.expires = leaf.NotAfter
+			}
+		}
+		return c
+	case cfg.Username != "":
+		return credentials{kind: "the user name and password"}
+	}
+	return credentials{}
+}
+
+// explain adds to an error of a target what its user can do about it.
+func (c credentials) explain(err error, now time.Time) error {
+	if hint := c.hint(err, now); hint != "" {
+		return hintedError{err, hint}
+	}
+	return err
+}
+
+func (c credentials) hint(err error, now time.Time) string {
+	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
+		return "certificate-authority-data of the kubeconfig is not the authority of the target's certificate"
+	}
+	if invalid, is := errors.AsType[x509.CertificateInvalidError](err); is && invalid.Reason == x509.Expired {
+		return "renew the certificate of the target's API server, or correct the clock of this cluster"
+	}
+	if _, is := errors.AsType[x509.HostnameError](err); is {
+		return "server of the kubeconfig is no name of the target's certificate: correct it, or set tls-server-name"
+	}
+	if _, is := errors.AsType[tls.AlertError](err); is || strings.Contains(err.Error(), "remote error: tls: ") {
+		return c.refused("the target rejects", now)
+	}
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	switch {
+	case !is:
+		return ""
+	case status.ErrStatus.Code == http.StatusUnauthorized:
+		return "401 Unauthorized: " + c.refused("the target does not accept", now)
+	case status.ErrStatus.Code == http.StatusForbidden:
+		return "403 Forbidden: the target knows who asks, and that user lacks the right"
+	}
+	return ""
+}
+
+// refused says what a target does with the credentials.
+func (c credentials) refused(does string, now time.Time) string {
+	switch {
+	case c.kind == "":
+		return "the kubeconfig has no token, client certificate or password"
+	case !c.expires.IsZero() && now.After(c.expires):
+		return fmt.Sprintf("%s %s, which expired at %s", does, c.kind, c.expires.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s %s: it may be of another cluster, revoked or expired", does, c.kind)
+}
+
+// hintedError is an error with what its user can do about it.
+type hintedError struct {
+	err  error
+	hint string
+}
+
+// Error implements error.
+func (e hintedError) Error() string { return e.err.Error() + " (" + e.hint + ")" }
+
+// Unwrap returns the error.
+func (e hintedError) Unwrap() error { return e.err }
+
+// notKubernetes returns an error for an answer that is none of a Kubernetes API server: a page, or a redirection.
+func notKubernetes(res *http.Response) error {
+	is := fmt.Sprintf("%d %s", res.StatusCode, http.StatusText(res.StatusCode))
+	if res.StatusCode >= 300 && res.StatusCode < 400 && res.StatusCode != http.StatusNotModified {
+		to := "another address"
+		if u, err := url.Parse(res.Header.Get("Location")); err == nil && u.Host != "" {
+			to = u.Host
+		}
+		return fmt.Errorf("the target answers %s and redirects to %s, which is not followed: server of the kubeconfig has to be the API server itself", is, to)
+	}
+	if kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(kind), "text/html") {
+		return fmt.Errorf("the target answers %s with an HTML page, which no API server does: a proxy or a login page is in front of it, or server of the kubeconfig is another one", is)
+	}
+	return nil
+}

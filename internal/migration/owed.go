@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/sleep"
+)
+
+// Owed are the addresses that migrations owe to Services. It is safe for concurrent use; nil owes none.
+type Owed struct {
+	mu      sync.Mutex
+	journal migrate.Journal
+	asked   migrate.Asked
+}
+
+// OwedBy returns the addresses that a journal owes.
+func OwedBy(j migrate.Journal, asked migrate.Asked) *Owed { return &Owed{journal: j, asked: asked} }
+
+// Address returns the address that a private frontend has to get, and whether there is one.
+func (o *Owed) Address(f lb.Frontend) (netip.Addr, bool) {
+	if o == nil {
+		return netip.Addr{}, false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.journal.Owes(f, o.asked)
+}
+
+func (o *Owed) set(j migrate.Journal, asked migrate.Asked) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.journal, o.asked = j, asked
+}
+
+// watch reads what users give up until nothing is owed any more.
+func (o *Owed) watch(ctx context.Context, store Store) {
+	for o != nil && ctx.Err() == nil && o.any() {
+		if j, asked, err := store.Read(ctx); err == nil {
+			o.set(j, asked)
+		}
+		_ = sleep.For(ctx, listensEvery)
+	}
+}
+
+func (o *Owed) any() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.journal.IsOwing(o.asked)
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"weir.dev/weir/internal/migrate"
+	"weir.dev/weir/internal/servicelb"
+)
+
+// Weir is killed when the deletion of a Basic load balancer was accepted, and Azure answers 404 to a GET of it while it
+// still holds the addresses. The next process waits for them.
+func TestADeathWhileADeletionRuns(t *testing.T) {
+	c := basicCluster{seed: 2, kind: machineKinds[0], nodes: 2, services: basics(), pools: ofInterfaces}
+	var calls []int
+	stage(t, c.options(), func(s *Stage) {
+		must(c.build(s))
+		for n, call := range c.migrate(s, 0, false) {
+			if call.Method == http.MethodDelete {
+				calls = append(calls, n+1)
+			}
+		}
+	})
+	if len(calls) != 2 {
+		t.Fatalf("%d load balancers were deleted", len(calls))
+	}
+	for _, at := range calls {
+		stage(t, c.options(), func(s *Stage) {
+			must(c.build(s))
+			s.Pass(time.Minute)
+			s.Start()
+			s.DiesAt(at, true)
+			must(s.Settles(40 * time.Minute))
+			must(s.migratedAll(c.services))
+			must(s.owesNothing())
+		})
+	}
+}
+
+func (s *Stage) owesNothing() error {
+	if j, err := s.migrationJournal(); err != nil || !j.Done || j.IsOwing(migrate.Asked{}) {
+		return errors.Join(err, fmt.Errorf("the journal is %+v", j))
+	}
+	return nil
+}
+
+// Another system has the private address of a Service: every other Service is served, and that one gets no other address,
+// also after a restart, until its own is free or a user agrees.
+func TestAnAddressThatAnotherSystemHas(t *testing.T) {
+	const held = "10.0.9.13" // of shop/db
+	nic := network + "networkInterfaces/printer"
+	for _, agrees := range []bool{false, true} {
+		stage(t, Options{Configure: toStandard}, func(s *Stage) {
+			for n := range 3 {
+				must(s.AddNode(n))
+			}
+			must(s.addBasic())
+			must(s.deletes(network + "loadBalancers/" + clusterName + "-internal"))
+			s.Pass(time.Minute)
+			must(s.seed(nic, map[string]any{"location": region, "properties": map[string]any{"ipConfigurations": []any{map[string]any{
+				"name": "ip", "properties": map[string]any{"subnet": idOf(vnetID + "/subnets/nodes"), "privateIPAllocationMethod": "Static", "privateIPAddress": held, "primary": true},
+			}}}}))
+			s.Start()
+			s.Pass(10 * time.Minute)
+			must(s.servesAllBut("shop/db"))
+			s.Kill(0)
+			s.Pass(10 * time.Minute)
+			must(s.servesAllBut("shop/db"))
+			if agrees {
+				must(s.asksOfMigration(func(a *migrate.Asked) {
+					j, err := s.migrationJournal()
+					must(err)
+					*a, err = a.GiveUp(j, netip.MustParseAddr(held), migrate.Wish{By: "jane"})
+					must(err)
+				}))
+			} else {
+				must(s.deletes(nic))
+			}
+			s.Pass(10 * time.Minute)
+			is, err := s.addressNow("shop/db")
+			if must(err); is == "" || (is == held) == agrees {
+				must(fmt.Errorf("agreed %t: shop/db has %q", agrees, is))
+			}
+			if agrees {
+				must(s.deletes(nic))
+			}
+			must(s.Settles(40 * time.Minute))
+		})
+	}
+}
+
+// addressNow is the address of a Service in Azure; empty if it has none.
+func (s *Stage) addressNow(key string) (string, error) {
+	svc := &corev1.Service{}
+	if err := s.people.Get(ctx, split(key), svc); err != nil {
+		return "", err
+	}
+	c, err := s.observe()
+	return c.addressOf(labelOf(svc, corev1.IPv4Protocol)), err
+}
+
+// servesAllBut returns an error unless all Services have their addresses and are Programmed, and this one has no address
+// in Azure and is not.
+func (s *Stage) servesAllBut(waits string) error {
+	for n, b := range basics() {
+		svc := &corev1.Service{}
+		if err := s.people.Get(ctx, split(b.key), svc); err != nil {
+			return err
+		}
+		is, err := s.addressNow(b.key)
+		want := basicAddress(basics(), n, corev1.IPv4Protocol)
+		if b.key == waits {
+			want = ""
+		}
+		programmed := meta.IsStatusConditionTrue(svc.Status.Conditions, servicelb.TypeProgrammed)
+		if err != nil || is != want || programmed != (want != "") {
+			return errors.Join(err, fmt.Errorf("%s has %q, want %q; programmed %t, %+v", b.key, is, want, programmed, svc.Status.Conditions))
+		}
+	}
+	return nil
+}
