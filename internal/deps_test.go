@@ -139,11 +139,12 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// The controller links neither Helm, with its advisories, nor the controller of Provisions. The
+// The controller links neither Helm, with its advisories, nor the controller of Provisions, nor the SDK's types of
+// resources, which lose what they do not know. The
 // provisioner does not link the Azure SDK, so that no code of it can call Azure.
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{
-		"cmd/weir":             {"helm.sh/", module + "internal/kube/charts", module + "internal/kube/provisions"},
+		"cmd/weir":             {"helm.sh/", module + "internal/kube/charts", module + "internal/kube/provisions", azure + "azure-sdk-for-go/sdk/resourcemanager/"},
 		"cmd/weir-provisioner": {azure, module + "internal/azure", module + "internal/config", module + "internal/kube/services"},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+program).Output()

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Where a load balancer is read, listed or written, its pools are decoded apart: the SDK would
+// Where a load balancer is read, listed or written, its pools are decoded in one go: the SDK's types would
 // allocate four times as much for each of them.
 func TestPoolsAreDecodedApart(t *testing.T) {
 	id := poolID("s1", "kubernetes", "").LoadBalancer

@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"weir.dev/weir/internal/azure/apart"
 	"weir.dev/weir/internal/azure/spans"
 	"weir.dev/weir/internal/azure/weight"
 )
@@ -55,7 +54,6 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 	if err := l.Bearable(); err != nil {
 		return resp, err
 	}
-	apart.TakeOut(req.Raw().Context(), resp, body)
 	return resp, nil
 }
 

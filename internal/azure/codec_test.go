@@ -11,10 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"github.com/google/go-cmp/cmp"
 
-	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -162,15 +160,23 @@ func TestVirtualNetworkOfAWrite(t *testing.T) {
 				}
 				return
 			}
-			var sent armnetwork.BackendAddressPool
+			type network struct{ ID string }
+			var sent struct {
+				Properties struct {
+					VirtualNetwork               network
+					LoadBalancerBackendAddresses []struct {
+						Properties struct{ VirtualNetwork network }
+					}
+				}
+			}
 			if err := json.Unmarshal([]byte(text), &sent); err != nil {
 				t.Fatal(err)
 			}
 			entries := sent.Properties.LoadBalancerBackendAddresses
-			if got := codec.SubResourceID(sent.Properties.VirtualNetwork); got != tt.pool {
+			if got := sent.Properties.VirtualNetwork.ID; got != tt.pool {
 				t.Errorf("pool's network %q, want %q", got, tt.pool)
 			}
-			if got := codec.SubResourceID(entries[len(entries)-1].Properties.VirtualNetwork); got != tt.newEntry {
+			if got := entries[len(entries)-1].Properties.VirtualNetwork.ID; got != tt.newEntry {
 				t.Errorf("new entry's network %q, want %q", got, tt.newEntry)
 			}
 		})

@@ -13,11 +13,12 @@
 //	publicips.go   public IPs
 //	securitygroups.go      network security groups
 //	machines.go    the availability set of a virtual machine
-//	plain.go       requests that keep every field of a body, known to the SDK or not
+//	plain.go       requests about resources that packages machines and privatelinks decode
 //	raw.go         requests as somebody else has written them
 //	read.go        one resource, or all of a type in a resource group
 //	target.go      what a request is about
 //	write.go       guards a write and carries it out
+//	versions.go    which api-version a write has; package apiversion decides it
 //	wait.go        follows an accepted write until Azure is done
 //	look.go        sees that earlier, by what was written; package look says what shows it
 //	pipeline.go    which requests are retried, watched and kept with Resource Manager

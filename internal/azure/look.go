@@ -4,26 +4,26 @@ package azure
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
-	"weir.dev/weir/internal/azure/apart"
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/azure/look"
-	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/sleep"
 )
 
 // looks reads what was written before its operation is polled.
-type looks[T any] struct {
+type looks struct {
 	// over reads it, and reports whether it shows that Azure is done with the write.
-	over func(context.Context) (T, bool)
+	over func(context.Context) (json.RawMessage, bool)
 	// polled is told what the first poll found: whether the write was over.
 	polled func(over bool)
 }
 
 // before looks until the moment of the first poll, and reports whether the write is over. A look that
 // fails proves nothing: the poll follows.
-func (l *looks[T]) before(ctx context.Context, follow *call, poll time.Time) (result T, over bool) {
+func (l *looks) before(ctx context.Context, follow *call, poll time.Time) (result json.RawMessage, over bool) {
 	if l == nil || l.over == nil {
 		return result, false
 	}
@@ -45,37 +45,36 @@ func (l *looks[T]) before(ctx context.Context, follow *call, poll time.Time) (re
 
 // looksAt returns the looks at what was written of a load balancer. It has none where the last write of that
 // load balancer took longer than looks are good for, or where the answer to this one had no etag.
-func looksAt[T any](c *Client, id lb.LoadBalancerID, accepted string, over func(context.Context, *sdk.Clients) (T, bool)) *looks[T] {
-	l := &looks[T]{polled: func(over bool) { c.slow.Learn(id, over) }}
-	if clients, err := c.of(id.SubscriptionID); err == nil && accepted != "" && !c.slow.Is(id) {
-		l.over = func(ctx context.Context) (T, bool) { return over(ctx, clients) }
+func looksAt[I, T any](c *Client, a taken, id I, by func(I, codec.Document) (T, error), over func(accepted string, shown T) bool) *looks {
+	of, _ := a.call.loadBalancer()
+	l := &looks{polled: func(over bool) { c.slow.Learn(of, over) }}
+	accepted := codec.EtagIn(a.first)
+	if accepted == "" || c.slow.Is(of) {
+		return l
+	}
+	l.over = func(ctx context.Context) (json.RawMessage, bool) {
+		text, err := c.fetch(ctx, a.call.target, a.version)
+		if err != nil {
+			return nil, false
+		}
+		shown, err := document(a.call.target, codec.Document{Version: a.version, Text: text})
+		if err != nil {
+			return nil, false
+		}
+		is, err := by(id, shown)
+		return text, err == nil && over(accepted, is)
 	}
 	return l
 }
 
 // poolLooks are the looks at a pool that was written.
-func (c *Client) poolLooks(written lb.Pool, accepted string) *looks[poolPut] {
-	id := written.ID
-	return looksAt(c, id.LoadBalancer, accepted, func(ctx context.Context, of *sdk.Clients) (poolPut, bool) {
-		resp, err := of.Pools.Get(ctx, id.LoadBalancer.ResourceGroup, id.LoadBalancer.Name, id.Name, nil)
-		if err != nil {
-			return poolPut{}, false
-		}
-		shown, err := decoded(id, &resp.BackendAddressPool)
-		return poolPut(resp), err == nil && look.PoolOver(written, accepted, shown)
-	})
+func (c *Client) poolLooks(written lb.Pool, a taken) *looks {
+	return looksAt(c, a, written.ID, codec.DecodePool, func(accepted string, shown lb.Pool) bool { return look.PoolOver(written, accepted, shown) })
 }
 
-// balancerLooks are the looks at a load balancer that was written. pools are those of the context.
-func (c *Client) balancerLooks(written lb.LoadBalancer, accepted string, pools *apart.Pools) *looks[balancerPut] {
-	id := written.ID
-	return looksAt(c, id, accepted, func(ctx context.Context, of *sdk.Clients) (balancerPut, bool) {
-		resp, err := of.Balancers.Get(ctx, id.ResourceGroup, id.Name, nil)
-		if err != nil {
-			return balancerPut{}, false
-		}
-		pools.Rejoin(&resp.LoadBalancer)
-		shown, err := decodedBalancer(id, &resp.LoadBalancer)
-		return balancerPut(resp), err == nil && look.BalancerOver(written, accepted, shown)
+// balancerLooks are the looks at a load balancer that was written.
+func (c *Client) balancerLooks(written lb.LoadBalancer, a taken) *looks {
+	return looksAt(c, a, written.ID, codec.DecodeLoadBalancer, func(accepted string, shown lb.LoadBalancer) bool {
+		return look.BalancerOver(written, accepted, shown)
 	})
 }

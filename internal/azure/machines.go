@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
-
-	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -31,11 +29,14 @@ func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string
 	}
 	var vm struct {
 		Properties struct {
-			AvailabilitySet *armnetwork.SubResource `json:"availabilitySet"`
+			AvailabilitySet struct {
+				ID string `json:"id"`
+			} `json:"availabilitySet"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown, &vm); err != nil {
+	if err := json.Unmarshal(shown.Text, &vm); err != nil {
 		return "", notThat(target{id: id})
 	}
-	return codec.NameIn(vm.Properties.AvailabilitySet), nil
+	set := vm.Properties.AvailabilitySet.ID
+	return set[strings.LastIndexByte(set, '/')+1:], nil
 }

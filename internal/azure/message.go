@@ -139,10 +139,18 @@ func reason(a fault.Answer, err error) string {
 	// The innermost message says most: its parents say that an error occurred.
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
-			return text + ": " + lacks(list[i].Message)
+			return text + ": " + whose(list[i].Code) + lacks(list[i].Message)
 		}
 	}
 	return text
+}
+
+// whose says what a code does not: who has caused it.
+func whose(code string) string {
+	if code == fault.CodeOlderVersion {
+		return "another tool has set a property with an api-version that Weir cannot use: "
+	}
+	return ""
 }
 
 // lacks leaves out of a LinkedAuthorizationFailed what the caller may do, which comes first

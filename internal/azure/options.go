@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -19,7 +17,6 @@ import (
 	"weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/azure/fence"
 	"weir.dev/weir/internal/azure/look"
-	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/azure/spans"
 	"weir.dev/weir/internal/calls"
 	"weir.dev/weir/internal/lead"
@@ -84,16 +81,14 @@ type Retry struct {
 // Client reads and writes load balancers, their backend pools and public IPs in any
 // number of subscriptions.
 type Client struct {
+	documents
 	opts  Options
 	arm   *arm.ClientOptions
-	plain *arm.Client // of requests that the SDK has no client for
 	gates *gates
 	rests *rests
 	// attached says which machines have interfaces.
 	attached attached.Interfaces
 	slow     look.Slow
-	mu       sync.Mutex              // guards clients; never held during a call
-	clients  map[string]*sdk.Clients // by folded subscription id
 }
 
 // New returns a Client. It sends nothing and asks for no token.
@@ -109,7 +104,7 @@ func New(opts Options) (*Client, error) {
 			return nil, fmt.Errorf("azure: virtual network id %q: want /subscriptions/…/resourceGroups/…/providers/Microsoft.Network/virtualNetworks/…", opts.VirtualNetworkID)
 		}
 	}
-	c := &Client{opts: opts, gates: newGates(), rests: newRests(), clients: map[string]*sdk.Clients{}}
+	c := &Client{documents: documents{withoutIfMatch: opts.WithoutIfMatch}, opts: opts, gates: newGates(), rests: newRests()}
 	c.gates.tell = opts.Closed
 	c.arm = &arm.ClientOptions{
 		DisableRPRegistration: true, // Weir registers nothing
@@ -142,27 +137,4 @@ func direct(transport Transport, leads *lead.Fence) Transport {
 		Transport:     fence.Transport(leads),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-// mostClients bounds the subscriptions whose clients are kept. One that is made anew costs a
-// token from the credential's memory; the ids are of objects that tenants write.
-const mostClients = 64
-
-// of returns the SDK's clients for a subscription.
-func (c *Client) of(subscription string) (*sdk.Clients, error) {
-	key := strings.ToLower(subscription)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if clients, ok := c.clients[key]; ok {
-		return clients, nil
-	}
-	clients, err := sdk.New(subscription, c.opts.Credential, c.arm)
-	if err != nil {
-		return nil, err
-	}
-	if len(c.clients) >= mostClients {
-		clear(c.clients)
-	}
-	c.clients[key] = clients
-	return clients, nil
 }

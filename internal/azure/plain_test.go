@@ -4,6 +4,7 @@ package azure
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir.dev/weir/internal/azure/apiversion"
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/pace"
@@ -35,6 +38,16 @@ func (a *asking) Do(req *http.Request) (*http.Response, error) {
 	return a.fakeARM.Do(req)
 }
 
+// asRead is a resource as it was read.
+func asRead(r Resource) *any {
+	return new(any(codec.Document{Version: (&Client{}).version(r.target()), Text: json.RawMessage(`{}`)}))
+}
+
+// sending sends a body, whatever was read.
+func sending(body any) func() (any, error) {
+	return func() (any, error) { return body, nil }
+}
+
 // A write is guarded by the etag of what was read, an action by none; the versions are the SDK's and
 // Compute's, also of the final GET.
 func TestPlainWrites(t *testing.T) {
@@ -42,19 +55,19 @@ func TestPlainWrites(t *testing.T) {
 		name, method, version, body string
 		call                        func(context.Context, *Client) error
 	}{
-		{"an interface", "PUT", networkVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
-			_, err := c.Write(ctx, nicOfN1, http.MethodPut, `W/"e"`, map[string]int{"a": 1})
+		{"an interface", "PUT", apiversion.Network, `{"a":1}`, func(ctx context.Context, c *Client) error {
+			_, err := c.Write(ctx, nicOfN1, http.MethodPut, asRead(nicOfN1), `W/"e"`, sending(map[string]int{"a": 1}))
 			return err
 		}},
-		{"a model", "PATCH", computeVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
-			_, err := c.Write(ctx, blueSet, http.MethodPatch, `"1"`, map[string]int{"a": 1})
+		{"a model", "PATCH", apiversion.Compute, `{"a":1}`, func(ctx context.Context, c *Client) error {
+			_, err := c.Write(ctx, blueSet, http.MethodPatch, asRead(blueSet), `"1"`, sending(map[string]int{"a": 1}))
 			return err
 		}},
-		{"an instance", "PUT", computeVersion, `{"a":1}`, func(ctx context.Context, c *Client) error {
-			_, err := c.Write(ctx, blueInstance, http.MethodPut, `"1"`, map[string]int{"a": 1})
+		{"an instance", "PUT", apiversion.Compute, `{"a":1}`, func(ctx context.Context, c *Client) error {
+			_, err := c.Write(ctx, blueInstance, http.MethodPut, asRead(blueInstance), `"1"`, sending(map[string]int{"a": 1}))
 			return err
 		}},
-		{"an upgrade", "POST", computeVersion, `{"instanceIds":["0","12"]}`, func(ctx context.Context, c *Client) error {
+		{"an upgrade", "POST", apiversion.Compute, `{"instanceIds":["0","12"]}`, func(ctx context.Context, c *Client) error {
 			return c.Upgrade(ctx, blueSet.ID, []string{"0", "12"})
 		}},
 	} {
@@ -101,7 +114,7 @@ func TestPlainWrites(t *testing.T) {
 func TestPlainVersionIsTheSDKs(t *testing.T) {
 	wire := &asking{fakeARM: &fakeARM{answer: in(shown)}}
 	_, _ = newClient(t, wire.fakeARM, func(o *Options) { o.Transport = wire }).Get(t.Context(), webPool)
-	if len(wire.queries) != 1 || wire.queries[0] != networkVersion {
+	if len(wire.queries) != 1 || wire.queries[0] != apiversion.Network {
 		t.Errorf("the SDK asks at %v", wire.queries)
 	}
 }
@@ -111,7 +124,7 @@ func TestPlainRefusals(t *testing.T) {
 	wire := &fakeARM{answer: in(plainGot)}
 	client, ctx := newClient(t, wire), t.Context()
 	write := func(r Resource, method, etag string) error {
-		_, err := client.Write(ctx, r, method, etag, struct{}{})
+		_, err := client.Write(ctx, r, method, asRead(r), etag, sending(struct{}{}))
 		return err
 	}
 	wantFault(t, write(nicOfN1, http.MethodPut, ""), fault.Terminal, codeNoEtag)
@@ -167,7 +180,7 @@ func TestWhatComputesThrottlingCloses(t *testing.T) {
 	}
 	write := func(r Resource) func(*Client) error {
 		return func(c *Client) error {
-			_, err := c.Write(t.Context(), r, http.MethodPut, "e", struct{}{})
+			_, err := c.Write(t.Context(), r, http.MethodPut, asRead(r), "e", sending(struct{}{}))
 			return err
 		}
 	}
@@ -224,7 +237,7 @@ func TestEnterResource(t *testing.T) {
 		if until, _ := client.Enter(kubernetes); !until.IsZero() {
 			t.Errorf("load balancer until %v", until)
 		}
-		_, _ = client.Write(t.Context(), nicOfN1, http.MethodPut, "e", struct{}{})
+		_, _ = client.Write(t.Context(), nicOfN1, http.MethodPut, asRead(nicOfN1), "e", sending(struct{}{}))
 		closed := time.Now().Add(30 * time.Second)
 		if until, why := client.EnterResource(nicOfN1.ID); !until.Equal(closed) || why == "" {
 			t.Errorf("interface until %v: %s", until, why)
@@ -246,7 +259,7 @@ func TestWritesInComputeAreNotCounted(t *testing.T) {
 	writes := pace.New(0.5, 30*time.Second)
 	client := newClient(t, &fakeARM{answer: in(plainGot)}, func(o *Options) { o.Writes = writes })
 	for _, r := range []Resource{nicOfN1, blueSet, blueInstance} {
-		_, _ = client.Write(t.Context(), r, http.MethodPut, "e", struct{}{})
+		_, _ = client.Write(t.Context(), r, http.MethodPut, asRead(r), "e", sending(struct{}{}))
 	}
 	_ = client.Upgrade(t.Context(), blueSet.ID, []string{"1"})
 	if figures := writes.Figures(time.Now()); len(figures) != 1 || figures[0].Spent != 1 {
@@ -260,7 +273,7 @@ func TestPlainWritesAreFenced(t *testing.T) {
 	fence, now := leader()
 	client := newClient(t, wire, fencedBy(fence))
 	*now = time.Minute
-	_, err := client.Write(t.Context(), blueSet, http.MethodPatch, "e", struct{}{})
+	_, err := client.Write(t.Context(), blueSet, http.MethodPatch, asRead(blueSet), "e", sending(struct{}{}))
 	wantFault(t, err, fault.Shutdown, fault.CodeShutdown)
 	wantFault(t, client.Upgrade(t.Context(), blueSet.ID, []string{"1"}), fault.Shutdown, fault.CodeShutdown)
 	if n := wire.count(""); n != 0 {

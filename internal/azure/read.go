@@ -3,76 +3,167 @@
 package azure
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
+	"path"
 	"slices"
+	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"weir.dev/weir/internal/azure/apiversion"
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 )
 
-// ask has send read one resource.
-func ask[T any](ctx context.Context, c *Client, t target, send func(context.Context, *sdk.Clients) (T, error)) (T, error) {
-	var none T
-	this := &call{op: opGet, target: t}
-	clients, err := c.of(t.id.SubscriptionID)
-	if err != nil {
-		return none, classify(ctx, this, err)
-	}
-	resp, err := send(withCall(ctx, this), clients)
-	if err != nil {
-		return none, classify(ctx, this, err)
-	}
-	return resp, nil
+// documents reads and writes resources as documents, whatever they are.
+type documents struct {
+	plain          *arm.Client
+	withoutIfMatch bool
+	newer          apiversion.Memory
 }
 
-// list reads all resources of a type in a resource group, page by page. An answer that is
-// no list, or holds what does not belong in it, is refused as a whole: what is missing
+// get reads one resource with the api-version that it needs.
+func (d *documents) get(ctx context.Context, t target) (codec.Document, error) {
+	return d.read(ctx, t, d.version(t))
+}
+
+func (d *documents) read(ctx context.Context, t target, version string) (codec.Document, error) {
+	this := &call{op: opGet, target: t}
+	text, err := d.fetch(withCall(ctx, this), t, version)
+	if err != nil {
+		return codec.Document{}, classify(ctx, this, err)
+	}
+	return document(t, codec.Document{Version: version, Text: text})
+}
+
+func (d *documents) fetch(ctx context.Context, t target, version string) (text json.RawMessage, err error) {
+	resp, err := d.send(ctx, http.MethodGet, t.resource(), version, nil) //nolint:bodyclose // the pipeline has read the body to its end
+	if err == nil {
+		err = runtime.UnmarshalAsJSON(resp, &text)
+	}
+	return text, err
+}
+
+// isThere reports whether an answer has a property. It does not copy what that holds.
+type isThere bool
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *isThere) UnmarshalJSON(text []byte) error {
+	*p = string(text) != "null"
+	return nil
+}
+
+type shownResource struct {
+	ID         *string `json:"id"`
+	Name       *string `json:"name"`
+	Properties isThere `json:"properties"`
+}
+
+// document returns what was read without the spaces in it, which stays in memory. It refuses an answer that is not the
+// resource: taken for an empty one, it would have everything in it forgotten or overwritten.
+func document(t target, shown codec.Document) (codec.Document, error) {
+	var is shownResource
+	if json.Unmarshal(shown.Text, &is) != nil || !bool(is.Properties) || !shows(t.resource(), is.ID, is.Name) {
+		return codec.Document{}, notThat(t)
+	}
+	return compact(shown), nil
+}
+
+func compact(shown codec.Document) codec.Document {
+	var text bytes.Buffer
+	text.Grow(len(shown.Text))
+	if json.Compact(&text, shown.Text) == nil {
+		shown.Text = bytes.Clone(text.Bytes())
+	}
+	return shown
+}
+
+// decode decodes what was read; an answer in another form is refused.
+func decode[I, T any](t target, id I, shown codec.Document, by func(I, codec.Document) (T, error)) (T, error) {
+	value, err := by(id, shown)
+	if err != nil {
+		var none T
+		return none, notThat(t)
+	}
+	return value, nil
+}
+
+// list reads all resources of a type in a resource group, or all instances of a scale set, page by page. An answer that
+// is no list, or holds what does not belong in it, is refused as a whole: what is missing
 // from a list will be taken for not there.
-func list[P, A, T any](ctx context.Context, c *Client, all target,
-	pages func(*sdk.Clients) *runtime.Pager[P], items func(P) []*A, decode func(*A) (T, error),
-) ([]T, error) {
+func (d *documents) list(ctx context.Context, all target) ([]codec.Document, error) {
+	type page struct {
+		Value []*json.RawMessage `json:"value"`
+		Next  string             `json:"nextLink"`
+	}
 	if err := checkID(lb.LoadBalancerID{SubscriptionID: all.id.SubscriptionID, ResourceGroup: all.id.ResourceGroup, Name: "any"}); err != nil {
 		return nil, err
 	}
+	version := d.version(all)
 	this := &call{op: opList, target: all}
-	clients, err := c.of(all.id.SubscriptionID)
-	if err != nil {
-		return nil, classify(ctx, this, err)
-	}
-	var found []T
-	for pager := pages(clients); pager.More(); {
+	var found []codec.Document
+	for pager := runtime.NewPager(runtime.PagingHandler[page]{
+		More: func(p page) bool { return p.Next != "" },
+		Fetcher: func(ctx context.Context, last *page) (p page, err error) {
+			at := all.resource()
+			if last != nil {
+				at = last.Next
+			}
+			resp, err := d.send(ctx, http.MethodGet, at, version, nil) //nolint:bodyclose // the pipeline has read the body to its end
+			if err != nil {
+				return p, err
+			}
+			return p, runtime.UnmarshalAsJSON(resp, &p)
+		},
+	}); pager.More(); {
 		var answer *http.Response
 		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, this), &answer))
 		if err != nil {
 			return nil, classify(ctx, this, err)
 		}
-		shown := items(page)
-		if shown == nil && !codec.NullList(answer) || slices.Contains(shown, nil) {
+		if page.Value == nil && !codec.NullList(answer) || slices.Contains(page.Value, nil) {
 			return nil, notThat(all)
 		}
-		for _, item := range shown {
-			one, err := decode(item)
-			if err != nil {
-				return nil, err
+		for _, item := range page.Value {
+			var is shownResource
+			if json.Unmarshal(*item, &is) != nil || is.ID == nil || !strings.EqualFold(path.Dir(*is.ID), all.resource()) {
+				return nil, notThat(all)
 			}
-			found = append(found, one)
+			found = append(found, compact(codec.Document{Version: version, Text: *item}))
 		}
 	}
 	return found, nil
 }
 
-// listed returns the id of what a list shows, spelled as the list was asked for: what
+// listed reads all resources of a type in a resource group. Their ids are spelled as the list was asked for: what
 // belongs elsewhere is not what then is looked for.
-func listed(all target, shown *string) (lb.ResourceID, error) {
-	id, err := lb.ParseResourceID(codec.Value(shown), all.id.Type)
+func listed[T any](ctx context.Context, c *Client, kind, subscription, resourceGroup string, by func(lb.ResourceID, codec.Document) (T, error)) ([]T, error) {
+	all := ofAll(kind, subscription, resourceGroup)
+	shown, err := c.list(ctx, all)
 	if err != nil {
-		return lb.ResourceID{}, notThat(all)
+		return nil, err
 	}
-	id.SubscriptionID, id.ResourceGroup = all.id.SubscriptionID, all.id.ResourceGroup
-	return id, nil
+	var found []T
+	for _, item := range shown {
+		var is shownResource
+		if err := json.Unmarshal(item.Text, &is); err != nil || !bool(is.Properties) {
+			return nil, notThat(all)
+		}
+		id, err := lb.ParseResourceID(*is.ID, kind)
+		if err != nil {
+			return nil, notThat(all)
+		}
+		id.SubscriptionID, id.ResourceGroup = subscription, resourceGroup
+		one, err := decode(all, id, item, by)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	return found, nil
 }

@@ -6,11 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
-
 	"weir.dev/weir/internal/azure/codec"
-	"weir.dev/weir/internal/azure/sdk"
 	"weir.dev/weir/internal/lb"
 )
 
@@ -20,20 +16,11 @@ func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.Sec
 	if err := checkType(lb.TypeSecurityGroup, id); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	resp, err := ask(ctx, c, target{id: id}, func(ctx context.Context, of *sdk.Clients) (armnetwork.SecurityGroupsClientGetResponse, error) {
-		return of.Groups.Get(ctx, id.ResourceGroup, id.Name, nil)
-	})
+	shown, err := c.get(ctx, target{id: id})
 	if err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	return decodedSecurityGroup(id, &resp.SecurityGroup)
-}
-
-func decodedSecurityGroup(id lb.ResourceID, shown *armnetwork.SecurityGroup) (lb.SecurityGroup, error) {
-	if shown.Properties == nil || !shows(id.String(), shown.ID, shown.Name) {
-		return lb.SecurityGroup{}, notThat(target{id: id})
-	}
-	return codec.DecodeSecurityGroup(id, shown), nil
+	return decode(target{id: id}, id, shown, codec.DecodeSecurityGroup)
 }
 
 // PutSecurityGroup writes a security group that came from a read, as PutLoadBalancer
@@ -42,20 +29,16 @@ func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.S
 	if err := checkType(lb.TypeSecurityGroup, g.ID); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	origin, read := g.Origin.(*armnetwork.SecurityGroup)
-	this := &call{op: opPut, target: target{id: g.ID}}
-	if !read {
-		return lb.SecurityGroup{}, refusal(codeUnread, fmt.Errorf("write %s: it was not read before, so what else it holds would be lost", this.target))
+	t := target{id: g.ID}
+	if g.Origin == nil {
+		return lb.SecurityGroup{}, refusal(codeUnread, fmt.Errorf("write %s: it was not read before, so what else it holds would be lost", t))
 	}
-	if err := c.checkRead(this.target, opPut, read, g.Etag); err != nil {
+	if err := c.checkRead(t, opPut, true, g.Etag); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	body := codec.EncodeSecurityGroup(g, origin)
-	resp, err := carryOut(ctx, c, this, g.Etag, func(ctx context.Context, of *sdk.Clients) (*runtime.Poller[armnetwork.SecurityGroupsClientCreateOrUpdateResponse], error) {
-		return of.Groups.BeginCreateOrUpdate(ctx, g.ID.ResourceGroup, g.ID.Name, body, nil)
-	})
+	shown, err := c.carryOut(ctx, put(t, &g.Origin, g.Etag, func() (any, error) { return codec.EncodeSecurityGroup(g) }))
 	if err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	return decodedSecurityGroup(g.ID, &resp.SecurityGroup)
+	return decode(t, g.ID, shown, codec.DecodeSecurityGroup)
 }

@@ -7,7 +7,6 @@ import (
 	"path"
 	"strings"
 
-	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -81,7 +80,7 @@ func shows(id string, shownID, shownName *string) bool {
 	if shownID != nil {
 		return strings.EqualFold(*shownID, id)
 	}
-	return strings.EqualFold(codec.Value(shownName), path.Base(id))
+	return shownName != nil && strings.EqualFold(*shownName, path.Base(id))
 }
 
 // notThat is the fault of an answer that is not what was asked for.

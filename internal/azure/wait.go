@@ -4,6 +4,7 @@ package azure
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -22,8 +23,7 @@ import (
 // ends the wait, and so does a 429 that names a time which the context will not see:
 // its caller can park the pool until then, and leave the lane to others. early looks before the first
 // poll; nil does not.
-func wait[T any](ctx context.Context, follow *call, poller *runtime.Poller[T], first *http.Response, early *looks[T]) (T, error) {
-	var none T
+func wait(ctx context.Context, follow *call, poller *runtime.Poller[json.RawMessage], first *http.Response, early *looks) (none json.RawMessage, err error) {
 	answer, begun := first, time.Now()
 	for n := 1; !poller.Done(); n++ {
 		next := pollAt(answer, time.Now())

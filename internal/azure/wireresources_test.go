@@ -79,7 +79,7 @@ func plainly(kind, method string, r Resource) whole {
 		kind: kind, id: r.path(), body: `{"id":"` + r.path() + `","etag":"\"1\"","properties":{"provisioningState":"Succeeded"}}`,
 		get: func(ctx context.Context, c *Client) error { _, err := c.Read(ctx, r); return err },
 		write: func(ctx context.Context, c *Client) error {
-			_, err := c.Write(ctx, r, method, `"1"`, map[string]any{"properties": map[string]any{}})
+			_, err := c.Write(ctx, r, method, asRead(r), `"1"`, sending(map[string]any{"properties": map[string]any{}}))
 			return err
 		},
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"weir.dev/weir/internal/fault"
 )
 
 // wireSection is a part of the table.
@@ -80,6 +82,10 @@ func refusals() []wireRow {
 	claims := reply{status: 401, header: map[string]string{"WWW-Authenticate": `Bearer realm="", error="insufficient_claims", claims="e30="`}}
 	rows := []wireRow{
 		refusedBy("`DuplicateResourceName`", said(400, "DuplicateResourceName"), "DuplicateResourceName"),
+		wireRow{
+			name: "`" + fault.CodeOlderVersion + "` that names a newer one", answer: bare(400, olderBody("2031-01-01")), code: fault.CodeOlderVersion,
+			get: refused1, put: fate{requests: 2, class: fault.Terminal},
+		}.unknownAfter(),
 		refusedBy("`RetryableError`, but 400", said(400, "RetryableError"), "RetryableError"),
 		refusedBy("a proxy's page, status 400", bare(400, proxyPage), "Bad Request"),
 		refusedBy("`ExpiredAuthenticationToken`", said(401, "ExpiredAuthenticationToken"), "ExpiredAuthenticationToken"),

@@ -4,13 +4,15 @@ package azure
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"weir.dev/weir/internal/azure/sdk"
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 )
@@ -18,9 +20,9 @@ import (
 // guard is the header that keeps a write from undoing somebody else's: the resource has
 // to be as it was read, or not to exist if it was not. How the real service treats either
 // is assumed. What is shown without an etag can be guarded by nothing.
-func (c *Client) guard(etag string) http.Header {
+func (d *documents) guard(etag string) http.Header {
 	switch {
-	case c.opts.WithoutIfMatch || etag == lb.NoEtag:
+	case d.withoutIfMatch || etag == lb.NoEtag:
 		return nil
 	case etag == "":
 		return http.Header{"If-None-Match": {"*"}}
@@ -29,67 +31,138 @@ func (c *Client) guard(etag string) http.Header {
 }
 
 // checkRead refuses to write over what was not read. What was has an etag, be it lb.NoEtag.
-func (c *Client) checkRead(t target, verb string, read bool, etag string) error {
+func (d *documents) checkRead(t target, verb string, read bool, etag string) error {
 	switch {
 	case !read && (etag != "" || verb == opDelete):
 		return refusal(codeUnread, fmt.Errorf("%s %s: it was not read before, so what else it holds would be lost", verbs[verb], t))
-	case read && etag == "" && !c.opts.WithoutIfMatch:
+	case read && etag == "" && !d.withoutIfMatch:
 		return refusal(codeNoEtag, fmt.Errorf("%s %s: it has no etag to guard the write with: only what was read by itself is written", verbs[verb], t))
 	}
 	return nil
 }
 
-// taken is a write that Azure has taken and may still work on.
-type taken[T any] struct {
-	call   *call
-	poller *runtime.Poller[T]
-	first  *http.Response
+// request is a write.
+type request struct {
+	call         *call
+	method, path string
+	// etag guards it.
+	etag string
+	// origin is what was read; nil in it is of what is made.
+	origin *any
+	// body returns what to send, an edit of what is in origin. Nil sends none.
+	body func() (any, error)
 }
 
-// send has begin send a write guarded by an etag, and returns once Azure has taken it.
-func send[T any](ctx context.Context, c *Client, this *call, etag string,
-	begin func(context.Context, *sdk.Clients) (*runtime.Poller[T], error),
-) (taken[T], error) {
-	clients, err := c.of(this.id.SubscriptionID)
-	if err != nil {
-		return taken[T]{}, classify(ctx, this, err)
+// encoded returns the body of a write, or why there is none.
+func (r request) encoded() (any, error) {
+	if r.body == nil {
+		return nil, nil
 	}
+	body, err := r.body()
+	if err == nil {
+		return body, nil
+	}
+	code := "OtherShape"
+	switch {
+	case errors.Is(err, codec.ErrNoVirtualNetwork):
+		code = codeNoVirtualNetwork
+	case errors.Is(err, codec.ErrNotRead):
+		code = codeUnread
+	}
+	return nil, refusal(code, fmt.Errorf("write %s: %w", r.call.target, err))
+}
+
+// taken is a write that Azure has taken and may still work on.
+type taken struct {
+	call    *call
+	version string
+	poller  *runtime.Poller[json.RawMessage]
+	first   *http.Response
+}
+
+// begin sends a write guarded by an etag, and returns once Azure has taken it.
+func (d *documents) begin(ctx context.Context, r request) (taken, error) {
+	body, err := r.encoded()
+	if err != nil {
+		return taken{}, err
+	}
+	version, read := d.version(r.call.target), ""
+	if r.origin != nil {
+		read = codec.VersionOf(*r.origin)
+	}
+	if read == "" {
+		return d.try(ctx, r, version, body)
+	}
+	if read < version {
+		return d.beginWith(ctx, r, version, nil)
+	}
+	a, err := d.try(ctx, r, read, body)
+	if newer := newerVersion(err, read); newer != "" {
+		return d.beginWith(ctx, r, newer, err)
+	}
+	return a, err
+}
+
+// try sends a write once, as the API call layer does.
+func (d *documents) try(ctx context.Context, r request, version string, body any) (taken, error) {
 	// The header belongs to this one request. It would travel to the polls if
 	// they were made with the same context.
-	a := taken[T]{call: this}
-	started := policy.WithCaptureResponse(withCall(ctx, this), &a.first)
-	if guard := c.guard(etag); guard != nil && this.op != opPost { // an action has nothing to guard
+	a := taken{call: r.call, version: version}
+	started := policy.WithCaptureResponse(withCall(ctx, r.call), &a.first)
+	if guard := d.guard(r.etag); guard != nil && r.call.op != opPost { // an action has nothing to guard
 		started = policy.WithHTTPHeader(started, guard)
 	}
-	if a.poller, err = begin(started, clients); err != nil {
-		return taken[T]{}, classify(ctx, this, err)
+	resp, err := d.send(started, r.method, r.path, version, body) //nolint:bodyclose // the pipeline has read the body to its end
+	if err == nil {
+		a.poller, err = runtime.NewPoller(resp, d.plain.Pipeline(), &runtime.NewPollerOptions[json.RawMessage]{
+			FinalStateVia: runtime.FinalStateViaAzureAsyncOp, // the end of an action says all; a write is read anew
+			Tracer:        d.plain.Tracer(),
+		})
+	}
+	if err != nil {
+		return taken{}, classify(ctx, r.call, err)
 	}
 	return a, nil
 }
 
-// end waits until Azure is done with the write. early looks before the first poll; nil does not.
-func (a taken[T]) end(ctx context.Context, early *looks[T]) (none T, err error) {
+// end waits until Azure is done with the write, and returns what it then shows; nothing after a deletion or an
+// action. early looks before the first poll; nil does not.
+func (a taken) end(ctx context.Context, early *looks) (codec.Document, error) {
 	follow := a.call.following()
 	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first, early)
 	if err != nil {
-		return none, classify(ctx, follow, err)
+		return codec.Document{}, classify(ctx, follow, err)
 	}
-	return result, nil
+	if a.call.op == opDelete || a.call.op == opPost {
+		return codec.Document{}, nil
+	}
+	return document(a.call.target, codec.Document{Version: a.version, Text: result})
 }
 
-// carryOut has begin send a write guarded by an etag, and waits until Azure is done with it.
-func carryOut[T any](ctx context.Context, c *Client, this *call, etag string,
-	begin func(context.Context, *sdk.Clients) (*runtime.Poller[T], error),
-) (result T, err error) {
-	a, err := send(ctx, c, this, etag, begin)
+// carryOut sends a write guarded by an etag, and waits until Azure is done with it.
+func (d *documents) carryOut(ctx context.Context, r request) (codec.Document, error) {
+	a, err := d.begin(ctx, r)
 	if err != nil {
-		return result, err
+		return codec.Document{}, err
 	}
 	return a.end(ctx, nil)
 }
 
-// unlessGone makes a success of a deletion's fault that says that there is nothing left.
-func unlessGone(err error) error {
+// put is a PUT of what was read, or of what is made if there is nothing in its origin. The body is an edit of origin.
+func put(t target, origin *any, etag string, body func() (any, error)) request {
+	return request{
+		call: &call{op: opPut, target: t, creates: *origin == nil}, method: http.MethodPut, path: t.resource(),
+		etag: etag, origin: origin, body: body,
+	}
+}
+
+// remove deletes a resource that came from a read, guarded by its etag, and waits until Azure is done. It is no error
+// if there is none.
+func (d *documents) remove(ctx context.Context, t target, origin any, etag string) error {
+	if err := d.checkRead(t, opDelete, origin != nil, etag); err != nil {
+		return err
+	}
+	_, err := d.carryOut(ctx, request{call: &call{op: opDelete, target: t}, method: http.MethodDelete, path: t.resource(), etag: etag})
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return nil
 	}

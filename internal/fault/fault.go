@@ -68,6 +68,8 @@ const (
 	CodeShutdown = "Shutdown"
 	// CodeNotFound is that of a 404 which names none.
 	CodeNotFound = "Not Found"
+	// CodeOlderVersion is Azure's for a write with an older api-version than one with which a property was set.
+	CodeOlderVersion = "UpdateOnResourceNotAllowedWithApiVersion"
 	// CodeParentFailed is Azure's for a write of a part of what is Failed as a whole.
 	CodeParentFailed = "ParentResourceIsInFailedState"
 )

@@ -120,6 +120,21 @@ func TestPatchOfAModel(t *testing.T) {
 	})
 }
 
+// A PUT of a scale set that is there changes what it names.
+func TestPutOfAModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetStory(t, "Manual", 2)
+		s.does(200, http.MethodPut, setID, `{"location":"eastus","properties":{"virtualMachineProfile":{"priority":"Spot"}}}`)
+		time.Sleep(time.Minute)
+		a := s.does(200, http.MethodGet, setID, "")
+		for _, want := range []string{`"priority":"Spot"`, nodesID, `"mode":"Manual"`, `"capacity":2`} {
+			if !strings.Contains(a.raw, want) {
+				t.Errorf("no %s in %s", want, a.raw)
+			}
+		}
+	})
+}
+
 // One write of a scale set or of one of its machines at a time, but two machines are two; a
 // DELETE goes ahead.
 func TestScaleSetsRefuseConcurrentWrites(t *testing.T) {

@@ -30,7 +30,7 @@ func (e *Emulator) propose(x *exchange) (*proposal, *Problem) {
 		return p, nil
 	}
 	body, err := x.object()
-	if err == nil && p.on == KindPatch { // of Compute: a write of what it comes to
+	if err == nil && (p.on == KindPatch || id.root == scaleSetKind && p.before != nil) { // of Compute: a write of what it comes to
 		p.on, body = KindPut, merged(p.before, body)
 	}
 	if err == nil {

@@ -8,6 +8,7 @@
 //	definitions.go  the custom resource definitions, field by field
 //	rights.go       what the controller may do in the cluster, verb by verb
 //	state.go        what weir status says, and who else writes to the load balancers
+//	versions.go     whether Azure rejects writes because of their api-version
 //	azure.go        azure.json, what Azure answers, its clock and limits that are near
 //	actions.go      what the identity may do in Azure, action by action
 package doctor

@@ -45,6 +45,7 @@ func (d Doctor) Examine(ctx context.Context) Report {
 		r.take(ctx, "provisioner", d.provisioner)
 		r.take(ctx, "bounds", d.bounds)
 		r.take(ctx, "other controllers", d.others)
+		r.take(ctx, "api-versions", d.versions)
 	}
 	if d.Azure != nil {
 		for _, of := range d.Azure.checks() {

@@ -13,7 +13,7 @@ import (
 )
 
 // etag returns the etag of a resource that Azure shows.
-func etag(shown *string) string { return cmp.Or(Value(shown), lb.NoEtag) }
+func etag(shown string) string { return cmp.Or(shown, lb.NoEtag) }
 
 // EtagIn returns the etag in the body of an answer, which can be read again; empty if it tells none.
 func EtagIn(resp *http.Response) string {

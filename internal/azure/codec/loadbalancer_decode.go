@@ -4,169 +4,222 @@ package codec
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"net/netip"
 	"strings"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/lb"
 )
 
+// BalancerDocument is the Origin of a load balancer: its pools are apart, for they are nearly all of a
+// large one, and each is written alone as well. A pool in Pools is the Origin of that pool, too.
+type BalancerDocument struct {
+	Document                     // without the pools
+	Pools    map[string]Document // by name in lower case
+}
+
+type shownBalancer struct {
+	Etag     string            `json:"etag"`
+	Location string            `json:"location"`
+	Tags     map[string]string `json:"tags"`
+	SKU      struct {
+		Name lb.SKU `json:"name"`
+	} `json:"sku"`
+	Extended struct {
+		Name string `json:"name"`
+	} `json:"extendedLocation"`
+	Properties shownBalancerProperties `json:"properties"`
+}
+
+type shownBalancerProperties struct {
+	State     string           `json:"provisioningState"`
+	Frontends []*shownFrontend `json:"frontendIPConfigurations"`
+	Pools     []struct{}       `json:"backendAddressPools"`
+	Probes    []*shownProbe    `json:"probes"`
+	Rules     []*shownRule     `json:"loadBalancingRules"`
+	Outbound  []shownUse       `json:"outboundRules"`
+	NATRules  []shownUse       `json:"inboundNatRules"`
+	NATPools  []shownUse       `json:"inboundNatPools"`
+}
+
+// shownUse is what refers to frontends and pools, and is not in the vocabulary.
+type shownUse struct {
+	Properties struct {
+		Frontend  shownRef   `json:"frontendIPConfiguration"`
+		Frontends []shownRef `json:"frontendIPConfigurations"`
+		Pool      shownRef   `json:"backendAddressPool"`
+	} `json:"properties"`
+}
+
+type shownFrontend struct {
+	Name       string   `json:"name"`
+	Zones      []string `json:"zones"`
+	Properties struct {
+		PublicIP shownRef  `json:"publicIPAddress"`
+		Subnet   shownRef  `json:"subnet"`
+		IP       string    `json:"privateIPAddress"`
+		Method   string    `json:"privateIPAllocationMethod"`
+		Version  lb.Family `json:"privateIPAddressVersion"`
+	} `json:"properties"`
+}
+
+type shownProbe struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Protocol  lb.ProbeProtocol `json:"protocol"`
+		Port      int32            `json:"port"`
+		Path      string           `json:"requestPath"`
+		Interval  int32            `json:"intervalInSeconds"`
+		Probes    int32            `json:"numberOfProbes"`
+		Threshold int32            `json:"probeThreshold"`
+	} `json:"properties"`
+}
+
+type shownRule struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Protocol            lb.Transport    `json:"protocol"`
+		Frontend            shownRef        `json:"frontendIPConfiguration"`
+		Pool                shownRef        `json:"backendAddressPool"`
+		Pools               []shownRef      `json:"backendAddressPools"`
+		Probe               shownRef        `json:"probe"`
+		FrontendPort        int32           `json:"frontendPort"`
+		BackendPort         int32           `json:"backendPort"`
+		FloatingIP          bool            `json:"enableFloatingIP"`
+		DisableOutboundSNAT bool            `json:"disableOutboundSnat"`
+		IdleMinutes         int32           `json:"idleTimeoutInMinutes"`
+		Distribution        lb.Distribution `json:"loadDistribution"`
+		TCPReset            *bool           `json:"enableTcpReset"`
+	} `json:"properties"`
+}
+
+var errPoolsWithin = errors.New("its backendAddressPools are not found where they have to be")
+
 // DecodeLoadBalancer turns what Azure shows of a load balancer into the vocabulary.
-func DecodeLoadBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) lb.LoadBalancer {
+func DecodeLoadBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, error) {
+	rest, texts, err := splitPools(shown.Text)
+	if err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	origin := BalancerDocument{Document{shown.Version, rest}, make(map[string]Document, len(texts))}
+	b, err := decodeBalancer(id, origin.Document)
+	if err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	for _, text := range texts {
+		var is *shownPool
+		if err := json.Unmarshal(text, &is); err != nil {
+			return lb.LoadBalancer{}, err
+		}
+		if is == nil {
+			continue
+		}
+		part := Document{shown.Version, text}
+		origin.Pools[strings.ToLower(is.Name)] = part
+		b.Pools = append(b.Pools, is.decode(lb.PoolID{LoadBalancer: id, Name: is.Name}, part))
+	}
+	b.Origin = origin
+	return b, nil
+}
+
+// decodeBalancer decodes all but the pools.
+func decodeBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, error) {
+	var is shownBalancer
+	if err := json.Unmarshal(shown.Text, &is); err != nil {
+		return lb.LoadBalancer{}, err
+	}
+	p := &is.Properties
+	if len(p.Pools) > 0 { // a write would delete them
+		return lb.LoadBalancer{}, errPoolsWithin
+	}
 	b := lb.LoadBalancer{
-		ID: id, Etag: etag(shown.Etag), Location: Value(shown.Location), SKU: lb.Basic,
-		Tags: decodeTags(shown.Tags), Pinned: map[string]bool{}, Origin: shown,
+		ID: id, Etag: etag(is.Etag), Location: is.Location, SKU: cmp.Or(is.SKU.Name, lb.Basic), ExtendedLocation: is.Extended.Name,
+		Tags: decodeTags(is.Tags), Provisioning: provisioning(p.State), Pinned: map[string]bool{},
 	}
-	if shown.SKU != nil && Value(shown.SKU.Name) != "" {
-		b.SKU = lb.SKU(*shown.SKU.Name)
+	for _, f := range p.Frontends {
+		if f != nil {
+			b.Frontends = append(b.Frontends, f.decode())
+		}
 	}
-	if shown.ExtendedLocation != nil {
-		b.ExtendedLocation = Value(shown.ExtendedLocation.Name)
+	for _, probe := range p.Probes {
+		if probe != nil {
+			b.Probes = append(b.Probes, probe.decode())
+		}
 	}
-	p := shown.Properties
-	if p == nil {
-		return b
+	for _, r := range p.Rules {
+		if r != nil {
+			b.Rules = append(b.Rules, r.decode())
+		}
 	}
-	b.Provisioning = provisioning(Value(p.ProvisioningState))
-	for _, f := range present(p.FrontendIPConfigurations) {
-		b.Frontends = append(b.Frontends, decodeFrontend(f))
-	}
-	for _, pool := range present(p.BackendAddressPools) {
-		b.Pools = append(b.Pools, DecodePool(lb.PoolID{LoadBalancer: id, Name: Value(pool.Name)}, pool))
-	}
-	for _, probe := range present(p.Probes) {
-		b.Probes = append(b.Probes, decodeProbe(probe))
-	}
-	for _, r := range present(p.LoadBalancingRules) {
-		b.Rules = append(b.Rules, decodeRule(r))
-	}
-	pin(b, p)
-	return b
+	p.pin(b.Pinned)
+	return b, nil
 }
 
 // pin notes the frontends and pools that something refers to which is not in the
 // vocabulary. What other resources refer to them (a private link service, a load balancer
 // of another region) Azure does not show here: it refuses to remove what they use.
-func pin(b lb.LoadBalancer, p *armnetwork.LoadBalancerPropertiesFormat) {
-	add := func(references ...*armnetwork.SubResource) {
+func (p *shownBalancerProperties) pin(pinned map[string]bool) {
+	add := func(references ...shownRef) {
 		for _, r := range references {
-			if name := NameIn(r); name != "" {
-				b.Pinned[strings.ToLower(name)] = true
+			if name := r.name(); name != "" {
+				pinned[strings.ToLower(name)] = true
 			}
 		}
 	}
-	for _, o := range present(p.OutboundRules) {
-		if o.Properties != nil {
-			add(o.Properties.BackendAddressPool)
-			add(o.Properties.FrontendIPConfigurations...)
-		}
-	}
-	for _, n := range present(p.InboundNatRules) {
-		if n.Properties != nil {
-			add(n.Properties.BackendAddressPool, n.Properties.FrontendIPConfiguration)
-		}
-	}
-	for _, n := range present(p.InboundNatPools) {
-		if n.Properties != nil {
-			add(n.Properties.FrontendIPConfiguration)
+	for _, uses := range [][]shownUse{p.Outbound, p.NATRules, p.NATPools} {
+		for _, use := range uses {
+			add(use.Properties.Frontend, use.Properties.Pool)
+			add(use.Properties.Frontends...)
 		}
 	}
 	// A rule of a gateway load balancer has two pools, and the vocabulary room for one.
-	for i, r := range present(p.LoadBalancingRules) {
-		if r.Properties == nil {
+	for _, r := range p.Rules {
+		if r == nil {
 			continue
 		}
-		for _, pool := range r.Properties.BackendAddressPools {
-			if !strings.EqualFold(NameIn(pool), b.Rules[i].Pool) {
+		for _, pool := range r.Properties.Pools {
+			if !strings.EqualFold(pool.name(), r.pool()) {
 				add(pool)
 			}
 		}
 	}
 }
 
-func decodeFrontend(shown *armnetwork.FrontendIPConfiguration) lb.Frontend {
-	f := lb.Frontend{Name: Value(shown.Name), Zones: values(shown.Zones)}
-	p := shown.Properties
-	if p == nil {
-		return f
-	}
-	if p.PublicIPAddress != nil {
-		f.PublicIP = Value(p.PublicIPAddress.ID)
-	}
-	if p.Subnet != nil {
-		f.Subnet = Value(p.Subnet.ID)
-	}
-	f.PrivateIP, _ = netip.ParseAddr(Value(p.PrivateIPAddress)) // zero if it is none
-	f.Static = f.Subnet != "" && Value(p.PrivateIPAllocationMethod) == armnetwork.IPAllocationMethodStatic
-	f.Family = lb.Family(Value(p.PrivateIPAddressVersion))
+func (s shownFrontend) decode() lb.Frontend {
+	p := s.Properties
+	f := lb.Frontend{Name: s.Name, Zones: s.Zones, PublicIP: p.PublicIP.ID, Subnet: p.Subnet.ID, Family: p.Version}
+	f.PrivateIP, _ = netip.ParseAddr(p.IP) // zero if it is none
+	f.Static = f.Subnet != "" && p.Method == static
 	if f.Family == "" && f.Subnet != "" {
 		f.Family = lb.IPv4 // Azure's default; of a public frontend the public IP tells
 	}
 	return f
 }
 
-func decodeProbe(shown *armnetwork.Probe) lb.Probe {
-	probe := lb.Probe{Name: Value(shown.Name)}
-	if p := shown.Properties; p != nil {
-		probe.Protocol, probe.Port, probe.Path = lb.ProbeProtocol(Value(p.Protocol)), Value(p.Port), Value(p.RequestPath)
-		probe.IntervalSeconds = Value(p.IntervalInSeconds)
+func (s shownProbe) decode() lb.Probe {
+	p := s.Properties
+	return lb.Probe{
+		Name: s.Name, Protocol: p.Protocol, Port: p.Port, Path: p.Path, IntervalSeconds: p.Interval,
 		// The threshold is what Azure acts upon (documented); the number of probes is what
 		// older clients set.
-		probe.Threshold = cmp.Or(Value(p.ProbeThreshold), Value(p.NumberOfProbes))
+		Threshold: cmp.Or(p.Threshold, p.Probes),
 	}
-	return probe
 }
 
-func decodeRule(shown *armnetwork.LoadBalancingRule) lb.Rule {
-	r := lb.Rule{Name: Value(shown.Name)}
-	p := shown.Properties
-	if p == nil {
-		return r
+// pool names the pool of a rule.
+func (s shownRule) pool() string {
+	if name := s.Properties.Pool.name(); name != "" || len(s.Properties.Pools) == 0 {
+		return name
 	}
-	r.Transport = lb.Transport(Value(p.Protocol))
-	r.Frontend, r.Pool, r.Probe = NameIn(p.FrontendIPConfiguration), NameIn(p.BackendAddressPool), NameIn(p.Probe)
-	if pools := present(p.BackendAddressPools); r.Pool == "" && len(pools) > 0 {
-		r.Pool = NameIn(pools[0])
-	}
-	r.FrontendPort, r.BackendPort = Value(p.FrontendPort), Value(p.BackendPort)
-	r.FloatingIP, r.DisableOutboundSNAT = Value(p.EnableFloatingIP), Value(p.DisableOutboundSnat)
-	r.IdleMinutes, r.Distribution = cmp.Or(Value(p.IdleTimeoutInMinutes), 4), cmp.Or(lb.Distribution(Value(p.LoadDistribution)), lb.Spread)
-	if p.EnableTCPReset != nil {
-		r.TCPReset = new(*p.EnableTCPReset)
-	}
-	return r
+	return s.Properties.Pools[0].name()
 }
 
-// NameIn names what a reference points to: the last part of its id.
-func NameIn(r *armnetwork.SubResource) string {
-	id := SubResourceID(r)
-	return id[strings.LastIndexByte(id, '/')+1:]
-}
-
-func decodeTags(shown map[string]*string) map[string]string {
-	tags := make(map[string]string, len(shown))
-	for name, text := range shown {
-		tags[name] = Value(text)
+func (s shownRule) decode() lb.Rule {
+	p := s.Properties
+	return lb.Rule{
+		Name: s.Name, Transport: p.Protocol, Frontend: p.Frontend.name(), Pool: s.pool(), Probe: p.Probe.name(),
+		FrontendPort: p.FrontendPort, BackendPort: p.BackendPort, FloatingIP: p.FloatingIP, DisableOutboundSNAT: p.DisableOutboundSNAT,
+		IdleMinutes: cmp.Or(p.IdleMinutes, 4), Distribution: cmp.Or(p.Distribution, lb.Spread), TCPReset: p.TCPReset,
 	}
-	return tags
-}
-
-func values(shown []*string) []string {
-	var list []string
-	for _, text := range present(shown) {
-		list = append(list, *text)
-	}
-	return list
-}
-
-// present leaves out what Azure shows as null.
-func present[T any](list []*T) []*T {
-	var found []*T
-	for _, item := range list {
-		if item != nil {
-			found = append(found, item)
-		}
-	}
-	return found
 }

@@ -3,175 +3,174 @@
 package codec
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
-
 	"weir.dev/weir/internal/lb"
 )
 
-// EncodeLoadBalancer returns the body that makes a load balancer what b says. It is built
-// anew from what was read, nil for a new one, which is not changed: what b says
-// otherwise is said otherwise, and all else that a client may set is sent back as it was.
-func EncodeLoadBalancer(b lb.LoadBalancer, read *armnetwork.LoadBalancer, network string) (armnetwork.LoadBalancer, error) {
-	next, origin := sendableBalancer(read), &armnetwork.LoadBalancerPropertiesFormat{}
-	was := lb.LoadBalancer{}
-	if read != nil {
-		was = DecodeLoadBalancer(b.ID, read)
-		if read.Properties != nil {
-			origin = read.Properties
-		}
-	}
-	say(read == nil, &next.Location, was.Location, b.Location)
-	if read == nil || was.SKU != b.SKU {
-		next.SKU = clone(next.SKU)
-		next.SKU.Name = new(armnetwork.LoadBalancerSKUName(b.SKU))
-	}
-	next.ExtendedLocation = extendedLocation(next.ExtendedLocation, was.ExtendedLocation, b.ExtendedLocation)
-	if !maps.Equal(was.Tags, b.Tags) {
-		next.Tags = encodeTags(b.Tags)
-	}
-	p := next.Properties
-	p.FrontendIPConfigurations = parts(b.Frontends, origin.FrontendIPConfigurations,
-		func(f lb.Frontend) string { return f.Name }, func(f *armnetwork.FrontendIPConfiguration) *string { return f.Name }, encodeFrontend)
-	p.Probes = parts(b.Probes, origin.Probes,
-		func(p lb.Probe) string { return p.Name }, func(p *armnetwork.Probe) *string { return p.Name }, encodeProbe)
-	p.LoadBalancingRules = parts(b.Rules, origin.LoadBalancingRules,
-		func(r lb.Rule) string { return r.Name }, func(r *armnetwork.LoadBalancingRule) *string { return r.Name },
-		func(r lb.Rule, read *armnetwork.LoadBalancingRule) *armnetwork.LoadBalancingRule {
-			return encodeRule(b.ID, r, read)
-		})
-	var err error
-	p.BackendAddressPools = parts(b.Pools, origin.BackendAddressPools,
-		func(p lb.Pool) string { return p.ID.Name }, func(p *armnetwork.BackendAddressPool) *string { return p.Name },
-		func(pool lb.Pool, read *armnetwork.BackendAddressPool) *armnetwork.BackendAddressPool {
-			body, problem := encodePart(pool, read, network)
-			if problem != nil {
-				err = problem
-			}
-			return body
-		})
-	return *next, err
-}
-
-// parts encodes the parts of a kind, each from what was read of it, nil for a new one. A
-// list without parts is sent as an empty array, as EncodePool does.
-func parts[T, A any](list []T, read []*A, name func(T) string, nameRead func(*A) *string, encode func(T, *A) *A) []*A {
-	known := make(map[string]*A, len(read))
-	for _, item := range present(read) {
-		known[strings.ToLower(Value(nameRead(item)))] = item
-	}
-	next := make([]*A, 0, len(list))
-	for _, item := range list {
-		next = append(next, encode(item, known[strings.ToLower(name(item))]))
-	}
-	return next
-}
-
-// known returns what a part was when it was read. A new one was nothing, and gets its name.
-func known[A, T any](read *A, decode func(*A) T, name **string, text string) (was T, fresh bool) {
-	if read == nil {
-		*name = &text
-		return was, true
-	}
-	return decode(read), false
-}
-
-func encodeFrontend(f lb.Frontend, read *armnetwork.FrontendIPConfiguration) *armnetwork.FrontendIPConfiguration {
-	next := sendableFrontend(read)
-	was, fresh := known(read, decodeFrontend, &next.Name, f.Name)
-	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // none named is none asked for
-		next.Zones = pointers(f.Zones)
-	}
-	p := next.Properties
-	if !strings.EqualFold(was.PublicIP, f.PublicIP) {
-		p.PublicIPAddress, p.PublicIPPrefix = nil, nil // the address comes from the one or the other
-		if f.PublicIP != "" {
-			p.PublicIPAddress = &armnetwork.PublicIPAddress{ID: &f.PublicIP}
-		}
-	}
-	moves := !strings.EqualFold(was.Subnet, f.Subnet)
-	if moves {
-		p.Subnet = nil
-		if f.Subnet != "" {
-			p.Subnet = &armnetwork.Subnet{ID: &f.Subnet}
-		}
-	}
-	if moves || was.Static != f.Static || f.Static && was.PrivateIP != f.PrivateIP {
-		p.PrivateIPAddress, p.PrivateIPAllocationMethod = nil, nil
-		switch {
-		case f.Static:
-			p.PrivateIPAddress, p.PrivateIPAllocationMethod = new(f.PrivateIP.String()), new(armnetwork.IPAllocationMethodStatic)
-		case f.Subnet != "":
-			p.PrivateIPAllocationMethod = new(armnetwork.IPAllocationMethodDynamic)
-		}
-	}
-	if f.Subnet != "" {
-		say(fresh || moves, &p.PrivateIPAddressVersion, was.Family, f.Family)
-	}
-	return next
-}
-
-func encodeProbe(probe lb.Probe, read *armnetwork.Probe) *armnetwork.Probe {
-	next := sendableProbe(read)
-	was, fresh := known(read, decodeProbe, &next.Name, probe.Name)
-	p := next.Properties
-	say(fresh, &p.Protocol, was.Protocol, probe.Protocol)
-	say(fresh, &p.RequestPath, was.Path, probe.Path)
-	set(fresh, &p.Port, was.Port, probe.Port)
-	set(fresh, &p.IntervalInSeconds, was.IntervalSeconds, probe.IntervalSeconds)
-	set(fresh, &p.ProbeThreshold, was.Threshold, probe.Threshold)
-	set(fresh, &p.NumberOfProbes, was.Threshold, probe.Threshold)
-	return next
-}
-
-func encodeRule(id lb.LoadBalancerID, r lb.Rule, read *armnetwork.LoadBalancingRule) *armnetwork.LoadBalancingRule {
-	next := sendableRule(read)
-	was, fresh := known(read, decodeRule, &next.Name, r.Name)
-	p := next.Properties
-	refer(&p.FrontendIPConfiguration, id, "frontendIPConfigurations", was.Frontend, r.Frontend)
-	refer(&p.Probe, id, "probes", was.Probe, r.Probe)
-	if !strings.EqualFold(was.Pool, r.Pool) {
-		p.BackendAddressPools = nil // Azure shows the pool there, too
-		refer(&p.BackendAddressPool, id, "backendAddressPools", was.Pool, r.Pool)
-	}
-	say(fresh, &p.Protocol, was.Transport, r.Transport)
-	say(fresh, &p.LoadDistribution, was.Distribution, r.Distribution)
-	set(fresh, &p.FrontendPort, was.FrontendPort, r.FrontendPort)
-	set(fresh, &p.BackendPort, was.BackendPort, r.BackendPort)
-	set(fresh, &p.IdleTimeoutInMinutes, was.IdleMinutes, r.IdleMinutes)
-	set(fresh, &p.EnableFloatingIP, was.FloatingIP, r.FloatingIP)
-	set(fresh, &p.DisableOutboundSnat, was.DisableOutboundSNAT, r.DisableOutboundSNAT)
-	p.EnableTCPReset = r.TCPReset
-	return next
-}
-
-// encodePool encodes a pool as a write of the pool alone does. What it holds besides its
-// addresses comes from where the pool was read last: by itself, or here.
-func encodePart(pool lb.Pool, here *armnetwork.BackendAddressPool, network string) (*armnetwork.BackendAddressPool, error) {
-	read, alone := pool.Origin.(*armnetwork.BackendAddressPool)
-	if !alone {
-		read = here
-	}
-	if read == nil {
-		read = &armnetwork.BackendAddressPool{}
-		if pool.VirtualNetwork != "" {
-			read.Properties = &armnetwork.BackendAddressPoolPropertiesFormat{VirtualNetwork: &armnetwork.SubResource{ID: &pool.VirtualNetwork}}
-		}
-	}
-	next := sendableInterfaces(read)
-	if !pool.NIC {
-		body, err := EncodePool(read, pool.Addresses, network)
+// EncodeLoadBalancer returns the body that makes a load balancer what b says. It is what was read,
+// edited: what b says otherwise is said otherwise, and all else that a client may set is sent back as it was.
+func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
+	body, was := object{}, lb.LoadBalancer{}
+	if whole, ok := b.Origin.(Document); ok { // read anew, with the pools
+		shown, err := DecodeLoadBalancer(b.ID, whole)
 		if err != nil {
 			return nil, err
 		}
-		next = &body
+		b.Origin = shown.Origin
 	}
-	next.ID, next.Name = nil, &pool.ID.Name
-	if here != nil {
-		next.ID, next.Name = here.ID, here.Name
+	origin, known := b.Origin.(BalancerDocument)
+	if known {
+		var err error
+		if body, err = origin.object(); err != nil {
+			return nil, err
+		}
+		if was, err = decodeBalancer(b.ID, origin.Document); err != nil {
+			return nil, err
+		}
 	}
-	return next, nil
+	without(body, "name")
+	say(!known, body, "location", was.Location, b.Location)
+	if !known || was.SKU != b.SKU {
+		within(body, "sku")["name"] = b.SKU
+	}
+	editExtendedLocation(body, was.ExtendedLocation, b.ExtendedLocation)
+	if !maps.Equal(was.Tags, b.Tags) {
+		editTags(body, b.Tags)
+	}
+	p := strip(body, "resourceGuid")
+	withoutAll(p, "outboundRules")
+	withoutAll(p, "inboundNatRules", "backendIPConfiguration")
+	withoutAll(p, "inboundNatPools")
+	parts(p, "frontendIPConfigurations", was.Frontends, b.Frontends, func(f lb.Frontend) string { return f.Name }, editFrontend)
+	parts(p, "probes", was.Probes, b.Probes, func(p lb.Probe) string { return p.Name }, editProbe)
+	parts(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part object, fresh bool, was, is lb.Rule) {
+		editRule(b.ID.String(), part, fresh, was, is)
+	})
+	pools := make([]json.RawMessage, 0, len(b.Pools))
+	for _, pool := range b.Pools {
+		text, err := encodePart(pool, origin, network)
+		if err != nil {
+			return nil, err
+		}
+		pools = append(pools, text)
+	}
+	p["backendAddressPools"] = pools
+	return body, nil
+}
+
+func editExtendedLocation(body object, was, is string) {
+	switch {
+	case was == is:
+	case is == "":
+		delete(body, "extendedLocation")
+	default:
+		body["extendedLocation"] = object{"name": is, "type": "EdgeZone"}
+	}
+}
+
+func editFrontend(part object, fresh bool, was, f lb.Frontend) {
+	p := strip(part, "inboundNatPools", "inboundNatRules", "loadBalancingRules", "outboundRules")
+	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // none named is none asked for
+		part["zones"] = f.Zones
+	}
+	if !strings.EqualFold(was.PublicIP, f.PublicIP) {
+		delete(p, "publicIPPrefix") // the address comes from the one or the other
+	}
+	refer(p, "publicIPAddress", was.PublicIP, f.PublicIP)
+	refer(p, "subnet", was.Subnet, f.Subnet)
+	moves := !strings.EqualFold(was.Subnet, f.Subnet)
+	if moves || was.Static != f.Static || f.Static && was.PrivateIP != f.PrivateIP {
+		without(p, "privateIPAddress", "privateIPAllocationMethod")
+		if f.Static {
+			p["privateIPAddress"] = f.PrivateIP.String()
+		}
+		if f.Static || f.Subnet != "" {
+			p["privateIPAllocationMethod"] = allocation(f.Static)
+		}
+	}
+	if f.Subnet != "" {
+		say(fresh || moves, p, "privateIPAddressVersion", was.Family, f.Family)
+	}
+}
+
+func editProbe(part object, fresh bool, was, is lb.Probe) {
+	p := strip(part, "loadBalancingRules")
+	say(fresh, p, "protocol", was.Protocol, is.Protocol)
+	say(fresh, p, "requestPath", was.Path, is.Path)
+	set(fresh, p, "port", was.Port, is.Port)
+	set(fresh, p, "intervalInSeconds", was.IntervalSeconds, is.IntervalSeconds)
+	set(fresh, p, "probeThreshold", was.Threshold, is.Threshold)
+	set(fresh, p, "numberOfProbes", was.Threshold, is.Threshold)
+}
+
+func editRule(id string, part object, fresh bool, was, is lb.Rule) {
+	p := strip(part)
+	to := func(collection, name string) string {
+		if name == "" {
+			return ""
+		}
+		return id + "/" + collection + "/" + name
+	}
+	refer(p, "frontendIPConfiguration", to("frontendIPConfigurations", was.Frontend), to("frontendIPConfigurations", is.Frontend))
+	refer(p, "probe", to("probes", was.Probe), to("probes", is.Probe))
+	refer(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", is.Pool))
+	if !strings.EqualFold(was.Pool, is.Pool) {
+		delete(p, "backendAddressPools") // Azure shows the pool there, too
+	}
+	say(fresh, p, "protocol", was.Transport, is.Transport)
+	say(fresh, p, "loadDistribution", was.Distribution, is.Distribution)
+	set(fresh, p, "frontendPort", was.FrontendPort, is.FrontendPort)
+	set(fresh, p, "backendPort", was.BackendPort, is.BackendPort)
+	set(fresh, p, "idleTimeoutInMinutes", was.IdleMinutes, is.IdleMinutes)
+	set(fresh, p, "enableFloatingIP", was.FloatingIP, is.FloatingIP)
+	set(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, is.DisableOutboundSNAT)
+	if is.TCPReset == nil {
+		delete(p, "enableTcpReset")
+		return
+	}
+	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *is.TCPReset)
+}
+
+// encodePart encodes a pool within its load balancer, as a write of the pool alone does. What it holds besides its
+// addresses comes from where the pool was read last: by itself, or with the load balancer. A pool that was
+// read with another api-version than the load balancer may lack what this one shows.
+//
+// The entries of a pool of network interfaces go as they were shown: the interface, which only Azure sets, is
+// all that tells one from another. That Azure takes them so is assumed.
+func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.RawMessage, error) {
+	here, known := origin.Pools[strings.ToLower(pool.ID.Name)]
+	from, alone := pool.Origin.(Document)
+	if known && (!alone || from.Version != origin.Version) {
+		from, alone = here, true
+	}
+	body := object{}
+	if alone {
+		var err error
+		if body, err = from.object(); err != nil {
+			return nil, err
+		}
+	} else if pool.VirtualNetwork != "" {
+		body["properties"] = object{"virtualNetwork": object{"id": pool.VirtualNetwork}}
+	}
+	properties := stripPool(body)
+	if !pool.NIC {
+		if err := editPool(properties, pool.Addresses, network); err != nil {
+			return nil, err
+		}
+	}
+	delete(body, "id")
+	body["name"] = pool.ID.Name
+	if known {
+		var part shownPart
+		if err := json.Unmarshal(here.Text, &part); err != nil {
+			return nil, err
+		}
+		say(true, body, "id", "", part.ID)
+		body["name"] = part.Name
+	}
+	return json.Marshal(body)
 }

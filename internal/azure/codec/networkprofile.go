@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
@@ -70,7 +71,7 @@ func (c shownConfiguration) decode() lb.InterfaceConfiguration {
 
 // DecodeInterface turns what Azure shows of a network interface into the vocabulary. The place is
 // where it was asked for.
-func DecodeInterface(place lb.ResourceID, shown json.RawMessage) (lb.NetworkInterface, error) {
+func DecodeInterface(place lb.ResourceID, shown Document) (lb.NetworkInterface, error) {
 	var is struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
@@ -82,7 +83,7 @@ func DecodeInterface(place lb.ResourceID, shown json.RawMessage) (lb.NetworkInte
 		} `json:"properties"`
 	}
 	var configuration shownConfiguration
-	if err := errors.Join(json.Unmarshal(shown, &is), json.Unmarshal(shown, &configuration)); err != nil {
+	if err := errors.Join(json.Unmarshal(shown.Text, &is), json.Unmarshal(shown.Text, &configuration)); err != nil {
 		return lb.NetworkInterface{}, err
 	}
 	place.Name = path.Base(is.ID)
@@ -111,7 +112,7 @@ func EncodeInterface(next lb.NetworkInterface) (any, error) {
 }
 
 // DecodeScaleSet turns what Azure shows of a scale set into the vocabulary.
-func DecodeScaleSet(place lb.ResourceID, shown json.RawMessage) (lb.ScaleSet, error) {
+func DecodeScaleSet(place lb.ResourceID, shown Document) (lb.ScaleSet, error) {
 	var is struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
@@ -126,7 +127,7 @@ func DecodeScaleSet(place lb.ResourceID, shown json.RawMessage) (lb.ScaleSet, er
 			} `json:"virtualMachineProfile"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown, &is); err != nil {
+	if err := json.Unmarshal(shown.Text, &is); err != nil {
 		return lb.ScaleSet{}, err
 	}
 	place.Name = path.Base(is.ID)
@@ -137,26 +138,57 @@ func DecodeScaleSet(place lb.ResourceID, shown json.RawMessage) (lb.ScaleSet, er
 	}, place.Validate()
 }
 
-// EncodeModel returns the body of a PATCH that gives the model of a scale set its pools. An array is
-// replaced as a whole, so all that it holds is sent.
+// lackingInPatch are the properties of a public IP configuration that Azure takes in a PUT of a scale set and not in a
+// PATCH (documented).
+var lackingInPatch = []string{"ipTags", "publicIPAddressVersion"}
+
+// NeedsPut reports whether the model of a scale set is written with a PUT: it has properties that a PATCH does not, and
+// a PATCH of its interfaces would remove them.
+func NeedsPut(s lb.ScaleSet) bool {
+	shown, err := read(s.Origin)
+	if err != nil {
+		return false
+	}
+	for _, i := range list(modelOf(shown)[keyInterfaces]) {
+		for _, ip := range list(at(i, "properties")["ipConfigurations"]) {
+			public := at(at(ip, "properties"), "publicIPAddressConfiguration")
+			if public["sku"] != nil || slices.ContainsFunc(lackingInPatch, func(key string) bool { return at(public, "properties")[key] != nil }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func modelOf(scaleSet object) object {
+	return at(at(at(scaleSet, "properties"), "virtualMachineProfile"), "networkProfile")
+}
+
+// EncodeModel returns the body of a PATCH or a PUT that gives the model of a scale set its pools. An array is
+// replaced as a whole, so all that it holds is sent. What is not named stays, in a PUT too (observed:
+// cloud-provider-azure sends no more than this). To name an image or an identity takes the right to use it.
 func EncodeModel(next lb.ScaleSet) (any, error) {
 	shown, err := read(next.Origin)
 	if err != nil {
 		return nil, err
 	}
-	profile := at(at(at(shown, "properties"), "virtualMachineProfile"), "networkProfile")
+	profile := modelOf(shown)
 	if err := setAllPools(profile, next.Interfaces); err != nil {
 		return nil, err
 	}
 	network := object{keyInterfaces: profile[keyInterfaces]}
-	return object{"properties": object{"virtualMachineProfile": object{"networkProfile": network}}}, nil
+	body := object{"properties": object{"virtualMachineProfile": object{"networkProfile": network}}}
+	if NeedsPut(next) {
+		body["location"] = shown["location"]
+	}
+	return body, nil
 }
 
 // instanceRule is what the id of an instance looks like; it becomes part of a request.
 var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
 
 // DecodeInstance turns what Azure shows of an instance of a scale set into the vocabulary.
-func DecodeInstance(scaleSet lb.ResourceID, shown json.RawMessage) (lb.Instance, error) {
+func DecodeInstance(scaleSet lb.ResourceID, shown Document) (lb.Instance, error) {
 	var is struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
@@ -169,7 +201,7 @@ func DecodeInstance(scaleSet lb.ResourceID, shown json.RawMessage) (lb.Instance,
 			} `json:"protectionPolicy"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown, &is); err != nil {
+	if err := json.Unmarshal(shown.Text, &is); err != nil {
 		return lb.Instance{}, err
 	}
 	id := path.Base(is.ID)
@@ -189,9 +221,9 @@ func EncodeInstance(next lb.Instance) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	without(body, "etag", "id", "instanceId", "name", "resources", "sku", "type", "zones")
+	without(body, "etag", "id", "instanceId", "name", "resources", "sku", "systemData", "type", "zones")
 	properties := at(body, "properties")
-	without(properties, "instanceView", "latestModelApplied", "modelDefinitionApplied", "provisioningState", "timeCreated", "vmId")
+	without(properties, "instanceView", "latestModelApplied", "modelDefinitionApplied", "provisioningState", "timeCreated", "virtualMachineResourceId", "vmId")
 	without(at(properties, "storageProfile"), "imageReference")
 	return body, setAllPools(at(properties, "networkProfileConfiguration"), next.Interfaces)
 }

@@ -65,18 +65,18 @@ func entry(ids ...string) string {
 
 func TestDecodeNetworkProfiles(t *testing.T) {
 	want := []lb.IPConfiguration{{Name: "ipIPv4", Family: lb.IPv4, Primary: true, Subnet: "/subnet", Pools: []string{poolA, poolB}}, {Name: "ipIPv6", Family: lb.IPv6, Subnet: "/subnet"}}
-	i, err := DecodeInterface(nicPlace, json.RawMessage(nicText(entry(poolA, poolB))))
+	i, err := DecodeInterface(nicPlace, shownAs(nicText(entry(poolA, poolB))))
 	if err != nil || i.ID.Name != "n1" || i.ID.ResourceGroup != "rg" || i.Etag != `W/"e1"` || i.Provisioning != lb.Succeeded || i.Machine != "/subscriptions/s1/resourcegroups/rg/providers/microsoft.compute/virtualmachines/n1" {
 		t.Errorf("got %+v, %v", i, err)
 	}
-	s, err := DecodeScaleSet(setPlace, json.RawMessage(setText(entry(poolA, poolB))))
+	s, err := DecodeScaleSet(setPlace, shownAs(setText(entry(poolA, poolB))))
 	if err != nil || s.ID != blue || s.Etag != `"1"` || !s.Uniform || s.UpgradeMode != lb.UpgradeManual || len(s.Interfaces) != 1 || !s.Interfaces[0].Primary {
 		t.Fatalf("got %+v, %v", s, err)
 	}
-	if flexible, err := DecodeScaleSet(setPlace, json.RawMessage(strings.Replace(setText(""), "Uniform", "Flexible", 1))); err != nil || flexible.Uniform {
+	if flexible, err := DecodeScaleSet(setPlace, shownAs(strings.Replace(setText(""), "Uniform", "Flexible", 1))); err != nil || flexible.Uniform {
 		t.Errorf("got %+v, %v", flexible, err)
 	}
-	vm, err := DecodeInstance(blue, json.RawMessage(instanceText(entry(poolA, poolB))))
+	vm, err := DecodeInstance(blue, shownAs(instanceText(entry(poolA, poolB))))
 	if err != nil || vm.ID != "3" || vm.Etag != `"2"` || !vm.LatestModel || !vm.Protected || len(vm.Interfaces) != 1 {
 		t.Fatalf("got %+v, %v", vm, err)
 	}
@@ -94,17 +94,17 @@ func TestDecodeNetworkProfiles(t *testing.T) {
 
 // What is none of theirs is refused, for it would become part of a request.
 func TestDecodeRefuses(t *testing.T) {
-	if _, err := DecodeInterface(nicPlace, json.RawMessage(`{"id":"/a/..","properties":{}}`)); err == nil {
+	if _, err := DecodeInterface(nicPlace, shownAs(`{"id":"/a/..","properties":{}}`)); err == nil {
 		t.Error("a name that is a way out")
 	}
-	if _, err := DecodeScaleSet(setPlace, json.RawMessage(`{"id":"/a/b?c","properties":{}}`)); err == nil {
+	if _, err := DecodeScaleSet(setPlace, shownAs(`{"id":"/a/b?c","properties":{}}`)); err == nil {
 		t.Error("a name that is a query")
 	}
-	if _, err := DecodeInstance(blue, json.RawMessage(`{"id":"/a/3a","properties":{}}`)); err == nil {
+	if _, err := DecodeInstance(blue, shownAs(`{"id":"/a/3a","properties":{}}`)); err == nil {
 		t.Error("an instance that is no number")
 	}
 	for _, text := range []string{`[]`, `{"id":1}`, `{"properties":{"ipConfigurations":{}}}`} {
-		if _, err := DecodeInterface(nicPlace, json.RawMessage(text)); err == nil {
+		if _, err := DecodeInterface(nicPlace, shownAs(text)); err == nil {
 			t.Errorf("%s is taken for an interface", text)
 		}
 	}
@@ -133,7 +133,7 @@ func valuesOf(t *testing.T, body any) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := read(json.RawMessage(text))
+	whole, err := read(shownAs(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAWriteChangesPoolsAlone(t *testing.T) {
 	}
 	for kind, text := range map[string]func(string) string{"interface": nicText, "scale set": setText, "instance": instanceText} {
 		t.Run(kind, func(t *testing.T) {
-			shown := json.RawMessage(text(entry(poolB)))
+			shown := shownAs(text(entry(poolB)))
 			body, err := encodeWith(kind, shown, []string{poolB, poolA})
 			if err != nil {
 				t.Fatal(err)
@@ -159,7 +159,7 @@ func TestAWriteChangesPoolsAlone(t *testing.T) {
 			if text, err := json.Marshal(body); err != nil || !strings.Contains(string(text), `{"n":12345678901234567890}`) {
 				t.Errorf("a number is not what it was: %s, %v", text, err)
 			}
-			was, is := valuesOf(t, shown), valuesOf(t, body)
+			was, is := valuesOf(t, shown.Text), valuesOf(t, body)
 			added := 0
 			for path, value := range is {
 				if was[path] == value {
@@ -187,7 +187,7 @@ func TestAWriteChangesPoolsAlone(t *testing.T) {
 	}
 }
 
-func encodeWith(kind string, shown json.RawMessage, pools []string) (any, error) {
+func encodeWith(kind string, shown Document, pools []string) (any, error) {
 	switch kind {
 	case "interface":
 		i, _ := DecodeInterface(nicPlace, shown)
@@ -209,7 +209,7 @@ func TestPoolsAreReadAsTheyAreWritten(t *testing.T) {
 		some := rapid.SliceOf(rapid.SampledFrom([]string{poolA, poolB, strings.ToUpper(poolA), "/p"}))
 		before, after := some.Draw(t, "before"), some.Draw(t, "after")
 		for kind, text := range map[string]func(string) string{"interface": nicText, "scale set": setText, "instance": instanceText} {
-			body, err := encodeWith(kind, json.RawMessage(text(entry(before...))), after)
+			body, err := encodeWith(kind, shownAs(text(entry(before...))), after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,22 +239,22 @@ func TestEncodeRefuses(t *testing.T) {
 	if _, err := EncodeInterface(lb.NetworkInterface{}); !errors.Is(err, ErrNotRead) {
 		t.Errorf("got %v", err)
 	}
-	i, _ := DecodeInterface(nicPlace, json.RawMessage(nicText("")))
+	i, _ := DecodeInterface(nicPlace, shownAs(nicText("")))
 	i.IPConfigurations = i.IPConfigurations[:1]
 	if _, err := EncodeInterface(i); !errors.Is(err, ErrOtherShape) {
 		t.Errorf("got %v", err)
 	}
-	i, _ = DecodeInterface(nicPlace, json.RawMessage(nicText("")))
+	i, _ = DecodeInterface(nicPlace, shownAs(nicText("")))
 	i.IPConfigurations[0].Name = "another"
 	if _, err := EncodeInterface(i); !errors.Is(err, ErrOtherShape) {
 		t.Errorf("got %v", err)
 	}
-	s, _ := DecodeScaleSet(setPlace, json.RawMessage(setText("")))
+	s, _ := DecodeScaleSet(setPlace, shownAs(setText("")))
 	s.Interfaces = nil
 	if _, err := EncodeModel(s); !errors.Is(err, ErrOtherShape) {
 		t.Errorf("got %v", err)
 	}
-	bare, _ := DecodeInterface(nicPlace, json.RawMessage(`{"id":"/n1","properties":{"ipConfigurations":[{"name":"ip"}]}}`))
+	bare, _ := DecodeInterface(nicPlace, shownAs(`{"id":"/n1","properties":{"ipConfigurations":[{"name":"ip"}]}}`))
 	bare.IPConfigurations[0].Pools = []string{poolA}
 	if _, err := EncodeInterface(bare); !errors.Is(err, ErrOtherShape) {
 		t.Errorf("got %v", err)
@@ -286,7 +286,7 @@ func TestReadOnlyFieldsOfInterfacesAreNotSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := DecodeInterface(nicPlace, text)
+	i, err := DecodeInterface(nicPlace, shownAs(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}

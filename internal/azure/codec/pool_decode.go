@@ -3,91 +3,124 @@
 package codec
 
 import (
+	"encoding/json"
 	"net/netip"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/lb"
 )
 
+type shownPool struct {
+	Name       string               `json:"name"`
+	Etag       string               `json:"etag"`
+	Properties *shownPoolProperties `json:"properties"`
+}
+
+type shownPoolProperties struct {
+	State          string          `json:"provisioningState"`
+	VirtualNetwork shownRef        `json:"virtualNetwork"`
+	Addresses      []*shownAddress `json:"loadBalancerBackendAddresses"`
+	Interfaces     []*shownPart    `json:"backendIPConfigurations"`
+	Outbound       *shownRef       `json:"outboundRule"`
+	Outbounds      []shownRef      `json:"outboundRules"`
+}
+
+// shownPart is what tells one part of a resource from another.
+type shownPart struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type shownAddress struct {
+	Name       string `json:"name"`
+	Properties struct {
+		IP             string    `json:"ipAddress"`
+		AdminState     string    `json:"adminState"`
+		VirtualNetwork shownRef  `json:"virtualNetwork"`
+		Interface      *shownRef `json:"networkInterfaceIPConfiguration"`
+	} `json:"properties"`
+}
+
 // DecodePool turns what Azure shows into the vocabulary. An entry whose address is no
 // IP address (a frontend of another load balancer, say) is kept with a zero IP: it
 // is somebody else's, and a write sends it back as it was.
-func DecodePool(id lb.PoolID, shown *armnetwork.BackendAddressPool) lb.Pool {
-	pool := lb.Pool{ID: id, Etag: etag(shown.Etag), Origin: shown}
-	if shown.Properties == nil {
+func DecodePool(id lb.PoolID, shown Document) (lb.Pool, error) {
+	var is shownPool
+	if err := json.Unmarshal(shown.Text, &is); err != nil {
+		return lb.Pool{}, err
+	}
+	return is.decode(id, shown), nil
+}
+
+func (s shownPool) decode(id lb.PoolID, shown Document) lb.Pool {
+	pool := lb.Pool{ID: id, Etag: etag(s.Etag), Origin: shown}
+	p := s.Properties
+	if p == nil {
 		return pool
 	}
-	pool.Provisioning = provisioning(Value(shown.Properties.ProvisioningState))
-	pool.VirtualNetwork = SubResourceID(shown.Properties.VirtualNetwork)
-	pool.NIC = holdsInterfaces(shown.Properties)
-	pool.Outbound = shown.Properties.OutboundRule != nil || len(shown.Properties.OutboundRules) > 0
-	for _, entry := range shown.Properties.LoadBalancerBackendAddresses {
-		if entry == nil {
-			continue
+	pool.Provisioning = provisioning(p.State)
+	pool.VirtualNetwork = p.VirtualNetwork.ID
+	pool.NIC = p.holdsInterfaces()
+	pool.Outbound = p.Outbound != nil || len(p.Outbounds) > 0
+	if len(p.Addresses) > 0 {
+		pool.Addresses = make([]lb.Address, 0, len(p.Addresses))
+	}
+	for _, entry := range p.Addresses {
+		if entry != nil {
+			pool.Addresses = append(pool.Addresses, entry.decode())
 		}
-		pool.Addresses = append(pool.Addresses, decodeAddress(entry))
 	}
 	return pool
 }
 
-func decodeAddress(entry *armnetwork.LoadBalancerBackendAddress) lb.Address {
-	a := lb.Address{Name: Value(entry.Name)}
-	if p := entry.Properties; p != nil {
-		a.IP, _ = netip.ParseAddr(Value(p.IPAddress)) // zero if it is none
-		a.VirtualNetwork = SubResourceID(p.VirtualNetwork)
-		a.AdminState = string(Value(p.AdminState))
-		if !a.IP.IsValid() {
-			a.Interface = nicOf(p)
-		}
+func (a shownAddress) decode() lb.Address {
+	p := a.Properties
+	next := lb.Address{Name: a.Name, VirtualNetwork: p.VirtualNetwork.ID, AdminState: p.AdminState}
+	next.IP, _ = netip.ParseAddr(p.IP) // zero if it is none
+	if !next.IP.IsValid() && p.Interface != nil {
+		next.Interface = p.Interface.ID
 	}
-	return a
+	return next
 }
 
 // holdsInterfaces reports whether a pool's entries are network interfaces. Those
 // have a reference to the interface in place of an address; an entry with an
 // address is an IP entry even if Azure adds whose interface bears it (assumed).
-func holdsInterfaces(p *armnetwork.BackendAddressPoolPropertiesFormat) bool {
+func (p shownPoolProperties) holdsInterfaces() bool {
 	addresses := 0
-	for _, entry := range p.LoadBalancerBackendAddresses {
+	for _, entry := range p.Addresses {
 		switch {
-		case entry == nil || entry.Properties == nil:
-		case Value(entry.Properties.IPAddress) != "":
+		case entry == nil:
+		case entry.Properties.IP != "":
 			addresses++
-		case entry.Properties.NetworkInterfaceIPConfiguration != nil:
+		case entry.Properties.Interface != nil:
 			return true
 		}
 	}
-	return len(p.BackendIPConfigurations) > 0 && addresses == 0
-}
-
-// nicOf returns the IP configuration of a network interface that an entry refers to.
-func nicOf(p *armnetwork.LoadBalancerBackendAddressPropertiesFormat) string {
-	return SubResourceID(p.NetworkInterfaceIPConfiguration)
-}
-
-// SubResourceID is the ARM id of a reference; empty if there is none.
-func SubResourceID(r *armnetwork.SubResource) string {
-	if r == nil {
-		return ""
-	}
-	return Value(r.ID)
-}
-
-// Value returns what p points to, or zero.
-func Value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
+	return len(p.Interfaces) > 0 && addresses == 0
 }
 
 // provisioning returns how far Azure is with the last write. A delete that runs is one: what it
 // is about is still shown, and will not be.
-func provisioning(shown armnetwork.ProvisioningState) lb.Provisioning {
-	if shown == armnetwork.ProvisioningStateDeleting {
+func provisioning(shown string) lb.Provisioning {
+	if lb.Provisioning(shown) == lb.Deleting {
 		return lb.Updating
 	}
 	return lb.Provisioning(shown)
+}
+
+// Members returns the members that Azure shows of a pool. Older pools show network interfaces by the IP
+// configurations alone that are in it, and have no entries; no write of a pool can name those.
+func Members(of lb.Pool) []lb.Address {
+	var is shownPool
+	shown, ok := of.Origin.(Document)
+	if len(of.Addresses) > 0 || !ok || json.Unmarshal(shown.Text, &is) != nil || is.Properties == nil {
+		return of.Addresses
+	}
+	var all []lb.Address
+	for _, c := range is.Properties.Interfaces {
+		if c != nil && c.ID != "" {
+			all = append(all, lb.Address{Name: c.Name, Interface: c.ID})
+		}
+	}
+	return all
 }

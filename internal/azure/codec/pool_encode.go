@@ -4,9 +4,8 @@ package codec
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -14,112 +13,112 @@ import (
 // ErrNoVirtualNetwork is of a pool of addresses of which nothing says in which network they are.
 var ErrNoVirtualNetwork = errors.New("the pool has no virtual network and azure.json names none: set vnetName")
 
-// EncodePool returns the body that gives a pool these addresses. It is built anew from
-// what was read, which is not changed: everything that a client may set is sent
-// back as it was, what only Azure sets is left out. An address that the pool held
-// keeps all that its entry says but its admin state, which is the address's.
-func EncodePool(read *armnetwork.BackendAddressPool, addresses []lb.Address, fallback string) (armnetwork.BackendAddressPool, error) {
-	observed := read.Properties
-	if observed == nil {
-		observed = &armnetwork.BackendAddressPoolPropertiesFormat{}
+const keyAddresses = "loadBalancerBackendAddresses"
+
+// EncodePool returns the body that gives a pool its addresses. All else that a client may set is sent back
+// as it was read. An address that the pool held keeps all that its entry says but its admin state,
+// which is the address's.
+func EncodePool(pool lb.Pool, fallback string) (any, error) {
+	body, err := read(pool.Origin)
+	if err != nil {
+		return nil, err
 	}
-	next := &armnetwork.BackendAddressPoolPropertiesFormat{
-		DrainPeriodInSeconds: observed.DrainPeriodInSeconds,
-		Location:             observed.Location,
-		SyncMode:             observed.SyncMode,
-		TunnelInterfaces:     observed.TunnelInterfaces,
-		VirtualNetwork:       observed.VirtualNetwork,
-		// An empty pool has to be sent as an empty array: the SDK leaves a nil one
-		// out, and Azure would keep what it has.
-		LoadBalancerBackendAddresses: make([]*armnetwork.LoadBalancerBackendAddress, 0, len(addresses)),
+	without(body, "id", "name")
+	return body, editPool(stripPool(body), pool.Addresses, fallback)
+}
+
+// stripPool takes from a pool what only Azure sets, but the interfaces of its entries. It returns its properties.
+func stripPool(body object) object {
+	properties := strip(body, "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules")
+	entries := list(properties[keyAddresses])
+	for _, entry := range entries {
+		without(entry, "id") // an entry has a name alone
+		strip(entry, "inboundNatRulesPortMapping")
 	}
-	network := entryNetwork(observed)
-	stays := index(observed.LoadBalancerBackendAddresses)
+	properties[keyAddresses] = entries
+	return properties
+}
+
+// editPool gives a pool addresses. An empty pool has to be sent as an empty array: Azure would keep what
+// it has.
+func editPool(properties object, addresses []lb.Address, fallback string) error {
+	entries, _ := properties[keyAddresses].([]object)
+	network := entryNetwork(entries)
+	stays := index(entries)
+	all := make([]object, 0, len(addresses))
 	for _, address := range addresses {
 		entry := stays.take(address)
 		if entry == nil {
 			switch {
-			case next.VirtualNetwork != nil, network != nil:
+			case word(at(properties, "virtualNetwork"), "id") != "", network != "":
 			case fallback == "":
-				return armnetwork.BackendAddressPool{}, ErrNoVirtualNetwork
+				return ErrNoVirtualNetwork
 			default:
-				next.VirtualNetwork = &armnetwork.SubResource{ID: &fallback}
+				properties["virtualNetwork"] = object{"id": fallback}
 			}
-			entry = newEntry(address)
-			if next.VirtualNetwork == nil {
-				entry.Properties.VirtualNetwork = network
+			entry = object{"name": address.Name, "properties": object{"ipAddress": address.IP.String()}}
+			if word(at(properties, "virtualNetwork"), "id") == "" {
+				at(entry, "properties")["virtualNetwork"] = object{"id": network}
 			}
 		}
-		next.LoadBalancerBackendAddresses = append(next.LoadBalancerBackendAddresses, withAdminState(entry, address))
+		editEntry(entry, address)
+		all = append(all, entry)
 	}
-	return armnetwork.BackendAddressPool{Properties: next}, nil
-}
-
-func newEntry(a lb.Address) *armnetwork.LoadBalancerBackendAddress {
-	ip := a.IP.String()
-	return &armnetwork.LoadBalancerBackendAddress{
-		Name:       &a.Name,
-		Properties: &armnetwork.LoadBalancerBackendAddressPropertiesFormat{IPAddress: &ip},
-	}
-}
-
-// withAdminState returns a copy of an entry without what only Azure sets, in the
-// admin state of the address.
-func withAdminState(entry *armnetwork.LoadBalancerBackendAddress, a lb.Address) *armnetwork.LoadBalancerBackendAddress {
-	next := &armnetwork.LoadBalancerBackendAddress{Name: entry.Name}
-	if p := entry.Properties; p != nil {
-		next.Properties = &armnetwork.LoadBalancerBackendAddressPropertiesFormat{
-			IPAddress:                           p.IPAddress,
-			LoadBalancerFrontendIPConfiguration: p.LoadBalancerFrontendIPConfiguration,
-			Subnet:                              p.Subnet,
-			VirtualNetwork:                      p.VirtualNetwork,
-		}
-	}
-	if a.AdminState != "" {
-		if next.Properties == nil {
-			next.Properties = &armnetwork.LoadBalancerBackendAddressPropertiesFormat{}
-		}
-		state := armnetwork.LoadBalancerBackendAddressAdminState(a.AdminState)
-		next.Properties.AdminState = &state
-	}
-	return next
-}
-
-// entryNetwork returns the virtual network that the entries of a pool carry
-// themselves, by its id or by that of a subnet in it; nil if none does. Azure
-// allows one virtual network a pool, so the first decides.
-func entryNetwork(observed *armnetwork.BackendAddressPoolPropertiesFormat) *armnetwork.SubResource {
-	for _, entry := range observed.LoadBalancerBackendAddresses {
-		if entry == nil || entry.Properties == nil {
-			continue
-		}
-		if id := SubResourceID(entry.Properties.VirtualNetwork); id != "" {
-			return &armnetwork.SubResource{ID: &id}
-		}
-		id := SubResourceID(entry.Properties.Subnet)
-		if at := strings.LastIndex(strings.ToLower(id), "/subnets/"); at > 0 {
-			network := id[:at]
-			return &armnetwork.SubResource{ID: &network}
-		}
-	}
+	properties[keyAddresses] = all
 	return nil
 }
 
-// staying finds the entry of a pool that an address stands for, each once.
-type staying map[lb.Address][]*armnetwork.LoadBalancerBackendAddress
+// editEntry gives an entry the admin state of its address. What refers to an interface is taken from it: the entry
+// has a name.
+func editEntry(entry object, a lb.Address) {
+	properties := within(entry, "properties")
+	without(properties, "networkInterfaceIPConfiguration", "adminState")
+	if a.AdminState != "" {
+		properties["adminState"] = a.AdminState
+	}
+}
 
-func index(entries []*armnetwork.LoadBalancerBackendAddress) staying {
+// entryNetwork returns the virtual network that the entries of a pool carry
+// themselves, by its id or by that of a subnet in it; empty if none does. Azure
+// allows one virtual network a pool, so the first decides.
+func entryNetwork(entries []object) string {
+	for _, entry := range entries {
+		properties := at(entry, "properties")
+		if id := word(at(properties, "virtualNetwork"), "id"); id != "" {
+			return id
+		}
+		id := word(at(properties, "subnet"), "id")
+		if at := strings.LastIndex(strings.ToLower(id), "/subnets/"); at > 0 {
+			return id[:at]
+		}
+	}
+	return ""
+}
+
+// staying finds the entry of a pool that an address stands for, each once.
+type staying map[lb.Address][]object
+
+func index(entries []object) staying {
 	s := make(staying, len(entries))
 	for _, entry := range entries {
-		if entry != nil {
-			key := identity(decodeAddress(entry))
-			s[key] = append(s[key], entry)
-		}
+		key := identity(addressOf(entry))
+		s[key] = append(s[key], entry)
 	}
 	return s
 }
 
-func (s staying) take(a lb.Address) *armnetwork.LoadBalancerBackendAddress {
+// addressOf returns what identifies an entry, as shownAddress.decode does.
+func addressOf(entry object) lb.Address {
+	properties := at(entry, "properties")
+	a := lb.Address{Name: word(entry, "name")}
+	a.IP, _ = netip.ParseAddr(word(properties, "ipAddress"))
+	if !a.IP.IsValid() {
+		a.Interface = word(at(properties, "networkInterfaceIPConfiguration"), "id")
+	}
+	return a
+}
+
+func (s staying) take(a lb.Address) object {
 	key := identity(a)
 	entries := s[key]
 	if len(entries) == 0 {
@@ -137,14 +136,19 @@ func identity(a lb.Address) lb.Address {
 	return lb.Address{Name: strings.ToLower(a.Name), IP: a.IP}
 }
 
-// SameInterfaces reports whether addresses are just the interfaces that a pool was read with.
-func SameInterfaces(read *armnetwork.BackendAddressPool, addresses []lb.Address) bool {
-	if read.Properties == nil || len(read.Properties.LoadBalancerBackendAddresses) != len(addresses) {
+// SameInterfaces reports whether the addresses of a pool are just the interfaces that it was read with.
+func SameInterfaces(pool lb.Pool) bool {
+	shown, err := read(pool.Origin)
+	if err != nil {
 		return false
 	}
-	entries := index(read.Properties.LoadBalancerBackendAddresses)
-	for _, a := range addresses {
-		if a.Interface == "" || entries.take(a) == nil {
+	entries := list(at(shown, "properties")[keyAddresses])
+	if len(entries) != len(pool.Addresses) {
+		return false
+	}
+	stays := index(entries)
+	for _, a := range pool.Addresses {
+		if a.Interface == "" || stays.take(a) == nil {
 			return false
 		}
 	}

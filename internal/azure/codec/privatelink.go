@@ -3,7 +3,6 @@
 package codec
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -13,10 +12,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 )
-
-type shownRef struct {
-	ID string `json:"id"`
-}
 
 type shownSubscriptions struct {
 	Subscriptions []string `json:"subscriptions"`
@@ -65,14 +60,14 @@ type shownConnection struct {
 
 // DecodePrivateLinkService turns what Azure shows of a Private Link Service into the vocabulary. The
 // place is where it was asked for.
-func DecodePrivateLinkService(place lb.ResourceID, shown json.RawMessage) (lb.PrivateLinkService, error) {
+func DecodePrivateLinkService(place lb.ResourceID, shown Document) (lb.PrivateLinkService, error) {
 	var is shownLink
-	if err := json.Unmarshal(shown, &is); err != nil {
+	if err := json.Unmarshal(shown.Text, &is); err != nil {
 		return lb.PrivateLinkService{}, err
 	}
 	place.Name = path.Base(is.ID)
 	p := lb.PrivateLinkService{
-		ID: place, Etag: cmp.Or(is.Etag, lb.NoEtag), Location: is.Location, Provisioning: is.Properties.State, Alias: is.Properties.Alias,
+		ID: place, Etag: etag(is.Etag), Location: is.Location, Provisioning: is.Properties.State, Alias: is.Properties.Alias,
 		FQDNs: is.Properties.FQDNs, ProxyProtocol: is.Properties.ProxyProtocol,
 		Visibility: is.Properties.Visibility.Subscriptions, AutoApproval: is.Properties.AutoApproval.Subscriptions,
 		Tags: is.Tags, Origin: shown,
@@ -109,7 +104,7 @@ func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 		if body, err = read(next.Origin); err != nil {
 			return nil, err
 		}
-		if is, err = DecodePrivateLinkService(next.ID, next.Origin.(json.RawMessage)); err != nil {
+		if is, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
 			return nil, err
 		}
 	}
@@ -141,10 +136,8 @@ func encodeNAT(shown []object, is, next []lb.NATAddress) []object {
 	all := make([]object, 0, len(next))
 	for _, n := range next {
 		if i := slices.Index(is, n); i >= 0 {
-			without(shown[i], "etag", "id", "type")
-			without(at(shown[i], "properties"), "provisioningState")
-			if !n.Static {
-				without(at(shown[i], "properties"), "privateIPAddress")
+			if properties := strip(shown[i]); !n.Static {
+				without(properties, "privateIPAddress")
 			}
 			all = append(all, shown[i])
 			continue
@@ -171,7 +164,7 @@ func setSubscriptions(properties object, key string, is, next []string) {
 const policies = "privateLinkServiceNetworkPolicies"
 
 // DecodeSubnet turns what Azure shows of a subnet into the vocabulary.
-func DecodeSubnet(of lb.ResourceID, shown json.RawMessage) (lb.Subnet, error) {
+func DecodeSubnet(of lb.ResourceID, shown Document) (lb.Subnet, error) {
 	var is struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
@@ -185,11 +178,11 @@ func DecodeSubnet(of lb.ResourceID, shown json.RawMessage) (lb.Subnet, error) {
 			} `json:"networkSecurityGroup"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown, &is); err != nil {
+	if err := json.Unmarshal(shown.Text, &is); err != nil {
 		return lb.Subnet{}, err
 	}
 	s := lb.Subnet{
-		Network: of, Name: path.Base(is.ID), Etag: cmp.Or(is.Etag, lb.NoEtag), Provisioning: is.Properties.State,
+		Network: of, Name: path.Base(is.ID), Etag: etag(is.Etag), Provisioning: is.Properties.State,
 		LinkPolicies: !strings.EqualFold(is.Properties.Policies, "Disabled"), SecurityGroup: is.Properties.Group.ID, Origin: shown,
 	}
 	for _, text := range append(is.Properties.Prefixes, is.Properties.Prefix) {
@@ -217,6 +210,17 @@ func EncodeSubnet(next lb.Subnet) (any, error) {
 	properties := at(body, "properties")
 	without(properties, "provisioningState", "ipConfigurations", "ipConfigurationProfiles", "interfaceEndpoints", "privateEndpoints",
 		"purpose", "resourceNavigationLinks", "serviceAssociationLinks")
+	withoutAll(properties, "applicationGatewayIPConfigurations")
+	for _, d := range list(properties["delegations"]) { // whose type a client may set
+		without(d, "etag")
+		without(at(d, "properties"), "actions", "provisioningState")
+	}
+	for _, e := range list(properties["serviceEndpoints"]) {
+		without(e, "provisioningState")
+	}
+	for _, a := range list(properties["ipamPoolPrefixAllocations"]) {
+		without(a, "allocatedAddressPrefixes")
+	}
 	if !next.LinkPolicies {
 		properties[policies] = "Disabled"
 	}

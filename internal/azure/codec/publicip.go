@@ -4,105 +4,135 @@ package codec
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/lb"
 )
 
+type shownPublicIP struct {
+	Etag     string            `json:"etag"`
+	Location string            `json:"location"`
+	Tags     map[string]string `json:"tags"`
+	Zones    []string          `json:"zones"`
+	SKU      struct {
+		Name lb.SKU `json:"name"`
+	} `json:"sku"`
+	Properties struct {
+		State   string    `json:"provisioningState"`
+		Address string    `json:"ipAddress"`
+		Method  string    `json:"publicIPAllocationMethod"`
+		Version lb.Family `json:"publicIPAddressVersion"`
+		Prefix  shownRef  `json:"publicIPPrefix"`
+		IPTags  []struct {
+			Kind string `json:"ipTagType"`
+			Tag  string `json:"tag"`
+		} `json:"ipTags"`
+		DNS struct {
+			Label string `json:"domainNameLabel"`
+		} `json:"dnsSettings"`
+		IPConfiguration *shownRef `json:"ipConfiguration"`
+		NATGateway      *shownRef `json:"natGateway"`
+	} `json:"properties"`
+}
+
 // DecodePublicIP returns a public IP as the rooms know it; Origin keeps what they do not.
-func DecodePublicIP(id lb.ResourceID, shown *armnetwork.PublicIPAddress) lb.PublicIP {
+func DecodePublicIP(id lb.ResourceID, shown Document) (lb.PublicIP, error) {
+	var is shownPublicIP
+	if err := json.Unmarshal(shown.Text, &is); err != nil {
+		return lb.PublicIP{}, err
+	}
+	p := is.Properties
 	ip := lb.PublicIP{
-		ID: id, Etag: etag(shown.Etag), Location: Value(shown.Location), SKU: lb.Basic, Family: lb.IPv4,
-		Zones: values(shown.Zones), IPTags: map[string]string{}, Tags: decodeTags(shown.Tags), Origin: shown,
+		ID: id, Etag: etag(is.Etag), Location: is.Location, SKU: cmp.Or(is.SKU.Name, lb.Basic), Family: cmp.Or(p.Version, lb.IPv4),
+		Static: p.Method == static, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioning(p.State),
+		Zones: is.Zones, IPTags: map[string]string{}, Tags: decodeTags(is.Tags), Origin: shown,
 	}
-	if shown.SKU != nil && Value(shown.SKU.Name) != "" {
-		ip.SKU = lb.SKU(*shown.SKU.Name)
-	}
-	p := shown.Properties
-	if p == nil {
-		return ip
-	}
-	ip.Address, _ = netip.ParseAddr(Value(p.IPAddress)) // zero if there is none yet
-	ip.Static = Value(p.PublicIPAllocationMethod) == armnetwork.IPAllocationMethodStatic
-	ip.Family = cmp.Or(lb.Family(Value(p.PublicIPAddressVersion)), lb.IPv4)
-	ip.Prefix = SubResourceID(p.PublicIPPrefix)
-	ip.Provisioning = provisioning(Value(p.ProvisioningState))
-	for _, tag := range present(p.IPTags) {
-		ip.IPTags[Value(tag.IPTagType)] = Value(tag.Tag)
-	}
-	if p.DNSSettings != nil {
-		ip.DNSLabel = Value(p.DNSSettings.DomainNameLabel)
+	ip.Address, _ = netip.ParseAddr(p.Address) // zero if there is none yet
+	for _, tag := range p.IPTags {
+		ip.IPTags[tag.Kind] = tag.Tag
 	}
 	switch {
 	case p.IPConfiguration != nil:
-		ip.UsedBy = Value(p.IPConfiguration.ID)
-	case p.NatGateway != nil:
-		ip.UsedBy = Value(p.NatGateway.ID)
+		ip.UsedBy = p.IPConfiguration.ID
+	case p.NATGateway != nil:
+		ip.UsedBy = p.NATGateway.ID
 	}
-	return ip
+	return ip, nil
 }
 
 // EncodePublicIP returns the body that makes a public IP what ip says, as EncodeLoadBalancer
 // does for a load balancer.
-func EncodePublicIP(ip lb.PublicIP, read *armnetwork.PublicIPAddress) armnetwork.PublicIPAddress {
-	next, fresh, was := sendablePublicIP(read), read == nil, lb.PublicIP{}
+func EncodePublicIP(ip lb.PublicIP) (any, error) {
+	body, fresh, was := object{}, ip.Origin == nil, lb.PublicIP{}
 	if !fresh {
-		was = DecodePublicIP(ip.ID, read)
+		var err error
+		if body, err = read(ip.Origin); err != nil {
+			return nil, err
+		}
+		if was, err = DecodePublicIP(ip.ID, ip.Origin.(Document)); err != nil {
+			return nil, err
+		}
 	}
-	say(fresh, &next.Location, was.Location, ip.Location)
+	without(body, "name")
+	p := strip(body, "ipConfiguration", "resourceGuid", "upgradedToV2")
+	say(fresh, body, "location", was.Location, ip.Location)
 	if fresh || was.SKU != ip.SKU {
-		next.SKU = clone(next.SKU)
-		next.SKU.Name = new(armnetwork.PublicIPAddressSKUName(ip.SKU))
+		within(body, "sku")["name"] = ip.SKU
 	}
 	if !slices.Equal(was.Zones, ip.Zones) {
-		next.Zones = pointers(ip.Zones)
+		body["zones"] = append([]string{}, ip.Zones...)
 	}
 	if !maps.Equal(was.Tags, ip.Tags) {
-		next.Tags = encodeTags(ip.Tags)
+		editTags(body, ip.Tags)
 	}
-	p := next.Properties
-	say(fresh, &p.PublicIPAddressVersion, was.Family, ip.Family)
+	say(fresh, p, "publicIPAddressVersion", was.Family, ip.Family)
 	if fresh || was.Static != ip.Static {
-		p.PublicIPAllocationMethod = new(armnetwork.IPAllocationMethodDynamic)
-		if ip.Static {
-			p.PublicIPAllocationMethod = new(armnetwork.IPAllocationMethodStatic)
-		}
+		p["publicIPAllocationMethod"] = allocation(ip.Static)
 	}
-	if !strings.EqualFold(was.Prefix, ip.Prefix) {
-		p.PublicIPPrefix = nil
-		if ip.Prefix != "" {
-			p.PublicIPPrefix = &armnetwork.SubResource{ID: &ip.Prefix}
-		}
-	}
+	refer(p, "publicIPPrefix", was.Prefix, ip.Prefix)
 	if !maps.Equal(was.IPTags, ip.IPTags) {
-		p.IPTags = []*armnetwork.IPTag{}
+		all := []object{}
 		for _, kind := range slices.Sorted(maps.Keys(ip.IPTags)) {
-			p.IPTags = append(p.IPTags, &armnetwork.IPTag{IPTagType: &kind, Tag: new(ip.IPTags[kind])})
+			all = append(all, object{"ipTagType": kind, "tag": ip.IPTags[kind]})
 		}
+		p["ipTags"] = all
 	}
 	if was.DNSLabel != ip.DNSLabel {
-		p.DNSSettings = labelled(p.DNSSettings, ip.DNSLabel)
+		editLabel(p, ip.DNSLabel)
 	}
-	return *next
+	return body, nil
 }
 
-// labelled gives DNS settings another label. The full name follows from it, and is
-// Azure's to say.
-func labelled(read *armnetwork.PublicIPAddressDNSSettings, label string) *armnetwork.PublicIPAddressDNSSettings {
-	next := clone(read)
-	next.DomainNameLabel, next.Fqdn = nil, nil
+// editLabel gives a public IP another DNS label. The full name follows from it, and is Azure's to say.
+func editLabel(properties object, label string) {
+	settings := within(properties, "dnsSettings")
+	without(settings, "domainNameLabel", "fqdn")
 	if label != "" {
-		next.DomainNameLabel = &label
-		return next
+		settings["domainNameLabel"] = label
+		return
 	}
-	next.DomainNameLabelScope = nil // of the label
-	if next.ReverseFqdn == nil {
-		return nil
+	without(settings, "domainNameLabelScope") // of the label
+	if len(settings) == 0 {
+		delete(properties, "dnsSettings")
 	}
-	return next
+}
+
+// static is how an address is allocated that stays.
+const static = "Static"
+
+func allocation(stays bool) string {
+	if stays {
+		return static
+	}
+	return "Dynamic"
+}
+
+func decodeTags(shown map[string]string) map[string]string {
+	if shown == nil {
+		return map[string]string{}
+	}
+	return shown
 }

@@ -3,94 +3,120 @@
 package codec
 
 import (
+	"encoding/json"
 	"slices"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"weir.dev/weir/internal/lb"
 )
 
-// DecodeSecurityGroup returns a security group as the rooms know it; Origin keeps what they do not.
-func DecodeSecurityGroup(id lb.ResourceID, shown *armnetwork.SecurityGroup) lb.SecurityGroup {
-	g := lb.SecurityGroup{ID: id, Etag: etag(shown.Etag), Origin: shown}
-	p := shown.Properties
-	if p == nil {
-		return g
-	}
-	g.Provisioning = provisioning(Value(p.ProvisioningState))
-	g.Subnets, g.Interfaces = len(p.Subnets), len(p.NetworkInterfaces)
-	for _, r := range present(p.SecurityRules) {
-		g.Rules = append(g.Rules, decodeSecurityRule(r))
-	}
-	return g
+type shownSecurityGroup struct {
+	Etag       string `json:"etag"`
+	Properties struct {
+		State      string               `json:"provisioningState"`
+		Subnets    []shownRef           `json:"subnets"`
+		Interfaces []shownRef           `json:"networkInterfaces"`
+		Rules      []*shownSecurityRule `json:"securityRules"`
+	} `json:"properties"`
 }
 
-func decodeSecurityRule(shown *armnetwork.SecurityRule) lb.SecurityRule {
-	r := lb.SecurityRule{Name: Value(shown.Name)}
-	p := shown.Properties
-	if p == nil {
-		return r
+type shownSecurityRule struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Priority          int32        `json:"priority"`
+		Direction         lb.Direction `json:"direction"`
+		Access            lb.Access    `json:"access"`
+		Protocol          string       `json:"protocol"`
+		Source            string       `json:"sourceAddressPrefix"`
+		Sources           []string     `json:"sourceAddressPrefixes"`
+		Destination       string       `json:"destinationAddressPrefix"`
+		Destinations      []string     `json:"destinationAddressPrefixes"`
+		SourcePort        string       `json:"sourcePortRange"`
+		SourcePorts       []string     `json:"sourcePortRanges"`
+		DestinationPort   string       `json:"destinationPortRange"`
+		DestinationPorts  []string     `json:"destinationPortRanges"`
+		SourceGroups      []shownRef   `json:"sourceApplicationSecurityGroups"`
+		DestinationGroups []shownRef   `json:"destinationApplicationSecurityGroups"`
+	} `json:"properties"`
+}
+
+// DecodeSecurityGroup returns a security group as the rooms know it; Origin keeps what they do not.
+func DecodeSecurityGroup(id lb.ResourceID, shown Document) (lb.SecurityGroup, error) {
+	var is shownSecurityGroup
+	if err := json.Unmarshal(shown.Text, &is); err != nil {
+		return lb.SecurityGroup{}, err
 	}
-	r.Priority, r.Direction = Value(p.Priority), lb.Direction(Value(p.Direction))
-	r.Access, r.Protocol = lb.Access(Value(p.Access)), string(Value(p.Protocol))
-	r.Sources = oneOrMany(p.SourceAddressPrefix, p.SourceAddressPrefixes)
-	r.Destinations = oneOrMany(p.DestinationAddressPrefix, p.DestinationAddressPrefixes)
-	r.SourcePorts = oneOrMany(p.SourcePortRange, p.SourcePortRanges)
-	r.DestinationPorts = oneOrMany(p.DestinationPortRange, p.DestinationPortRanges)
-	r.Grouped = len(p.SourceApplicationSecurityGroups)+len(p.DestinationApplicationSecurityGroups) > 0
-	return r
+	p := is.Properties
+	g := lb.SecurityGroup{
+		ID: id, Etag: etag(is.Etag), Provisioning: provisioning(p.State),
+		Subnets: len(p.Subnets), Interfaces: len(p.Interfaces), Origin: shown,
+	}
+	for _, r := range p.Rules {
+		if r != nil {
+			g.Rules = append(g.Rules, r.decode())
+		}
+	}
+	return g, nil
+}
+
+func (r shownSecurityRule) decode() lb.SecurityRule {
+	p := r.Properties
+	return lb.SecurityRule{
+		Name: r.Name, Priority: p.Priority, Direction: p.Direction, Access: p.Access, Protocol: p.Protocol,
+		Sources:          oneOrMany(p.Source, p.Sources),
+		Destinations:     oneOrMany(p.Destination, p.Destinations),
+		SourcePorts:      oneOrMany(p.SourcePort, p.SourcePorts),
+		DestinationPorts: oneOrMany(p.DestinationPort, p.DestinationPorts),
+		Grouped:          len(p.SourceGroups)+len(p.DestinationGroups) > 0,
+	}
 }
 
 // oneOrMany reads what has a field for one and a field for many.
-func oneOrMany(one *string, many []*string) []string {
-	if Value(one) != "" {
-		return append([]string{*one}, values(many)...)
+func oneOrMany(one string, many []string) []string {
+	if one != "" {
+		return append([]string{one}, many...)
 	}
-	return values(many)
+	return many
 }
 
 // EncodeSecurityGroup returns the body that makes a group what g says, as EncodeLoadBalancer
 // does for a load balancer.
-func EncodeSecurityGroup(g lb.SecurityGroup, read *armnetwork.SecurityGroup) armnetwork.SecurityGroup {
-	next := clone(read)
-	next.Etag, next.Name, next.Type = nil, nil, nil
-	p := clone(next.Properties)
-	p.DefaultSecurityRules, p.FlowLogs, p.NetworkInterfaces, p.Subnets = nil, nil, nil, nil
-	p.ProvisioningState, p.ResourceGUID = nil, nil
-	p.SecurityRules = parts(g.Rules, p.SecurityRules,
-		func(r lb.SecurityRule) string { return r.Name }, func(r *armnetwork.SecurityRule) *string { return r.Name }, encodeSecurityRule)
-	next.Properties = p
-	return *next
+func EncodeSecurityGroup(g lb.SecurityGroup) (any, error) {
+	body, err := read(g.Origin)
+	if err != nil {
+		return nil, err
+	}
+	was, err := DecodeSecurityGroup(g.ID, g.Origin.(Document))
+	if err != nil {
+		return nil, err
+	}
+	without(body, "name")
+	p := strip(body, "defaultSecurityRules", "flowLogs", "networkInterfaces", "resourceGuid", "subnets")
+	parts(p, "securityRules", was.Rules, g.Rules, func(r lb.SecurityRule) string { return r.Name }, editSecurityRule)
+	return body, nil
 }
 
-func encodeSecurityRule(r lb.SecurityRule, read *armnetwork.SecurityRule) *armnetwork.SecurityRule {
-	next := clone(read)
-	was, fresh := known(read, decodeSecurityRule, &next.Name, r.Name)
-	next.Etag, next.Type = nil, nil
-	p := clone(next.Properties)
-	p.ProvisioningState = nil
-	set(fresh, &p.Priority, was.Priority, r.Priority)
-	say(fresh, &p.Direction, was.Direction, r.Direction)
-	say(fresh, &p.Access, was.Access, r.Access)
-	say(fresh, &p.Protocol, was.Protocol, r.Protocol)
-	sayOneOrMany(&p.SourceAddressPrefix, &p.SourceAddressPrefixes, was.Sources, r.Sources)
-	sayOneOrMany(&p.DestinationAddressPrefix, &p.DestinationAddressPrefixes, was.Destinations, r.Destinations)
-	sayOneOrMany(&p.SourcePortRange, &p.SourcePortRanges, was.SourcePorts, r.SourcePorts)
-	sayOneOrMany(&p.DestinationPortRange, &p.DestinationPortRanges, was.DestinationPorts, r.DestinationPorts)
-	next.Properties = p
-	return next
+func editSecurityRule(part object, fresh bool, was, is lb.SecurityRule) {
+	p := strip(part)
+	set(fresh, p, "priority", was.Priority, is.Priority)
+	say(fresh, p, "direction", was.Direction, is.Direction)
+	say(fresh, p, "access", was.Access, is.Access)
+	say(fresh, p, "protocol", was.Protocol, is.Protocol)
+	sayOneOrMany(p, "sourceAddressPrefix", "sourceAddressPrefixes", was.Sources, is.Sources)
+	sayOneOrMany(p, "destinationAddressPrefix", "destinationAddressPrefixes", was.Destinations, is.Destinations)
+	sayOneOrMany(p, "sourcePortRange", "sourcePortRanges", was.SourcePorts, is.SourcePorts)
+	sayOneOrMany(p, "destinationPortRange", "destinationPortRanges", was.DestinationPorts, is.DestinationPorts)
 }
 
 // sayOneOrMany puts a list into the one field or the other: Azure takes no tag and no "*"
 // in that for many.
-func sayOneOrMany(one **string, many *[]*string, was, is []string) {
-	if slices.Equal(was, is) {
-		return
+func sayOneOrMany(p object, one, many string, was, is []string) {
+	switch {
+	case slices.Equal(was, is):
+	case len(is) == 1:
+		delete(p, many)
+		p[one] = is[0]
+	default:
+		delete(p, one)
+		p[many] = append([]string{}, is...)
 	}
-	*one, *many = nil, nil
-	if len(is) == 1 {
-		*one = &is[0]
-		return
-	}
-	*many = pointers(is)
 }

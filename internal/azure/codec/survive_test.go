@@ -36,20 +36,49 @@ func TestAWriteSendsBackAllThatAClientMaySet(t *testing.T) {
 		full.fill(reflect.ValueOf(p).Elem())
 		wantB, wantP := writable(b, readOnly), writable(p, readOnly)
 
-		id := webPool.LoadBalancer
-		sent, err := EncodeLoadBalancer(DecodeLoadBalancer(id, b), b, vnet)
+		sent, err := edited(webPool.LoadBalancer, documentOf(b), DecodeLoadBalancer, encodeBalancer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(says(wantB), says(&sent)); diff != "" {
+		if diff := cmp.Diff(says(wantB), says(sent)); diff != "" {
 			t.Fatalf("load balancer (-may be set +sent):\n%s", diff)
 		}
-		sentIP := EncodePublicIP(DecodePublicIP(lb.ResourceID{}, p), p)
-		if diff := cmp.Diff(says(wantP), says(&sentIP)); diff != "" {
+		sentIP, err := edited(lb.ResourceID{}, documentOf(p), DecodePublicIP, EncodePublicIP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(says(wantP), says(sentIP)); diff != "" {
 			t.Fatalf("public IP (-may be set +sent):\n%s", diff)
 		}
 	})
 }
+
+// shownAs is a text as Azure shows it.
+func shownAs(text string) Document {
+	return Document{Version: "2025-05-01", Text: json.RawMessage(text)}
+}
+
+// documentOf is what the SDK has for a resource, as Azure shows it.
+func documentOf(v any) Document {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return shownAs(string(text))
+}
+
+// edited is what a write sends of what was read.
+func edited[I, T any](id I, shown Document, decode func(I, Document) (T, error), encode func(T) (any, error)) (any, error) {
+	is, err := decode(id, shown)
+	if err != nil {
+		return nil, err
+	}
+	return encode(is)
+}
+
+func encodeBalancer(b lb.LoadBalancer) (any, error) { return EncodeLoadBalancer(b, vnet) }
+
+func encodePool(p lb.Pool) (any, error) { return EncodePool(p, vnet) }
 
 // readOnlyFields reads the SDK's sources for the fields that only Azure sets, as
 // Type.Field.
@@ -146,26 +175,26 @@ func writable[T any](full *T, readOnly map[string]bool) *T {
 	if err := json.Unmarshal(text, next); err != nil {
 		panic(err)
 	}
-	strip(reflect.ValueOf(next).Elem(), readOnly)
+	stripReadOnly(reflect.ValueOf(next).Elem(), readOnly)
 	return next
 }
 
-func strip(v reflect.Value, readOnly map[string]bool) {
+func stripReadOnly(v reflect.Value, readOnly map[string]bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			strip(v.Elem(), readOnly)
+			stripReadOnly(v.Elem(), readOnly)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			strip(v.Index(i), readOnly)
+			stripReadOnly(v.Index(i), readOnly)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if readOnly[v.Type().Name()+"."+v.Type().Field(i).Name] {
 				v.Field(i).SetZero()
 			} else {
-				strip(v.Field(i), readOnly)
+				stripReadOnly(v.Field(i), readOnly)
 			}
 		}
 	}

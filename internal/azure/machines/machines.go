@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -47,7 +46,7 @@ func (c *Client) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.Res
 	return one(ctx, c, azure.Resource{ID: vm}, vm, decodePrimary)
 }
 
-func decodePrimary(_ lb.ResourceID, shown json.RawMessage) (none lb.ResourceID, err error) {
+func decodePrimary(_ lb.ResourceID, shown codec.Document) (none lb.ResourceID, err error) {
 	var vm struct {
 		Properties struct {
 			NetworkProfile struct {
@@ -60,7 +59,7 @@ func decodePrimary(_ lb.ResourceID, shown json.RawMessage) (none lb.ResourceID, 
 			} `json:"networkProfile"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown, &vm); err != nil {
+	if err := json.Unmarshal(shown.Text, &vm); err != nil {
 		return none, err
 	}
 	all := vm.Properties.NetworkProfile.Interfaces
@@ -75,8 +74,8 @@ func decodePrimary(_ lb.ResourceID, shown json.RawMessage) (none lb.ResourceID, 
 // PutInterface gives an interface that was read other pools, guarded by its Etag, waits until Azure
 // is done, and returns what Azure then shows. All else stays as it was read.
 func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
-	body, err := codec.EncodeInterface(next)
-	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, next.Etag, body, err, next.ID, codec.DecodeInterface)
+	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
+		next.ID, codec.DecodeInterface)
 }
 
 // ListScaleSets reads all scale sets of a resource group. Those of a list may have no Etag: one that
@@ -94,10 +93,14 @@ func (c *Client) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet
 }
 
 // PatchModel gives the model of a scale set that was read other pools, as PutInterface does an
-// interface. No instance has them by that alone.
+// interface, with a PATCH, or with a PUT where a PATCH would lose properties. No instance has them by that alone.
 func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error) {
-	body, err := codec.EncodeModel(next)
-	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPatch, next.Etag, body, err, next.ID, codec.DecodeScaleSet)
+	method := http.MethodPatch
+	if codec.NeedsPut(next) {
+		method = http.MethodPut
+	}
+	return write(ctx, c, azure.Resource{ID: next.ID}, method, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeModel(next) },
+		next.ID, codec.DecodeScaleSet)
 }
 
 // ListInstances reads all instances of a uniform scale set. As of scale sets, one that is to be
@@ -115,8 +118,8 @@ func (c *Client) GetInstance(ctx context.Context, scaleSet lb.ResourceID, id str
 
 // PutInstance gives an instance that was read other pools, as PutInterface does an interface.
 func (c *Client) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error) {
-	body, err := codec.EncodeInstance(next)
-	return write(ctx, c, instance(next.ScaleSet, next.ID), http.MethodPut, next.Etag, body, err, next.ScaleSet, codec.DecodeInstance)
+	return write(ctx, c, instance(next.ScaleSet, next.ID), http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInstance(next) },
+		next.ScaleSet, codec.DecodeInstance)
 }
 
 // Upgrade has instances brought to all that the model of their scale set says, and waits until Azure
@@ -133,7 +136,7 @@ func instance(scaleSet lb.ResourceID, id string) azure.Resource {
 }
 
 // decoder makes a value of what Azure shows; the place is that of what was asked for.
-type decoder[T any] func(place lb.ResourceID, shown json.RawMessage) (T, error)
+type decoder[T any] func(place lb.ResourceID, shown codec.Document) (T, error)
 
 func one[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) (T, error) {
 	shown, err := c.arm.Read(ctx, r)
@@ -160,29 +163,23 @@ func all[T any](ctx context.Context, c *Client, r azure.Resource, place lb.Resou
 	return list, nil
 }
 
-func write[T any](ctx context.Context, c *Client, r azure.Resource, method, etag string, body any, refused error, place lb.ResourceID, decode decoder[T]) (T, error) {
-	var none T
-	if refused != nil {
-		return none, refusal(place, refused)
+// write writes what encode returns, which edits the document at origin.
+func write[T any](ctx context.Context, c *Client, r azure.Resource, method string, origin *any, etag string, encode func() (any, error),
+	place lb.ResourceID, decode decoder[T],
+) (T, error) {
+	if *origin == nil {
+		*origin = codec.Document{} // nothing is made here
 	}
-	shown, err := c.arm.Write(ctx, r, method, etag, body)
+	shown, err := c.arm.Write(ctx, r, method, origin, etag, encode)
 	if err != nil {
+		var none T
 		return none, err
 	}
 	return decoded(place, shown, decode)
 }
 
-// refusal is the fault of a write that is not sent.
-func refusal(place lb.ResourceID, err error) error {
-	code := "OtherShape"
-	if errors.Is(err, codec.ErrNotRead) {
-		code = "NotRead"
-	}
-	return fault.Classify(fault.Answer{Codes: []string{code}}, fmt.Errorf("write %s: %w", place.Name, err))
-}
-
 // decoded refuses an answer that is not in the form of what was asked for.
-func decoded[T any](place lb.ResourceID, shown json.RawMessage, decode decoder[T]) (T, error) {
+func decoded[T any](place lb.ResourceID, shown codec.Document, decode decoder[T]) (T, error) {
 	value, err := decode(place, shown)
 	if err != nil {
 		var none T

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -58,11 +57,9 @@ func (c *Client) List(ctx context.Context, subscription, resourceGroup string) (
 // Azure then shows. One that was read keeps all that Weir does not model; one that was not is made, if
 // there is none. Its connections and its alias are Azure's to say, and are not written.
 func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
-	body, err := codec.EncodePrivateLinkService(next)
-	if err != nil {
-		return lb.PrivateLinkService{}, refusal(next.ID.Name, err)
-	}
-	shown, err := c.arm.Write(ctx, azure.Resource{ID: next.ID, New: next.Origin == nil}, http.MethodPut, next.Etag, body)
+	shown, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
+		return codec.EncodePrivateLinkService(next)
+	})
 	if err != nil {
 		return lb.PrivateLinkService{}, err
 	}
@@ -72,10 +69,7 @@ func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.Privat
 // Delete deletes a Private Link Service that came from a read, guarded by its Etag, and waits until
 // Azure is done. It is no error if there is none. Its connections have to go before (assumed).
 func (c *Client) Delete(ctx context.Context, p lb.PrivateLinkService) error {
-	if p.Origin == nil {
-		return refusal(p.ID.Name, codec.ErrNotRead)
-	}
-	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, p.Etag, nil)
+	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, &p.Origin, p.Etag, nil)
 	return unlessGone(err)
 }
 
@@ -88,16 +82,17 @@ func (c *Client) DeleteConnection(ctx context.Context, of lb.ResourceID, connect
 		var shown struct {
 			Etag string `json:"etag"`
 		}
-		text, err := c.arm.Read(ctx, at)
+		document, err := c.arm.Read(ctx, at)
 		if err != nil {
 			return unlessGone(err)
 		}
-		if err := json.Unmarshal(text, &shown); err != nil {
+		if err := json.Unmarshal(document.Text, &shown); err != nil {
 			return otherForm(of, err)
 		}
 		etag = cmp.Or(shown.Etag, lb.NoEtag)
 	}
-	_, err := c.arm.Write(ctx, at, http.MethodDelete, etag, nil)
+	shown := any(connection)
+	_, err := c.arm.Write(ctx, at, http.MethodDelete, &shown, etag, nil)
 	return unlessGone(err)
 }
 
@@ -114,11 +109,12 @@ func (c *Client) GetSubnet(ctx context.Context, network lb.ResourceID, name stri
 // read, as Put writes. All else of it stays as it was read.
 func (c *Client) OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error) {
 	next.LinkPolicies = false
-	body, err := codec.EncodeSubnet(next)
-	if err != nil {
-		return lb.Subnet{}, refusal(next.Name, err)
+	if next.Origin == nil {
+		next.Origin = codec.Document{} // none is made here
 	}
-	shown, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, next.Etag, body)
+	shown, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
+		return codec.EncodeSubnet(next)
+	})
 	if err != nil {
 		return lb.Subnet{}, err
 	}
@@ -137,17 +133,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// refusal is the fault of a write that is not sent.
-func refusal(name string, err error) error {
-	code := "OtherShape"
-	if errors.Is(err, codec.ErrNotRead) {
-		code = "NotRead"
-	}
-	return fault.Classify(fault.Answer{Codes: []string{code}}, fmt.Errorf("write %s: %w", name, err))
-}
-
 // decoded refuses an answer that is not in the form of what was asked for.
-func decoded[T any](place lb.ResourceID, shown json.RawMessage, decode func(lb.ResourceID, json.RawMessage) (T, error)) (T, error) {
+func decoded[T any](place lb.ResourceID, shown codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
 	value, err := decode(place, shown)
 	if err != nil {
 		var none T

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir.dev/weir/internal/azure/codec"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/privatelink"
@@ -233,7 +234,7 @@ func TestRefused(t *testing.T) {
 		}},
 		"a service of which Azure is silent": {"NoEtag", func() error {
 			p := unread
-			p.Etag, p.Origin = "", json.RawMessage(`{"id":"`+mine+`"}`)
+			p.Etag, p.Origin = "", codec.Document{Version: "2025-05-01", Text: json.RawMessage(`{"id":"` + mine + `"}`)}
 			_, err := client.Put(t.Context(), p)
 			return err
 		}},

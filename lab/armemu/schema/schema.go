@@ -326,19 +326,28 @@ func Example(resourceType string, leaf func(path string) any) map[string]any {
 	if p == nil {
 		return nil
 	}
-	return p.example("", leaf)
+	return p.example("", false, leaf)
 }
 
-func (p *property) example(path string, leaf func(string) any) map[string]any {
+// Shown returns a body with every property, also those that only Azure sets, as Example does.
+func Shown(resourceType string, leaf func(path string) any) map[string]any {
+	p := schemas()[strings.ToLower(resourceType)]
+	if p == nil {
+		return nil
+	}
+	return p.example("", true, leaf)
+}
+
+func (p *property) example(path string, readOnly bool, leaf func(string) any) map[string]any {
 	body := map[string]any{}
 	for name, child := range p.children {
 		at := strings.TrimPrefix(path+"."+name, ".")
 		switch {
-		case child.readOnly:
+		case child.readOnly && !readOnly:
 		case child.list:
-			body[name] = []any{child.example(at+"[]", leaf)}
+			body[name] = []any{child.example(at+"[]", readOnly, leaf)}
 		case child.children != nil:
-			body[name] = child.example(at, leaf)
+			body[name] = child.example(at, readOnly, leaf)
 		case len(child.values) > 0:
 			body[name] = child.values[0]
 		default:

@@ -4,49 +4,32 @@ package codec
 
 import (
 	"bytes"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"encoding/json"
+	"slices"
 )
 
-// Apart are the pools of load balancers that were decoded apart from them, by the place of each in
-// its list. A load balancer that is no list's is the first.
-type Apart [][]*armnetwork.BackendAddressPool
-
-// SplitPools decodes the pools of a load balancer, or of a list of them, and returns the text without
-// them. Where the text is not as it has to be it is returned as it is: whoever decodes it says why.
-func SplitPools(text []byte) (rest []byte, pools Apart) {
+// splitPools returns the text of a load balancer with an empty list of pools, and the text of each pool. What is
+// returned shares nothing with the text.
+func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err error) {
 	w := walker{text: text}
 	end, ok := w.root(skipSpace(text, 0))
 	if !ok || skipSpace(text, end) != len(text) {
-		return text, nil
+		return slices.Clone(text), nil, nil // whoever decodes it says why
 	}
 	from := 0
 	for _, c := range w.cuts {
-		all, err := unmarshalPools(text[c.from:c.to])
-		if err != nil {
-			return text, nil
+		pools = nil // the last one counts, as in all of JSON
+		if err := json.Unmarshal(text[c.from:c.to], &pools); err != nil {
+			return nil, nil, err
 		}
-		for len(pools) <= c.of {
-			pools = append(pools, nil)
-		}
-		pools[c.of] = all
 		rest = append(append(rest, text[from:c.from]...), "[]"...)
 		from = c.to
 	}
-	return append(rest, text[from:]...), pools
-}
-
-// Rejoin gives load balancers their pools back.
-func (a Apart) Rejoin(all ...*armnetwork.LoadBalancer) {
-	for i, b := range all {
-		if i < len(a) && a[i] != nil && b != nil && b.Properties != nil {
-			b.Properties.BackendAddressPools = a[i]
-		}
-	}
+	return slices.Clip(append(rest, text[from:]...)), pools, nil
 }
 
 // cut is where the pools of a load balancer are.
-type cut struct{ of, from, to int }
+type cut struct{ from, to int }
 
 // walker finds them. It is no parser: what it passes over is checked by whoever decodes it. Its methods
 // are given where a value begins, and return where it ends; false if it does not.
@@ -55,48 +38,21 @@ type walker struct {
 	cuts []cut
 }
 
-// root walks a load balancer, or a list.
+// root walks a load balancer.
 func (w *walker) root(at int) (int, bool) {
 	return w.members(at, func(key string, at int) (int, bool) {
-		switch key {
-		case `"value"`:
-			return w.list(at)
-		case `"properties"`:
-			return w.properties(0, at)
+		if key == `"properties"` {
+			return w.properties(at)
 		}
 		return skip(w.text, at)
 	})
 }
 
-func (w *walker) list(at int) (int, bool) {
-	if at >= len(w.text) || w.text[at] != '[' {
-		return skip(w.text, at)
-	}
-	var ok bool
-	for of := 0; ; of++ {
-		if at = skipSpace(w.text, at+1); at < len(w.text) && w.text[at] == ']' {
-			return at + 1, true
-		}
-		at, ok = w.members(at, func(key string, at int) (int, bool) {
-			if key == `"properties"` {
-				return w.properties(of, at)
-			}
-			return skip(w.text, at)
-		})
-		if at = skipSpace(w.text, at); !ok || at >= len(w.text) {
-			return at, false
-		}
-		if w.text[at] == ']' {
-			return at + 1, true
-		}
-	}
-}
-
-func (w *walker) properties(of, at int) (int, bool) {
+func (w *walker) properties(at int) (int, bool) {
 	return w.members(at, func(key string, from int) (int, bool) {
 		to, ok := skip(w.text, from)
 		if ok && key == `"backendAddressPools"` && w.text[from] == '[' {
-			w.cuts = append(w.cuts, cut{of, from, to})
+			w.cuts = append(w.cuts, cut{from, to})
 		}
 		return to, ok
 	})

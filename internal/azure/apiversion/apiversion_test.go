@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiversion
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestNewer(t *testing.T) {
+	for message, want := range map[string]string{
+		"Resource x cannot be updated using API version 2025-05-01 since it uses the property p which has been set using a higher API version 2025-09-01.": "2025-09-01",
+		`Needs api version "2025-09-01"`:                            "2025-09-01",
+		"a higher API version 2025-09-01-preview.":                  "",
+		"API version 2024-01-01":                                    "",
+		"API version 2025-05-01":                                    "",
+		"Resource 2031-01-01 cannot be updated":                     "",
+		"API version 2025-07-01 and API version 2025-09-01, please": "2025-09-01",
+		"": "",
+	} {
+		if got := Newer(message, "2025-05-01"); got != want {
+			t.Errorf("%s: got %q, want %q", message, got, want)
+		}
+	}
+}
+
+// What is remembered of resources stays small, and is found with other capitals.
+func TestMemory(t *testing.T) {
+	var m Memory
+	if m.Of("Microsoft.Network/loadBalancers", "/a") != Network || m.Of("Microsoft.Compute/virtualMachineScaleSets", "/a") != Compute {
+		t.Error("another base")
+	}
+	for i := range 3 * most {
+		m.Learn(fmt.Sprint("/LB", i), "2031-01-01")
+	}
+	if len(m.by) > most {
+		t.Errorf("%d are remembered", len(m.by))
+	}
+	if m.Of("Microsoft.Network/loadBalancers", fmt.Sprint("/lb", 3*most-1)) != "2031-01-01" {
+		t.Error("the last one is forgotten")
+	}
+}

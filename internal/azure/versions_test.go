@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"weir.dev/weir/internal/azure/apiversion"
+	"weir.dev/weir/internal/azure/codec"
+	"weir.dev/weir/internal/fault"
+)
+
+// olderBody is Azure's rejection of an api-version that is older than a property of the resource.
+func olderBody(named string) string {
+	return errorBody(fault.CodeOlderVersion, "Resource x cannot be updated using API version 2025-05-01 since it uses the property p which has been set using a higher API version "+named+".")
+}
+
+// versioned answers each request by its api-version and its number, and keeps the requests as METHOD version.
+func versioned(t *testing.T, answer func(n int, method, version string) reply) (*Client, *fakeARM, func() string) {
+	t.Helper()
+	var log []string
+	wire := &fakeARM{}
+	wire.answer = func(n int, r *http.Request) reply {
+		version := r.URL.Query().Get("api-version")
+		log = append(log, r.Method+" "+version)
+		return answer(n, r.Method, version)
+	}
+	return newClient(t, wire), wire, func() string { return strings.Join(log, ", ") }
+}
+
+// A write that is rejected because a property is newer is sent once more, with the api-version that the rejection
+// names, as an edit of what that shows. Later requests for the resource begin with it.
+func TestAWriteWithANewerVersion(t *testing.T) {
+	shown := func(version string) reply {
+		extra := ""
+		if version == "2025-09-01" {
+			extra = `"newer":{"a":[1]},`
+		}
+		return reply{status: 200, body: strings.Replace(poolBody("Succeeded", "10.0.0.4"), `"properties":{`, `"properties":{`+extra, 1)}
+	}
+	client, wire, log := versioned(t, func(_ int, method, version string) reply {
+		if method == http.MethodPut && version != "2025-09-01" {
+			return reply{status: 400, body: olderBody("2025-09-01")}
+		}
+		return shown(version)
+	})
+	pool, err := client.Get(t.Context(), webPool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.Addresses = append(pool.Addresses, address("n2", "10.0.0.5"))
+	written, err := client.Put(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "GET 2025-05-01, PUT 2025-05-01, GET 2025-09-01, PUT 2025-09-01"; log() != want {
+		t.Errorf("got %s, want %s", log(), want)
+	}
+	first, last := wire.calls[1], wire.calls[3]
+	if strings.Contains(first.body, "newer") || !strings.Contains(last.body, `"newer":{"a":[1]}`) || !strings.Contains(last.body, "10.0.0.5") {
+		t.Errorf("sent %s, then %s", first.body, last.body)
+	}
+	if first.header.Get("If-Match") != `W/"e1"` || last.header.Get("If-Match") != `W/"e1"` || wire.calls[2].header.Get("If-Match") != "" {
+		t.Error("another guard than the etag of what the caller has read")
+	}
+	before := log()
+	if _, err := client.Put(t.Context(), written); err != nil { // what was read with it is written with it
+		t.Fatal(err)
+	}
+	if _, err := client.Put(t.Context(), pool); err != nil { // what was read before is read again
+		t.Fatal(err)
+	}
+	if _, err := client.Get(t.Context(), poolID("s1", "kubernetes", "another")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Get(t.Context(), poolID("s1", "other", "web")); err != nil {
+		t.Fatal(err)
+	}
+	if want := before + ", PUT 2025-09-01, GET 2025-09-01, PUT 2025-09-01, GET 2025-09-01, GET 2025-05-01"; log() != want {
+		t.Errorf("got %s, want %s", log(), want)
+	}
+}
+
+// A write is sent twice at most, and only where the provider has the api-version.
+func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
+	got := reply{status: 200, body: poolBody("Succeeded", "10.0.0.4")}
+	lacking := reply{status: 400, body: errorBody("NoRegisteredProviderFound", "No registered resource provider found for API version '2031-01-01'. The supported api-versions are '2025-05-01'.")}
+	for name, tt := range map[string]struct {
+		rejection     string
+		read, write   reply // with the newer api-version
+		want          string
+		class         fault.Class
+		code          string
+		namesProperty bool
+	}{
+		"no newer one is named":    {olderBody("2025-05-01"), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOlderVersion, true},
+		"a preview is named":       {olderBody("2031-01-01-preview"), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOlderVersion, true},
+		"no version is named":      {errorBody(fault.CodeOlderVersion, "no."), got, got, "PUT 2025-05-01", fault.Terminal, fault.CodeOlderVersion, false},
+		"the code is another":      {strings.Replace(olderBody("2031-01-01"), fault.CodeOlderVersion, "InvalidParameter", 1), got, got, "PUT 2025-05-01", fault.Terminal, "InvalidParameter", true},
+		"the provider lacks it":    {olderBody("2031-01-01"), lacking, got, "PUT 2025-05-01, GET 2031-01-01", fault.Terminal, fault.CodeOlderVersion, true},
+		"the provider is busy":     {olderBody("2031-01-01"), reply{status: 429, body: subBody}, got, "PUT 2025-05-01, GET 2031-01-01", fault.Retriable, "SubscriptionRequestsThrottled", false},
+		"the resource is gone":     {olderBody("2031-01-01"), reply{status: 404, body: errorBody("NotFound", "gone")}, got, "PUT 2025-05-01, GET 2031-01-01", fault.Stale, "NotFound", false},
+		"somebody else has it":     {olderBody("2031-01-01"), got, reply{status: 412, body: errorBody("PreconditionFailed", "no")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Retriable, "PreconditionFailed", false},
+		"a still newer one":        {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2032-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Terminal, fault.CodeOlderVersion, true},
+		"it is rejected as before": {olderBody("2031-01-01"), got, reply{status: 400, body: olderBody("2031-01-01")}, "PUT 2025-05-01, GET 2031-01-01, PUT 2031-01-01", fault.Terminal, fault.CodeOlderVersion, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, _, log := versioned(t, func(_ int, method, version string) reply {
+				switch {
+				case version == apiversion.Network && method == http.MethodPut:
+					return reply{status: 400, body: tt.rejection}
+				case method == http.MethodPut:
+					return tt.write
+				}
+				return tt.read
+			})
+			pool, err := codec.DecodePool(webPool, codec.Document{Version: apiversion.Network, Text: []byte(poolBody("Succeeded", "10.0.0.4"))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = client.Put(t.Context(), pool)
+			f := wantFault(t, err, tt.class, tt.code)
+			if log() != tt.want {
+				t.Errorf("got %s, want %s", log(), tt.want)
+			}
+			if tt.namesProperty && !strings.Contains(f.Error(), "the property p") {
+				t.Errorf("the message does not name the property: %s", f)
+			}
+			if tt.code == fault.CodeOlderVersion && !strings.Contains(f.Error(), "another tool") {
+				t.Errorf("the message does not say whose it is: %s", f)
+			}
+		})
+	}
+}
+
+// A pool that was read with an older api-version than its load balancer lacks what that shows.
+func TestPoolsOfALoadBalancerThatIsWrittenWithANewerVersion(t *testing.T) {
+	body := func(version string) string {
+		if version == apiversion.Network {
+			return strings.Replace(busyBalancer, `"drainPeriodInSeconds"`, `"drainPeriodInSecondsThatIsHidden"`, 1)
+		}
+		return busyBalancer
+	}
+	client, wire, _ := versioned(t, func(_ int, method, version string) reply {
+		if method == http.MethodPut && version == apiversion.Network {
+			return reply{status: 400, body: olderBody("2025-09-01")}
+		}
+		return reply{status: 200, body: body(version)}
+	})
+	b, err := client.GetLoadBalancer(t.Context(), kubernetes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Tags = map[string]string{"changed": "yes"}
+	if _, err := client.PutLoadBalancer(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	last := wire.calls[len(wire.calls)-1]
+	if !strings.Contains(last.body, `"drainPeriodInSeconds":`) || !strings.Contains(last.body, `"changed":"yes"`) {
+		t.Errorf("sent %s", last.body)
+	}
+}
