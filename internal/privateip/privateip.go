@@ -4,7 +4,6 @@
 // they are in use, and for TTL afterwards, so that a Service can be recreated.
 //
 //	privateip.go  who may use an address, and how the record changes (pure)
-//	fixed.go      the address that a frontend keeps, or is owed
 //	keeper.go     reads and writes the record
 package privateip
 
