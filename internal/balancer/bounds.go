@@ -46,7 +46,8 @@ func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 	for _, j := range jobs {
 		s := plan.Share{Owner: j.Owner, Namespace: j.namespace()}
 		if !j.leaves() {
-			s.Rules, s.Frontends = j.Desired.Rules, freshFrontends(j.Desired)
+			s.Rules, s.Replaces = j.Desired.Rules, j.ips.Replaces
+			s.Frontends, s.Unresolved = freshFrontends(j.Desired)
 		}
 		in.Shares = append(in.Shares, s)
 	}
@@ -62,7 +63,9 @@ func (b *Balancers) exceedsLocked(p Placing, on string) error {
 		return nil
 	}
 	in.Observed = shown
-	in.Shares = []plan.Share{{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.Rules, Frontends: freshFrontends(p.Desired)}}
+	s := plan.Share{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.Rules}
+	s.Frontends, s.Unresolved = freshFrontends(p.Desired)
+	in.Shares = []plan.Share{s}
 	return plan.Exceeding(in)[p.Owner]
 }
 
@@ -74,19 +77,19 @@ func (b *Balancers) boundsInput() plan.Input {
 }
 
 // freshFrontends are the frontends of a Service as far as they are known before its public IPs are.
-// One whose public IP is found by its address may be there already, and is left out.
-func freshFrontends(w *service.Spec) []lb.Frontend {
-	var all []lb.Frontend
+// One whose public IP is found by its address may be there already, and is unresolved.
+func freshFrontends(w *service.Spec) (all, unresolved []lb.Frontend) {
 	for _, f := range w.Frontends {
 		front := f.Frontend
 		switch {
 		case f.PublicIP == nil:
 		case f.PublicIP.Address.IsValid():
+			unresolved = append(unresolved, front)
 			continue
 		default:
 			front.PublicIP = f.PublicIP.ID.String()
 		}
 		all = append(all, front)
 	}
-	return all
+	return all, unresolved
 }

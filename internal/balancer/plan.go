@@ -45,6 +45,7 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	in.Observed = seen.observed
 	in.SharedPools, in.SharedProbes, in.Retired = l.cfg.NodePools(), []string{service.SharedProbeName}, l.retired(jobs, seen.observed, seen.converting)
 	in.Foreign, in.Emptying, in.AddressAt = seen.foreign, seen.emptying, seen.ips.AddressAt
+	in.FamilyOf, in.Made = seen.ips.FamilyOf, seen.ips.IsMade
 	due := map[string]bool{}
 	for _, j := range jobs {
 		in.Shares = append(in.Shares, l.wanted(j, seen))
@@ -62,11 +63,12 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools)}
 	if j.leaves() {
+		s.Needs = func(f lb.Frontend) bool { return seen.ips.Needs(j.Desired, f) }
 		return s
 	}
 	s.Probes, s.Rules = j.Desired.Probes, j.rules
 	for i, f := range j.Desired.Frontends {
-		front := fixed(f.Frontend, seen.observed)
+		front := plan.Fixed(f.Frontend, seen.observed)
 		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}
@@ -79,17 +81,6 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 		})
 	}
 	return s
-}
-
-// fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
-// leave it to Azure again would bring nothing, and might bring another one.
-func fixed(want lb.Frontend, observed lb.LoadBalancer) lb.Frontend {
-	for _, is := range observed.Frontends {
-		if want.Subnet != "" && !want.Static && is.Static && strings.EqualFold(is.Name, want.Name) && strings.EqualFold(is.Subnet, want.Subnet) && want.Family.Of(is.PrivateIP) {
-			want.Static, want.PrivateIP = true, is.PrivateIP
-		}
-	}
-	return want
 }
 
 // namesOn are the names of those pools that are on a load balancer.

@@ -9,6 +9,7 @@ import (
 
 	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/privateip"
 )
 
@@ -63,7 +64,7 @@ func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want
 		}
 		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
 		for _, f := range j.Desired.Frontends {
-			if key := privateip.Key(fixed(f.Frontend, seen.observed)); key != "" {
+			if key := privateip.Key(plan.Fixed(f.Frontend, seen.observed)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}

@@ -61,6 +61,9 @@ func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Rou
 	ips := l.ips.Begin(ctx, l.id, requests(jobs))
 	for _, j := range jobs {
 		if j.ips.Leaves && !j.leaves() {
+			if j.ips.Err = l.exceeding([]*job{j})[j.Owner]; j.ips.Err != nil { // it would not come back
+				continue
+			}
 			j.steps = append([]step{{on: l.id, leaves: true}}, j.steps...)
 		}
 		j.ips.Moves = j.moves()

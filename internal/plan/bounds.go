@@ -105,10 +105,10 @@ func (c *census) growth(s Share) count {
 // refuse that Service. So the result depends on no port, pool or address, and a Service of another
 // namespace is only refused here where the load balancer is full.
 func Exceeding(in Input) map[string]error {
-	c, all := censusOf(in), map[string]error{}
+	c, all := censusOf(in), LacksIPv4(in)
 	for _, s := range in.Shares {
 		more := c.growth(s)
-		if more == (count{}) {
+		if more == (count{}) || all[s.Owner] != nil {
 			continue
 		}
 		namespace := c.byOwner[s.Owner]
