@@ -33,14 +33,6 @@ type armError struct {
 // 98 characters.
 var codeRule = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,128}$`)
 
-// remedies say what to do about a rejection whose message does not.
-var remedies = map[string]string{
-	"LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule": `set "disableOutboundSNAT": true in azure.json, ` +
-		"which sets disableOutboundSnat in all rules of Services, or choose another address",
-	"LoadBalancerRuleCountLimitReachedForNic": "a network interface has at most 299 load balancing and inbound NAT rules, on all its load balancers together: " +
-		"delete ports or Services, or set loadBalancerBackendPoolConfigurationType to nodeIP",
-}
-
 // errorsOf returns the error of an answer and those of its details, outermost
 // first; nothing if the body is not in ARM's form.
 func errorsOf(resp *http.Response) []armError {
@@ -125,13 +117,7 @@ func explain(c *call, a fault.Answer, err error) string {
 	case a.OutcomeUnknown:
 		text += "outcome unknown: "
 	}
-	text = redact.Line(c.without(text + reason(a, err)))
-	for _, code := range a.Codes {
-		if remedy := remedies[code]; remedy != "" {
-			return strings.TrimRight(text, ". ") + ". To correct it, " + remedy
-		}
-	}
-	return text
+	return fault.AddRemedy(redact.Line(c.without(text+reason(a, err))), a.Codes)
 }
 
 func reason(a fault.Answer, err error) string {

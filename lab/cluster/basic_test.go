@@ -81,7 +81,7 @@ func (s *Stage) addBasic(nodes ...int) error {
 		return err
 	}
 	if err := s.seed(network+"loadBalancers/"+outbound, map[string]any{
-		"location": region, "sku": map[string]any{"name": "Standard"}, "properties": map[string]any{"frontendIPConfigurations": []any{map[string]any{"name": "out"}}, "backendAddressPools": []any{map[string]any{"name": "all"}}},
+		"location": region, "sku": map[string]any{"name": "Standard"}, "properties": map[string]any{"backendAddressPools": []any{map[string]any{"name": "all"}}},
 	}); err != nil {
 		return err
 	}

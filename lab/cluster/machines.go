@@ -89,7 +89,7 @@ func (s *Stage) makeSets() error {
 	}
 	if err := s.seed(network+"loadBalancers/"+outbound, map[string]any{
 		"location": region, "sku": map[string]any{"name": "Standard"},
-		"properties": map[string]any{"frontendIPConfigurations": []any{map[string]any{"name": "out"}}, "backendAddressPools": []any{map[string]any{"name": "all"}}},
+		"properties": map[string]any{"backendAddressPools": []any{map[string]any{"name": "all"}}},
 	}); err != nil {
 		return err
 	}
