@@ -38,7 +38,7 @@ var named = []*regexp.Regexp{
 
 // changing find what differs in the texts of each try besides: when another one follows, and how long Azure asks to wait.
 var changing = []*regexp.Regexp{
-	regexp.MustCompile(`(follows) at [0-9-]{10}T[0-9:.]{8,18}Z`),
+	regexp.MustCompile(`(follows|tries again) at [0-9-]{10}T[0-9:.]{8,18}Z`),
 	regexp.MustCompile(`(?i)((?:retry|try again|wait)[^.0-9]{0,20})[0-9]{1,6}(\W{0,2}s(?:econds?)?\b)`),
 }
 
