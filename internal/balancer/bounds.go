@@ -35,7 +35,7 @@ func (l *loadBalancer) rejectExceeding(ctx context.Context, jobs []*job) []*job 
 // exceeding returns the jobs that would exceed a bound, by owner; none while it is not known what the
 // load balancer has.
 func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
-	in := l.boundsInput()
+	in := l.boundsInput(l.id.Name)
 	l.placements.mu.Lock()
 	shown, known := l.placements.shownLocked(l.id.Name)
 	l.placements.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 // exceedsLocked returns why a Service that moves to a load balancer would exceed a bound there; nil
 // if it would not. The caller holds the lock of the placements.
 func (b *Balancers) exceedsLocked(p Placing, on string) error {
-	in := b.boundsInput()
+	in := b.boundsInput(on)
 	shown, known := b.placements.shownLocked(on)
 	if !known {
 		return nil
@@ -70,10 +70,14 @@ func (b *Balancers) exceedsLocked(p Placing, on string) error {
 }
 
 // boundsInput is the part of a plan's input that bounds depend on.
-func (b *Balancers) boundsInput() plan.Input {
-	return plan.Input{
+func (b *Balancers) boundsInput(on string) plan.Input {
+	in := plan.Input{
 		MostRules: b.cfg.MostRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, Bounds: b.cfg.Cluster.Bounds, ServiceOf: serviceOf(b.cfg.Cluster),
 	}
+	if b.cfg.Interfaces {
+		in.Beside = b.placements.machines.Beside(on)
+	}
+	return in
 }
 
 // freshFrontends are the frontends of a Service as far as they are known before its public IPs are.

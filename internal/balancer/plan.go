@@ -41,7 +41,7 @@ func split(jobs []*job, p plan.Plan) (served []*job) {
 
 // input is what a plan for these jobs is made from.
 func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
-	in := l.boundsInput()
+	in := l.boundsInput(l.id.Name)
 	in.Observed = seen.observed
 	in.SharedPools, in.SharedProbes, in.Retired = l.cfg.NodePools(), []string{service.SharedProbeName}, l.retired(jobs, seen.observed, seen.converting)
 	in.Foreign, in.Emptying, in.AddressAt = seen.foreign, seen.emptying, seen.ips.AddressAt
@@ -61,7 +61,7 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 
 // wanted is what a job's step wants of the load balancer.
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
-	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: namesOn(l.id, j.HeldPools), MadePools: namesOn(l.id, j.MadePools)}
+	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: l.id.NamesOf(j.HeldPools), MadePools: l.id.NamesOf(j.MadePools)}
 	if j.leaves() {
 		s.Needs = func(f lb.Frontend) bool { return seen.ips.Needs(j.Desired, f) }
 		return s
@@ -81,17 +81,6 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 		})
 	}
 	return s
-}
-
-// namesOn are the names of those pools that are on a load balancer.
-func namesOn(id lb.LoadBalancerID, pools []lb.PoolID) []string {
-	var names []string
-	for _, p := range pools {
-		if p.LoadBalancer.Key() == id.Key() {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }
 
 // serviceOf names the Service of the cluster that a rule is of. It looks at all of them when it

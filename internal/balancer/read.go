@@ -40,6 +40,11 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 	if err != nil {
 		return snapshot{}, err
 	}
+	if l.cfg.Interfaces { // machines have the rules of its twin, too
+		if err := l.readAll(ctx); err != nil {
+			return snapshot{}, err
+		}
+	}
 	elsewhere := l.placements.elsewhere(l.id.Name)
 	owners := slices.DeleteFunc(l.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
 	foreign, err := l.foreign(ctx, observed, jobs)

@@ -86,3 +86,14 @@ func (id PoolID) Validate() error {
 	}
 	return nil
 }
+
+// NamesOf returns the names of those pools that are on a load balancer.
+func (id LoadBalancerID) NamesOf(pools []PoolID) []string {
+	var names []string
+	for _, p := range pools {
+		if p.LoadBalancer.Key() == id.Key() {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}

@@ -57,6 +57,8 @@ type census struct {
 	// byOwner are the namespaces of the shares, and wants what they want in all.
 	byOwner map[string]string
 	wants   Usage
+	// onMachines are the rules that machines have of this load balancer, by pool; see machinesExceeded.
+	onMachines Counts
 }
 
 func censusOf(in Input) *census {
@@ -112,7 +114,11 @@ func Exceeding(in Input) map[string]error {
 			continue
 		}
 		namespace := c.byOwner[s.Owner]
-		if err := c.exceeded(namespace, more); err != nil {
+		err := c.exceeded(namespace, more)
+		if err == nil {
+			err = c.machinesExceeded(s)
+		}
+		if err != nil {
 			all[s.Owner] = err
 			continue
 		}

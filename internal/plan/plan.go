@@ -57,6 +57,9 @@ type Input struct {
 	MostRules    int
 	RulesBy      string
 	MaxFrontends int
+	// Beside are the rules that the machines in a pool have of other load balancers, by the pool's name in lower case; nil
+	// where pools hold addresses.
+	Beside Counts
 	// Bounds returns the bounds of a namespace; nil applies none. They need ServiceOf.
 	Bounds func(namespace string) bound.Settings
 	// SharedPools are the names of the pools that go with the load balancer alone, and

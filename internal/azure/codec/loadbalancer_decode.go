@@ -42,7 +42,28 @@ func DecodeLoadBalancer(id lb.LoadBalancerID, shown *armnetwork.LoadBalancer) lb
 		b.Rules = append(b.Rules, decodeRule(r))
 	}
 	pin(b, p)
+	b.NATRules = countNATRules(p)
 	return b
+}
+
+// countNATRules counts the inbound NAT rules that Azure counts for network interfaces; see lb.LoadBalancer.
+func countNATRules(p *armnetwork.LoadBalancerPropertiesFormat) map[string]int {
+	n, single := map[string]int{}, map[string]int{}
+	for _, r := range present(p.InboundNatRules) {
+		switch {
+		case r.Properties == nil:
+		case NameIn(r.Properties.BackendAddressPool) != "":
+			n[strings.ToLower(NameIn(r.Properties.BackendAddressPool))]++
+		case r.Properties.BackendIPConfiguration != nil:
+			of := strings.ToLower(Value(r.Properties.BackendIPConfiguration.ID))
+			single[of]++
+			n[""] = max(n[""], single[of])
+		}
+	}
+	if len(n) == 0 {
+		return nil
+	}
+	return n
 }
 
 // pin notes the frontends and pools that something refers to which is not in the
