@@ -29,7 +29,7 @@ func (b *Book) Saw(balancer lb.LoadBalancer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.shown == nil {
-		b.shown, b.claimed = map[string]plan.Counts{}, map[string]plan.Counts{}
+		b.shown = map[string]plan.Counts{}
 	}
 	name := strings.ToLower(balancer.ID.Name)
 	delete(b.claimed, name)
@@ -71,9 +71,10 @@ func (b *Book) Claim(was, next lb.LoadBalancer) bool {
 			return false
 		}
 	}
-	if b.claimed != nil {
-		b.claimed[strings.ToLower(next.ID.Name)] = plan.CountRules(next)
+	if b.claimed == nil {
+		b.claimed = map[string]plan.Counts{}
 	}
+	b.claimed[strings.ToLower(next.ID.Name)] = plan.CountRules(next)
 	return true
 }
 

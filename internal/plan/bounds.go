@@ -110,13 +110,16 @@ func Exceeding(in Input) map[string]error {
 	c, all := censusOf(in), LacksIPv4(in)
 	for _, s := range in.Shares {
 		more := c.growth(s)
-		if more == (count{}) || all[s.Owner] != nil {
+		if all[s.Owner] != nil {
 			continue
 		}
+		var err error
 		namespace := c.byOwner[s.Owner]
-		err := c.exceeded(namespace, more)
+		if more != (count{}) {
+			err = c.exceeded(namespace, more)
+		}
 		if err == nil {
-			err = c.machinesExceeded(s)
+			err = c.machinesExceeded(s) // also of one that sends as many rules to another pool
 		}
 		if err != nil {
 			all[s.Owner] = err

@@ -18,6 +18,14 @@ func many(owner string, first, ports int) Share {
 	return service(owner, list...)
 }
 
+func inPool(s Share, name string) Share {
+	for i := range s.Rules {
+		s.Rules[i].Pool = name
+	}
+	s.Pools = []lb.Pool{pool(name)}
+	return s
+}
+
 // A machine is on a load balancer and on its twin, and Azure counts the rules of both.
 func TestMachinesHaveFewRules(t *testing.T) {
 	is := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Shares: []Share{many("a1", 1000, 100)}}).Next
@@ -36,6 +44,8 @@ func TestMachinesHaveFewRules(t *testing.T) {
 		"inbound NAT rules":            {beside(0), map[string]int{"kubernetes": 1}, []Share{many("a2", 2000, 199)}, "a2"},
 		"of one machine":               {beside(0), map[string]int{"": 1}, []Share{many("a2", 2000, 199)}, "a2"},
 		"another pool":                 {Counts{"kubernetes-ipv6": 299}, nil, []Share{many("a2", 2000, 99)}, ""},
+		"as many in another pool":      {Counts{"v6": 250}, nil, []Share{inPool(many("a1", 1000, 100), "v6")}, "a1"},
+		"as many in another pool":      {Counts{"v6": 250}, nil, []Share{inPool(many("a1", 1000, 100), "v6")}, "a1"},
 		"pools of addresses":           {nil, nil, []Share{many("a2", 2000, 300)}, ""},
 		"what is too many already":     {beside(250), nil, []Share{many("a1", 1000, 100)}, ""},
 		"one that gets fewer":          {beside(250), nil, []Share{many("a1", 1000, 99)}, ""},
