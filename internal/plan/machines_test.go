@@ -45,7 +45,6 @@ func TestMachinesHaveFewRules(t *testing.T) {
 		"of one machine":               {beside(0), map[string]int{"": 1}, []Share{many("a2", 2000, 199)}, "a2"},
 		"another pool":                 {Counts{"kubernetes-ipv6": 299}, nil, []Share{many("a2", 2000, 99)}, ""},
 		"as many in another pool":      {Counts{"v6": 250}, nil, []Share{inPool(many("a1", 1000, 100), "v6")}, "a1"},
-		"as many in another pool":      {Counts{"v6": 250}, nil, []Share{inPool(many("a1", 1000, 100), "v6")}, "a1"},
 		"pools of addresses":           {nil, nil, []Share{many("a2", 2000, 300)}, ""},
 		"what is too many already":     {beside(250), nil, []Share{many("a1", 1000, 100)}, ""},
 		"one that gets fewer":          {beside(250), nil, []Share{many("a1", 1000, 99)}, ""},
