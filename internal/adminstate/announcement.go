@@ -39,6 +39,29 @@ func (s Signals) Believes(a Announcement) bool {
 	return slices.Contains(s.Reporters, a.Reporter) && !strings.HasPrefix(a.Message, noAnswer)
 }
 
+// The conditions of a node that announce its eviction, as AKS's monitors set them. The second
+// speaks of other events as well, and says in its message of which.
+const (
+	conditionPreemption = "PreemptionScheduled"
+	conditionVMEvent    = "VMEventScheduled"
+	preemptsVM          = "Preempt Scheduled"
+)
+
+// Condition is a condition of a node.
+type Condition struct{ Type, Status, Message string }
+
+// Announces reports whether a condition announces the eviction of its node. Only the node itself
+// and those that may write nodes/status set one, so no reporter is asked for.
+func (c Condition) Announces() bool {
+	switch {
+	case c.Status != "True" || strings.HasPrefix(c.Message, noAnswer):
+		return false
+	case c.Type == conditionVMEvent:
+		return strings.HasPrefix(c.Message, preemptsVM)
+	}
+	return c.Type == conditionPreemption
+}
+
 // Heard are the occurrences that change nothing any more though no node has a record of them,
 // by the UID of their event: this process found them as it began, or heard them while the
 // taint stood. Whoever has cleared the taint since has cleared it for them, too.

@@ -71,3 +71,26 @@ func TestWhatWasHeard(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichConditionsAnnounceAnEviction(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		condition adminstate.Condition
+		want      bool
+	}{
+		{"AKS", adminstate.Condition{Type: "PreemptionScheduled", Status: "True", Message: "Preempt Scheduled: Sat, 01 Aug 2026 05:41:02 GMT."}, true},
+		{"another reason", adminstate.Condition{Type: "PreemptionScheduled", Status: "True"}, true},
+		{"nothing is scheduled", adminstate.Condition{Type: "PreemptionScheduled", Status: "False"}, false},
+		{"nothing is known", adminstate.Condition{Type: "PreemptionScheduled", Status: "Unknown"}, false},
+		{"the metadata service did not answer", adminstate.Condition{Type: "PreemptionScheduled", Status: "True", Message: "IMDS query failed, exit code: 28"}, false},
+		{"an older AKS", adminstate.Condition{Type: "VMEventScheduled", Status: "True", Message: "Preempt Scheduled: Wed, 26 Feb 2025 10:13:13 GMT. DurationInSeconds: -1."}, true},
+		{"a freeze", adminstate.Condition{Type: "VMEventScheduled", Status: "True", Message: "Freeze Scheduled: Wed, 26 Feb 2025 10:13:13 GMT. DurationInSeconds: 5."}, false},
+		{"a preemption that is over", adminstate.Condition{Type: "VMEventScheduled", Status: "False", Message: "Preempt Scheduled"}, false},
+		{"ready", adminstate.Condition{Type: "Ready", Status: "True"}, false},
+		{"other capitals", adminstate.Condition{Type: "preemptionscheduled", Status: "True"}, false},
+	} {
+		if got := tt.condition.Announces(); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

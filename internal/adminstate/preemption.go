@@ -17,6 +17,9 @@ type Event struct {
 	// if the event does not say.
 	First, Last time.Time
 	Count       int
+	// Transition is true for a condition of the node that became true at Created: nobody repeats
+	// it, so each is recorded.
+	Transition bool
 }
 
 // at returns when the latest occurrence was, in whole seconds: most times of events have no
@@ -95,7 +98,7 @@ const (
 func Preempted(n Node, e Event, heard bool) (Verdict, Record) {
 	judged := n.Record != Record{}
 	switch {
-	case e.at().Before(n.Created.Truncate(time.Second)), n.Record.covers(e), judged && (n.Tainted || heard):
+	case e.at().Before(n.Created.Truncate(time.Second)), n.Record.covers(e), judged && !e.Transition && (n.Tainted || heard):
 		return Ignore, n.Record
 	}
 	// The time never goes back, so that what was covered stays so.

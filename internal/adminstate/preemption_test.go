@@ -41,6 +41,7 @@ func TestWhatAnEventDoes(t *testing.T) {
 	slowAgain.Count, slowAgain.Last = 2, slow.Last.Add(time.Minute)
 	fast := once("a", 10)
 	fast.First, fast.Last = fast.First.Add(time.Hour), fast.Last.Add(time.Hour)
+	lasting := func(s float64) adminstate.Event { return adminstate.Event{UID: "c", Created: at(s), Transition: true} }
 	uncounted := again("a", 10, 70)
 	uncounted.Count = 0
 	const isHeard = true
@@ -83,6 +84,13 @@ func TestWhatAnEventDoes(t *testing.T) {
 		{"it says so again", adminstate.Node{Created: at(5), Record: record("a", 10, 1)}, slowAgain, put, record("a", 10, 2), !isHeard},
 		{"and after another's", adminstate.Node{Record: record("b", 12, 1)}, slowAgain, ignore, adminstate.Record{}, !isHeard},
 		{"an emitter whose clock is ahead, of the node before", adminstate.Node{Created: at(60)}, fast, ignore, adminstate.Record{}, !isHeard},
+		{"a condition", adminstate.Node{}, lasting(10), put, record("c", 10, 0), !isHeard},
+		{"the same condition", adminstate.Node{Tainted: true, Record: record("c", 10, 0)}, lasting(10), ignore, adminstate.Record{}, !isHeard},
+		{"the same condition after the taint was cleared", adminstate.Node{Record: record("c", 10, 0)}, lasting(10), ignore, adminstate.Record{}, !isHeard},
+		{"a condition that became true again", adminstate.Node{Record: record("c", 10, 0)}, lasting(70), put, record("c", 70, 0), !isHeard},
+		{"it did while the taint stands: it is recorded, for it is not repeated", adminstate.Node{Tainted: true, Record: record("c", 10, 0)}, lasting(70), note, record("c", 70, 0), !isHeard},
+		{"a condition after an event", adminstate.Node{Tainted: true, Record: record("a", 10, 1)}, lasting(9), ignore, adminstate.Record{}, !isHeard},
+		{"an event after a condition", adminstate.Node{Tainted: true, Record: record("c", 10, 0)}, once("a", 11), ignore, adminstate.Record{}, !isHeard},
 		{"an event without times", adminstate.Node{Created: at(5)}, adminstate.Event{UID: "a", Created: at(10)}, put, record("a", 10, 0), !isHeard},
 	} {
 		verdict, kept := adminstate.Preempted(tt.node, tt.event, tt.heard)

@@ -15,6 +15,11 @@ const (
 	KeyDraining     = "cloudprovider.azure.microsoft.com/draining"
 	// ValueSpotEviction is the value of KeyDraining on a node that Azure is about to evict.
 	ValueSpotEviction = "spot-eviction"
+	// keyToBeDeleted is the taint of the cluster autoscaler on a node that it is about to delete.
+	// Kubernetes' service controller and other load balancer controllers know it, too.
+	keyToBeDeleted = "ToBeDeletedByClusterAutoscaler"
+	// keyDisrupted is the taint of Karpenter on a node whose pods it is about to evict.
+	keyDisrupted = "karpenter.sh/disrupted"
 )
 
 // keyUnschedulable is the taint of a cordon. It says that no new pods are to come, not that
@@ -32,7 +37,10 @@ type Pattern struct {
 }
 
 // always are the patterns that no setting takes away, in the order of their reasons.
-var always = []Pattern{{Key: KeyOutOfService, AnyValue: true}, {Key: KeyDraining, Value: ValueSpotEviction}}
+var always = []Pattern{
+	{Key: KeyOutOfService, AnyValue: true}, {Key: KeyDraining, Value: ValueSpotEviction},
+	{Key: keyToBeDeleted, AnyValue: true}, {Key: keyDisrupted, AnyValue: true},
+}
 
 // ParsePattern reads "key" or "key=value".
 func ParsePattern(text string) (Pattern, error) {

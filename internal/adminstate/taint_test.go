@@ -45,6 +45,12 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 		{"cloudprovider.azure.microsoft.com/draining=upgrade", "", ""},
 		{"example.com/out-of-service spot-eviction", "", ""},
 		{"node.kubernetes.io/unschedulable node.kubernetes.io/not-ready node.kubernetes.io/unreachable", "", ""},
+		{"ToBeDeletedByClusterAutoscaler=1700000000", "", "ToBeDeletedByClusterAutoscaler"},
+		{"ToBeDeletedByClusterAutoscaler=1700000000", "ToBeDeletedByClusterAutoscaler", "ToBeDeletedByClusterAutoscaler"},
+		{"karpenter.sh/disrupted", "", "karpenter.sh/disrupted"},
+		{"karpenter.sh/disrupted=", "karpenter.sh/disrupted", "karpenter.sh/disrupted"},
+		{"DeletionCandidateOfClusterAutoscaler=1700000000 karpenter.sh/unregistered", "", ""},
+		{"karpenter.sh/disrupted " + oos + " ToBeDeletedByClusterAutoscaler", "", "out-of-service ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted"},
 		{"ToBeDeleted=1700000000", "ToBeDeleted", "ToBeDeleted"},
 		{"ToBeDeleted", "", ""},
 		{"example.com/leaves=soon", "example.com/leaves=now", ""},
@@ -59,7 +65,7 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 			t.Errorf("%s (further: %s): %q, want %q", tt.taints, tt.further, got, tt.want)
 		}
 	}
-	if got := strings.Join(signals(t, "b a=1 b").Reasons(), " "); got != "out-of-service spot-eviction b a=1" {
+	if got := strings.Join(signals(t, "b a=1 b").Reasons(), " "); got != "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b a=1" {
 		t.Errorf("all reasons: %s", got)
 	}
 }

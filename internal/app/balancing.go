@@ -80,7 +80,7 @@ func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kub
 		return &UsageError{Err: fmt.Errorf("%s: %w", o.ConfigFile, err)}
 	}
 	ensuring := balancer.Config{
-		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Owners: record.publicIPOwners(), PrivateIPs: record.privateIPs(), Behaviour: o.known,
+		Settings: settings, Azure: client, PrivateLinks: privatelinks.New(client), Lanes: lanes, Cluster: cluster.Services, Owners: record.publicIPOwners(), PrivateIPs: record.privateIPs(), LeftPools: record.leftPools(o.Log), Behaviour: o.known,
 		Done: cluster.Services.Ensured, Made: func(id lb.LoadBalancerID) { services.LoadBalancerMade(cluster.Services, id) }, Overtaken: overtaken, Log: o.Log,
 	}
 	if locker != nil {

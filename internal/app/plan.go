@@ -17,6 +17,7 @@ import (
 	"weir.dev/weir/internal/kube/offline"
 	"weir.dev/weir/internal/kube/record"
 	kubeview "weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/rehearse"
@@ -89,6 +90,7 @@ type planning struct {
 	record   record.Record // of the cluster, if it can be read
 	owners   publicip.OwnerStore
 	private  privateip.Store
+	left     leftpool.Store
 }
 
 // rehearse plans for the objects, which are put where the controller would see them.
@@ -97,7 +99,7 @@ func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
 		ExcludeControlPlane: p.cfg.ExcludesMaster(), Draining: p.cfg.Signals(),
 	})
-	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.private, Behaviour: p.known}, p.client)
+	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.private, LeftPools: p.left, Behaviour: p.known}, p.client)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, namespace))
 	for i := range p.objects.Services { // whoever names one wants to know what it would change

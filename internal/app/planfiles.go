@@ -35,6 +35,7 @@ func (p *planning) gather(ctx context.Context) error {
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, shippedNamespace)
 	p.owners = record.PublicIPOwners{Reader: server, Namespace: namespace}
 	p.private = record.PrivateIPReservations{Reader: server, Namespace: namespace}
+	p.left = record.LeftPools{Reader: server, Namespace: namespace, Log: p.Log}
 	return nil
 }
 

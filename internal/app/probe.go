@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/azure"
+	azurecloud "weir.dev/weir/internal/azure/cloud"
 	"weir.dev/weir/internal/config"
 	"weir.dev/weir/internal/probe"
 )
@@ -121,7 +122,7 @@ func (o ProbeOptions) cloud(cfg config.Config) string {
 	if o.AzureEndpoint != "" {
 		return probe.Emulated
 	}
-	return cmp.Or(cfg.Name, "AzurePublicCloud")
+	return azurecloud.NameOf(cfg.Name)
 }
 
 // secretsOf are what azure.json holds that no report shall.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -17,6 +18,7 @@ import (
 	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lead"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/verdicts"
@@ -70,6 +72,11 @@ func (r recorded) publicIPOwners() publicip.OwnerStore {
 // privateIPs is where reservations of private addresses are kept.
 func (r recorded) privateIPs() privateip.Store {
 	return record.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
+}
+
+// leftPools is where it is kept which pools Weir made and left to others.
+func (r recorded) leftPools(log *slog.Logger) leftpool.Store {
+	return record.LeftPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
 }
 
 func explained(err error) error {

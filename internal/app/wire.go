@@ -189,6 +189,7 @@ func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluste
 	metrics.RegisterContested(reg, cluster.Contested)
 	metrics.RegisterLeftovers(reg, cluster.Services.Leftovers)
 	metrics.RegisterDraining(reg, cluster.Draining.Count)
+	metrics.RegisterHeldMembers(reg, cluster.Pools.Keeper.Held)
 }
 
 func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Config, leaseNamespace string, fence *lead.Fence, first func(context.Context) error) (ctrl.Manager, error) {

@@ -78,7 +78,7 @@ func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r 
 	case r.Settled && is.Removes():
 		reason, why = removed(is, len(s.WrittenAddresses) > 0)
 	case r.Settled:
-		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, levelMessage(set)
+		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(set)
 	case r.Outcome == poolwrite.Stale:
 		reason, why = missingPool(r)
 	case r.Outcome == poolwrite.Refused:

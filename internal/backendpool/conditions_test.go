@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -97,7 +98,7 @@ func TestLongListsOfLeftOutNodesAreCut(t *testing.T) {
 	for i := range 17 {
 		set.Absent = append(set.Absent, membership.Absence{Node: fmt.Sprintf("n%d", i), Why: "it is gone"})
 	}
-	if got := levelMessage(set); !strings.HasSuffix(got, "node n4: it is gone and 12 more") || strings.Contains(got, "n5") {
+	if got := members.LevelMessage(set); !strings.HasSuffix(got, "node n4: it is gone and 12 more") || strings.Contains(got, "n5") {
 		t.Error(got)
 	}
 }

@@ -64,17 +64,22 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 		e.remember(membership.Set{}, situation{state: is.State, generation: p.Generation}) // as hold does
 		return none, errHeld
 	case is.Removes():
-		e.remember(membership.Set{}, situationOf(p, is, membership.Set{}))
+		set := membership.Set{}
+		if !is.Deleting { // the Service is gone, as far as is known
+			set = keep(c, e, set)
+		}
+		e.remember(set, situationOf(p, is, set))
+		want.Addresses, want.Kept = set.Addresses, set.Kept
 		if want.Machines != nil && c.Owner.Made(p) { // a scale set makes machines members that nobody recorded
 			want.Ours = c.Cluster.OfThisCluster
 		}
 	default:
-		set, err := c.Cluster.Members(p)
+		set, err := membersOf(c, p, e)
 		e.remember(set, situationOf(p, is, set))
 		if err != nil {
 			return none, err
 		}
-		want.Addresses, want.Alone = set.Addresses, c.Owner.Made(p)
+		want.Addresses, want.Kept, want.Alone = set.Addresses, set.Kept, c.Owner.Made(p)
 		if want.Machines == nil || want.Alone { // of an interface in somebody's pool nobody knows what it is there for
 			want.Ours = c.OursIn(p)
 		}

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/keeping"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -41,6 +43,7 @@ type life struct {
 
 	members  membership.Set    // of the Service's pools
 	level    bool              // what the lanes believe
+	stale    bool              // what is known of the cluster may be old
 	dropped  int               // operations that the lanes have of a Service
 	needed   bool              // what the owner says
 	right    map[string]Right  // by name; Granted for the others
@@ -71,7 +74,7 @@ func lives(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(l *lif
 // starts is the start of a process.
 func (l *life) starts() {
 	l.Controller = New(Config{
-		Cluster: l, Owner: l, Lanes: l, Events: l, Log: slog.New(logged{l}), RecheckAfter: 5 * time.Minute, ReleaseAgainAfter: time.Minute,
+		Cluster: l, Owner: l, Lanes: l, Events: l, Keeper: &keeping.Keeper{Stale: func(time.Time) bool { return l.stale }, NodeAt: l.nodeByAddress}, Log: slog.New(logged{l}), RecheckAfter: 5 * time.Minute, ReleaseAgainAfter: time.Minute,
 		Queue: func(ref poolschedule.Ref) { l.Says("queued: %s", ref.Name) },
 	}, NewStatuses(l))
 }
@@ -238,7 +241,7 @@ func (l *life) OnService(name poolschedule.ServiceName, e Event) {
 	l.Says("event on Service %s: %s %s: %s", name.Name, e.Kind, e.Reason, e.Text)
 }
 func (l *life) Spares(p *v1alpha1.BackendPool, _ Entitlement, set membership.Set) {
-	l.Says("event on %s: %s", p.Name, SparedMessage(set))
+	l.Says("event on %s: %s", p.Name, members.SparedMessage(set))
 }
 func (l *life) AdminStates(p *v1alpha1.BackendPool, _ Entitlement, _ poolupdate.Report, t Turned) {
 	if len(t.Down)+len(t.Back)+len(t.Owed) > 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
@@ -472,5 +473,61 @@ func TestLifeWithATroubledAPIServer(t *testing.T) {
 		l.reconciles()
 		l.becomes(finalizers(), func(p *v1alpha1.BackendPool) { p.DeletionTimestamp = (*metav1.Time)(nil) })
 		l.reconciles()
+	})
+}
+
+// Members that stay for a while: a label keeps their node out, or what is known of the cluster may be old.
+func TestLifeOfMembersThatStay(t *testing.T) {
+	lives(t, "members_that_stay", bp("a", 0, finalizers(v1alpha1.Finalizer)), func(l *life) {
+		l.nodes["n1"], l.nodes["n2"], l.nodes["n3"] = nodeAt("n1"), nodeAt("n2"), nodeAt("n3")
+		l.members = setOfNodes("n1", "n2")
+		l.reconciles()
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2")}, Add: 2, Desired: 2})
+		l.ends(poolwrite.Written, holds("n1", "n2"))
+		l.level = true
+
+		l.When("A label keeps n2 out, which serves; n3 is no member, and does not join.")
+		labelled := func(names ...string) membership.Set {
+			set := setOfNodes("n1")
+			for _, name := range names {
+				set.Absent = append(set.Absent, membership.Absence{Node: name, Why: "it is labelled x", Meant: true})
+				set.Leaving = append(set.Leaving, membership.Drain{Node: name, IP: nodeAt(name), Why: membership.ReasonExcluded})
+			}
+			return set
+		}
+		l.members, l.level = labelled("n2", "n3"), false
+		l.endpointsChange()
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n2")}, Down: []netip.Addr{nodeAt("n2")}, Alter: 1, Desired: 2})
+		l.ends(poolwrite.Written, holds("n1", "n2"), downed("n2"))
+		l.level = true
+		l.reconciles()
+		l.When("It has been Down for long enough.")
+		time.Sleep(membership.LeavingTimeout)
+		l.level = false
+		l.reconciles()
+		l.attempts(nil)
+		l.ends(poolwrite.Written, holds("n1"))
+		l.level = true
+		l.reconciles()
+
+		l.When("Watches are broken: n1 seems to be gone, and n3 joins.")
+		l.stale, l.members, l.level = true, setOfNodes("n3"), false
+		l.endpointsChange()
+		l.attempts(&poolwrite.Intent{Written: []netip.Addr{nodeAt("n1"), nodeAt("n3")}, Add: 1, Desired: 2})
+		l.ends(poolwrite.Written, holds("n1", "n3"))
+		l.level = true
+		l.Says("%d stay", l.Keeper.Held())
+		l.When("The Service seems to be gone.")
+		delete(l.services, l.web()[0])
+		l.reconciles()
+		l.attempts(nil)
+		l.When("It is there, and so are the watches: n1 leaves.")
+		l.add(serviceOfType(corev1.ServiceTypeLoadBalancer))
+		l.stale, l.level = false, false
+		LookAgainAt(l.Controller, l.Keeper.Release(), time.Now())
+		l.reconciles()
+		l.attempts(nil)
+		l.ends(poolwrite.Written, holds("n3"))
+		l.Says("%d stay", l.Keeper.Held())
 	})
 }

@@ -48,7 +48,7 @@ func (c *Controller) EndpointsChanged(ctx context.Context, name poolschedule.Ser
 
 // bringLevel queues an operation, unless the pool is known to hold its members.
 func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, changed bool, now time.Time) error {
-	set, err := c.Cluster.Members(p)
+	set, err := membersOf(c, p, e)
 	if err != nil {
 		return err
 	}
@@ -77,6 +77,39 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 		c.Queue(e.ref)
 	}
 	return nil
+}
+
+// membersOf returns which nodes belong in a pool, those included that stay for a while.
+func membersOf(c *Controller, p *v1alpha1.BackendPool, e *Entry) (membership.Set, error) {
+	set, err := c.Cluster.Members(p)
+	if err != nil {
+		return set, err
+	}
+	return keep(c, e, set), nil
+}
+
+// keep returns members with those that stay for a while, and has the pool looked at when one leaves.
+func keep(c *Controller, e *Entry, set membership.Set) membership.Set {
+	set, again := c.Keeper.Members(e.ref, set, func() membership.OnRecord { return onRecord(e) }, time.Now())
+	if !again.IsZero() {
+		e.again(again)
+	}
+	return set
+}
+
+// onRecord returns what the status has on record of a pool.
+func onRecord(e *Entry) membership.OnRecord {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return members.OnRecord(&e.status)
+}
+
+// MembersOf is Cluster.Members with those members that stay for a while.
+func MembersOf(c *Controller, p *v1alpha1.BackendPool) (membership.Set, error) {
+	if e := c.statuses.Known(RefOf(p)); e != nil {
+		return membersOf(c, p, e)
+	}
+	return c.Cluster.Members(p)
 }
 
 // unfinished are the reasons of a pool that a process has left before it was level: what is on record
@@ -132,59 +165,24 @@ func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []pool
 	}
 	slices.Sort(shall)
 	slices.Sort(are)
-	op.Stake = memberStake(set, e.status.WrittenAddresses)
+	op.Stake = members.StakeOfChange(set, e.status.WrittenAddresses)
 	if slices.Equal(shall, are) {
 		return []poolschedule.Operation{op}
 	}
 	admin := op
-	admin.Admin, admin.Stake = true, stakeOf(set, shall, are)
+	admin.Admin, admin.Stake = true, members.StakeOfStates(set, shall, are)
 	if op.ChangedAt.IsZero() { // they left, or came back, while nobody looked: the members may have changed, too
 		return []poolschedule.Operation{admin, op}
 	}
-	members := make([]string, len(set.Addresses))
+	ips := make([]string, len(set.Addresses))
 	for i, a := range set.Addresses {
-		members[i] = a.IP.String()
+		ips[i] = a.IP.String()
 	}
-	slices.Sort(members)
-	if slices.Equal(members, slices.Sorted(slices.Values(e.status.WrittenAddresses))) {
+	slices.Sort(ips)
+	if slices.Equal(ips, slices.Sorted(slices.Values(e.status.WrittenAddresses))) {
 		return []poolschedule.Operation{admin}
 	}
 	return []poolschedule.Operation{admin, op}
-}
-
-// memberStake counts what a change of the membership is about, by what is on record as written.
-func memberStake(set membership.Set, written []string) poolschedule.Stake {
-	there := slices.Sorted(slices.Values(written))
-	stake := poolschedule.Stake{Leaves: len(there)}
-	for _, a := range set.Addresses {
-		if _, stays := slices.BinarySearch(there, a.IP.String()); stays {
-			stake.Stays++
-			stake.Leaves--
-		} else {
-			stake.Returns++
-		}
-	}
-	return stake
-}
-
-// stakeOf counts what a change of admin states is about: shall are the members that are to be
-// Down, are those on record as Down. Both are sorted.
-func stakeOf(set membership.Set, shall, are []string) poolschedule.Stake {
-	var stake poolschedule.Stake
-	for _, a := range set.Addresses {
-		ip := a.IP.String()
-		_, leaves := slices.BinarySearch(shall, ip)
-		_, down := slices.BinarySearch(are, ip)
-		switch {
-		case leaves && !down:
-			stake.Leaves++
-		case down && !leaves:
-			stake.Returns++
-		case !leaves:
-			stake.Stays++
-		}
-	}
-	return stake
 }
 
 // wants keeps the wanted number of members current while a pool is not level, and reports
@@ -205,7 +203,7 @@ func wants(e *Entry, members int, now time.Time) bool {
 func (c *Controller) relevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
-			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, levelMessage(set))
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(set))
 			members.SetDown(s, members.Down(s.Down), set, metav1.Now())
 		}
 	})

@@ -68,6 +68,7 @@ type Owner interface {
 	Right(p *v1alpha1.BackendPool, at lb.PoolID) (Right, Refusal)
 	// Made reports whether a BackendPool is provably one that Weir made.
 	Made(p *v1alpha1.BackendPool) bool
+	LeftToOthers(pool lb.PoolKey) bool // whether Weir made a pool, and left it to the addresses of others
 	// ByMachine reports whether the members of a pool are to be network interfaces.
 	ByMachine(p *v1alpha1.BackendPool) bool
 	// MadeFor is what to record of for whom Weir made it; empty if it did not.

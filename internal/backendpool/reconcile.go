@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/keeping"
 	"weir.dev/weir/internal/backendpool/pausing"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -34,6 +35,8 @@ type Config struct {
 	RecheckAfter time.Duration
 	// ReleaseAgainAfter is when our addresses are taken out again if that failed.
 	ReleaseAgainAfter time.Duration
+	// Keeper says which members stay for a while.
+	Keeper *keeping.Keeper
 }
 
 // Controller keeps BackendPools in the state that they are entitled to. It implements
@@ -129,7 +132,7 @@ func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry
 		e.idle(situation{})                             // without it operations were dropped
 		return c.statuses.setFinalizer(ctx, e, p, true) // its event comes back here
 	}
-	set, err := c.Cluster.Members(p)
+	set, err := membersOf(c, p, e)
 	if err != nil {
 		return err
 	}
@@ -236,6 +239,16 @@ func (c *Controller) hold(ctx context.Context, p *v1alpha1.BackendPool, e *Entry
 		}
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, status, is.Reason, is.Why)
 	})
+}
+
+// LookAgainAt has pools looked at again though nothing of them has changed.
+func LookAgainAt(c *Controller, refs []poolschedule.Ref, now time.Time) {
+	for _, ref := range refs {
+		if e := c.statuses.Known(ref); e != nil {
+			e.again(now)
+			c.Queue(ref)
+		}
+	}
 }
 
 // LookAgain has a pool looked at again that was missing when it was seen last: its load balancer

@@ -71,7 +71,7 @@ func (c *Controller) workedWith(p *v1alpha1.BackendPool, e *Entry) membership.Se
 	if set := e.remembered(); set != nil {
 		return *set
 	}
-	set, _ := c.Cluster.Members(p) // none of a selector that is wrong
+	set, _ := membersOf(c, p, e) // none of a selector that is wrong
 	return set
 }
 

@@ -73,11 +73,13 @@ func (e *Entry) idle(s situation) {
 	e.acted, e.recheckAt = s, time.Time{}
 }
 
-// again sets when to look again.
+// again sets when to look again at the latest.
 func (e *Entry) again(at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.recheckAt = at
+	if e.recheckAt.IsZero() || at.Before(e.recheckAt) {
+		e.recheckAt = at
+	}
 }
 
 // wait returns how long until it is time to look again, or to say that the pool is not

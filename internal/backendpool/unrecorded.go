@@ -53,16 +53,15 @@ func (c *Controller) handOver(p *v1alpha1.BackendPool, e *Entry, is Entitlement)
 	}
 }
 
-// OursIn tells which addresses are ours that stand in a pool when it is first taken. In a pool that
-// Weir made it is all of them, as nobody else writes it, unless this process knows what it has put
-// there. Anywhere else, and besides that, the nodes of this cluster are.
+// OursIn tells which addresses are ours that stand in a pool when it is first taken. In a pool that Weir made it is all of
+// them, as nobody else writes it, unless this process knows what it has put there, or Weir left the pool to others. Anywhere
+// else, and besides that, the nodes of this cluster are.
 func (c *Controller) OursIn(p *v1alpha1.BackendPool) func(netip.Addr) bool {
 	pool, err := c.Cluster.Target(p)
 	if err != nil || !c.Owner.Made(p) {
 		return c.Cluster.OfThisCluster
 	}
 	ours, known := c.unrecorded.in(pool.Key())
-	return func(ip netip.Addr) bool {
-		return !known || slices.Contains(ours, ip) || c.Cluster.OfThisCluster(ip)
-	}
+	known = known || c.Owner.LeftToOthers(pool.Key())
+	return func(ip netip.Addr) bool { return !known || slices.Contains(ours, ip) || c.Cluster.OfThisCluster(ip) }
 }

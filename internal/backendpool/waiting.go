@@ -27,7 +27,7 @@ func (c *Controller) Wait(w poolupdate.Waiting) {
 	}
 	desired := 0
 	if !is.Removes() {
-		set, err := c.Cluster.Members(p)
+		set, err := membersOf(c, p, e)
 		if err != nil {
 			return // the reconciler says so
 		}

@@ -63,8 +63,8 @@ func TestHowManyAMessageNames(t *testing.T) {
 		if i < 5 || i == 11 {
 			set.Absent = append(set.Absent, membership.Absence{Node: "n", Why: "gone"})
 		}
-		if i == 4 && strings.Contains(levelMessage(set), "more") {
-			t.Error(levelMessage(set))
+		if i == 4 && strings.Contains(members.LevelMessage(set), "more") {
+			t.Error(members.LevelMessage(set))
 		}
 		ips = append(ips, netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
 		want := map[int]string{9: "10.0.0.9. Weir", 10: "10.0.0.9, 1 more. Weir", 11: "10.0.0.9, 2 more. Weir"}[i]
@@ -73,7 +73,7 @@ func TestHowManyAMessageNames(t *testing.T) {
 		}
 	}
 	set.Absent = append(set.Absent, membership.Absence{Node: "cp", Why: "a label", Meant: true}) // it is named apart
-	if got := levelMessage(set); !strings.Contains(got, "; kept out: node cp: a label; left out: node n: gone;") || !strings.HasSuffix(got, "and 1 more") {
+	if got := members.LevelMessage(set); !strings.Contains(got, "; kept out: node cp: a label; left out: node n: gone;") || !strings.HasSuffix(got, "and 1 more") {
 		t.Error(got)
 	}
 }

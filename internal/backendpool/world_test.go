@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/backendpool/keeping"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/nic"
@@ -28,6 +29,7 @@ type world struct {
 	nodes    map[string]netip.Addr
 	told     []told
 	queued   []poolschedule.Ref
+	left     map[lb.PoolKey]bool
 }
 
 // told is an event, and what it is about.
@@ -99,6 +101,11 @@ func (w *world) NodeAt(ip netip.Addr) string {
 	return ""
 }
 
+func (w *world) nodeByAddress(ip netip.Addr) (membership.Node, bool) {
+	name := w.NodeAt(ip)
+	return membership.Node{Name: name, IPs: []netip.Addr{ip}}, name != ""
+}
+
 func (w *world) AddressOf(string, lb.Family) (netip.Addr, bool) { return netip.Addr{}, false }
 
 func (w *world) MachineOf(string) (nic.Machine, error) { return nic.Machine{}, nil }
@@ -112,6 +119,7 @@ func (w *world) Right(p *v1alpha1.BackendPool, _ lb.PoolID) (Right, Refusal) {
 	return Granted, Refusal{}
 }
 
+func (w *world) LeftToOthers(pool lb.PoolKey) bool { return w.left[pool] }
 func (w *world) Made(p *v1alpha1.BackendPool) bool { return p.Status.MadeFor != "" }
 func (w *world) ByMachine(p *v1alpha1.BackendPool) bool {
 	return p.Spec.Membership == v1alpha1.MembershipNetworkInterface
@@ -177,7 +185,7 @@ func stored(t *testing.T, objects ...any) *cluster {
 	w.add(objects...)
 	return &cluster{New(Config{
 		Cluster: w, Owner: w, Events: w, Lanes: &queued{}, Queue: func(ref poolschedule.Ref) { w.queued = append(w.queued, ref) },
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler), Keeper: &keeping.Keeper{NodeAt: w.nodeByAddress},
 	}, NewStatuses(nil)), w}
 }
 

@@ -80,7 +80,7 @@ func (p pools) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	if b == nil {
 		return poolwrite.Desired{}, errNoBackendPool
 	}
-	known := p.process.had[ref.Name]
+	known := p.process.had[ref.Name] || p.process.balancers.LeftToOthers(b.id.Key())
 	d := poolwrite.Desired{Ours: func(ip netip.Addr) bool { return !known || slices.Contains(p.stage().nodes, ip) }, Alone: true, Recorded: b.recorded}
 	if !b.deleting {
 		d.Addresses = p.stage().members(b.pool)
@@ -265,7 +265,7 @@ func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	switch {
 	case b != nil && b.recorded.Taken:
 		ours = b.recorded.Written
-	case b != nil && !p.had[name]:
+	case b != nil && !p.had[name] && !p.balancers.LeftToOthers(b.id.Key()):
 		return nil, nil // all are ours when it is taken
 	}
 	var foreign []string

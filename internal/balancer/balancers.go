@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"weir.dev/weir/internal/contest"
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/privatelinkround"
@@ -23,6 +25,7 @@ type Balancers struct {
 	placements placements
 	ips        *publicip.Keeper
 	privateIPs *privateip.Keeper
+	left       *leftpool.Keeper
 	links      *privatelinkround.Keeper // nil without one
 	group      *securitygroup.Group     // nil without one
 	contests   contest.Contests
@@ -30,7 +33,7 @@ type Balancers struct {
 	// rejections are what Azure rejected of Services, by name, and of which namespaces.
 	rejections pace.Rejections
 	// former are addresses that the security group may still know; nil without one.
-	former *former
+	former *securitygroup.Former
 
 	mu     sync.Mutex        // guards what follows
 	queues map[string]*queue // by the key of a step
@@ -42,11 +45,12 @@ type Balancers struct {
 func New(cfg Config) *Balancers {
 	b := &Balancers{cfg: cfg, queues: map[string]*queue{}}
 	b.placements.reading = make(chan struct{}, 1)
+	b.left = leftpool.New(cfg.LeftPools)
 	b.ips = publicip.New(publicip.Config{
 		Azure: cfg.Azure, Lease: cfg.Lease, Contests: &b.contests, InProgress: &b.inProgress, Log: cfg.Log,
 		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, LoadBalancers: cfg.ids(),
 		Owners: cfg.Owners, Grants: func(namespace string) string { return cfg.Cluster.AllowedPublicIPs(namespace) },
-		Services: func() func(string) string { return serviceOf(cfg.Cluster) },
+		Services: func() func(string) string { return serviceOf(cfg.Cluster) }, Shared: b.placements.shared,
 	})
 	b.privateIPs = newPrivateIPs(cfg)
 	b.links = b.newLinks()
@@ -55,7 +59,7 @@ func New(cfg Config) *Balancers {
 			ID: cfg.SecurityGroup, Azure: cfg.Azure, Cluster: cfg.Cluster, Lease: cfg.Lease, Contests: &b.contests,
 			InProgress: &b.inProgress, Overtaken: b.overtaken(resourceSecurityGroup), RequireEffective: cfg.RequireEffectiveRestrictions,
 		})
-		b.former = &former{}
+		b.former = &securitygroup.Former{}
 		b.queues[step{secures: true}.key()] = newQueue(b, &guard{b})
 	}
 	return b
@@ -175,3 +179,6 @@ type resource interface {
 	// round makes the next step of some jobs.
 	round(ctx context.Context, jobs []*job)
 }
+
+// LeftToOthers reports whether Weir made a pool for a Service, and left it to the addresses of others.
+func (b *Balancers) LeftToOthers(pool lb.PoolKey) bool { return b.left.Has(pool) }

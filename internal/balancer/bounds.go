@@ -46,7 +46,7 @@ func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 	for _, j := range jobs {
 		s := plan.Share{Owner: j.Owner, Namespace: j.namespace()}
 		if !j.leaves() {
-			s.Rules, s.Replaces = j.Desired.Rules, j.ips.Replaces
+			s.Rules = j.Desired.Rules
 			s.Frontends, s.Unresolved = freshFrontends(j.Desired)
 		}
 		in.Shares = append(in.Shares, s)

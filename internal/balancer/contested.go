@@ -40,7 +40,7 @@ func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan, missing bool) []*jo
 func differing(j *job, changes []plan.Change) []contest.Undone {
 	var all []contest.Undone
 	for _, c := range changes {
-		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.Desired.Probes, func(p lb.Probe) bool { return strings.EqualFold(p.Name, c.Name) }) ||
+		shared := c.Kind == plan.Probe && slices.ContainsFunc(j.wanted.Probes, func(p lb.Probe) bool { return strings.EqualFold(p.Name, c.Name) }) ||
 			c.Kind == plan.Pool && slices.ContainsFunc(j.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, c.Name) })
 		if shared || c.Kind != plan.Pool && hasPrefixFold(c.Name, j.Owner) {
 			all = append(all, contest.UndoneBy(c))

@@ -81,7 +81,7 @@ func (l *loadBalancer) conversions(ctx context.Context, observed lb.LoadBalancer
 // that are of the other kind yet. One that cannot become of this kind stays, with all that sends flows
 // to it. A rehearsal shows the end, and says of the way there what noteConversions does.
 func (l *loadBalancer) detour(j *job, observed lb.LoadBalancer, all []*conversion) {
-	j.Pools, j.rules, j.converting = slices.Clone(j.Desired.Pools), slices.Clone(j.Desired.Rules), nil
+	j.Pools, j.rules, j.converting = slices.Clone(j.wanted.Pools), slices.Clone(j.wanted.Rules), nil
 	for i, p := range j.Pools {
 		at := slices.IndexFunc(all, func(c *conversion) bool { return p.Shared && strings.EqualFold(c.pool, p.Name) })
 		if at < 0 {

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
@@ -32,7 +31,7 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 	})
 	for _, j := range level {
 		j.steps, j.begun = j.steps[1:], true
-		g.former.forget(j.Owner)
+		g.former.Forget(j.Owner)
 		g.next(j)
 	}
 }
@@ -41,10 +40,10 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	all := make([]*securitygroup.Request, len(jobs))
 	for i, j := range jobs {
-		g.former.note(j.Owner, j.Addresses) // should the outcome stay unknown
+		g.former.Note(j.Owner, j.Addresses) // should the outcome stay unknown
 		all[i] = &securitygroup.Request{Demand: securitygroup.Demand{
 			Service: j.Service, Owner: j.Owner, Desired: j.Desired, Addresses: j.Addresses, Shown: j.Shown,
-			Had: g.former.addresses(j.Owner), On: j.On, Again: j.Again,
+			Had: g.former.Addresses(j.Owner), On: j.On, Again: j.Again,
 		}}
 	}
 	return all
@@ -58,42 +57,6 @@ func settle(jobs []*job, asked []*securitygroup.Request) {
 			j.Changed, j.Note = j.Changed || asked[i].Changed, asked[i].Note
 		}
 	}
-}
-
-// former are the addresses that Services had, or are about to give up, and at which the security
-// group may still let somebody in. A status does not tell all of them: the API server empties it
-// when the type changes, and it is written after the group.
-type former struct {
-	mu sync.Mutex
-	of map[string][]netip.Addr // by owner
-}
-
-// note adds addresses that a Service had.
-func (f *former) note(owner string, addresses []netip.Addr) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, a := range addresses {
-		if a.IsValid() && !slices.Contains(f.of[owner], a) {
-			if f.of == nil {
-				f.of = map[string][]netip.Addr{}
-			}
-			f.of[owner] = append(f.of[owner], a)
-		}
-	}
-}
-
-// addresses are those that a Service had.
-func (f *former) addresses(owner string) []netip.Addr {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.of[owner])
-}
-
-// forget ends that: the group has been written for the Service.
-func (f *former) forget(owner string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.of, owner)
 }
 
 // taken are the addresses of frontends that change or go.
@@ -137,9 +100,9 @@ func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 		if j.ips.Err != nil {
 			continue
 		}
-		g.former.note(j.Owner, ips.Unwanted(j.ips))
+		g.former.Note(j.Owner, ips.Unwanted(j.ips))
 		for _, f := range g.placements.frontends(j.Owner) {
-			g.former.note(j.Owner, []netip.Addr{addressOf(f, ips)})
+			g.former.Note(j.Owner, []netip.Addr{addressOf(f, ips)})
 		}
 	}
 	return g.sift(ctx, jobs, (*job).unprovided)

@@ -11,6 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/service"
 )
 
 // step is what a job does on one load balancer.
@@ -50,6 +51,8 @@ type job struct {
 	rules []lb.Rule
 	// converting are the shared pools among those that it needs which are of the other kind yet.
 	converting []*conversion
+	// wanted is what it wants on the load balancer of the step, by the names that it has there.
+	wanted *service.Spec
 	// refused is why the plan, or what Azure shows, has nothing for it in this try; nil if it has.
 	refused error
 	// ips is what it wants of public IPs.
@@ -62,7 +65,7 @@ type job struct {
 }
 
 func newJob(req Request, guarded bool) *job {
-	j := &job{Result: Result{Request: req}, steps: steps(req, guarded)}
+	j := &job{Result: Result{Request: req}, steps: steps(req, guarded), wanted: req.Desired}
 	if req.Desired != nil {
 		j.Pools = req.Desired.Pools
 	}

@@ -104,9 +104,6 @@ func drawSpec(t *rapid.T, name string, families []string) map[string]string {
 		if group := rapid.SampledFrom([]string{"", "", "net"}).Draw(t, "group"); group != "" {
 			spec["azure-load-balancer-resource-group"] = group
 		}
-		if strings.Contains(spec["families"], " ") {
-			spec["azure-dns-label-name"] = "" // the two addresses cannot have the same
-		}
 	}
 	return spec
 }

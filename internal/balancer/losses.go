@@ -100,8 +100,9 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 			all = append(all, a)
 		}
 	}
+	wanted := j.Desired.KeepNames(service.PartsOf(j.Owner, lb.LoadBalancer{Frontends: frontends}, ips.Family)).Frontends
 	for _, f := range frontends {
-		if !hasPrefixFold(f.Name, j.Owner) || keeps(j, f, ips) {
+		if !hasPrefixFold(f.Name, j.Owner) || keeps(j, f, wanted, ips) {
 			continue
 		}
 		address := addressOf(f, ips)
@@ -122,18 +123,18 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 
 // keeps reports whether a Service has the address of one of its frontends after the step, here
 // or where it moves.
-func keeps(j *job, f lb.Frontend, ips *publicip.Round) bool {
-	moves := j.leaves()
-	return slices.ContainsFunc(j.Desired.Frontends, func(want service.Frontend) bool {
+func keeps(j *job, f lb.Frontend, wanted []service.Frontend, ips *publicip.Round) bool {
+	if f.PublicIP != "" {
+		ip, known := ips.ByID(f.PublicIP)
+		return known && ips.Gets(j.ips, ip)
+	}
+	return slices.ContainsFunc(wanted, func(want service.Frontend) bool {
 		switch {
-		case f.PublicIP != "":
-			ip, known := ips.ByID(f.PublicIP)
-			return known && publicip.Wants(&service.Spec{Frontends: []service.Frontend{want}}, ip)
 		case want.PublicIP != nil || !strings.EqualFold(want.Frontend.Subnet, f.Subnet):
 			return false
 		case want.Frontend.Static:
 			return want.Frontend.PrivateIP == f.PrivateIP
 		}
-		return !moves && strings.EqualFold(want.Frontend.Name, f.Name)
+		return !j.leaves() && strings.EqualFold(want.Frontend.Name, f.Name)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/publicip"
 )
@@ -62,7 +63,7 @@ func (l *loadBalancer) noteServed(j *job, o outcome) {
 		}
 	}
 	if l.former != nil && j.Desired != nil { // one that goes has been closed
-		l.former.note(j.Owner, taken(its, o.ips))
+		l.former.Note(j.Owner, taken(its, o.ips))
 	}
 	j.ips.Lost = append(j.ips.Lost, publicip.Lost(its)...)
 	j.noteAddresses(o.shown, o.ips)
@@ -92,15 +93,33 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 		return
 	}
 	j.Addresses = nil
-	for i, f := range j.Desired.Frontends {
+	for i, f := range j.wanted.Frontends {
 		addr := f.Frontend.PrivateIP
 		if ip, public := ips.Of(j.ips, i); public {
 			addr = ip.Address
-		} else if at := slices.IndexFunc(shown.Frontends, func(s lb.Frontend) bool { return strings.EqualFold(s.Name, f.Frontend.Name) }); at >= 0 && !f.Frontend.Static {
+		} else if at := plan.FrontendOf(shown, j.wanted.Rules, f.Frontend.Name); at >= 0 && !f.Frontend.Static {
 			addr = shown.Frontends[at].PrivateIP
 		}
 		j.Addresses = append(j.Addresses, addr)
 	}
+}
+
+// noteLeft records which pools of these jobs stay for others, before their BackendPools go, and returns the jobs but
+// for those whose pools could not be recorded.
+func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, shown lb.LoadBalancer) []*job {
+	left := leftpool.Left{}
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
+		for _, k := range p.Kept {
+			if k.Owner == j.Owner {
+				left[k.Pool] = j.Service
+			}
+		}
+		err := l.left.Note(ctx, left, l.id, shown)
+		if err != nil && slices.ContainsFunc(p.Kept, func(k plan.Kept) bool { return k.Owner == j.Owner }) {
+			j.refused = err
+		}
+		return j.refused != nil
+	})
 }
 
 // noteKept notes the pools that stay for what others have put into them: a Service's own, and of one that

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/publicip"
 )
 
@@ -47,6 +48,49 @@ func (o *ownerStore) WriteOwners(_ context.Context, r publicip.OwnerRecord) (str
 	o.writes++
 	o.record = publicip.OwnerRecord{Version: strconv.Itoa(o.version), Owners: maps.Clone(r.Owners)}
 	return o.record.Version, nil
+}
+
+// poolStore is the record of pools that were left to others. It implements leftpool.Store.
+type poolStore struct {
+	mu                     sync.Mutex
+	of                     map[lb.PoolKey]string
+	unreadable, unwritable bool
+}
+
+// ReadPools implements leftpool.Store.
+func (p *poolStore) ReadPools(context.Context) (map[lb.PoolKey]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unreadable {
+		return nil, errors.New("the API server is away")
+	}
+	return maps.Clone(p.of), nil
+}
+
+// KeepPools implements leftpool.Store.
+func (p *poolStore) KeepPools(_ context.Context, changed map[lb.PoolKey]string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unwritable {
+		return errors.New("the API server is away")
+	}
+	if p.of == nil {
+		p.of = map[lb.PoolKey]string{}
+	}
+	for id, service := range changed {
+		if p.of[id] = service; service == "" {
+			delete(p.of, id)
+		}
+	}
+	return nil
+}
+
+func (p *poolStore) set(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unreadable, p.unwritable = what == "unreadable", what == "unwritable"; what == "lost" {
+		p.of = nil
+	}
 }
 
 // set changes the store: unreadable, unwritable, fine or lost.

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/machinerules"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -194,6 +195,13 @@ func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// shared reports whether another Service than an owner has a rule at the frontend of a public IP.
+func (p *placements) shared(ip lb.PublicIP, owner string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return publicip.SharedOn(p.shown, ip, owner)
 }
 
 // Azure compares names without capitals.

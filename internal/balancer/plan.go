@@ -61,14 +61,14 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 
 // wanted is what a job's step wants of the load balancer.
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
-	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: l.id.NamesOf(j.HeldPools), MadePools: l.id.NamesOf(j.MadePools)}
+	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: lb.NamesOn(l.id, j.HeldPools), MadePools: lb.NamesOn(l.id, j.MadePools), LeftPools: seen.left.Of(j.Service, l.id, j.OwnPools)}
 	if j.leaves() {
 		s.Needs = func(f lb.Frontend) bool { return seen.ips.Needs(j.Desired, f) }
 		return s
 	}
-	s.Probes, s.Rules = j.Desired.Probes, j.rules
-	for i, f := range j.Desired.Frontends {
-		front := plan.Fixed(f.Frontend, seen.observed)
+	s.Probes, s.Rules = j.wanted.Probes, j.rules
+	for i, f := range j.wanted.Frontends {
+		front := plan.Fixed(f.Frontend, j.Owner, seen.observed)
 		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}

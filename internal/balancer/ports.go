@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/pace"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/privatelink"
@@ -86,7 +87,7 @@ type Cluster interface {
 }
 
 // Config is what the Balancers work with. All fields but PrivateLinks, Emptied, Owners,
-// PrivateIPs, Behaviour, Lease, Writes and Made are needed.
+// PrivateIPs, LeftPools, Behaviour, Lease, Writes and Made are needed.
 type Config struct {
 	Settings
 	Azure Azure
@@ -101,6 +102,8 @@ type Config struct {
 	Owners publicip.OwnerStore
 	// PrivateIPs persists for which namespaces private addresses are reserved; nil keeps them in memory.
 	PrivateIPs privateip.Store
+	// LeftPools persists which pools Weir made and left to the addresses of others; nil keeps them in memory.
+	LeftPools leftpool.Store
 	// Behaviour is what is known of Azure; what it does not know is not counted on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil is none.

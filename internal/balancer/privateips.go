@@ -63,8 +63,8 @@ func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want
 			continue
 		}
 		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
-		for _, f := range j.Desired.Frontends {
-			if key := privateip.Key(plan.Fixed(f.Frontend, seen.observed)); key != "" {
+		for _, f := range j.wanted.Frontends {
+			if key := privateip.Key(plan.Fixed(f.Frontend, j.Owner, seen.observed)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}

@@ -61,7 +61,7 @@ func (s *stage) launch() {
 	}
 	p.lanes = poolupdate.New(ofPools)
 	config := balancer.Config{
-		Owners: s.owners, PrivateIPs: s.reservations,
+		Owners: s.owners, PrivateIPs: s.reservations, LeftPools: s.left,
 		Settings: s.settings, Azure: p.client, Lanes: p.lanes, Cluster: p, Behaviour: s.knows, Done: p.ensured, Log: s.log,
 	}
 	if s.links() {

@@ -13,8 +13,10 @@ import (
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/sleep"
 )
 
@@ -30,6 +32,8 @@ type snapshot struct {
 	// converting are the shared pools that are of the other kind yet.
 	converting []*conversion
 	ips        *publicip.Round
+	// left are the pools that Weir made and left to others, with their Services.
+	left leftpool.Record
 	// links are the Private Link Services, for what asks for them.
 	links *privatelinkround.Look
 }
@@ -45,6 +49,11 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 			return snapshot{}, err
 		}
 	}
+	for _, j := range jobs {
+		if !j.leaves() {
+			j.wanted = j.Desired.KeepNames(service.PartsOf(j.Owner, observed, ips.Family))
+		}
+	}
 	elsewhere := l.placements.elsewhere(l.id.Name)
 	owners := slices.DeleteFunc(l.cfg.Cluster.Owners(), func(owner string) bool { return elsewhere[owner] })
 	foreign, err := l.foreign(ctx, observed, jobs)
@@ -55,8 +64,12 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 	if err != nil {
 		return snapshot{}, err
 	}
+	left, err := l.left.Load(ctx)
+	if err != nil && slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.Desired.OwnPools() }) {
+		return snapshot{}, err
+	}
 	converting, err := l.conversions(ctx, observed)
-	return snapshot{observed, owners, foreign, emptying, converting, ips, l.links.Look()}, err
+	return snapshot{observed, owners, foreign, emptying, converting, ips, left, l.links.Look()}, err
 }
 
 // observe returns the load balancer; where there is none, the one that would be made.

@@ -61,9 +61,6 @@ func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Rou
 	ips := l.ips.Begin(ctx, l.id, requests(jobs))
 	for _, j := range jobs {
 		if j.ips.Leaves && !j.leaves() {
-			if j.ips.Err = l.exceeding([]*job{j})[j.Owner]; j.ips.Err != nil { // it would not come back
-				continue
-			}
 			j.steps = append([]step{{on: l.id, leaves: true}}, j.steps...)
 		}
 		j.ips.Moves = j.moves()
@@ -128,6 +125,7 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 		served, err = l.check(shown, served, seen, p)
 	}
 	if err == nil {
+		served = noteLeft(ctx, l, served, p, shown)
 		l.settle(ctx, outcome{p, jobs, due, served, shown, ips})
 		l.privateIPs.Note(ctx, l.id.Name, l.usersOf(shown), time.Now())
 		if seen.observed.Etag == "" && shown.Etag != "" && l.cfg.Made != nil {

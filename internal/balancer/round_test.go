@@ -222,7 +222,7 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 	made := ip("kubernetes-aa", "198.18.0.1", map[string]string{service.TagCluster: "kubernetes", service.TagService: "shop/web"})
 	mine := ip("mine", "198.18.0.2", nil)
 	wants := func(id lb.ResourceID, named bool) *service.Spec {
-		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, Named: named, Family: lb.IPv4, Tags: made.Tags}}}}
+		return &service.Spec{Frontends: []service.Frontend{{Frontend: lb.Frontend{Name: "aa"}, PublicIP: &service.PublicIP{ID: id, Made: made.ID.Name, Named: named, Family: lb.IPv4, Tags: made.Tags}}}}
 	}
 	other := netip.MustParseAddr("203.0.113.5")
 	front := func(of lb.PublicIP) []lb.Frontend { return []lb.Frontend{{Name: "aa", PublicIP: of.ID.String()}} }
@@ -256,15 +256,15 @@ func TestAnAcceptedServiceHasNoPause(t *testing.T) {
 	jobs := []*job{newJob(Request{Service: "shop/b", Owner: "bb"}, true), newJob(Request{Service: "shop/a", Owner: "aa"}, true)}
 	for _, j := range jobs {
 		g.rejections.Reject(j.wish(), fingerprint(j.Desired), errNotNow, time.Now())
-		g.former.note(j.Owner, []netip.Addr{netip.MustParseAddr("198.18.0.1")})
+		g.former.Note(j.Owner, []netip.Addr{netip.MustParseAddr("198.18.0.1")})
 	}
 	g.round(t.Context(), jobs)
 	if len(told) != 2 || told[0].Service != "shop/a" || told[0].Err != nil || told[1].Err != nil {
 		t.Fatalf("told %+v", told)
 	}
 	for _, j := range jobs {
-		if g.rejections.Rejected(j.wish()) || len(g.former.addresses(j.Owner)) > 0 {
-			t.Errorf("%s: rejected %t, former addresses %v", j.Service, g.rejections.Rejected(j.wish()), g.former.addresses(j.Owner))
+		if g.rejections.Rejected(j.wish()) || len(g.former.Addresses(j.Owner)) > 0 {
+			t.Errorf("%s: rejected %t, former addresses %v", j.Service, g.rejections.Rejected(j.wish()), g.former.Addresses(j.Owner))
 		}
 	}
 }

@@ -102,6 +102,7 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 	case "owners":
 		s.owners.set(d.CmdArgs[0].Key)
 		s.reservations.set(d.CmdArgs[0].Key)
+		s.left.set(d.CmdArgs[0].Key)
 	case "grant":
 		s.mu.Lock()
 		s.grants[d.CmdArgs[0].Key] = strings.TrimSpace(d.Input)

@@ -65,6 +65,8 @@ type stage struct {
 	owners    *ownerStore
 	// reservations are those of private addresses.
 	reservations *reservationStore
+	// left are the pools that Weir left to others.
+	left *poolStore
 
 	mu       sync.Mutex // guards all below; never held while time passes
 	services map[string]*record
@@ -103,7 +105,7 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 		log:      quiet,
 		services: map[string]*record{},
 		grants:   map[string]string{},
-		owners:   &ownerStore{}, reservations: &reservationStore{},
+		owners:   &ownerStore{}, reservations: &reservationStore{}, left: &poolStore{},
 		nodes: []netip.Addr{netip.MustParseAddr("10.0.9.1"), netip.MustParseAddr("10.0.9.2"), netip.MustParseAddr("fd00::9:1")},
 		settings: balancer.Settings{
 			Settings: service.Settings{

@@ -10,12 +10,12 @@ import (
 
 func TestAdminStatesAreSetUnlessTheFileSaysNo(t *testing.T) {
 	for given, want := range map[string]string{
-		"":                           "out-of-service spot-eviction",
-		"enableNodeAdminState: null": "out-of-service spot-eviction",
-		"enableNodeAdminState: true": "out-of-service spot-eviction",
-		"nodeAdminStateTaints: []":   "out-of-service spot-eviction",
-		"nodeAdminStateTaints: [b.example/x, a=1]":               "out-of-service spot-eviction b.example/x a=1",
-		"nodeAdminStateTaints: [x=]":                             "out-of-service spot-eviction x=",
+		"":                           "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
+		"enableNodeAdminState: null": "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
+		"enableNodeAdminState: true": "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
+		"nodeAdminStateTaints: []":   "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted",
+		"nodeAdminStateTaints: [b.example/x, a=1]":               "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted b.example/x a=1",
+		"nodeAdminStateTaints: [x=]":                             "out-of-service spot-eviction ToBeDeletedByClusterAutoscaler karpenter.sh/disrupted x=",
 		"enableNodeAdminState: false":                            "off",
 		"enableNodeAdminState: false\nnodeAdminStateTaints: [x]": "off",
 	} {
@@ -42,9 +42,9 @@ func TestWhoseAnnouncementsAreBelieved(t *testing.T) {
 		"nodeAdminStateReporters: [a/b]":         "a/b, 50 up",
 		"nodeAdminStateMinAvailablePercent: 0":   aks + ", 0 up",
 		"nodeAdminStateMinAvailablePercent: 100": aks + ", 100 up",
-		"nodeAdminStateMinAvailablePercent: 101": `key "nodeAdminStateMinAvailablePercent" is 101: want 0 to 100`,
-		"nodeAdminStateMinAvailablePercent: -1":  `key "nodeAdminStateMinAvailablePercent" is -1: want 0 to 100`,
-		"nodeAdminStateReporters: [a, '']":       `key "nodeAdminStateReporters" has an empty name: want what kubectl get events shows as the source of the agent's events`,
+		"nodeAdminStateMinAvailablePercent: 101": `line 3, column 36: key "nodeAdminStateMinAvailablePercent" is 101: want 0 to 100`,
+		"nodeAdminStateMinAvailablePercent: -1":  `line 3, column 36: key "nodeAdminStateMinAvailablePercent" is -1: want 0 to 100`,
+		"nodeAdminStateReporters: [a, '']":       `line 3, column 26: key "nodeAdminStateReporters" has an empty name: want what kubectl get events shows as the source of the agent's events`,
 	} {
 		c, err := loadWith(t, given)
 		got := ""

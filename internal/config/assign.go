@@ -100,7 +100,8 @@ func setMap(field reflect.Value, value json.RawMessage, path string) error {
 // the value, which may be a secret.
 func decodeValue(value json.RawMessage, into any, t reflect.Type, path string) error {
 	if json.Unmarshal(value, into) != nil {
-		return fmt.Errorf("key %q: want %s, got %s", shown(path), kind(t, atMost[strings.ToLower(path)]), shape(value))
+		want, got := kind(t, atMost[strings.ToLower(path)]), shape(value)
+		return fmt.Errorf("key %q: want %s, got %s%s", shown(path), want, got, instead(want, got))
 	}
 	return nil
 }
@@ -139,6 +140,19 @@ func kind(t reflect.Type, most int) string {
 		return "a list"
 	}
 	return "a string"
+}
+
+// instead returns what to write where quotes alone are wrong.
+func instead(want, got string) string {
+	switch {
+	case want == "a string" && (got == "a number" || got == "true or false"):
+		return ": put it between double quotes"
+	case want == "true or false" && got == "a string":
+		return ": write true or false without quotes"
+	case strings.HasPrefix(want, "a whole number") && got == "a string":
+		return ": write the number without quotes"
+	}
+	return ""
 }
 
 // shape names the kind of a value; the value itself may be a secret.

@@ -44,7 +44,7 @@ type Config struct {
 
 // Cloud says which Azure, and what in it.
 type Cloud struct {
-	// Name is AzurePublicCloud, AzureChinaCloud or AzureUSGovernmentCloud; empty is the first.
+	// Name is the name of the cloud, AzurePublicCloud if empty; see cloud.NameOf.
 	Name           string `json:"cloud,omitempty"`
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	ResourceGroup  string `json:"resourceGroup,omitempty"`

@@ -14,10 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // decode splits the file into its keys. What begins with a brace is JSON: as YAML, one with a
 // quote missing may have another meaning, in which a secret is a key.
 func decode(content []byte) (map[string]json.RawMessage, error) {
-	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
+	content = bytes.TrimPrefix(content, byteOrderMark)
 	switch {
 	case len(bytes.TrimSpace(content)) == 0:
 		return nil, errors.New("the file is empty")
@@ -49,66 +51,21 @@ func beginning(content []byte) int {
 
 // decodeJSON reads the object that begins at an offset, behind which comments may stand.
 func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(content[at:]))
-	if err := decoder.Decode(&keys); err != nil {
-		end := len(content) // cut off
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			end = at + int(syntax.Offset)
-		}
-		return nil, fmt.Errorf("line %d: this is not JSON, which a file that begins with { has to be: a quote, a comma, a colon or a bracket is missing there or before, or is one too many",
-			lineAt(content, end))
+	s := scan{text: content, at: at, where: map[string]int{}}
+	if p := s.value("", "", 0); p != nil {
+		return nil, fmt.Errorf("%s: %s", position(content, p.at), p.text)
 	}
-	for rest := at + int(decoder.InputOffset()); rest < len(content); {
+	for rest := s.at; rest < len(content); {
 		line, _, _ := bytes.Cut(content[rest:], []byte("\n"))
 		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
-			return nil, fmt.Errorf("line %d: something stands after top-level value: one object is the whole file", lineAt(content, rest))
+			return nil, fmt.Errorf("%s: something stands after top-level value: one object is the whole file", position(content, rest+bytes.Index(line, text)))
 		}
 		rest += len(line) + 1
 	}
-	if key, end := twice(content[at:]); end > 0 {
-		return nil, fmt.Errorf("line %d: key %q is given twice: remove one", lineAt(content, at+end), shown(key))
+	if json.Unmarshal(content[at:s.at], &keys) != nil { // what was read is valid
+		return nil, errors.New("this is not JSON")
 	}
 	return keys, nil
-}
-
-// twice returns a key that an object of a JSON value has twice, and where that ends. Decoding takes
-// the last and is silent about the others.
-func twice(value []byte) (key string, end int) {
-	decoder := json.NewDecoder(bytes.NewReader(value))
-	type open struct {
-		keys map[string]bool // nil of a list
-		wait bool            // for the value of a key
-	}
-	var within []open
-	for {
-		token, err := decoder.Token()
-		if err != nil { // the end: it was decoded before
-			return "", 0
-		}
-		if delim, ok := token.(json.Delim); ok && (delim == '}' || delim == ']') {
-			if within = within[:len(within)-1]; len(within) == 0 {
-				return "", 0
-			}
-			continue
-		}
-		if n := len(within); n > 0 && within[n-1].keys != nil {
-			in := &within[n-1]
-			if in.wait = !in.wait; in.wait {
-				name, _ := token.(string)
-				if in.keys[name] {
-					return name, int(decoder.InputOffset())
-				}
-				in.keys[name] = true
-				continue
-			}
-		}
-		switch token {
-		case json.Delim('{'):
-			within = append(within, open{keys: map[string]bool{}})
-		case json.Delim('['):
-			within = append(within, open{})
-		}
-	}
 }
 
 // lineAt returns in which line an offset is.
@@ -120,6 +77,9 @@ func decodeYAML(content []byte) (keys map[string]json.RawMessage, err error) {
 	if line := secondDocument(content); line > 0 {
 		return nil, fmt.Errorf("line %d: a second YAML document begins: put all keys into one", line)
 	}
+	if at := tabbed(content); at >= 0 {
+		return nil, fmt.Errorf("%s: a tab that indents: write spaces", position(content, at))
+	}
 	converted, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
 		return nil, yamlProblem(err)
@@ -130,7 +90,16 @@ func decodeYAML(content []byte) (keys map[string]json.RawMessage, err error) {
 	return keys, nil
 }
 
+// tabbed returns where the first tab indents a key, or -1: YAML takes none.
+func tabbed(content []byte) int {
+	if where := tabIndent.FindIndex(content); where != nil {
+		return where[1] - 1
+	}
+	return -1
+}
+
 var (
+	tabIndent = regexp.MustCompile(`(?m)^ *\t`)
 	yamlLine  = regexp.MustCompile(`line ([0-9]{1,9})`)
 	yamlTwice = regexp.MustCompile(`key "([A-Za-z]{1,64})" already set`)
 )

@@ -14,6 +14,8 @@
 //	adminstate.go      which nodes are to take no new flows
 //	load.go            file → keys → Config
 //	decode.go          text → keys
+//	scan.go            the first place that is not JSON, and what to write there instead
+//	position.go        in which line and column values are
 //	ignored.go         what of the file has no effect, and which of it may be told
 //	assign.go          keys → fields
 //	normalize.go       defaults and checks

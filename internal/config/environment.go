@@ -30,7 +30,9 @@ func LoadEnvironment(path string) (Environment, error) {
 	}
 	keys, err := decode(content)
 	if err == nil {
-		_, err = assign(reflect.ValueOf(&e).Elem(), keys, "")
+		if _, err = assign(reflect.ValueOf(&e).Elem(), keys, ""); err != nil {
+			err = located(content, err)
+		}
 	}
 	if err != nil {
 		return Environment{}, fmt.Errorf("%s: %s: %w", EnvironmentVariable, path, err)

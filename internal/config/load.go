@@ -44,7 +44,7 @@ var othersPace = regexp.MustCompile(`(?i)^(cloudProvider(Backoff|RateLimit)[a-z]
 
 // Load reads azure.json, written as JSON or YAML, and returns it normalized. Keys
 // match without regard to case. An error is one line that names the file, and the
-// key or line at fault; it never holds a value of a secret, nor words of a library, which quote
+// line, column or key at fault; it never holds a value of a secret, nor words of a library, which quote
 // what they could not read.
 func Load(path string) (Config, Ignored, error) {
 	content, err := read(path)
@@ -88,11 +88,11 @@ func parse(content []byte) (Config, Ignored, error) {
 		return Config{}, Ignored{}, err
 	}
 	rest, err := assign(reflect.ValueOf(&c).Elem(), keys, "")
-	if err != nil {
-		return Config{}, Ignored{}, err
+	if err == nil {
+		err = c.Normalize()
 	}
-	if err := c.Normalize(); err != nil {
-		return Config{}, Ignored{}, err
+	if err != nil {
+		return Config{}, Ignored{}, located(content, err)
 	}
 	var ignored Ignored
 	for _, key := range rest {

@@ -55,7 +55,8 @@ func (b *standIn) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: name}
 }
 
-func (b *standIn) Names() []string { return []string{"kubernetes", "kubernetes-internal"} }
+func (b *standIn) LeftToOthers(lb.PoolKey) bool { return false }
+func (b *standIn) Names() []string              { return []string{"kubernetes", "kubernetes-internal"} }
 
 func (b *standIn) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
 

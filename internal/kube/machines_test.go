@@ -25,7 +25,8 @@ import (
 // ours names the load balancers that Weir makes.
 type ours struct{ services.Balancers }
 
-func (ours) Names() []string { return []string{"Kubernetes", "Kubernetes-internal"} }
+func (ours) LeftToOthers(lb.PoolKey) bool { return false }
+func (ours) Names() []string              { return []string{"Kubernetes", "Kubernetes-internal"} }
 func (ours) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
 }

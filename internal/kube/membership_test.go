@@ -107,11 +107,65 @@ func TestExcludedNodesTakeNoTraffic(t *testing.T) {
 
 	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
 	change(s, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{exclude: ""} })
+	change(s, "", s.node(3), func(n *corev1.Node) { n.Labels = map[string]string{exclude: ""} })
+	s.areDown("web", s.node(2)) // it serves
+	s.holds("web", s.ip(1), s.ip(2))
+	s.changeSlice("a", s.on(1), s.on(2), s.on(3)) // no member joins
+	s.settles()
+	s.holds("web", s.ip(1), s.ip(2))
+	s.changeSlice("a", s.on(1), s.on(3)) // it serves no more
 	s.holds("web", s.ip(1))
 	s.changeSlice("a", s.on(1), s.on(2), s.on(3)) // an endpoint change does not bring it back
-	s.holds("web", s.ip(1), s.ip(3))
+	s.settles()
+	s.holds("web", s.ip(1))
 	change(s, "", s.node(2), func(n *corev1.Node) { delete(n.Labels, exclude) })
-	s.holds("web", s.ip(1), s.ip(2), s.ip(3))
+	s.holds("web", s.ip(1), s.ip(2))
+	s.areDown("web")
+}
+
+// Karpenter sets its taint and the label in one patch, and then evicts the pods. In a pool of nodes, too,
+// the node takes no new flows from then on, and leaves once no pod serves there. It is taken back if
+// Karpenter changes its mind.
+func TestANodeThatKarpenterDisruptsIsDownInAPoolOfNodes(t *testing.T) {
+	t.Parallel()
+	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
+	s := newScene(t, "shared")
+	mine := map[string]string{"scene": s.ns}
+	for n := 1; n <= 3; n++ {
+		s.hasLabelledNode(n, mine)
+	}
+	s.hasService("web", corev1.ServiceTypeLoadBalancer)
+	s.hasService("metrics", corev1.ServiceTypeClusterIP)
+	s.hasSlice("a", "web", s.on(1), s.on(2))
+	s.hasSlice("m", "metrics", s.on(1), s.on(2), s.on(3))
+	s.binds("shared", "", func(p *v1alpha1.BackendPoolSpec) {
+		p.ServiceRef, p.Nodes = nil, &v1alpha1.NodeMembers{Selector: metav1.LabelSelector{MatchLabels: mine}}
+	})
+	s.holds("shared", s.ip(1), s.ip(2), s.ip(3))
+	disrupted := func(n int) {
+		change(s, "", s.node(n), func(n *corev1.Node) {
+			n.Labels[exclude] = "karpenter"
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule})
+		})
+	}
+	disrupted(3) // of load balancers nothing serves there
+	s.holds("shared", s.ip(1), s.ip(2))
+	disrupted(2)
+	s.areDown("shared", s.node(2))
+	s.holds("shared", s.ip(1), s.ip(2))
+	s.until(func() string {
+		if down := s.status("shared").Down; len(down) != 1 || down[0].Reason != "karpenter.sh/disrupted, excluded" {
+			return fmt.Sprintf("Down: %+v", down)
+		}
+		return ""
+	})
+	change(s, "", s.node(2), func(n *corev1.Node) { delete(n.Labels, exclude); n.Spec.Taints = nil })
+	s.areDown("shared")
+	s.holds("shared", s.ip(1), s.ip(2))
+	disrupted(2)
+	s.areDown("shared", s.node(2))
+	s.changeSlice("a", s.on(1))
+	s.holds("shared", s.ip(1))
 }
 
 func TestDualStackServiceHasTwoPools(t *testing.T) {

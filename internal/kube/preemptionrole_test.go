@@ -206,7 +206,7 @@ func TestOnWithoutTheRole(t *testing.T) {
 	s.isTainted(2, outTaint+" "+spotTaint)
 	t.Logf("from the event to the taint: at most %s", time.Since(began).Round(time.Millisecond))
 	s.until(func() string { // the API server knows first
-		if got := controller.kube.Draining.Count(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 2 {
+		if got := controller.kube.Draining.Count(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 4 {
 			return fmt.Sprintf("counted %v", got)
 		}
 		return ""

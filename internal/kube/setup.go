@@ -25,6 +25,8 @@ import (
 	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/removal"
+	"weir.dev/weir/internal/sleep"
 )
 
 // Options configure the Kubernetes side.
@@ -51,6 +53,14 @@ type Options struct {
 	// Draining says which nodes leave, as CacheOptions got it; nil leaves the taints of nodes
 	// and the events about them alone.
 	Draining *adminstate.Signals
+}
+
+// stale is what reports whether the informers may hold what is old; nil if nothing does.
+func (o Options) stale() func(now time.Time) bool {
+	if o.Reach == nil {
+		return nil
+	}
+	return o.Reach.Watches.Stale
 }
 
 // Lanes are what operations are handed to; see poolupdate.Lanes.
@@ -161,6 +171,9 @@ func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 		c.opts.Reach.Notify(c.reachable, c.well)
 	}
 	runs := append([]func(context.Context){lanes.Run}, beside...)
+	if c.opts.Reach != nil {
+		runs = append(runs, c.releaseHeld)
+	}
 	if c.Services.Balances() {
 		runs = append(runs, c.Services.Run, c.Services.FindLeftovers)
 		if err := c.Services.Setup(c.mgr); err != nil {
@@ -199,6 +212,28 @@ func (c *Cluster) reachable() {
 // back: each brings what it lists piece by piece, and an attempt in between would see a
 // cluster that never was.
 const afterLists = time.Second
+
+// looksAtWatches is how often it is asked whether the watches are in sync.
+const looksAtWatches = time.Second
+
+// releaseHeld has those pools looked at again whose members stayed while watches were broken, once
+// these are in sync or have been broken for too long.
+func (c *Cluster) releaseHeld(ctx context.Context) {
+	stale := false
+	for sleep.For(ctx, looksAtWatches) == nil {
+		now := time.Now()
+		was := stale
+		if stale = c.opts.Reach.Watches.Stale(now); stale == was {
+			continue
+		}
+		if stale {
+			c.opts.Log.WarnContext(ctx, "a watch of the API server is broken, so what is known of endpoints and nodes may be old: no member leaves its pool until the watches are in sync again; members join, and admin states change", "atMost", removal.StaleTimeout.String())
+			continue
+		}
+		c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", c.Pools.Keeper.Held(), "inSync", c.opts.Reach.Watches.InSync())
+		c.Pools.ReleaseHeld(now)
+	}
+}
 
 // well has those tried again that failed because of the API server, which does answer.
 func (c *Cluster) well() {

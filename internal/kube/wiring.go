@@ -48,7 +48,7 @@ func Connect(opts Options, told *events.Queue, statuses backendpool.API, api ser
 	into := pools.Config{
 		View: r.View, Statuses: r.Own.Statuses, Owner: poolOwner{r.Own, r.Services}, Events: told, OfLoadBalancer: r.Own.PoolsAtOf,
 		ConfigurationOf: func(name string) string { return service.ConfigurationName(name, r.Own.Several) },
-		RecheckAfter:    opts.RecheckAfter, ReleaseAgainAfter: opts.ReleaseAgainAfter, Log: opts.Log,
+		RecheckAfter:    opts.RecheckAfter, ReleaseAgainAfter: opts.ReleaseAgainAfter, Stale: opts.stale(), Log: opts.Log,
 	}
 	if opts.Draining != nil {
 		r.AdminStates = nodes.NewAdminStates(r.View, r.Own.Statuses, told)
@@ -56,7 +56,7 @@ func Connect(opts Options, told *events.Queue, statuses backendpool.API, api ser
 	}
 	r.Pools = pools.New(into)
 	if r.AdminStates != nil {
-		r.AdminStates.Entitlement = r.Pools.Entitlement
+		r.AdminStates.Entitlement, r.AdminStates.Members = r.Pools.Entitlement, r.Pools.MembersOf
 	}
 	r.View.Elsewhere = r.elsewhere
 	r.Services.Connect(r.Pools)

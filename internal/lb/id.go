@@ -48,6 +48,17 @@ func (id PoolID) String() string {
 // Key returns the id folded to lower case.
 func (id PoolID) Key() PoolKey { return PoolKey(strings.ToLower(id.String())) }
 
+// NamesOn returns the names of those pools that are on a load balancer.
+func NamesOn(id LoadBalancerID, pools []PoolID) []string {
+	var names []string
+	for _, p := range pools {
+		if p.LoadBalancer.Key() == id.Key() {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 // LoadBalancer returns the key of the load balancer that has the pool.
 func (k PoolKey) LoadBalancer() LoadBalancerKey {
 	return LoadBalancerKey(k[:max(0, strings.LastIndex(string(k), "/backendaddresspools/"))])
@@ -85,15 +96,4 @@ func (id PoolID) Validate() error {
 		return fmt.Errorf("pool name %q: want 1 to 80 letters, digits, '_', '-' or '.', starting with a letter or digit, ending with a letter, digit or '_'", id.Name)
 	}
 	return nil
-}
-
-// NamesOf returns the names of those pools that are on a load balancer.
-func (id LoadBalancerID) NamesOf(pools []PoolID) []string {
-	var names []string
-	for _, p := range pools {
-		if p.LoadBalancer.Key() == id.Key() {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }

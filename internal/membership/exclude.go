@@ -38,3 +38,7 @@ func Excluded(labels map[string]string, controlPlaneToo bool) string {
 	}
 	return ""
 }
+
+// ExcludedByLabel reports whether a label keeps a node out that others set and remove while the node
+// serves. Those of control-plane nodes are not among them.
+func ExcludedByLabel(labels map[string]string) bool { return Excluded(labels, false) != "" }

@@ -48,6 +48,9 @@ type Node struct {
 	// Excluded says why the node never takes traffic from a load balancer;
 	// empty for one that may.
 	Excluded string
+	// Leaves is true if a label keeps it out that may come while it serves: it stays, Down, where it
+	// is a member.
+	Leaves bool
 	// Draining says why the node is to take no new flows any more; empty for one that may.
 	// It stays a member.
 	Draining string
@@ -76,6 +79,13 @@ type Set struct {
 	Absent []Absence
 	// Draining are those of Addresses that are to be Down, in the same order.
 	Draining []Drain
+	// Leaving are those of Absent that serve, and have to be Down where they are members; see
+	// KeepLeaving.
+	Leaving []Drain
+	// Kept are those of Addresses that stay where they are in the pool, and do not join it. Held
+	// counts those of them that stay because what is known of the cluster may be old.
+	Kept []netip.Addr
+	Held int
 	// Spared are those of Addresses that drain and yet stay up; see Floor.
 	Spared []Drain
 	// Homeless counts endpoints that take traffic and name no node.
@@ -184,6 +194,9 @@ type builder struct {
 func (b *builder) add(n Node) {
 	if n.Excluded != "" {
 		b.set.Absent = append(b.set.Absent, Absence{Node: n.Name, Why: n.Excluded, Meant: true})
+		if ip, ok := n.address(b.family); ok && n.Leaves {
+			b.set.Leaving = append(b.set.Leaving, Drain{Node: n.Name, IP: ip, Why: n.Draining})
+		}
 		return
 	}
 	ip, ok := n.address(b.family)

@@ -59,6 +59,7 @@ func registered() described {
 	metrics.RegisterBuild(d, "v1")
 	metrics.RegisterContested(d, nil)
 	metrics.RegisterDraining(d, nil)
+	metrics.RegisterHeldMembers(d, nil)
 	metrics.RegisterLanes(d, nil)
 	metrics.RegisterLease(d, nil)
 	metrics.RegisterMachineRules(d, nil, 1)

@@ -175,6 +175,15 @@ func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int)
 		"Nodes that are to take no new flows, by the taint that says so; one with two such taints counts twice.", []string{"reason"}, nil)})
 }
 
+// RegisterHeldMembers registers the gauge of members that stay because watches are broken, which asks
+// when somebody looks.
+func RegisterHeldMembers(reg prometheus.Registerer, count func() int) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_members_held",
+		Help: "Members that the cluster does not have in their pools any more, and that stay there until the watches of the API server are in sync again.",
+	}, func() float64 { return float64(count()) }))
+}
+
 // RegisterLeftovers registers the gauge of what Services left in Azure, which asks when
 // somebody looks.
 func RegisterLeftovers(reg prometheus.Registerer, count func() int) {

@@ -139,12 +139,12 @@ func TestASharedAddressIsOneFrontend(t *testing.T) {
 	}
 }
 
-// A Service that gives rules up and cannot, because its new port is taken, does not make room for
+// A Service that gives rules up and cannot, because its new address is taken, does not make room for
 // another one of its namespace.
 func TestRoomIsFreeOnceItIsWritten(t *testing.T) {
 	in, _ := with(shared(20, inNamespace("team", 1, 10), inNamespace("shop", 1, 5)))
 	moves := inNamespace("team", 1, 1)
-	moves.Frontends[0].PublicIP, in.Observed.Pinned = "/pip/other", map[string]bool{"team1": true}
+	moves.Frontends[0].PublicIP = "/pip/shop1"
 	in, refused := with(in, []Share{moves, inNamespace("team", 2, 9)})
 	if refused["team1"] == nil || !errors.Is(refused["team2"], bound.ErrExceeded) || usageOf(in)["team"] > 10 {
 		t.Errorf("%v, %v", refused, usageOf(in))

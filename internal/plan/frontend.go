@@ -123,14 +123,3 @@ func seatOf(next lb.LoadBalancer, s Share, wanted string) string {
 	}
 	return wanted
 }
-
-// Fixed returns a private frontend that any address will do for with the one that somebody has fixed: to
-// leave it to Azure again would bring nothing, and might bring another one.
-func Fixed(want lb.Frontend, observed lb.LoadBalancer) lb.Frontend {
-	for _, is := range observed.Frontends {
-		if want.Subnet != "" && !want.Static && is.Static && strings.EqualFold(is.Name, want.Name) && strings.EqualFold(is.Subnet, want.Subnet) && want.Family.Of(is.PrivateIP) {
-			want.Static, want.PrivateIP = true, is.PrivateIP
-		}
-	}
-	return want
-}

@@ -36,10 +36,10 @@ type Share struct {
 	MadePools []string
 	// Needs reports whether a Service that leaves needs the address of a frontend elsewhere; nil for none.
 	Needs func(lb.Frontend) bool
-	// Unresolved are further frontends whose address is not known yet, and Replaces is true for a Service
-	// that lets go of all that it has first. Exceeding alone regards them.
+	// Unresolved are further frontends whose address is not known yet. Exceeding alone regards them.
 	Unresolved []lb.Frontend
-	Replaces   bool
+	// LeftPools are those of OwnPools that Weir made for the Service, and left to the addresses of others.
+	LeftPools []string
 }
 
 // Input is what a plan is made from.
@@ -107,6 +107,7 @@ type Plan struct {
 
 // Make makes a plan. It is empty when it is made again from what the first one became.
 func Make(in Input) Plan {
+	in.Shares = nameFrontends(in)
 	p := Plan{Next: clone(in.Observed), Refused: refuse(in)}
 	accepted := p.accepted(in.Shares)
 	lack := in

@@ -153,9 +153,6 @@ func (d *docket) weigh(refused map[string]error, unfit func(owner string, err er
 // fits returns why a Service does not fit beside the rules that have a seat, and beside those that
 // are reserved for Services which have them and come later.
 func (d *docket) fits(s Share, taken *seats, reserved int) error {
-	if err := d.moves(s, taken.all, d.places); err != nil {
-		return err
-	}
 	if err := d.poolTaken(s, taken); err != nil {
 		return err
 	}
@@ -226,7 +223,7 @@ func (in Input) poolTaken(s Share, taken *seats) error {
 // Service comes with its rules, so somebody else made it, and would lose what is in it.
 func (in Input) poolForeign(s Share) error {
 	for _, p := range s.Pools {
-		if !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) {
+		if !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) || contains(s.LeftPools, p.ID.Name) {
 			continue
 		}
 		at := slices.IndexFunc(in.Observed.Pools, func(is lb.Pool) bool { return strings.EqualFold(is.ID.Name, p.ID.Name) })
@@ -249,26 +246,6 @@ var ErrPoolForeign = errors.New("the pool that would be the Service's is somebod
 
 // ErrPoolTaken says that the pool which would be the Service's own is somebody else's.
 var ErrPoolTaken = errors.New("the names of two Services make the same pool: rename one of them, or its namespace")
-
-// moves refuses to take a frontend to another address under the feet of the Services that
-// share it.
-func (in Input) moves(s Share, seats []seat, places map[string]string) error {
-	for _, f := range s.Frontends {
-		is, there := places[strings.ToLower(f.Name)]
-		if !there || is == place(f) {
-			continue
-		}
-		if in.Observed.Pinned[strings.ToLower(f.Name)] {
-			return fmt.Errorf("frontend %s cannot take another address while an outbound or inbound NAT rule refers to it", f.Name)
-		}
-		for _, other := range seats {
-			if strings.EqualFold(other.Frontend, f.Name) && !owns(s.Owner, other.Name) {
-				return fmt.Errorf("frontend %s cannot take another address while %s shares it", f.Name, in.called(other))
-			}
-		}
-	}
-	return nil
-}
 
 // ErrPortTaken says that another rule has the port of the address already.
 var ErrPortTaken = errors.New("the address is shared, and the port is taken")

@@ -36,9 +36,7 @@ func (in Input) mayBeIPv4(f lb.Frontend) bool {
 // IPv4 frontend.
 func LacksIPv4(in Input) map[string]error {
 	lack := map[string]error{}
-	replaced := slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return !s.Replaces })
-	stays := func(f lb.Frontend) bool { return in.mayBeIPv4(f) && rosterIn(replaced).owner(f.Name) == "" }
-	if slices.ContainsFunc(in.Observed.Frontends, stays) {
+	if slices.ContainsFunc(in.Observed.Frontends, in.mayBeIPv4) {
 		return lack // it can be retained
 	}
 	for _, s := range in.Shares {

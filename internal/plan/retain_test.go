@@ -127,11 +127,6 @@ func TestAServiceWithoutIPv4IsRefused(t *testing.T) {
 	if err := refused(is, six(service("a2", 80)), clash); !errors.Is(err, ErrNoIPv4) {
 		t.Errorf("beside one that is refused: %v", err)
 	}
-	replaces := six(service("a2", 80))
-	replaces.Replaces = true
-	if err := Exceeding(Input{Observed: after(empty, []Share{service("a2", 80)}), Shares: []Share{replaces}})["a2"]; !errors.Is(err, ErrNoIPv4) {
-		t.Errorf("one that lets go of its own first: %v", err)
-	}
 	if err := Exceeding(Input{Observed: empty, Shares: []Share{six(service("a2", 80)), {Owner: "a1", Unresolved: service("a1").Frontends}}})["a2"]; err != nil {
 		t.Errorf("beside one whose public IP is not found yet: %v", err)
 	}

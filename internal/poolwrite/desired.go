@@ -4,6 +4,7 @@ package poolwrite
 
 import (
 	"net/netip"
+	"slices"
 
 	"weir.dev/weir/internal/lb"
 )
@@ -11,6 +12,8 @@ import (
 // Desired is the membership of a pool, as the cluster wants it, and what is on record of it.
 type Desired struct {
 	Addresses []lb.Address
+	// Kept are those of Addresses that stay where they are in the pool, and are not added.
+	Kept []netip.Addr
 	// Ours reports whether an address that stands in the pool when Weir first
 	// takes it is one of ours: those of this cluster's nodes, and in a pool that Weir
 	// made all, unless it knows what it has put there.
@@ -43,4 +46,17 @@ type Intent struct {
 	// States is true if admin states alone are written, of network interfaces: that does not
 	// take the pool.
 	States bool
+}
+
+// in returns what is wanted of a pool that was read: what is kept is wanted where it is.
+func (d Desired) in(shown []lb.Address) Desired {
+	if len(d.Kept) == 0 {
+		return d
+	}
+	there := make(map[netip.Addr]bool, len(shown))
+	for _, a := range shown {
+		there[a.IP] = true
+	}
+	d.Addresses = slices.DeleteFunc(slices.Clone(d.Addresses), func(a lb.Address) bool { return !there[a.IP] && slices.Contains(d.Kept, a.IP) })
+	return d
 }

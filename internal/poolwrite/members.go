@@ -70,6 +70,8 @@ func (h *HandOver) Fingerprint() uint64 {
 // on record or of this cluster: an instance that is no node yet, or no more, keeps what its scale set
 // gave it.
 func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
+	here := nodesIn(observed, want)
+	want = want.in(here)
 	recorded := want.Recorded
 	r.Wanted = want.Addresses
 	r.reads(recorded)
@@ -77,7 +79,6 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		r.Outcome = Refused
 		return false, nil, err
 	}
-	here := nodesIn(observed, want)
 	has := owned(lb.Pool{Addresses: here}, want, adminState)
 	leaving := leavingOf(here, want, has)
 	r.HandOver = handOver(observed.ID, want, here, leaving)

@@ -15,6 +15,7 @@ import (
 // that has to be written, and intent what the ledger has to hold before; nil if it holds all of
 // it already. adminState is false where admin states are left alone.
 func (r *Result) Prepare(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
+	want = want.in(observed.Addresses)
 	recorded := want.Recorded
 	r.Wanted = want.Addresses
 	r.reads(recorded)
@@ -113,5 +114,6 @@ func Rehearse(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) 
 	case observed.NIC:
 		return observed, errInterfaces(observed.ID)
 	}
+	want = want.in(observed.Addresses)
 	return apply(observed, want.Addresses, owned(observed, want, adminState)).Next, nil
 }

@@ -17,6 +17,7 @@ func RehearseMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err erro
 	if err := refuses(observed, want); err != nil {
 		return observed, observed, err
 	}
+	want = want.in(nodesIn(observed, want))
 	names := map[netip.Addr]string{}
 	for _, a := range want.Addresses {
 		names[a.IP] = a.Name

@@ -144,7 +144,7 @@ func SharerOf(name string, since time.Time, spec service.Spec, problems []servic
 	return Sharer{
 		Service: name, Since: since, Link: spec.Link, Problems: problems,
 		FloatingIP: slices.ContainsFunc(spec.Rules, func(r lb.Rule) bool { return r.FloatingIP }),
-		HTTPProbe:  slices.ContainsFunc(spec.Probes, func(p lb.Probe) bool { return p.Protocol != lb.ProbeTCP }),
+		HTTPProbe:  spec.ProbesHTTP(),
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -93,9 +92,6 @@ func made(want service.PublicIP, location string) lb.PublicIP {
 	}
 }
 
-// errOtherFamily says that the Service had its one family in the name of the other.
-var errOtherFamily = errors.New("it has an address of the other family, and somebody else has it: free it, or choose another")
-
 // ErrBasic is that of who is behind a load balancer which has to become a Standard one first.
 var ErrBasic = errors.New("Weir writes Standard ones only; weir migrate plan shows how it becomes one, and each address stays") //nolint:staticcheck // a name begins it
 
@@ -106,8 +102,6 @@ func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalance
 		return fmt.Errorf("public IP %s is of SKU %s, as its load balancer is: %w", ip.ID.Name, ip.SKU, ErrBasic)
 	case ip.SKU != lb.Standard:
 		return fmt.Errorf("public IP %s is of SKU %s, and a Standard load balancer takes Standard ones only: upgrade it, or choose another", ip.ID.Name, ip.SKU)
-	case ip.Family != want.Family && !theirs(want):
-		return fmt.Errorf("public IP %s: %w", ip.ID.Name, errOtherFamily)
 	case ip.Family != want.Family:
 		return fmt.Errorf("public IP %s has an %s address, and one of %s is needed", ip.ID.Name, ip.Family, want.Family)
 	case ip.UsedBy != "" && !hasPrefixFold(ip.UsedBy, on.String()+"/"):
@@ -174,7 +168,7 @@ func taggedForNamespace(ip lb.PublicIP, namespace string) bool {
 func unchangeable(ip lb.PublicIP, want service.PublicIP) error {
 	const way = "Azure cannot change that: take the annotation back, or delete the Service and create it again, with another address"
 	switch {
-	case want.Prefix != "" && !strings.EqualFold(ip.Prefix, want.Prefix):
+	case want.Prefix != "" && !strings.EqualFold(ip.Prefix, want.Prefix) && (!want.PrefixAnyFamily || want.Family != lb.IPv6):
 		return fmt.Errorf("public IP %s is not of prefix %s. %s", ip.ID.Name, want.Prefix, way)
 	case len(want.IPTags) > 0 && !maps.Equal(ip.IPTags, want.IPTags):
 		return fmt.Errorf("public IP %s has other IP tags than %s asks for. %s", ip.ID.Name, service.PIPIPTags, way)
@@ -185,7 +179,8 @@ func unchangeable(ip lb.PublicIP, want service.PublicIP) error {
 // label gives a public IP the DNS label that a Service asks for. It belongs to the first
 // Service that did.
 func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
-	if !want.SetsDNSLabel || ip.DNSLabel == want.DNSLabel && (want.DNSLabel == "" || theirs(want)) {
+	takesBack := want.LabelElsewhere && lb.Tag(ip.Tags, service.TagDNSLabel) == key
+	if !want.SetsDNSLabel && !takesBack || ip.DNSLabel == want.DNSLabel && (want.DNSLabel == "" || theirs(want)) {
 		return nil
 	}
 	if of := lb.Tag(ip.Tags, service.TagDNSLabel); of != "" && of != key && ip.DNSLabel != want.DNSLabel {
@@ -198,42 +193,6 @@ func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
 	}
 	lb.SetTags(ip.Tags, map[string]string{service.TagDNSLabel: key})
 	return nil
-}
-
-var ownerRule = regexp.MustCompile(`(?i)^a[0-9a-f]{1,31}$`)
-
-// suffixIPv6 ends the name of the public IP of a dual-stack Service's second family. As any name it may
-// come back from Azure in other capitals.
-const suffixIPv6 = "-IPv6"
-
-// MadeFor returns the owner whose public IP this is; empty if Weir, or the Azure cloud
-// provider before it, did not make it.
-func MadeFor(ip lb.PublicIP, cluster string) (owner string) {
-	if !strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
-		return ""
-	}
-	owner = ip.ID.Name[len(cluster)+1:]
-	if cut := len(owner) - len(suffixIPv6); cut > 0 && strings.EqualFold(owner[cut:], suffixIPv6) {
-		owner = owner[:cut]
-	}
-	if !ownerRule.MatchString(owner) {
-		return ""
-	}
-	return owner
-}
-
-// Wants reports whether a Service needs a public IP.
-func Wants(spec *service.Spec, ip lb.PublicIP) bool {
-	return spec != nil && slices.ContainsFunc(spec.Frontends, func(f service.Frontend) bool {
-		switch want := f.PublicIP; {
-		case want == nil:
-			return false
-		case want.Address.IsValid():
-			return want.Address == ip.Address
-		default:
-			return want.ID.Key() == ip.ID.Key() && (want.Named || want.Family == ip.Family)
-		}
-	})
 }
 
 // OfOthers says of the public IPs that are where a Service looks for its own, and that

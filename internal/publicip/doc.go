@@ -7,6 +7,7 @@
 //	ports.go      what is asked of Azure, and what a Service wants
 //	round.go      reads all that the Services of a round have, and picks theirs
 //	choose.go     which public IP a frontend gets, and what it has to become, whose the others are (pure)
+//	resolve.go    which name the public IP of a frontend has (pure)
 //	owner.go      which namespace owns a public IP that Weir did not make, and what is granted to others
 //	write.go      what is written and when: before the load balancer, and after it
 //	label.go      those that people brought, with the labels that Services ask for (after it)

@@ -32,10 +32,14 @@ func (r *Round) labels(ctx context.Context, requests []*Request) (first, writes 
 // label notes which of the public IPs that people brought have to be written for a Service.
 func (r *Round) label(req *Request, writes map[string]*write) {
 	for _, f := range req.Desired.Frontends {
-		if f.PublicIP == nil || !theirs(*f.PublicIP) {
+		if f.PublicIP == nil {
 			continue
 		}
-		next, changed, _, err := r.choose(*f.PublicIP, req)
+		want := r.resolve(*f.PublicIP, req)
+		if !theirs(want) {
+			continue
+		}
+		next, changed, _, err := r.choose(want, req)
 		switch {
 		case err != nil:
 			req.Err = err

@@ -42,6 +42,8 @@ type Config struct {
 	Owners OwnerStore
 	// Grants returns the annotation grant.PublicIPAnnotation of a Namespace; nil grants nothing.
 	Grants func(namespace string) string
+	// Shared reports whether another Service than the owner keeps the frontend of a public IP; nil knows of none.
+	Shared func(ip lb.PublicIP, owner string) bool
 	// Services returns a function that names the Service of a frontend; nil knows none.
 	Services func() (serviceOf func(frontend string) string)
 }
@@ -100,9 +102,6 @@ type Request struct {
 	// Lost are the resource groups of those that its frontends lost.
 	Lost []lb.ResourceID
 
-	// Replaces is true once it has to let go of all on the load balancer where it belongs; then
-	// it leaves first.
-	Replaces bool
 	// Changed is true if something was written for it.
 	Changed bool
 	// Err is why the round has nothing for it.

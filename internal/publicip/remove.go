@@ -24,7 +24,7 @@ func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write
 		}
 		slices.SortFunc(now, func(a, b lb.PublicIP) int { return strings.Compare(a.ID.Key(), b.ID.Key()) })
 		for _, ip := range now {
-			if gone, ok := r.cfg.removalOf(requests, ip); ok {
+			if gone, ok := r.removalOf(requests, ip); ok {
 				all = append(all, gone)
 			}
 		}
@@ -54,7 +54,7 @@ func (r *Round) leftIn(requests []*Request) []*left {
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.known)) {
 		ip := r.known[key]
-		if req := r.cfg.leftBy(requests, ip); req != nil || r.cfg.orphan(ip) {
+		if req := r.leftBy(requests, ip); req != nil || r.cfg.orphan(ip) {
 			add(ip.ID, req)
 		}
 	}
@@ -70,29 +70,29 @@ func (r *Round) leftIn(requests []*Request) []*left {
 }
 
 // removalOf says what is to become of a public IP; false for nothing.
-func (c *Config) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
-	req := c.leftBy(requests, ip)
+func (r *Round) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
+	req := r.leftBy(requests, ip)
 	switch {
 	case req == nil:
-		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return Wants(req.Desired, ip) })
-		return &write{next: ip, deletes: true}, c.orphan(ip) && ip.UsedBy == "" && !wanted
+		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return r.spares(req, ip) })
+		return &write{next: ip, deletes: true}, r.cfg.orphan(ip) && ip.UsedBy == "" && !wanted
 	case req.Moves && !req.Leaves:
 		return nil, false // what has it may still be the Service's own, and not every UsedBy may be shown
-	case (strings.EqualFold(MadeFor(ip, c.ClusterName), req.Owner) || c.orphan(ip)) && ip.UsedBy == "":
+	case (strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) || r.cfg.orphan(ip)) && ip.UsedBy == "":
 		return &write{next: ip, deletes: true, by: []*Request{req}}, true
 	case req.Moves:
 		return nil, false
 	}
-	next := leave(ip, req, c.ClusterName)
+	next := leave(ip, req, r.cfg.ClusterName)
 	return &write{next: next, by: []*Request{req}}, next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags)
 }
 
 // leftBy returns the Service that does not want a public IP any more that was made for
 // it, or that has its DNS label; nil if there is none.
-func (c *Config) leftBy(requests []*Request, ip lb.PublicIP) *Request {
-	owner, labelled := MadeFor(ip, c.ClusterName), ip.Tags[service.TagDNSLabel]
+func (r *Round) leftBy(requests []*Request, ip lb.PublicIP) *Request {
+	owner, labelled := MadeFor(ip, r.cfg.ClusterName), ip.Tags[service.TagDNSLabel]
 	for _, req := range requests {
-		if (owner != "" && strings.EqualFold(req.Owner, owner) || labelled == req.Service && !c.foreign(ip)) && !Wants(req.Desired, ip) {
+		if (owner != "" && strings.EqualFold(req.Owner, owner) || labelled == req.Service && !r.cfg.foreign(ip)) && !r.spares(req, ip) {
 			return req
 		}
 	}

@@ -4,7 +4,6 @@ package publicip
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -78,17 +77,14 @@ func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Re
 func (r *Round) pick(req *Request) {
 	var nexts []lb.PublicIP
 	var changes []bool
-	for _, f := range req.Desired.Frontends {
+	wants := make([]service.PublicIP, len(req.Desired.Frontends))
+	for i, f := range req.Desired.Frontends {
 		var next lb.PublicIP
 		var changed, claims bool
 		var err error
 		if f.PublicIP != nil {
-			next, changed, claims, err = r.choose(*f.PublicIP, req)
-		}
-		if errors.Is(err, errOtherFamily) && !req.Replaces {
-			// Its name is needed for an address of the other family: first all goes.
-			req.Replaces, req.Leaves = true, true
-			return
+			wants[i] = r.resolve(*f.PublicIP, req)
+			next, changed, claims, err = r.choose(wants[i], req)
 		}
 		if err != nil {
 			req.Err = err
@@ -108,9 +104,11 @@ func (r *Round) pick(req *Request) {
 		key := nexts[i].ID.Key()
 		req.keys = append(req.keys, key)
 		switch {
-		case theirs(*f.PublicIP) && (changes[i] || len(r.brought[key]) > 0):
+		case theirs(wants[i]) && (changes[i] || len(r.brought[key]) > 0):
 			r.brought[key] = append(r.brought[key], req)
 			r.known[key] = nexts[i] // whoever wants another label is told so
+		case changes[i] && wants[i].LabelElsewhere && nexts[i].Etag != "": // before the other public IP gets the label
+			r.change(r.first, nexts[i], req)
 		case changes[i]:
 			r.change(r.writes, nexts[i], req)
 		case r.writes[key] != nil:
@@ -237,6 +235,12 @@ func (r *Round) Needs(spec *service.Spec, f lb.Frontend) bool {
 	})
 }
 
+// Family is that of the public IP with an ARM id; empty if it is not known.
+func (r *Round) Family(id string) lb.Family {
+	ip, _ := r.ByID(id)
+	return ip.Family
+}
+
 // AddressAt is the address of a place of a plan: the id of a public IP, or a subnet and a
 // private address.
 func (r *Round) AddressAt(place string) string {
@@ -251,7 +255,7 @@ func (r *Round) AddressAt(place string) string {
 func (r *Round) Unwanted(req *Request) []netip.Addr {
 	var all []netip.Addr
 	for _, ip := range r.known {
-		if strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) && !Wants(req.Desired, ip) {
+		if strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) && !r.Gets(req, ip) {
 			all = append(all, ip.Address)
 		}
 	}

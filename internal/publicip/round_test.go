@@ -100,7 +100,7 @@ func own(label string) service.PublicIP {
 	if label != "" {
 		tags[service.TagDNSLabel] = "shop/web"
 	}
-	return service.PublicIP{ID: named("c-a1"), Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != "", Tags: tags}
+	return service.PublicIP{ID: named("c-a1"), Made: "c-a1", Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != "", Tags: tags}
 }
 
 func brought(name, label string) service.PublicIP {
@@ -195,7 +195,7 @@ func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
 // Azure may show a name in other capitals than it was made with.
 func TestMadeForWhateverTheCapitals(t *testing.T) {
 	for name, want := range map[string]string{
-		"c-a1": "a1", "C-A1": "A1", "c-a1-IPv6": "a1", "c-a1-ipv6": "a1", "c-IPv6": "", "c-a1-IPv4": "", "d-a1": "",
+		"c-a1": "a1", "C-A1": "A1", "c-a1-IPv6": "a1", "c-a1-ipv6": "a1", "c-IPv6": "", "c-a1-IPv4": "a1", "c-a1-ipv4-2": "a1", "c-a1-IPv4-x": "", "d-a1": "",
 	} {
 		if got := MadeFor(exists(name, "shop/web", "20.0.0.1"), "c"); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -11,6 +11,7 @@ import (
 
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/leftpool"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/privateip"
 	"weir.dev/weir/internal/privatelink"
@@ -50,6 +51,9 @@ func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	if cfg.PrivateIPs != nil {
 		cfg.PrivateIPs = readOnlyPrivateIPs{cfg.PrivateIPs}
 	}
+	if cfg.LeftPools != nil {
+		cfg.LeftPools = readOnlyPools{cfg.LeftPools}
+	}
 	cfg.Azure, cfg.Lanes, cfg.Lease, cfg.Writes, cfg.Done = r.Shadow, freeLanes{}, nil, nil, r.hear
 	cfg.Cluster, cfg.Emptied = patient{cfg.Cluster, r}, true
 	r.Balancers = balancer.New(cfg)
@@ -72,6 +76,12 @@ type readOnlyPrivateIPs struct{ privateip.Store }
 func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r privateip.Record) (string, error) {
 	return r.Version, nil
 }
+
+// readOnlyPools is to the record of pools that were left to others what readOnlyOwners is to owners.
+type readOnlyPools struct{ leftpool.Store }
+
+// KeepPools implements leftpool.Store.
+func (readOnlyPools) KeepPools(context.Context, map[lb.PoolKey]string) error { return nil }
 
 // patient is a cluster as it will be when all pools are filled: a rehearsal shows the end, and not
 // which of two writes comes first.

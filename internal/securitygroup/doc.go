@@ -9,6 +9,8 @@
 //	bounds.go      which Services the group would refuse, before anything is made for them
 //	survey.go      what all Services of the cluster ask for, those that are not due included
 //	additional.go  whose the further addresses are that Services name
+//	tags.go        what is written where Azure may not know a service tag
+//	former.go      addresses that Services had, until the group is closed there
 //	contested.go   which rules somebody else keeps changing back
 //
 // Nothing is tried again here, but for a write that somebody else overtook.

@@ -38,6 +38,7 @@ func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool,
 	}
 	if !p.Empty() {
 		err = g.put(ctx, observed, s, p)
+		g.withoutUnknownTags(ctx, requests, observed, err, valid, log)
 	}
 	g.refuse(requests, p)
 	g.room.wrote(requests, p, err == nil)

@@ -24,6 +24,8 @@ type Access struct {
 	// another one.
 	Ranges []netip.Prefix
 	Tags   []string
+	// Restricted is true if people said who may enter, whether or not anything of that is valid.
+	Restricted bool
 	// Alone is true if they are the only ones, in the virtual network too.
 	Alone bool
 	// Additional are further addresses at which flows for the Service arrive. They are opened
@@ -32,7 +34,7 @@ type Access struct {
 }
 
 // Limited reports whether people said who may enter.
-func (a Access) Limited() bool { return len(a.Ranges)+len(a.Tags) > 0 }
+func (a Access) Limited() bool { return a.Restricted || len(a.Ranges)+len(a.Tags) > 0 }
 
 // narrows reports whether every client that this admits was admitted by another one.
 func (a Access) narrows(was Access, internal bool) bool {
@@ -63,12 +65,15 @@ func (s *Spec) Narrows(was *Spec) bool {
 		return false
 	}
 	before := *was
-	before.Access = s.Access
+	before.Access, before.Flaws = s.Access, s.Flaws
 	return s.Access.narrows(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
 }
 
 func (r *reader) access(s Service) Access {
-	a := Access{Unruled: r.yes(DisableSecurityRules), Alone: r.yes(DenyAllExcept), Additional: r.additional()}
+	a := Access{
+		Unruled: r.strictly(DisableSecurityRules, false, keepsRules), Alone: r.strictly(DenyAllExcept, true, deniesOthers),
+		Restricted: len(s.limits()) > 0 || unclear(r.text(DisableSecurityRules)), Additional: r.additional(),
+	}
 	from := "spec.loadBalancerSourceRanges"
 	ranges := r.ranges(from, s.SourceRanges)
 	if len(s.SourceRanges) == 0 { // as Kubernetes has it
@@ -82,7 +87,9 @@ func (r *reader) access(s Service) Access {
 		from = AllowedIPRanges // where most of them are
 	}
 	a.Ranges = collapse(slices.Concat(ranges, more))
-	if r.tooMany(from, len(a.Ranges), mostRanges, "ranges, without those that are within others", "Azure takes no more as sources of all rules of a security group") {
+	if n := len(a.Ranges); n > mostRanges {
+		r.flawed(from, fmt.Sprintf("%d ranges, without those that are within others", n),
+			fmt.Sprintf("at most %d: Azure takes no more as sources of all rules of a security group", mostRanges), admitsNobody)
 		a.Ranges = nil
 	}
 	a.Tags = r.serviceTags()
@@ -108,11 +115,11 @@ func (r *reader) ranges(field string, texts []string) []netip.Prefix {
 		p, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil:
-			r.wrong(field, text, "CIDRs such as 192.0.2.0/24 or 2001:db8::/32")
+			r.flawed(field, text, "CIDRs such as 192.0.2.0/24 or 2001:db8::/32", admitsNobody)
 		case p.Addr().Is4In6():
-			r.wrong(field, text, "the IPv4 range itself, such as 192.0.2.0/24")
+			r.flawed(field, text, "the IPv4 range itself, such as 192.0.2.0/24", admitsNobody)
 		case p != p.Masked():
-			r.wrong(field, text, "the range as "+p.Masked().String()+", or the one address as "+single(p.Addr()).String())
+			r.flawed(field, text, "the range as "+p.Masked().String()+", or the one address as "+single(p.Addr()).String(), admitsNobody)
 		default:
 			all = append(all, p)
 		}
@@ -150,13 +157,14 @@ func (r *reader) serviceTags() []string {
 		folded := strings.ToLower(text)
 		switch {
 		case !tagRule.MatchString(text):
-			r.wrong(AllowedServiceTags, text, "service tags such as AzureFrontDoor.Backend; address ranges are for "+AllowedIPRanges)
+			r.flawed(AllowedServiceTags, text, "service tags such as AzureFrontDoor.Backend; address ranges are for "+AllowedIPRanges, admitsNobody)
 		case !known[folded]:
 			known[folded] = true
 			tags = append(tags, text)
 		}
 	}
-	if r.tooMany(AllowedServiceTags, len(tags), mostServiceTags, "service tags", "each is a rule, and Azure takes no more in a security group") {
+	if n := len(tags); n > mostServiceTags {
+		r.flawed(AllowedServiceTags, fmt.Sprintf("%d service tags", n), fmt.Sprintf("at most %d: each is a rule, and Azure takes no more in a security group", mostServiceTags), admitsNobody)
 		return nil
 	}
 	return tags

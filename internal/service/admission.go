@@ -3,6 +3,7 @@
 package service
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -59,9 +60,9 @@ func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	return all
 }
 
-// boundSecurityRules rejects a Service whose sources, protocols and families make more security rules than
+// boundSecurityRules leaves out the service tags of a Service whose sources, protocols and families make more security rules than
 // a group holds, before they are spelled out.
-func (r *reader) boundSecurityRules(spec Spec) {
+func (r *reader) boundSecurityRules(spec *Spec) {
 	if spec.Access.Unruled {
 		return
 	}
@@ -69,7 +70,11 @@ func (r *reader) boundSecurityRules(spec Spec) {
 	for _, f := range spec.Frontends {
 		rules += len(spec.gates(f)) * len(spec.sources(f.Frontend.Family))
 	}
-	r.tooMany(AllowedServiceTags, rules, lb.MostSecurityRules, "security rules, for each protocol and IP family", "Azure takes no more in a security group")
+	if rules > lb.MostSecurityRules {
+		r.flawed(AllowedServiceTags, fmt.Sprintf("%d security rules, for each protocol and IP family", rules),
+			fmt.Sprintf("at most %d: Azure takes no more in a security group", lb.MostSecurityRules), admitsNobody)
+		spec.Access.Tags = nil
+	}
 }
 
 // gate is how flows of one protocol get in.
@@ -185,7 +190,7 @@ func of(family lb.Family, addresses []netip.Addr) []netip.Addr {
 func (s Service) Unenforced(guarded bool) string {
 	r := &reader{annotations: s.Annotations}
 	limits := s.limits()
-	alone := r.yes(DenyAllExcept)
+	alone := r.strictly(DenyAllExcept, true, "")
 	all := limits
 	if alone {
 		all = append(all, DenyAllExcept)
@@ -195,7 +200,7 @@ func (s Service) Unenforced(guarded bool) string {
 		return ""
 	case !guarded:
 		return withoutEffect(all, "azure.json names no securityGroupName, and no security rule is made")
-	case r.yes(DisableSecurityRules):
+	case r.strictly(DisableSecurityRules, false, ""):
 		return withoutEffect(all, DisableSecurityRules+` is "true", and no security rule is made`)
 	case len(limits) == 0:
 		return withoutEffect(all, "no range and no service tag says who may connect, so everybody may")

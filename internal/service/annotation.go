@@ -90,7 +90,8 @@ func shorten(value string) string {
 type reader struct {
 	annotations map[string]string
 	problems    []Problem
-	probes      map[lb.Probe]bool
+	flaws
+	probes map[lb.Probe]bool
 }
 
 func (r *reader) wrong(field, value, want string) {

@@ -160,21 +160,11 @@ func TestBadValues(t *testing.T) {
 		{web(with(PIPTags, "team")), PIPTags, `pairs like "a=b,c=d"`},
 		{web(with(PIPTags, manyTags(49))), PIPTags, "there are 51, and Azure takes 50"},
 		{web(ports(Port{Protocol: "TCP", Port: 80})), "port 80: nodePort", "no_probe_rule"},
-		{web(with(ofPort(80, portProbePort), "81"), ports(Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "UDP", Port: 81})), "port 81: nodePort", "a node port for the health probe"},
 		{web(with(PIPTags, "a<b=c")), PIPTags, "without <"},
 		{web(with(PIPTags, "a="+strings.Repeat("x", 257))), PIPTags, "at most 256"},
 		{web(with(PIPIPTags, "RoutingPreference=")), PIPIPTags, "RoutingPreference=Internet"},
 		{web(with(DNSLabel, "Shop")), DNSLabel, "lower-case"},
 		{web(with(AdditionalIPs, "20.0.0.1, here")), AdditionalIPs, "an IPv4 address"},
-		{web(ranges("10.0.0.0")), "spec.loadBalancerSourceRanges", `is "10.0.0.0": want CIDRs`},
-		{web(with(SourceRanges, "10.0.0.0/33")), SourceRanges, "want CIDRs"},
-		{web(with(AllowedIPRanges, "10.0.0.0/8 everybody")), AllowedIPRanges, `"everybody": want CIDRs`},
-		{web(with(AllowedIPRanges, "10.0.0.1/8")), AllowedIPRanges, "the range as 10.0.0.0/8, or the one address as 10.0.0.1/32"},
-		{web(with(AllowedIPRanges, "::ffff:10.0.0.0/104")), AllowedIPRanges, "the IPv4 range itself"},
-		{web(with(AllowedServiceTags, "AzureCloud,10.0.0.0/8")), AllowedServiceTags, "address ranges are for " + AllowedIPRanges},
-		{web(with(AllowedServiceTags, "Azure Cloud")), AllowedServiceTags, "service tags such as"},
-		{web(with(DenyAllExcept, "all")), DenyAllExcept, `"true" or "false"`},
-		{web(with(DisableSecurityRules, "1")), DisableSecurityRules, `"true" or "false"`},
 		{web(with(IdleTimeout, "3")), IdleTimeout, "from 4 to 100"},
 		{web(with(IdleTimeout, "101")), IdleTimeout, "from 4 to 100"},
 		{web(with(IdleTimeout, "4.5")), IdleTimeout, "a whole number"},
@@ -251,4 +241,37 @@ func manyTags(n int) string {
 		pairs = append(pairs, fmt.Sprintf("t%d=x", i))
 	}
 	return strings.Join(pairs, ",")
+}
+
+// Behind a Private Link Service with the PROXY protocol the probe that is asked for applies, at the node port: kube-proxy
+// does not understand the header that all probes have.
+func TestProbesBehindAPrivateLinkServiceWithTheProxyProtocol(t *testing.T) {
+	create, proxy, tcp := with(PLSCreate, "true"), with(PLSProxyProtocol, "true"), with(ProbeProtocol, "tcp")
+	set := settings()
+	set.SharedProbe = SharedProbeOf(10256, "/healthz")
+	set.Interfaces = true
+	https := ports(Port{Protocol: "TCP", AppProtocol: "https", Port: 80, NodePort: 30080})
+	for _, tt := range []struct {
+		about   string
+		service Service
+		want    string
+	}{
+		{"Local", web(internal, local, create, proxy, tcp), "Tcp 30080"},
+		{"Local, appProtocol", web(internal, local, create, proxy, tcp, https), "Tcp 30080"},
+		{"Local, without an annotation", web(internal, local, create, proxy), "Tcp 30080"},
+		{"Local, HTTP", web(internal, local, create, proxy, with(ProbeProtocol, "http"), with(ProbePath, "/live")), "Http 30080/live"},
+		{"Local, of the port", web(internal, local, create, proxy, with(ofPort(80, portProbeProtocol), "tcp")), "Tcp 30080"},
+		{"Local, at a port that is named", web(internal, local, create, proxy, tcp, with(ofPort(80, portProbePort), "8080")), "Tcp 8080"},
+		{"Local, public", web(local, create, proxy, tcp), "Tcp 30080"},
+		{"Cluster", web(internal, create, proxy, tcp), "Tcp 30080"},
+		{"Local, without the PROXY protocol", web(internal, local, create, tcp), "Http 31000/healthz"},
+		{"Local, without a Private Link Service", web(internal, local, proxy, tcp), "Http 31000/healthz"},
+		{"Cluster, without the PROXY protocol", web(internal, create, tcp), "Http 10256/healthz"},
+	} {
+		w := desired(t, tt.service, set)
+		p := w.Probes[0]
+		if got := fmt.Sprintf("%s %d%s", p.Protocol, p.Port, p.Path); got != tt.want || len(w.Probes) != 1 {
+			t.Errorf("%s: %s, want %s", tt.about, got, tt.want)
+		}
+	}
 }

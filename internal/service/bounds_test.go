@@ -51,7 +51,10 @@ func TestListsAreBounded(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.field, func(t *testing.T) {
 			desired(t, tt.of(tt.most), settings())
-			_, problems := Desired(tt.of(tt.most+1), settings())
+			w, problems := Desired(tt.of(tt.most+1), settings())
+			for _, f := range w.Flaws {
+				problems = append(problems, f.Problem)
+			}
 			if len(problems) != 1 || problems[0].Field != tt.field || !strings.HasPrefix(problems[0].Value, tt.want) {
 				t.Errorf("problems: %v", problems)
 			}
@@ -78,9 +81,9 @@ func TestWhatIsListedTwiceCountsOnce(t *testing.T) {
 
 // Of a Service with many faults the first are told.
 func TestFewProblemsAreTold(t *testing.T) {
-	_, problems := Desired(web(with(AllowedIPRanges, joined(500, strconv.Itoa))), settings())
-	if len(problems) != mostProblems || problems[0].Value != "0" {
-		t.Errorf("%d problems, the first %v", len(problems), problems[0])
+	w, _ := Desired(web(with(AllowedIPRanges, joined(500, strconv.Itoa))), settings())
+	if len(w.Flaws) != mostProblems || w.Flaws[0].Value != "0" {
+		t.Errorf("%d flaws, the first %v", len(w.Flaws), w.Flaws[0])
 	}
 }
 

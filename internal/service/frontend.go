@@ -40,7 +40,7 @@ func (r *reader) frontends(s Service, set Settings, internal bool) []Frontend {
 	}
 	var frontends []Frontend
 	for _, family := range s.Families {
-		f := Frontend{stem: stem, suffix: s.suffix(family)}
+		f := Frontend{stem: stem, suffix: suffixOf(family)}
 		f.Frontend = lb.Frontend{Name: stem + f.suffix, Family: family}
 		if internal {
 			r.private(&f.Frontend, s, set, subnet)
@@ -88,27 +88,31 @@ type PublicIP struct {
 	// ID is where it is, and its name. The name of one that is wanted by address is that
 	// which it would have if it were made.
 	ID lb.ResourceID
-	// Named is true if people named it: it is never made and never deleted.
-	Named bool
+	// Named is true if people named it: it is never made and never deleted. AnyFamily is true if the name
+	// counts for the family that the public IP has.
+	Named, AnyFamily bool
+	// Made begins the names of those that are made for the Service. Pair is true if it has both families.
+	Made string
+	Pair bool
 	// Address is set if one with this address is wanted, which has to exist.
 	Address netip.Addr
 	Family  lb.Family
-	// Prefix is the ARM id of the prefix that it is made from; empty for none.
-	Prefix string
-	IPTags map[string]string
+	// Prefix is the ARM id of the prefix that it is made from; empty for none. It may be of another family
+	// than the public IP if PrefixAnyFamily is true.
+	Prefix          string
+	PrefixAnyFamily bool
+	IPTags          map[string]string
 	// DNSLabel is the label that it gets. It is removed if SetsDNSLabel is true and it
 	// is empty, and left alone if that is false.
 	DNSLabel     string
 	SetsDNSLabel bool
+	// LabelElsewhere is true if the label is that of the Service's other public IP: no two have the same.
+	LabelElsewhere bool
 	// Tags are those that it gets besides those it has.
 	Tags map[string]string
 }
 
 func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
-	nameAt, prefixAt := PIPName, PIPPrefixID
-	if s.dual() && family == lb.IPv6 {
-		nameAt, prefixAt = PIPNameIPv6, PIPPrefixIDIPv6
-	}
 	p := &PublicIP{
 		ID: set.PublicIPs, Family: family, Address: r.pinned(s, family),
 		IPTags: r.pairs(PIPIPTags, func(key, value string) string {
@@ -121,15 +125,17 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 	if r.tooMany(PIPIPTags, len(p.IPTags), mostIPTags, "IP tags", "a public IP has a handful") {
 		p.IPTags = nil
 	}
-	p.ID.Type, p.ID.Name = lb.TypePublicIP, set.ClusterName+"-"+s.Owner()+s.suffix(family)
+	p.Made, p.Pair = set.ClusterName+"-"+s.Owner(), len(s.Families) > 1
+	p.ID.Type, p.ID.Name = lb.TypePublicIP, p.Made+suffixOf(family)
 	if group, ok := r.text(PIPResourceGroup); ok {
 		p.ID.ResourceGroup = group
 		if err := p.ID.Validate(); err != nil {
 			r.wrong(PIPResourceGroup, group, "the name of a resource group")
 		}
 	}
-	if name, ok := r.text(nameAt); ok {
-		p.ID.Name, p.Named = name, true
+	nameAt, anyFamily := ofFamily(r, family, PIPName, PIPNameIPv6)
+	if name, ok := r.text(nameAt); ok && (!p.Address.IsValid() || family != lb.IPv6 || !anyFamily) {
+		p.ID.Name, p.Named, p.AnyFamily = name, true, anyFamily
 		if err := p.ID.Validate(); err != nil {
 			r.wrong(nameAt, name, "the name of a public IP: 1 to 80 letters, digits, '_', '-' or '.'")
 		}
@@ -137,16 +143,31 @@ func (r *reader) publicIP(s Service, set Settings, family lb.Family) *PublicIP {
 			r.wrong(nameAt, name, "no address beside it: a public IP is named by its name or by its address")
 		}
 	}
+	prefixAt, anyFamily := ofFamily(r, family, PIPPrefixID, PIPPrefixIDIPv6)
 	if prefix, ok := r.text(prefixAt); ok {
 		id, err := lb.ParseResourceID(prefix, lb.TypePublicIPPrefix)
 		if err != nil {
 			r.wrong(prefixAt, prefix, "the id of a public IP prefix, /subscriptions/…/resourceGroups/…/providers/"+lb.TypePublicIPPrefix+"/…")
 		}
-		p.Prefix = id.String()
+		p.Prefix, p.PrefixAnyFamily = id.String(), anyFamily && s.has(lb.IPv6)
 	}
 	p.DNSLabel, p.SetsDNSLabel = r.dnsLabel()
+	if first := s.Families[0]; family != first && p.DNSLabel != "" {
+		r.flawed(DNSLabel, p.DNSLabel, "a Service of one IP family: no two public IPs have the same label", "Its "+string(first)+" address alone has the label")
+		p.DNSLabel, p.SetsDNSLabel, p.LabelElsewhere = "", false, true
+	}
 	p.Tags = r.tags(s, set, p.DNSLabel)
 	return p
+}
+
+// ofFamily returns the annotation that counts for a family. Without that of IPv6 the general one counts for
+// the family of what it names, which anyFamily reports.
+func ofFamily(r *reader, family lb.Family, general, ipv6 string) (name string, anyFamily bool) {
+	_, own := r.text(ipv6)
+	if own && family == lb.IPv6 {
+		return ipv6, false
+	}
+	return general, !own
 }
 
 // dnsLabel reads the label. An annotation that is there and empty takes it away.

@@ -21,23 +21,29 @@ var (
 	annotationOfPort = regexp.MustCompile(`^port_([1-9][0-9]{0,4})_`)
 )
 
-// OfPort says of which port a problem is, by its number, and what is wrong with that; 0 for one of the
+// PortRef is a port of a Service. One without a protocol stands for the port of each protocol.
+type PortRef struct {
+	Port     int32
+	Protocol string
+}
+
+// OfPort says of which port a problem is, and what is wrong with that; the zero PortRef for one of the
 // Service as a whole.
-func (p Problem) OfPort() (port int32, why string) {
+func (p Problem) OfPort() (port PortRef, why string) {
 	if bare, is := strings.CutPrefix(p.Field, prefix); is {
-		if port = number(annotationOfPort.FindStringSubmatch(bare)); port == 0 {
-			return 0, ""
+		if n := number(annotationOfPort.FindStringSubmatch(bare)); n != 0 {
+			return PortRef{Port: n}, PortAnnotation
 		}
-		return port, PortAnnotation
+		return PortRef{}, ""
 	}
 	m := fieldOfPort.FindStringSubmatch(p.Field)
 	if m == nil {
-		return 0, ""
+		return PortRef{}, ""
 	}
 	if m[2] == fieldProtocol {
-		return number(m), PortProtocol
+		return PortRef{number(m), p.Value}, PortProtocol
 	}
-	return number(m), PortNodePort
+	return PortRef{Port: number(m)}, PortNodePort
 }
 
 func number(match []string) int32 {

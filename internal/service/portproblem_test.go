@@ -7,18 +7,18 @@ import "testing"
 func TestWhichPortAProblemIsOf(t *testing.T) {
 	for _, tt := range []struct {
 		field string
-		port  int32
+		port  PortRef
 		why   string
 	}{
-		{ofPorts(Port{Port: 80}, fieldProtocol), 80, PortProtocol},
-		{ofPorts(Port{Port: 65535}, "nodePort"), 65535, PortNodePort},
-		{ofPort(443, portProbePath), 443, PortAnnotation},
-		{IdleTimeout, 0, ""},
-		{"spec.ports", 0, ""},
-		{"", 0, ""},
+		{ofPorts(Port{Port: 80}, fieldProtocol), PortRef{80, "SCTP"}, PortProtocol},
+		{ofPorts(Port{Port: 65535}, "nodePort"), PortRef{Port: 65535}, PortNodePort},
+		{ofPort(443, portProbePath), PortRef{Port: 443}, PortAnnotation},
+		{IdleTimeout, PortRef{}, ""},
+		{"spec.ports", PortRef{}, ""},
+		{"", PortRef{}, ""},
 	} {
-		if port, why := (Problem{Field: tt.field}).OfPort(); port != tt.port || why != tt.why {
-			t.Errorf("%q: port %d, %q; want %d, %q", tt.field, port, why, tt.port, tt.why)
+		if port, why := (Problem{Field: tt.field, Value: "SCTP"}).OfPort(); port != tt.port || why != tt.why {
+			t.Errorf("%q: port %v, %q; want %v, %q", tt.field, port, why, tt.port, tt.why)
 		}
 	}
 }

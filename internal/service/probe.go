@@ -4,6 +4,7 @@ package service
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,19 +40,32 @@ func (r *reader) probeOf(s Service, p Port, name, localName string, shared *lb.P
 	_, saysPort := r.text(ofPort(p.Port, portProbePort))
 	_, saysPath := r.text(ofPort(p.Port, portProbePath))
 	own := saysProtocol || saysPort || saysPath
-	switch {
-	case s.Local && !own:
+	switch proxied := Proxied(r.annotations); {
+	case s.Local && !own && !proxied:
 		return r.timed(p, lb.Probe{Name: localName, Protocol: lb.ProbeHTTP, Port: s.HealthCheckNodePort, Path: localPath}, false)
-	case !own && shared != nil:
+	case !own && shared != nil && !proxied:
 		return shared
-	case !own && p.Protocol == "UDP":
-		return nil // nothing can ask a UDP port
+	case !own && p.Protocol != "TCP":
+		return nil // nothing can ask a port of UDP or SCTP
 	}
 	probe := lb.Probe{Name: name, Protocol: r.probeProtocol(s, p), Port: r.probePort(s, p)}
 	if probe.Protocol != lb.ProbeTCP {
 		probe.Path = r.probePath(p)
 	}
 	return r.timed(p, probe, true)
+}
+
+// Proxied reports whether a Private Link Service in front of a Service begins flows with a PROXY protocol header.
+// Probes then have it, too, which kube-proxy does not understand: so nothing asks its ports.
+// https://cloud-provider-azure.sigs.k8s.io/topics/pls-integration/
+func Proxied(annotations map[string]string) bool {
+	r := &reader{annotations: annotations}
+	return r.yes(PLSCreate) && r.yes(PLSProxyProtocol)
+}
+
+// ProbesHTTP reports whether a probe of a Service does not understand a PROXY protocol header.
+func (spec *Spec) ProbesHTTP() bool {
+	return slices.ContainsFunc(spec.Probes, func(p lb.Probe) bool { return p.Protocol != lb.ProbeTCP })
 }
 
 // timed adds interval and threshold. Those of a port count for a probe that is its own.
@@ -77,7 +91,7 @@ func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	if value, ok := r.text(name); ok {
 		return r.protocol(name, value)
 	}
-	if p.AppProtocol != "" {
+	if _, ok := r.text(ProbeProtocol); p.AppProtocol != "" && (!ok || !Proxied(r.annotations)) {
 		if known, ok := probeProtocols[strings.ToLower(p.AppProtocol)]; ok {
 			return known
 		}
@@ -86,7 +100,7 @@ func (r *reader) probeProtocol(s Service, p Port) lb.ProbeProtocol {
 	if value, ok := r.text(ProbeProtocol); ok {
 		return r.protocol(ProbeProtocol, value)
 	}
-	if s.Local {
+	if s.Local && !Proxied(r.annotations) {
 		return lb.ProbeHTTP
 	}
 	return lb.ProbeTCP
@@ -109,16 +123,16 @@ func (r *reader) probePort(s Service, p Port) int32 {
 	name := ofPort(p.Port, portProbePort)
 	value, ok := r.text(name)
 	if !ok {
-		if s.Local {
+		if s.Local && !Proxied(r.annotations) {
 			return s.HealthCheckNodePort
 		}
-		return r.probedNodePort(p)
+		return r.probedNodePort(p, p)
 	}
 	n, err := strconv.ParseUint(value, 10, 16)
 	number := err == nil && strconv.FormatUint(n, 10) == value
 	for _, other := range s.Ports {
 		if value == other.Name || number && int64(other.Port) == int64(n) { //nolint:gosec // it has 16 bits
-			return r.probedNodePort(other)
+			return r.probedNodePort(p, other)
 		}
 	}
 	if err != nil || n == 0 {
@@ -128,14 +142,14 @@ func (r *reader) probePort(s Service, p Port) int32 {
 	return int32(n)
 }
 
-// probedNodePort is the node port of a port, which a probe has to have.
-func (r *reader) probedNodePort(p Port) int32 {
-	if p.NodePort == 0 {
-		r.wrong(ofPorts(p, "nodePort"), "0",
-			"a node port for the health probe (allocateLoadBalancerNodePorts), another port in "+ofPort(p.Port, portProbePort)+
+// probedNodePort is the node port of a port, which the probe of p has to have.
+func (r *reader) probedNodePort(p, other Port) int32 {
+	if other.NodePort == 0 {
+		r.unserved(p, "nodePort", "0",
+			"a node port of port "+strconv.Itoa(int(other.Port))+" for the health probe (allocateLoadBalancerNodePorts), another port in "+ofPort(p.Port, portProbePort)+
 				`, or no probe: `+ofPort(p.Port, portNoProbe)+` "true"`)
 	}
-	return p.NodePort
+	return other.NodePort
 }
 
 // probePath returns what HTTP is asked for.

@@ -4,6 +4,7 @@ package service
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"weir.dev/weir/internal/lb"
@@ -24,20 +25,41 @@ type style struct {
 
 func (r *reader) style(s Service, internal bool) style {
 	st := style{
-		floatingIP: !r.yes(DisableFloatingIP), reset: !r.yes(DisableTCPReset), haPorts: r.yes(HAPorts),
+		floatingIP: !r.yes(DisableFloatingIP), reset: !r.yes(DisableTCPReset), haPorts: r.yes(HAPorts) || internal && needsAllPorts(r, s),
 		idleMinutes: r.number(IdleTimeout, " of minutes", leastIdle, mostIdle, leastIdle), distribution: lb.Spread,
 	}
 	if s.ClientIP {
 		st.distribution = lb.SourceIP
 	}
-	if st.haPorts && !internal {
+	if r.yes(HAPorts) && !internal {
 		r.wrong(HAPorts, "true", `an internal load balancer (`+Internal+` "true"): Azure has high availability ports on no other`)
 	}
 	return st
 }
 
-// transports are the protocols that Azure Load Balancer forwards.
+// transports are the protocols that Azure Load Balancer forwards port by port. SCTP it forwards by a rule for all
+// ports of an internal frontend alone.
+// https://cloud-provider-azure.sigs.k8s.io/topics/loadbalancer/
 var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
+
+// needsAllPorts reports whether a port of an internal Service takes a rule for all ports. It cannot have that rule
+// where it is said who may connect to ports of nodes, or to further addresses.
+func needsAllPorts(r *reader, s Service) bool {
+	_, additional := r.text(AdditionalIPs)
+	if additional || r.yes(DisableFloatingIP) && len(s.limits()) > 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Protocol == "SCTP" && !r.yes(ofPort(p.Port, portNoRule)) })
+}
+
+// probed is the port whose probe counts for a rule for all ports: the first, or if that is one of SCTP, which
+// nothing can probe, the first of TCP.
+func probed(s Service, first Port) Port {
+	if at := slices.IndexFunc(s.Ports, func(p Port) bool { return p.Protocol == "TCP" }); first.Protocol == "SCTP" && at >= 0 {
+		return s.Ports[at]
+	}
+	return first
+}
 
 // rules adds the rules and probes of one family to a Spec.
 func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style) {
@@ -50,8 +72,8 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 			continue
 		}
 		transport, ok := transports[p.Protocol]
-		if !ok {
-			r.wrong(ofPorts(p, fieldProtocol), p.Protocol, "TCP or UDP: Azure Load Balancer forwards no other")
+		if !ok && !st.haPorts {
+			r.unserved(p, fieldProtocol, p.Protocol, "TCP or UDP: Azure Load Balancer forwards SCTP on internal load balancers alone, by a rule for all ports")
 			continue
 		}
 		name := f.stem + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix
@@ -73,7 +95,14 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 		if rule.Transport != lb.UDP {
 			rule.TCPReset = &st.reset
 		}
-		if probe := r.probeOf(s, p, name, localName, set.SharedProbe); probe != nil {
+		if st.haPorts {
+			p = probed(s, p)
+		}
+		probe := r.probeOf(s, p, name, localName, set.SharedProbe)
+		if r.isUnserved(p) {
+			continue
+		}
+		if probe != nil {
 			rule.Probe = probe.Name
 			r.addProbe(spec, *probe)
 		}
@@ -96,8 +125,7 @@ func ofPorts(p Port, field string) string { return "port " + strconv.Itoa(int(p.
 // nodePort is where a rule without floating IP sends flows.
 func (r *reader) nodePort(p Port) int32 {
 	if p.NodePort == 0 {
-		r.wrong(ofPorts(p, "nodePort"), "0",
-			"a node port (allocateLoadBalancerNodePorts), or floating IP: remove "+DisableFloatingIP)
+		r.unserved(p, "nodePort", "0", "a node port (allocateLoadBalancerNodePorts), or floating IP: remove "+DisableFloatingIP)
 	}
 	return p.NodePort
 }

@@ -11,6 +11,7 @@ package service
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"weir.dev/weir/internal/lb"
@@ -87,17 +88,8 @@ func Owner(uid string) string {
 // Key is the Service's name as people and tags spell it.
 func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
-// dual reports whether the Service has both families: then the names of what is of IPv6
-// have a suffix.
-func (s Service) dual() bool { return len(s.Families) > 1 }
-
-// suffix is what the names of a family end in.
-func (s Service) suffix(f lb.Family) string {
-	if s.dual() && f == lb.IPv6 {
-		return "-IPv6"
-	}
-	return ""
-}
+// has reports whether the Service has a family.
+func (s Service) has(f lb.Family) bool { return slices.Contains(s.Families, f) }
 
 // literal is the address that spec.loadBalancerIP names for a family, if it does.
 func (s Service) literal(f lb.Family) string {

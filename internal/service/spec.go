@@ -26,6 +26,8 @@ type Spec struct {
 	Access Access
 	// Configurations are the load balancers that people allow, by name; empty for any.
 	Configurations []string
+	// Flaws are what is wrong with parts of the Service, which is served without them.
+	Flaws []Flaw
 	// Link is the Private Link Service that it asks for; nil for none.
 	Link *PrivateLink
 }
@@ -52,6 +54,7 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 	for _, f := range spec.Frontends {
 		r.rules(&spec, s, set, f, st)
 	}
+	r.withoutPorts(spec.Rules, r.wrong)
 	if problem := poolNameFits(s, set, spec.Pools); problem != nil {
 		r.problems = append(r.problems, *problem)
 	}
@@ -60,12 +63,13 @@ func Desired(s Service, set Settings) (Spec, []Problem) {
 		spec.Pools = slices.DeleteFunc(spec.Pools, func(p Pool) bool { return !p.Shared })
 	}
 	spec.Access = r.access(s)
-	r.boundSecurityRules(spec)
+	r.boundSecurityRules(&spec)
 	link, problems := LinkOf(s, set)
 	spec.Link, r.problems = link, append(r.problems, problems...)
 	if len(r.problems) > 0 {
 		return Spec{}, r.problems
 	}
+	spec.Flaws = r.flaws.flaws
 	return spec, nil
 }
 

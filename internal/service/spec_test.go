@@ -74,8 +74,8 @@ func TestAPlainService(t *testing.T) {
 					SubscriptionID: "00000000-0000-0000-0000-000000000000", ResourceGroup: "rg",
 					Type: lb.TypePublicIP, Name: "kubernetes-" + owner,
 				},
-				Family: lb.IPv4,
-				Tags:   map[string]string{"k8s-azure-service": "shop/web", "k8s-azure-cluster-name": "kubernetes"},
+				Made: "kubernetes-" + owner, Family: lb.IPv4,
+				Tags: map[string]string{"k8s-azure-service": "shop/web", "k8s-azure-cluster-name": "kubernetes"},
 			},
 			stem: owner,
 		}},
@@ -169,9 +169,9 @@ func TestALocalServiceOfPoolsOfInterfaces(t *testing.T) {
 	}
 }
 
-func TestAServiceOfOneFamilyHasNoSuffix(t *testing.T) {
+func TestNamesDependOnTheFamilyAlone(t *testing.T) {
 	w := desired(t, web(func(s *Service) { s.Families = []lb.Family{lb.IPv6} }), settings())
-	if name := w.Rules[0].Name; name != owner+"-TCP-80" {
+	if name := w.Rules[0].Name; name != owner+"-TCP-80-IPv6" {
 		t.Errorf("rule %s", name)
 	}
 	if w.Pools[0].Name != "kubernetes-IPv6" || w.Rules[0].Pool != "kubernetes-IPv6" {

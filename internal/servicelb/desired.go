@@ -27,11 +27,14 @@ type Desired struct {
 	// LinkGroups are the resource groups of the Private Link Service that it asks for, or that another
 	// service controller may have made for it.
 	LinkGroups []string
-	// Problems keep it from being served, Unknown are annotations without effect, and Unenforced
+	// Problems keep it from being served, Flaws are what is wrong with parts without which it is served, Unknown are annotations without effect, and Unenforced
 	// says which restrictions have none.
 	Problems   []service.Problem
+	Flaws      []service.Flaw
 	Unknown    []string
 	Unenforced string
+	// Proxied says which Service on the load balancer has the probes of this one fail; empty for none.
+	Proxied string
 	// NodesChanged is true if its security rules name other nodes than are there now.
 	NodesChanged bool
 }
@@ -62,7 +65,10 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 	d.Selection = o.selection(s.Object.Labels, d.NamespaceLabels)
 	w, problems := service.Desired(object, o.Service)
 	d.Spec, d.Groups, d.LinkGroups = &w, o.groupsOf(&w), o.linkGroups(&w)
-	d.Problems = slices.Concat(d.Problems, problems)
+	if w.ProbesHTTP() && !service.Proxied(object.Annotations) {
+		d.Proxied = r.cfg.Cluster.ProxiedBeside(s)
+	}
+	d.Problems, d.Flaws = slices.Concat(d.Problems, problems), w.Flaws
 	if d.Unenforced != "" && o.RequireEffectiveRestrictions {
 		d.Problems = append(d.Problems, service.Problem{Field: "requireEffectiveRestrictions of azure.json", Value: "true", Want: "no " + d.Unenforced})
 	}
@@ -76,6 +82,15 @@ func wrongWith(problems []service.Problem) string {
 		texts[i] = p.Error()
 	}
 	return strings.Join(texts, "; ") + ". Nothing is changed in Azure until that is mended"
+}
+
+// flawsOf are flaws in words.
+func flawsOf(flaws []service.Flaw) string {
+	texts := make([]string, len(flaws))
+	for i, f := range flaws {
+		texts[i] = f.Error()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // ByNamespace reports whether the labels of namespaces say where Services belong. Otherwise

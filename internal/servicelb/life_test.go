@@ -141,6 +141,7 @@ func (l *life) Addressed() []string { return append(l.world.Addressed(), l.other
 func (l *life) NamespaceLabels(_ context.Context, namespace string) (map[string]string, error) {
 	return l.labels, l.does("labels", "labels of namespace %s", namespace)
 }
+func (l *life) ProxiedBeside(Service) string { return "" }
 func (l *life) HeldPools(_ Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	for _, id := range on {
 		if id.Name != "" && len(l.held) > 0 {
@@ -178,7 +179,7 @@ func (l *life) Linked(_ context.Context, _ Service, state *privatelinkround.Stat
 	return nil
 }
 
-func (l *life) RefusePorts(context.Context, Service, map[int32]string) error { return nil }
+func (l *life) RefusePorts(context.Context, Service, map[service.PortRef]string) error { return nil }
 func (l *life) Conclude(ctx context.Context, s Service, c Conclusion) error {
 	if !c.Shows {
 		return nil

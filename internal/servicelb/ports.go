@@ -29,6 +29,9 @@ type Cluster interface {
 	// HeldPools returns those of a Service's own pools, on these load balancers, that are on
 	// record as Weir's, and those of them that it has a BackendPool of Weir's for.
 	HeldPools(s Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID)
+	// ProxiedBeside returns a Service on the load balancer of another one that has a Private Link Service with the
+	// PROXY protocol in front; empty if there is none.
+	ProxiedBeside(s Service) string
 	// NodesOf returns the addresses of the nodes behind a load balancer, or, of a Service with pools of
 	// its own, anywhere; false if they are not known yet.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
@@ -49,9 +52,9 @@ type Ledger interface {
 	Record(ctx context.Context, s Service, r Record) error
 	// Publish writes the addresses into the status, if they are others.
 	Publish(ctx context.Context, s Service, addresses []netip.Addr) error
-	// RefusePorts says in the status what is wrong with ports, by their numbers, where it shows addresses;
+	// RefusePorts says in the status what is wrong with ports, where it shows addresses;
 	// of none it is taken back.
-	RefusePorts(ctx context.Context, s Service, ports map[int32]string) error
+	RefusePorts(ctx context.Context, s Service, ports map[service.PortRef]string) error
 	// Contested keeps the condition that speaks of these; without any it goes. For anew see Conclusion.
 	Contested(ctx context.Context, s Service, contests []contest.Contest, anew bool) error
 	// Conclude keeps what a look has come to, and writes what has changed, in one request.
@@ -128,6 +131,8 @@ const (
 	ReasonSyncFailed        = "SyncLoadBalancerFailed"
 	ReasonUnknownAnnotation = "UnknownAnnotation"
 	ReasonNoEffect          = "RestrictionHasNoEffect"
+	ReasonPartial           = "PartiallyInvalid"
+	ReasonProbesProxied     = "ProbesHaveProxyHeader"
 	ReasonNotGuarded        = "SecurityGroupHasNoEffect"
 	ReasonRemovalHeld       = "LoadBalancerRemovalHeld"
 	ReasonKept              = "LoadBalancerKept"

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/words"
 )
 
@@ -35,8 +36,11 @@ type Told struct {
 	concluded []Verdict
 	// wrote are the conditions that this process has written last, by type.
 	wrote map[string]Verdict
-	// ports say what is wrong with which of its ports, by their numbers.
-	ports map[int32]string
+	// ports say what is wrong with which of its ports. flaws are what is wrong with parts without which it is served.
+	ports map[service.PortRef]string
+	flaws string
+	// proxied is the Service that has the probes of this one fail.
+	proxied string
 	// filling are the pools of which it was told that rules wait for them.
 	filling map[lb.PoolKey]bool
 	// links are the warnings about a Private Link Service that were told last.
@@ -132,7 +136,17 @@ func (r teller) desired(s Service, t *Told, d Desired) {
 	if d.Unenforced != "" && d.Unenforced != t.unenforced && !r.settings.RequireEffectiveRestrictions {
 		r.reporter.Tell(s, Event{Reason: ReasonNoEffect, Warning: true, Text: d.Unenforced})
 	}
-	t.unknown, t.unenforced = d.Unknown, d.Unenforced
+	flaws := flawsOf(d.Flaws)
+	if flaws != "" && flaws != t.flaws {
+		r.reporter.Tell(s, Event{Reason: ReasonPartial, Warning: true, Text: flaws})
+	}
+	if d.Proxied != "" && d.Proxied != t.proxied {
+		r.reporter.Tell(s, Event{Reason: ReasonProbesProxied, Warning: true, Text: fmt.Sprintf(
+			"Service %s on the same load balancer has a Private Link Service with the PROXY protocol. All health probes of the load balancer then begin with its header, "+
+				"HTTP probes fail, and no node takes flows of this Service. Have one of the two on another load balancer (%s), or probe node ports by TCP: annotations port_<p>_health-probe_protocol \"tcp\" and port_<p>_health-probe_port \"<p>\"",
+			d.Proxied, service.Configurations)})
+	}
+	t.unknown, t.unenforced, t.flaws, t.proxied = d.Unknown, d.Unenforced, flaws, d.Proxied
 }
 
 // keptPools tells of the pools that a Service leaves to others, once of the same.

@@ -23,11 +23,13 @@ const (
 	typeContests, typeLink = "contests", "link" // by which those are known here that a Ledger words
 )
 
-// Reasons of TypeAccepted. What is WhyOpen is accepted, and everybody may connect.
+// Reasons of TypeAccepted. What is WhyOpen is accepted, and everybody may connect. What is WhyPartial is accepted
+// without the parts that are wrong.
 const (
 	WhyAccepted = "Accepted"
 	WhyInvalid  = "Invalid"
 	WhyOpen     = ReasonNoEffect
+	WhyPartial  = ReasonPartial
 )
 
 // Reasons of TypeProgrammed.
@@ -99,7 +101,7 @@ func (v Verdict) Holds() bool {
 
 // Noted reports whether a reason is one of a condition that is True, and that people want to know of.
 func Noted(reason string) bool {
-	return reason == WhyOpen || reason == WhyNotGuarded || reason == WhyNoEndpoints
+	return reason == WhyOpen || reason == WhyPartial || reason == WhyNotGuarded || reason == WhyNoEndpoints
 }
 
 // noVerdicts has the conditions of a Service that Weir has left go.
@@ -108,18 +110,27 @@ func noVerdicts() []Verdict { return []Verdict{{Type: TypeAccepted}, {Type: Type
 // judges takes in whether a Service asks for what can be.
 func (t *Told) judges(d Desired) {
 	t.judged, t.wrong, t.ports = true, "", nil
+	if len(d.Problems)+len(d.Flaws) > 0 {
+		t.ports = wrongPorts(d)
+	}
 	if len(d.Problems) > 0 {
-		t.wrong, t.ports = wrongWith(d.Problems), wrongPorts(d.Problems)
+		t.wrong = wrongWith(d.Problems)
 	}
 }
 
-// wrongPorts are the ports that have problems of their own, with the first of each.
-func wrongPorts(problems []service.Problem) map[int32]string {
-	of := map[int32]string{}
-	for _, p := range problems {
-		if port, why := p.OfPort(); port != 0 && of[port] == "" {
+// wrongPorts are the ports that have problems or flaws of their own, with the first of each.
+func wrongPorts(d Desired) map[service.PortRef]string {
+	of := map[service.PortRef]string{}
+	add := func(p service.Problem) {
+		if port, why := p.OfPort(); port.Port != 0 && of[port] == "" {
 			of[port] = why
 		}
+	}
+	for _, p := range d.Problems {
+		add(p)
+	}
+	for _, f := range d.Flaws {
+		add(f.Problem)
 	}
 	return of
 }
@@ -148,6 +159,8 @@ func (t *Told) accepted() Verdict {
 		return Verdict{TypeAccepted, WhyInvalid, t.wrong}
 	case t.unenforced != "":
 		return Verdict{TypeAccepted, WhyOpen, t.unenforced}
+	case t.flaws != "":
+		return Verdict{TypeAccepted, WhyPartial, t.flaws}
 	}
 	return Verdict{TypeAccepted, WhyAccepted, "Everything that the Service asks for can be had"}
 }

@@ -179,11 +179,11 @@ func TestPortsThatAreRefusedAreNamed(t *testing.T) {
 		w := served(t)
 		for _, tt := range []struct {
 			protocol, annotation string
-			want                 map[int32]string
+			want                 map[service.PortRef]string
 		}{
-			{"SCTP", "", map[int32]string{443: "UnsupportedProtocol"}},
-			{"TCP", "port_443_health-probe_protocol", map[int32]string{443: "InvalidAnnotation"}},
-			{"TCP", "azure-load-balancer-tcp-idle-timeout", map[int32]string{}},
+			{"SCTP", "", map[service.PortRef]string{{Port: 443, Protocol: "SCTP"}: "UnsupportedProtocol"}},
+			{"TCP", "port_443_health-probe_protocol", map[service.PortRef]string{{Port: 443}: "InvalidAnnotation"}},
+			{"TCP", "azure-load-balancer-tcp-idle-timeout", map[service.PortRef]string{}},
 			{"TCP", "", nil},
 		} {
 			w.s.Object.Ports = []service.Port{{Port: 80, NodePort: 30080, Protocol: "TCP"}, {Port: 443, NodePort: 30443, Protocol: tt.protocol}}
@@ -191,9 +191,59 @@ func TestPortsThatAreRefusedAreNamed(t *testing.T) {
 			if tt.annotation != "" {
 				w.s.Object.Annotations["service.beta.kubernetes.io/"+tt.annotation] = "never"
 			}
-			w.looks()
+			if w.looks(); w.asked != nil {
+				w.ends()
+				w.looks()
+			}
 			if !maps.Equal(w.refused, tt.want) {
 				t.Errorf("%s %s: %v, want %v", tt.protocol, tt.annotation, w.refused, tt.want)
+			}
+		}
+	})
+}
+
+// What is wrong with a part of a Service is told once and seen for as long as it is so, and the rest is served.
+func TestAPartThatIsWrongIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.r.cfg.Settings.Guarded = true
+		w.s.Object.Annotations = map[string]string{service.AllowedIPRanges: "192.0.2.0/24,198.51.100.7/24"}
+		w.looks()
+		if w.asked == nil || len(w.asked.Desired.Access.Ranges) != 1 || !w.asked.Desired.Access.Limited() {
+			t.Fatalf("asked: %+v", w.asked)
+		}
+		w.ends()
+		w.looks()
+		w.looks()
+		w.has(WhyPartial, WhyProgrammed, 3)
+		if v := w.verdicts[TypeAccepted]; !v.Holds() || !strings.Contains(v.Text, "198.51.100.7/24") {
+			t.Errorf("%+v", v)
+		}
+		w.s.Object.Annotations = nil
+		w.looks()
+		w.ends()
+		w.looks()
+		w.has(WhyAccepted, WhyProgrammed, 3)
+	})
+}
+
+// A Service whose HTTP probes fail because of a Private Link Service beside it is warned once of the same; one that
+// is probed by TCP is not.
+func TestHTTPProbesBesideTheProxyProtocolAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, tt := range []struct {
+			beside string
+			local  bool
+			told   int
+		}{{"shop/link", false, 0}, {"shop/link", true, 1}, {"shop/link", true, 1}, {"", true, 1}, {"shop/other", true, 2}} {
+			w.proxied, w.s.Object.Local, w.s.Object.HealthCheckNodePort = tt.beside, tt.local, 32000
+			if w.looks(); w.asked != nil {
+				w.ends()
+				w.looks()
+			}
+			if w.warned != tt.told {
+				t.Errorf("%+v: told %d times", tt, w.warned)
 			}
 		}
 	})

@@ -73,7 +73,9 @@ type world struct {
 	// anew is of each condition that a Ledger words whether it was written anew.
 	anew []bool
 	// refused are the ports of the Service that its status says are refused.
-	refused map[int32]string
+	proxied string
+	warned  int // of ReasonProbesProxied
+	refused map[service.PortRef]string
 	// empty is true while nothing takes the traffic of the Service.
 	empty bool
 	// emptyPool is a pool of the Service that is empty in Azure.
@@ -172,6 +174,7 @@ func (w *world) HeldPools(Service, []string, []lb.LoadBalancerID) (held, made []
 	return nil, nil
 }
 func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
+func (w *world) ProxiedBeside(Service) string                         { return w.proxied }
 func (w *world) HasEndpoints(string) bool                             { return !w.empty }
 func (w *world) EmptyPool(lb.LoadBalancerID, []service.Pool) string   { return w.emptyPool }
 func (w *world) Addressed() []string {
@@ -211,7 +214,7 @@ func (w *world) Publish(_ context.Context, _ Service, addresses []netip.Addr) er
 	return nil
 }
 
-func (w *world) RefusePorts(_ context.Context, _ Service, ports map[int32]string) error {
+func (w *world) RefusePorts(_ context.Context, _ Service, ports map[service.PortRef]string) error {
 	w.refused = ports
 	return nil
 }
@@ -277,6 +280,9 @@ func (w *world) Tell(_ Service, e Event) {
 	text := e.Reason + ": " + e.Text
 	if e.Err != nil {
 		text += e.Err.Error()
+	}
+	if e.Reason == ReasonProbesProxied {
+		w.warned++
 	}
 	w.says("%s", text)
 }

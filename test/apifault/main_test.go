@@ -33,7 +33,12 @@ func TestMain(m *testing.M) {
 	controlplane.Main(m, controlplane.Options{Parallel: 64, CRDs: true, SetUp: func(env *envtest.Environment) (_ func() error, err error) {
 		cluster = env
 		api, err = client.New(cluster.Config, client.Options{Scheme: view.Scheme()})
-		return nil, err
+		return func() error {
+			if stopServer != nil {
+				stopServer()
+			}
+			return nil
+		}, err
 	}})
 }
 

@@ -3,6 +3,7 @@
 package takeover_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -41,11 +42,17 @@ func (w *world) serviceWithoutMachines() {
 	}
 }
 
-// nodeComesBack excludes a node, whose instance alone is written, and includes it again.
+// nodeComesBack excludes a node on which nothing serves, whose instance alone is written, and includes it
+// again.
 func (w *world) nodeComesBack() {
 	w.Helper()
 	const instance = "virtualMachineScaleSets/vmss/virtualMachines/1"
 	before, since := w.parts(w.T), len(w.Calls())
+	ready := func(is bool) {
+		w.kubectl("patch", "endpointslice", "local-1", "--type=json", fmt.Sprintf(`-p=[{"op": "add", "path": "/endpoints/1/conditions", "value": {"ready": %t}}]`, is))
+	}
+	ready(false)
+	defer ready(true)
 	w.kubectl("label", "node", "node-2", "node.kubernetes.io/exclude-from-external-load-balancers=true")
 	w.becomes(before, "a node is excluded", "~ loadBalancers/kubernetes backendAddressPools/kubernetes",
 		"~ loadBalancers/kubernetes-internal backendAddressPools/kubernetes", "~ virtualMachines/1")

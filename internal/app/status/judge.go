@@ -265,8 +265,9 @@ var (
 	told    = []string{servicelb.WhyNotAccepted, servicelb.WhyContested}
 )
 
-// open are the reasons of conditions that are True, of a Service that everybody may connect to who should not.
-var open = []string{servicelb.WhyOpen, servicelb.WhyNotGuarded}
+// open are the reasons of conditions that are True, of a Service that everybody may connect to who should not, or
+// that lacks something that it asks for.
+var open = []string{servicelb.WhyOpen, servicelb.WhyNotGuarded, servicelb.WhyPartial}
 
 // notedOf finds what people may want to know of a Service that has what it wants.
 func notedOf(s *corev1.Service) (noted []Wrong) {

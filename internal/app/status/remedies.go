@@ -44,6 +44,7 @@ var remedies = map[string]string{
 	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
 	servicelb.WhyPoolEmpty:              "kubectl describe backendpools -A shows why no node has joined the pool",
 	servicelb.WhyOpen:                   "set what the message says is missing, mostly securityGroupName of azure.json, and restart Weir. Until then Weir keeps nobody out",
+	servicelb.WhyPartial:                "change what the message names (kubectl edit service -n NAMESPACE NAME). The Service is served without that part",
 	servicelb.WhyNotGuarded:             "put the security group on the subnet of the nodes. Until then it keeps nobody out, as far as the message says",
 	servicelb.WhyNotAccepted:            "change what the message names (kubectl edit service -n NAMESPACE NAME); what Azure has of the Service stays until then",
 	servicelb.WhyRefused:                "the message says what Azure or the load balancer refuses: change that, or the Service",

@@ -36,30 +36,59 @@ type Overrides struct {
 	ResourceManager, Audience, Authority string
 }
 
-// namedCloud is one of Azure's public clouds.
+// namedCloud is a name that azure.json may have for one of Azure's public clouds.
 type namedCloud struct {
-	name string // as azure.json spells it
+	name string
 	conf *azcloud.Configuration
 }
 
-// clouds also knows US Government by the shorter name that is about.
+// clouds are the names that cloud-provider-azure knows, the usual one of each cloud first.
 var clouds = []namedCloud{
-	{"AzurePublicCloud", &azcloud.AzurePublic},
+	{publicCloud, &azcloud.AzurePublic},
+	{"AzureCloud", &azcloud.AzurePublic},
 	{"AzureChinaCloud", &azcloud.AzureChina},
 	{"AzureUSGovernmentCloud", &azcloud.AzureGovernment},
 	{"AzureUSGovernment", &azcloud.AzureGovernment},
 }
 
-// EndpointOf returns the endpoint of a cloud by its name in azure.json, without
-// regard to case; no name is AzurePublicCloud. A ResourceManager override becomes
-// the audience too, unless that is overridden by itself.
-func EndpointOf(name string, o Overrides) (Endpoint, error) {
-	i := 0
-	if name != "" {
-		i = slices.IndexFunc(clouds, func(c namedCloud) bool { return strings.EqualFold(c.name, name) })
+const (
+	publicCloud = "AzurePublicCloud"
+	// stackCloud is the name of a private cloud, which the environment file describes.
+	stackCloud = "AzureStackCloud"
+)
+
+// NameOf returns the usual name of the cloud that azure.json names: capitals and spaces around
+// the name do not matter, and no name is AzurePublicCloud. An unknown name stays as it is.
+func NameOf(name string) string {
+	trimmed := strings.TrimSpace(name)
+	if trimmed == "" {
+		return publicCloud
 	}
+	for _, c := range clouds {
+		if strings.EqualFold(c.name, trimmed) {
+			return clouds[slices.IndexFunc(clouds, func(first namedCloud) bool { return first.conf == c.conf })].name
+		}
+	}
+	if strings.EqualFold(trimmed, stackCloud) {
+		return stackCloud
+	}
+	return name
+}
+
+// EndpointOf returns the endpoint of a cloud by its name in azure.json, see NameOf. A
+// ResourceManager override becomes the audience too, unless that is overridden by itself.
+// AzureStackCloud has no endpoint of its own.
+func EndpointOf(name string, o Overrides) (Endpoint, error) {
+	known := NameOf(name)
+	if known == stackCloud {
+		if o.ResourceManager == "" {
+			return Endpoint{}, fmt.Errorf("cloud %q needs resourceManagerEndpoint: set it in azure.json, or in the file that AZURE_ENVIRONMENT_FILEPATH names", name)
+		}
+		known = publicCloud
+	}
+	i := slices.IndexFunc(clouds, func(c namedCloud) bool { return c.name == known })
 	if i < 0 {
-		return Endpoint{}, fmt.Errorf("cloud %q is unknown: use AzurePublicCloud, AzureChinaCloud or AzureUSGovernmentCloud, and resourceManagerEndpoint for any other", name)
+		return Endpoint{}, fmt.Errorf("cloud %q is unknown: use AzurePublicCloud (or AzureCloud), AzureChinaCloud, AzureUSGovernmentCloud (or AzureUSGovernment), or AzureStackCloud with resourceManagerEndpoint", name)
 	}
 	arm := clouds[i].conf.Services[azcloud.ResourceManager]
 	e := Endpoint{ResourceManager: arm.Endpoint, Audience: arm.Audience, Authority: clouds[i].conf.ActiveDirectoryAuthorityHost}

@@ -5,6 +5,8 @@
 //
 //	record.go   addresses on record, and those that are Down
 //	unite.go    what several processes have recorded, together
+//	stake.go    what a change is about
+//	words.go    sentences for people
 //	differs.go  which are missing, surplus or foreign
 package members
 
@@ -27,6 +29,17 @@ func Down(down []v1alpha1.DownAddress) []netip.Addr {
 		names[i] = d.Address
 	}
 	return Parse(names)
+}
+
+// OnRecord returns what a status has on record of a pool.
+func OnRecord(s *v1alpha1.BackendPoolStatus) membership.OnRecord {
+	has := membership.OnRecord{Written: Parse(s.WrittenAddresses), Down: make(map[netip.Addr]membership.DownRecord, len(s.Down))}
+	for _, d := range s.Down {
+		if ip, err := netip.ParseAddr(d.Address); err == nil {
+			has.Down[ip] = membership.DownRecord{Since: d.Since.Time, Why: d.Reason}
+		}
+	}
+	return has
 }
 
 // SetDown has a status say which addresses are Down by us.

@@ -3,6 +3,7 @@
 // Package apiserver is the way to the API server, whatever is asked there.
 //
 //	reach.go          connections that cannot be made, and what follows when they can again
+//	watches.go        which watches are there, and which are broken
 //	errors.go         which errors may pass by themselves
 //	metricsaccess.go  who may read metrics, by the API server's word
 package apiserver

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"weir.dev/weir/internal/removal"
 )
 
 // redial is how often a connection to the API server is tried that cannot be made.
@@ -26,6 +28,9 @@ const redial = time.Second
 // Whatever else happens to a request is client-go's to ask again: see
 // docs/reference/retries.md.
 type Reach struct {
+	// Watches are those of the kinds that decide who is a member of a pool.
+	Watches removal.Watches
+
 	log *slog.Logger
 	// stopping is done when the process has to end: then no read waits any more.
 	stopping <-chan struct{}
@@ -104,6 +109,7 @@ func (w *waiting) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err == nil {
 			w.reach.notes(req, nil)
 			w.reach.rates(res)
+			w.reach.watched(req, res)
 			return res, nil
 		}
 		// A context that ended makes a dial fail, too, and says nothing about the way.

@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
 	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 	"weir.dev/weir/internal/poolwrite"
@@ -58,6 +59,8 @@ type AdminStates struct {
 	// Entitlement is what Weir has to do with the pool of a BackendPool. It is set before the
 	// first attempt at one.
 	Entitlement func(*v1alpha1.BackendPool, time.Time) backendpool.Entitlement
+	// Members are those of a pool, with those that stay for a while. It is set with Entitlement.
+	Members func(*v1alpha1.BackendPool) (membership.Set, error)
 
 	snapshot *view.Snapshot
 	statuses *backendpool.Statuses

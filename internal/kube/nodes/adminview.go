@@ -42,7 +42,7 @@ func (a *AdminStates) view() adminView {
 		if e == nil || is.State != backendpool.Active || is.Deleting || e.LacksPool() {
 			continue
 		}
-		set, err := a.snapshot.Members(p)
+		set, err := a.Members(p)
 		if err != nil {
 			continue
 		}

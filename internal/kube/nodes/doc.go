@@ -6,6 +6,7 @@
 //
 //	draining.go    which nodes are to take no new flows
 //	evictions.go   the controller that taints those whose eviction is announced
+//	conditions.go  which conditions of a node announce its eviction
 //	announced.go   which announcements need no record on their nodes
 //	placing.go     the controller that labels each with its load balancer
 //	places.go      what is known of the place of each

@@ -71,7 +71,7 @@ func TestWhyANodeDrains(t *testing.T) {
 		for _, n := range d.Count() {
 			counted -= n
 		}
-		if counted != 0 || len(d.Count()) != 3 {
+		if counted != 0 || len(d.Count()) != 5 {
 			t.Errorf("%v: counted %v", tt.node, d.Count())
 		}
 		log.Reset()

@@ -55,7 +55,7 @@ type Recorder interface {
 	Add(about runtime.Object, kind, reason, message string)
 }
 
-// Evictions puts a taint on the nodes whose eviction is announced by events.
+// Evictions puts a taint on the nodes whose eviction is announced by events or by their conditions.
 type Evictions struct {
 	Nodes *view.Snapshot
 	// Signals say who is believed.
@@ -130,6 +130,7 @@ func (e *Evictions) Setup(mgr manager.Manager, backoff workqueue.Backoff) error 
 	}
 	return builder.ControllerManagedBy(mgr).Named("preemption").
 		WatchesRawSource(&source.Informer{Informer: e.informer, Handler: handler.EnqueueRequestsFromMapFunc(itself), Predicates: []predicate.Predicate{found}}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(nodeItself), builder.WithPredicates(evictionChanged())).
 		WatchesRawSource(e.queue.Source()).
 		WithOptions(controller.Options{RateLimiter: backoff.RateLimiter()}).
 		Complete(e.queue.Reconciler(e.reconcile))
@@ -148,8 +149,12 @@ func (e *Evictions) Held() (held []*corev1.Event) {
 	return held
 }
 
-// reconcile puts the taint of a spot eviction on the node that an event is about.
+// reconcile puts the taint of a spot eviction on the node that an event is about, or whose
+// condition says so.
 func (e *Evictions) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if req.Namespace == "" {
+		return workqueue.Result(ctx, e.reconcileConditions(ctx, req.Name), 0)
+	}
 	a := view.Get[corev1.Event](e.informer.GetIndexer(), view.Key(req.Namespace, req.Name))
 	if a == nil {
 		return reconcile.Result{}, nil
@@ -161,7 +166,7 @@ func (e *Evictions) reconcile(ctx context.Context, req reconcile.Request) (recon
 	// A start finds the events of an hour, most of which were judged before, and agents repeat
 	// themselves. That a cached node says so stays true.
 	if n := view.Get[corev1.Node](e.Nodes.Nodes, a.InvolvedObject.Name); n != nil {
-		verdict, _ := judged(n, a, e.seen.covers(a))
+		verdict, _ := judged(n, announced(a), e.seen.covers(a))
 		if hasSpotEviction(n.Spec.Taints) {
 			e.seen.add(a)
 		}
@@ -183,21 +188,28 @@ func (e *Evictions) disbelieved(ctx context.Context, a *corev1.Event) {
 		"event", view.Key(a.Namespace, a.Name), "node", a.InvolvedObject.Name, "reporter", words.Sentence(a.ReportingController, words.MaxCode), "message", words.Sentence(a.Message, messageKept))
 }
 
-// Taint writes taint and record in one patch of the node as it is now: a patch replaces the
-// list of taints, of which the cache has only some.
+// Taint puts the taint of a spot eviction on the node that an event is about.
 func (e *Evictions) Taint(ctx context.Context, a *corev1.Event) error {
+	return e.taint(ctx, a.InvolvedObject.Name, "event "+a.Name, func(n *corev1.Node) (adminstate.Verdict, adminstate.Record) {
+		if hasSpotEviction(n.Spec.Taints) {
+			defer e.seen.add(a)
+		}
+		return judged(n, announced(a), e.seen.covers(a))
+	})
+}
+
+// taint writes taint and record in one patch of the node as it is now: a patch replaces the
+// list of taints, of which the cache has only some. by names what announces the eviction.
+func (e *Evictions) taint(ctx context.Context, node, by string, judge func(*corev1.Node) (adminstate.Verdict, adminstate.Record)) error {
 	n := &corev1.Node{}
 	var verdict adminstate.Verdict
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		*n = corev1.Node{}
-		if err := e.Reader.Get(ctx, client.ObjectKey{Name: a.InvolvedObject.Name}, n); err != nil {
+		if err := e.Reader.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
 			return err
 		}
-		if hasSpotEviction(n.Spec.Taints) {
-			defer e.seen.add(a)
-		}
 		var record adminstate.Record
-		if verdict, record = judged(n, a, e.seen.covers(a)); verdict == adminstate.Ignore {
+		if verdict, record = judge(n); verdict == adminstate.Ignore {
 			return nil
 		}
 		before := n.DeepCopy()
@@ -211,22 +223,22 @@ func (e *Evictions) Taint(ctx context.Context, a *corev1.Event) error {
 		return nil // evicted
 	}
 	if err != nil {
-		return fmt.Errorf("taint of node %s: %w", a.InvolvedObject.Name, err)
+		return fmt.Errorf("taint of node %s: %w", node, err)
 	}
 	if verdict == adminstate.Put {
-		e.Log.InfoContext(ctx, "a node was tainted: Azure evicts it", "node", n.Name, "event", view.Key(a.Namespace, a.Name))
+		e.Log.InfoContext(ctx, "a node was tainted: Azure evicts it", "node", n.Name, "announcedBy", by)
 		e.Events.Add(n, corev1.EventTypeNormal, EventTainted,
-			fmt.Sprintf("Azure evicts this spot machine (event %s): tainted %s=%s:%s", a.Name, spotEviction.Key, spotEviction.Value, spotEviction.Effect))
+			fmt.Sprintf("Azure evicts this spot machine (%s): tainted %s=%s:%s", by, spotEviction.Key, spotEviction.Value, spotEviction.Effect))
 	}
 	return nil
 }
 
-// judged asks what an event does to a node.
-func judged(n *corev1.Node, e *corev1.Event, seen bool) (adminstate.Verdict, adminstate.Record) {
+// judged asks what an announcement does to a node.
+func judged(n *corev1.Node, e adminstate.Event, seen bool) (adminstate.Verdict, adminstate.Record) {
 	return adminstate.Preempted(adminstate.Node{
 		Created: n.CreationTimestamp.Time, Record: adminstate.ParseRecord(n.Annotations[view.PreemptionAnnotation]),
 		Tainted: hasSpotEviction(n.Spec.Taints),
-	}, announced(e), seen)
+	}, e, seen)
 }
 
 // announced converts an event. Those of events.k8s.io have times and counts of their own.

@@ -15,6 +15,8 @@ type Balancers interface {
 	// Names are those of all load balancers that are the cluster's.
 	Names() []string
 	ID(name string) lb.LoadBalancerID
+	// LeftToOthers reports whether Weir made a pool for a Service, and left it to the addresses of others.
+	LeftToOthers(pool lb.PoolKey) bool
 }
 
 // Pools says whose the pools of load balancers are.

@@ -66,6 +66,11 @@ func (o *Pools) Made(p *v1alpha1.BackendPool) bool {
 // RecordedFor is for whom Weir made a BackendPool, as recorded; empty if it did not.
 func (o *Pools) RecordedFor(p *v1alpha1.BackendPool) string { return o.Statuses.MadeFor(p) }
 
+// LeftToOthers reports whether Weir made a pool, and left it to the addresses of others.
+func (o *Pools) LeftToOthers(pool lb.PoolKey) bool {
+	return o.Balancers != nil && o.Balancers.LeftToOthers(pool)
+}
+
 // MadeFor is for whom Weir made a BackendPool, to be recorded; empty if it did not.
 func (o *Pools) MadeFor(p *v1alpha1.BackendPool) string {
 	if !o.Made(p) {

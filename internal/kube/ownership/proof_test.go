@@ -24,7 +24,8 @@ import (
 // balancers are those that Weir makes, in subscription s0 and resource group rg0.
 type balancers []string
 
-func (b balancers) Names() []string { return b }
+func (b balancers) LeftToOthers(lb.PoolKey) bool { return false }
+func (b balancers) Names() []string              { return b }
 func (balancers) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
 }

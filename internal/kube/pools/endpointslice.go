@@ -5,6 +5,7 @@ package pools
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/poolschedule"
 )
 
@@ -62,4 +64,25 @@ func (r *Reconciler) allLevel(service poolschedule.ServiceName) bool {
 		}
 	}
 	return true
+}
+
+// poolsOfLeavingNodes maps a slice to the BackendPools of nodes in which a node is that a label keeps
+// out, and that hosts an endpoint of the slice: once it hosts none it leaves them. An update is mapped
+// by its old and its new endpoints.
+func (r *Reconciler) poolsOfLeavingNodes(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+	s, ok := obj.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return nil
+	}
+	for _, name := range view.NodesOf(s) {
+		if n := view.Get[corev1.Node](r.view.Nodes, name); n != nil && r.view.NodeOf(n).Leaves {
+			requests = append(requests, r.poolsOfNode(ctx, n)...)
+		}
+	}
+	return requests
+}
+
+// hostsChanged drops updates of slices whose endpoints are on the same nodes as before.
+func (r *Reconciler) hostsChanged() predicate.Predicate {
+	return workqueue.Changed(func(before, after *discoveryv1.EndpointSlice) bool { return !view.SameMembers(before, after) })
 }

@@ -8,6 +8,7 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolschedule"
@@ -47,7 +48,7 @@ func (e reporter) OnService(name poolschedule.ServiceName, event backendpool.Eve
 func (e reporter) Spares(p *v1alpha1.BackendPool, is backendpool.Entitlement, set membership.Set) {
 	event := backendpool.Event{
 		Kind: corev1.EventTypeWarning, Reason: EventHeldBack,
-		Text: words.Sentence("Pool "+p.Spec.PoolName+": "+backendpool.SparedMessage(set), words.MaxMessage),
+		Text: words.Sentence("Pool "+p.Spec.PoolName+": "+members.SparedMessage(set), words.MaxMessage),
 	}
 	if is.Service != (poolschedule.ServiceName{}) {
 		e.OnService(is.Service, event)

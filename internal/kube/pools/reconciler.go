@@ -17,8 +17,10 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/backendpool/keeping"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolschedule"
 	"weir.dev/weir/internal/poolupdate"
 )
@@ -39,7 +41,9 @@ type Config struct {
 	ConfigurationOf func(loadBalancer string) string
 	// RecheckAfter and ReleaseAgainAfter are those of backendpool.Config.
 	RecheckAfter, ReleaseAgainAfter time.Duration
-	Log                             *slog.Logger
+	// Stale reports whether what the informers hold may be old; nil if it never is.
+	Stale func(now time.Time) bool
+	Log   *slog.Logger
 }
 
 // Reconciler brings BackendPools into the state that they are entitled to. Package backendpool
@@ -61,7 +65,7 @@ func New(c Config) *Reconciler {
 	r.Controller = backendpool.New(backendpool.Config{
 		Cluster: cluster{c.View, c.ConfigurationOf}, Owner: c.Owner, Events: reporter{c.View, c.Events, c.AdminStates},
 		Queue:        func(ref poolschedule.Ref) { r.Queue(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) },
-		RecheckAfter: c.RecheckAfter, ReleaseAgainAfter: c.ReleaseAgainAfter, Log: c.Log,
+		RecheckAfter: c.RecheckAfter, ReleaseAgainAfter: c.ReleaseAgainAfter, Keeper: &keeping.Keeper{Stale: c.Stale, NodeAt: c.View.NodeByAddress}, Log: c.Log,
 	}, c.Statuses)
 	return r
 }
@@ -73,6 +77,17 @@ func (r *Reconciler) Queue(name types.NamespacedName) { r.queue.Add(name) }
 func (r *Reconciler) Retry(now time.Time) {
 	r.endpoints.Retry(now)
 	r.queue.Retry(now)
+}
+
+// MembersOf returns which nodes belong in the pool of a BackendPool, those included that stay for a while.
+func (r *Reconciler) MembersOf(p *v1alpha1.BackendPool) (membership.Set, error) {
+	return backendpool.MembersOf(r.Controller, p)
+}
+
+// ReleaseHeld has those pools looked at again in which members stayed because what was known of the
+// cluster might have been old.
+func (r *Reconciler) ReleaseHeld(now time.Time) {
+	backendpool.LookAgainAt(r.Controller, r.Keeper.Release(), now)
 }
 
 // RetryStatuses has those reconciled again whose status could not be written.
@@ -107,6 +122,7 @@ func (r *Reconciler) Setup(mgr manager.Manager, backoff workqueue.Backoff) error
 		Watches(&v1alpha1.BackendPool{}, workqueue.Mapped(r.poolAndRivals), builder.WithPredicates(poolChanged())).
 		Watches(&corev1.Service{}, workqueue.Mapped(r.poolsOfService), builder.WithPredicates(serviceChanged())).
 		Watches(&corev1.Node{}, workqueue.Mapped(r.poolsOfNode), builder.WithPredicates(r.nodeOrLabelsChanged())).
+		Watches(&discoveryv1.EndpointSlice{}, workqueue.Mapped(r.poolsOfLeavingNodes), builder.WithPredicates(r.hostsChanged())).
 		Watches(&corev1.Namespace{}, workqueue.Mapped(r.poolsIn), builder.WithPredicates(grantChanged())).
 		WatchesRawSource(r.queue.Source()).
 		WithOptions(options()).

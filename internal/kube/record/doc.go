@@ -7,6 +7,7 @@
 //	publicips.go   which namespaces own public IPs, in a ConfigMap of its own
 //	privateips.go  which namespaces private addresses are reserved for, in another one
 //	table.go       a ConfigMap with one entry in a line
+//	leftpools.go   which pools Weir made and left to others
 //	record.go      the name of the cluster, and the place of its load balancers
 //	wholewrites.go what Azure does with writes of whole load balancers
 //	migration.go   the journal of the migration to Standard load balancers

@@ -5,6 +5,7 @@ package services
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +45,17 @@ func (v serviceCluster) PoolNames(s servicelb.Service) []string {
 // HeldPools implements servicelb.Cluster.
 func (v serviceCluster) HeldPools(s servicelb.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	return v.own.Held(v.view.ServiceObject(s), names, on)
+}
+
+// ProxiedBeside implements servicelb.Cluster.
+func (v serviceCluster) ProxiedBeside(s servicelb.Service) string {
+	for _, other := range view.List[corev1.Service](v.view.Services, view.ServicesProxied, "") {
+		is := view.ServiceLB(other)
+		if is.Name != s.Name && len(is.Record.Places) > 0 && len(s.Record.Places) > 0 && strings.EqualFold(is.Record.Places[0], s.Record.Places[0]) {
+			return is.Name
+		}
+	}
+	return ""
 }
 
 // HasEndpoints implements servicelb.Cluster.

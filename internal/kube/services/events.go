@@ -24,6 +24,8 @@ const (
 	EventDeleted           = servicelb.ReasonDeleted
 	EventSyncFailed        = servicelb.ReasonSyncFailed
 	EventUnknownAnnotation = servicelb.ReasonUnknownAnnotation // of annotations that have no effect
+	EventProbesProxied     = servicelb.ReasonProbesProxied     // of HTTP probes that fail because of another Service on the load balancer
+	EventPartial           = servicelb.ReasonPartial           // of what is wrong with a part, without which the Service is served
 	EventNoEffect          = servicelb.ReasonNoEffect          // of restrictions that keep nobody out
 	EventNotGuarded        = servicelb.ReasonNotGuarded        // the security group does not do what it should
 	EventRemovalHeld       = servicelb.ReasonRemovalHeld       // of addresses that are not taken away before a person says so

@@ -3,6 +3,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -11,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
 )
 
 // RefusePorts implements servicelb.Ledger.
-func (l serviceLedger) RefusePorts(ctx context.Context, v servicelb.Service, ports map[int32]string) error {
+func (l serviceLedger) RefusePorts(ctx context.Context, v servicelb.Service, ports map[service.PortRef]string) error {
 	s := l.view.ServiceObject(v)
 	statuses := refused(s.Spec.Ports, ports)
 	ours := func(in corev1.LoadBalancerIngress) bool { return slices.ContainsFunc(in.Ports, ofWeir) }
@@ -36,11 +38,12 @@ func (l serviceLedger) RefusePorts(ctx context.Context, v servicelb.Service, por
 }
 
 // refused are the statuses of all ports, as the API has them; nil if none is refused.
-func refused(ports []corev1.ServicePort, why map[int32]string) (all []corev1.PortStatus) {
+func refused(ports []corev1.ServicePort, why map[service.PortRef]string) (all []corev1.PortStatus) {
 	found := false
 	for _, p := range ports {
 		status := corev1.PortStatus{Port: p.Port, Protocol: p.Protocol}
-		if word := why[p.Port]; word != "" {
+		word := cmp.Or(why[service.PortRef{Port: p.Port, Protocol: string(p.Protocol)}], why[service.PortRef{Port: p.Port}])
+		if word != "" {
 			found, status.Error = true, new(portErrors+word)
 		}
 		all = append(all, status)

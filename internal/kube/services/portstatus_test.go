@@ -7,18 +7,22 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/service"
 )
 
 // A status names all ports where one is refused, as the API asks for, and none else.
 func TestTheStatusOfRefusedPorts(t *testing.T) {
 	ports := []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 81, Protocol: corev1.ProtocolSCTP}}
+	both := `[{"port":80,"protocol":"TCP","error":"weir.dev/NoNodePort"},{"port":81,"protocol":"SCTP"}]`
 	for _, tt := range []struct {
-		why  map[int32]string
+		why  map[service.PortRef]string
 		want string
 	}{
 		{nil, "null"},
-		{map[int32]string{7: "NoNodePort"}, "null"},
-		{map[int32]string{81: "UnsupportedProtocol"}, `[{"port":80,"protocol":"TCP"},{"port":81,"protocol":"SCTP","error":"weir.dev/UnsupportedProtocol"}]`},
+		{map[service.PortRef]string{{Port: 80}: "NoNodePort", {Port: 81, Protocol: "TCP"}: "InvalidAnnotation"}, both}, // that of SCTP is another port
+		{map[service.PortRef]string{{Port: 7}: "NoNodePort"}, "null"},
+		{map[service.PortRef]string{{Port: 81, Protocol: "SCTP"}: "UnsupportedProtocol"}, `[{"port":80,"protocol":"TCP"},{"port":81,"protocol":"SCTP","error":"weir.dev/UnsupportedProtocol"}]`},
 	} {
 		got, err := json.Marshal(refused(ports, tt.why))
 		if err != nil || string(got) != tt.want {

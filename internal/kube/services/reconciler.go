@@ -143,6 +143,7 @@ type Balancers interface {
 	Run(ctx context.Context)
 	// Names are those of all load balancers that are the cluster's.
 	Names() []string
+	LeftToOthers(pool lb.PoolKey) bool
 	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
 	Leftovers(ctx context.Context) ([]balancer.Leftover, error)
 	// NodePlaces returns by address, and by machine, on which configuration Azure showed the nodes

@@ -56,6 +56,7 @@ func (*town) Reads(context.Context, string) error                    { return ni
 func (*town) ReadsLinks(context.Context, string) error               { return nil }
 func (*town) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
 func (*town) NodePlaces(context.Context) (map[string]string, error)  { return nil, nil }
+func (*town) LeftToOthers(lb.PoolKey) bool                           { return false }
 func (*town) Names() []string                                        { return []string{"kubernetes", "kubernetes-internal"} }
 func (*town) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}

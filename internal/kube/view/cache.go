@@ -96,12 +96,14 @@ func stripService(s *corev1.Service) {
 	s.Status = corev1.ServiceStatus{}
 }
 
-// stripNode keeps labels, which machine it is, internal addresses, the taints that say that
-// the node leaves, and our record of announced evictions.
+// stripNode keeps labels, which machine it is, internal addresses, the taints and conditions that
+// say that the node leaves, and our record of announced evictions.
 func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	var taints []corev1.Taint
 	var annotations map[string]string
+	var conditions []corev1.NodeCondition
 	if draining != nil {
+		conditions = announcing(n.Status.Conditions)
 		for _, t := range n.Spec.Taints {
 			if len(draining.Draining(TaintsOf(t))) > 0 {
 				taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
@@ -120,7 +122,21 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 			internal = append(internal, a)
 		}
 	}
-	n.Status = corev1.NodeStatus{Addresses: internal}
+	n.Status = corev1.NodeStatus{Addresses: internal, Conditions: conditions}
+}
+
+// messageKept is how much is kept of what a condition says.
+const messageKept = 64
+
+// announcing keeps the conditions that announce an eviction, without their heartbeats.
+func announcing(all []corev1.NodeCondition) (kept []corev1.NodeCondition) {
+	for _, c := range all {
+		if ConditionOf(c).Announces() {
+			message := strings.Clone(c.Message[:min(len(c.Message), messageKept)])
+			kept = append(kept, corev1.NodeCondition{Type: c.Type, Status: c.Status, Message: message, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	return kept
 }
 
 // stripPool keeps all but the bookkeeping of writers, and of a status what is asked of one that was

@@ -41,12 +41,17 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 		n.Annotations = map[string]string{PreemptionAnnotation: "{}", "theirs": "x"}
 		n.Spec.Taints[0].TimeAdded = new(metav1.Now())
 		n.Spec.ProviderID, n.Spec.Unschedulable = "azure:///x", true
+		n.Status.Conditions = []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "kubelet is posting ready status"},
+			{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Reason: "SpotEvictionIncoming", Message: strings.Repeat("soon ", 200), LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Unix(7, 0)},
+		}
 		return n
 	}
 	want := tainted("a", adminstate.KeyOutOfService, "leaves=x")
 	want.Spec.ProviderID = "azure:///x"
 	want.Labels, want.Annotations = map[string]string{"zone": "1"}, map[string]string{PreemptionAnnotation: "{}"}
 	want.Spec.ProviderID = "azure:///x" // which machine it is
+	want.Status.Conditions = []corev1.NodeCondition{{Type: "PreemptionScheduled", Status: corev1.ConditionTrue, Message: strings.Repeat("soon ", 200)[:64], LastTransitionTime: metav1.Unix(7, 0)}}
 	got := node()
 	stripNode(got, &adminstate.Signals{Further: []adminstate.Pattern{{Key: "leaves", AnyValue: true}}})
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -54,7 +59,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	}
 	got = node()
 	stripNode(got, nil)
-	want.Annotations, want.Spec.Taints = nil, nil
+	want.Annotations, want.Spec.Taints, want.Status.Conditions = nil, nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("off: %s", diff)
 	}
@@ -91,7 +96,7 @@ func TestWhatIsKeptOfASlice(t *testing.T) {
 	if got := is.DeepCopy().Endpoints[0].Addresses; !slices.Equal(got, []string{"", "", "n1", "n2"}) {
 		t.Errorf("kept: %q", got)
 	}
-	if got := nodesOf(is); !slices.Equal(got, []string{"n1", "n2"}) {
+	if got := NodesOf(is); !slices.Equal(got, []string{"n1", "n2"}) {
 		t.Errorf("nodes: %q", got)
 	}
 	before := *slice()

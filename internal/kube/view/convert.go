@@ -106,6 +106,11 @@ func TaintsOf(taints ...corev1.Taint) []adminstate.Taint {
 	return all
 }
 
+// ConditionOf converts a condition of a node.
+func ConditionOf(c corev1.NodeCondition) adminstate.Condition {
+	return adminstate.Condition{Type: string(c.Type), Status: string(c.Status), Message: c.Message}
+}
+
 // ContainsFold reports whether a name is among names, as Azure compares them.
 func ContainsFold(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })

@@ -90,8 +90,8 @@ func (s *Snapshot) HasEndpoints(service string) bool {
 	return slices.ContainsFunc(List[discoveryv1.EndpointSlice](s.Slices, SlicesByService, service), TakesTraffic)
 }
 
-// nodesOf returns the nodes that host an endpoint of a slice, each once.
-func nodesOf(s *discoveryv1.EndpointSlice) []string {
+// NodesOf returns the nodes that host an endpoint of a slice, each once.
+func NodesOf(s *discoveryv1.EndpointSlice) []string {
 	var names []string
 	if hosts, kept := hostsIn(s); kept {
 		names = slices.Clone(hosts)

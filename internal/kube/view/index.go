@@ -9,12 +9,14 @@ import (
 
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 )
 
 // Names of the indexes.
 const (
 	SlicesByService  = "service"  // namespace/name
 	ServicesBalanced = "balanced" // "" for each that has a load balancer of Weir's
+	ServicesProxied  = "proxied"  // "" for each of these that asks for a Private Link Service with the PROXY protocol
 	ServicesByPool   = "pool"     // lower-case name of a pool that each of these may have for itself
 	SlicesByNode     = "node"     // name of a node that hosts an endpoint
 	NodesByAddress   = "address"  // an InternalIP
@@ -43,7 +45,7 @@ func sliceIndexers() toolscache.Indexers {
 			}
 			return nil
 		}),
-		SlicesByNode: indexOf(nodesOf),
+		SlicesByNode: indexOf(NodesOf),
 	}
 }
 
@@ -51,6 +53,12 @@ func (s *Snapshot) serviceIndexers() toolscache.Indexers {
 	return toolscache.Indexers{
 		ServicesBalanced: indexOf(func(svc *corev1.Service) []string {
 			if s.Serving.Has(svc) {
+				return []string{""}
+			}
+			return nil
+		}),
+		ServicesProxied: indexOf(func(svc *corev1.Service) []string {
+			if s.Serving.Has(svc) && service.Proxied(svc.Annotations) {
 				return []string{""}
 			}
 			return nil

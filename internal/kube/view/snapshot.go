@@ -119,8 +119,19 @@ func (s *Snapshot) NodeOf(n *corev1.Node) membership.Node {
 		if node.Announced = s.Draining.Announced(taints); node.Announced {
 			node.AnnouncedAt = adminstate.ParseRecord(n.Annotations[PreemptionAnnotation]).At
 		}
+		if node.Leaves = membership.ExcludedByLabel(n.Labels); node.Leaves {
+			node.Draining, node.Announced = strings.Join(append(s.Draining.Draining(taints), membership.ReasonExcluded), ", "), false
+		}
 	}
 	return node
+}
+
+// Serves reports whether a node hosts an endpoint of a Service that load balancers send flows to.
+func (s *Snapshot) Serves(node string) bool {
+	return slices.ContainsFunc(List[discoveryv1.EndpointSlice](s.Slices, SlicesByNode, node), func(es *discoveryv1.EndpointSlice) bool {
+		service := s.Service(ServiceOfSlice(es))
+		return service != nil && (service.Spec.Type == corev1.ServiceTypeLoadBalancer || service.Spec.Type == corev1.ServiceTypeNodePort)
+	})
 }
 
 // Node looks a node up.
@@ -145,6 +156,7 @@ func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership
 		if elsewhere != nil && node.Excluded == "" {
 			node.Excluded = elsewhere(n)
 		}
+		node.Leaves = node.Leaves && (p.Spec.Nodes == nil || s.Serves(n.Name))
 		return node
 	}
 }
@@ -174,6 +186,9 @@ func (s *Snapshot) Eligible() []*corev1.Node {
 func (s *Snapshot) OfThisCluster(ip netip.Addr) bool {
 	return len(List[corev1.Node](s.Nodes, NodesByAddress, ip.String())) > 0
 }
+
+// NodeByAddress returns the node that has an address, the first by name of several.
+func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) { return s.Node(s.NodeAt(ip)) }
 
 // NodeAt names the node that has an address, the first by name of several; empty if none has.
 func (s *Snapshot) NodeAt(ip netip.Addr) (name string) {

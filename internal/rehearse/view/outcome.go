@@ -51,6 +51,11 @@ func OfAll(o rehearse.Outcome) Plan {
 // noteOf is what people should know of a result although all goes well.
 func noteOf(r balancer.Result) string {
 	notes := slices.DeleteFunc([]string{r.Note}, func(n string) bool { return n == "" })
+	if r.Desired != nil {
+		for _, f := range r.Desired.Flaws {
+			notes = append(notes, f.Error())
+		}
+	}
 	for _, k := range r.Kept {
 		notes = append(notes, k.String())
 	}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// deepestJSON bounds how deep values are nested; those of an azure.json are within seven others.
+const deepestJSON = 100
+
+// scan reads JSON, and finds the first place that is not JSON. encoding/json names a character
+// that it did not expect; a user needs what to write instead.
+type scan struct {
+	text []byte
+	at   int
+	// where is the offset of each value, by its path.
+	where map[string]int
+}
+
+// problem is what is wrong at an offset of the text, and what to write instead. It has nothing of
+// a value, which may be a secret.
+type problem struct {
+	at   int
+	text string
+}
+
+func (s *scan) problem(at int, format string, args ...any) *problem {
+	return &problem{at, fmt.Sprintf(format, args...)}
+}
+
+// peek returns the next byte behind white space; 0 at the end.
+func (s *scan) peek() byte {
+	for s.at < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.at]) >= 0 {
+		s.at++
+	}
+	if s.at == len(s.text) {
+		return 0
+	}
+	return s.text[s.at]
+}
+
+// value reads a value. The key that it belongs to is empty for an entry of a list.
+func (s *scan) value(path, key string, depth int) *problem {
+	c := s.peek()
+	s.where[path] = s.at
+	switch {
+	case depth > deepestJSON:
+		return s.problem(s.at, "values are nested deeper than %d", deepestJSON)
+	case c == '{':
+		return s.members(path, '}', depth)
+	case c == '[':
+		return s.members(path, ']', depth)
+	case c == '"':
+		_, p := s.quoted()
+		return p
+	case strings.IndexByte(",}]", c) >= 0:
+		return s.problem(s.at, "the value%s is missing: write it before %c", ofKey(key), c)
+	}
+	return s.bare()
+}
+
+// members reads what an object or a list has, from its first bracket to the last.
+func (s *scan) members(path string, end byte, depth int) *problem {
+	keys := map[string]bool{}
+	for n, comma := 0, 0; ; n++ {
+		s.at++ // the first bracket, or a comma
+		switch c := s.peek(); {
+		case c == end && n > 0:
+			return s.problem(comma, "a comma (,) before %c: remove it", end)
+		case c == end:
+			s.at++
+			return nil
+		case c == ',':
+			return s.problem(s.at, "one comma (,) too many: remove it")
+		case s.closes(end) != nil:
+			return s.closes(end)
+		}
+		var p *problem
+		if end == '}' {
+			p = s.member(path, keys, depth)
+		} else {
+			p = s.value(fmt.Sprintf("%s[%d]", path, n), "", depth+1)
+		}
+		if p != nil {
+			return p
+		}
+		switch s.peek() {
+		case end:
+			s.at++
+			return nil
+		case ',':
+			comma = s.at
+		default:
+			return s.noComma(end)
+		}
+	}
+}
+
+// member reads a key of an object and its value.
+func (s *scan) member(path string, keys map[string]bool, depth int) *problem {
+	from := s.at
+	if c := s.peek(); c != '"' {
+		return s.noKey()
+	}
+	key, p := s.quoted()
+	if p != nil {
+		return p
+	}
+	if keys[key] {
+		return s.problem(from, "key %q is given twice: remove one", shown(key))
+	}
+	keys[key] = true
+	switch c := s.peek(); {
+	case c == ':':
+	case c == '=':
+		return s.problem(s.at, "= is not JSON: write a colon (:)")
+	case s.foreign() != nil:
+		return s.foreign()
+	default:
+		return s.problem(s.at, "a colon (:) is missing before this")
+	}
+	s.at++
+	if path != "" {
+		path += "."
+	}
+	return s.value(path+key, key, depth+1)
+}
+
+// quoted reads a text between double quotes.
+func (s *scan) quoted() (text string, p *problem) {
+	from := s.at
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '"':
+			s.at++
+			if json.Unmarshal(s.text[from:s.at], &text) != nil { // what was read is valid
+				return "", s.problem(from, "a text that is not JSON")
+			}
+			return text, nil
+		case c == '\\':
+			if !escapes(s.text[s.at+1:]) {
+				return "", s.problem(s.at, `a single backslash (\) in a text: write \\`)
+			}
+			s.at++
+		case c == '\n' || c == '\r':
+			return "", s.problem(from, `the closing quote (") of this text is missing`)
+		case c < ' ':
+			return "", s.problem(s.at, `a control character in a text: write \t for a tab, \n for a new line`)
+		}
+	}
+	return "", s.problem(from, `the closing quote (") of this text is missing`)
+}
+
+// escapes reports whether a text behind a backslash makes an escape of JSON.
+func escapes(text []byte) bool {
+	if len(text) == 0 {
+		return false
+	}
+	if text[0] != 'u' {
+		return strings.IndexByte(`"\/bfnrt`, text[0]) >= 0
+	}
+	return len(text) > 4 && len(bytes.Trim(text[1:5], "0123456789abcdefABCDEF")) == 0
+}
+
+// otherWords are values of other languages, and what JSON has instead.
+var otherWords = map[string]string{
+	"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false",
+	"null": "null", "none": "null", "nil": "null", "undefined": "null", "nan": "a number", "infinity": "a number",
+}
+
+// bare reads a value without quotes: a number, true, false or null.
+func (s *scan) bare() *problem {
+	if p := s.foreign(); p != nil {
+		return p
+	}
+	from := s.at
+	for s.at < len(s.text) && strings.IndexByte(" \t\r\n,:;{}[]\"'#=", s.text[s.at]) < 0 {
+		s.at++
+	}
+	word := string(s.text[from:s.at])
+	if json.Valid([]byte(word)) {
+		return nil
+	}
+	if instead, is := otherWords[strings.ToLower(word)]; is {
+		return s.problem(from, "%s is not JSON: write %s", word, instead)
+	}
+	if word != "" && strings.IndexByte("0123456789+-.", word[0]) >= 0 {
+		return s.problem(from, "a number that is not JSON: write digits without a leading zero, or put it between double quotes if it is a text")
+	}
+	return s.problem(from, "a value without quotes: put it between double quotes")
+}
+
+// noKey is the problem of what stands where a key belongs.
+func (s *scan) noKey() *problem {
+	if p := s.foreign(); p != nil {
+		return p
+	}
+	const instead = "put it between double quotes, for a file that begins with { is JSON"
+	word := s.text[s.at:]
+	if end := bytes.IndexFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
+		word = word[:end]
+	}
+	if isKey(string(word)) {
+		return s.problem(s.at, "key %s without quotes: %s", word, instead)
+	}
+	return s.problem(s.at, "a key without quotes: %s", instead)
+}
+
+// noComma is the problem of what stands behind a value where neither a comma nor the end does.
+func (s *scan) noComma(end byte) *problem {
+	if p := s.closes(end); p != nil {
+		return p
+	}
+	if s.text[s.at] == ';' {
+		return s.problem(s.at, "; is not JSON: write a comma (,)")
+	}
+	if p := s.foreign(); p != nil {
+		return p
+	}
+	if s.text[s.at] != '"' && s.text[s.at-1] == '"' {
+		return s.problem(s.at, `a double quote (") or a comma (,) is missing before this, or a double quote is one too many`)
+	}
+	return s.problem(s.at, "a comma (,) is missing before this")
+}
+
+// closes is the problem of the end of the file, or of another bracket, where an object or a list
+// goes on or ends.
+func (s *scan) closes(end byte) *problem {
+	what := "an object"
+	if end == ']' {
+		what = "a list"
+	}
+	switch {
+	case s.at == len(s.text):
+		return s.problem(s.at, "the file ends here, and %c is missing", end)
+	case s.text[s.at] != end && strings.IndexByte("}]", s.text[s.at]) >= 0:
+		return s.problem(s.at, "%c where %c belongs: %s ends with %c", s.text[s.at], end, what, end)
+	}
+	return nil
+}
+
+// foreign is the problem of the next characters where they are never JSON outside of a text.
+func (s *scan) foreign() *problem {
+	rest := s.text[s.at:]
+	r, _ := utf8.DecodeRune(rest)
+	switch {
+	case len(rest) == 0:
+		return s.problem(s.at, "the file ends here, and a value is missing")
+	case strings.ContainsRune("'`´‘’“”„«»", r):
+		return s.problem(s.at, `%c is not JSON: write a double quote (")`, r)
+	case bytes.HasPrefix(rest, []byte("//")), bytes.HasPrefix(rest, []byte("/*")):
+		return s.problem(s.at, "a comment (%s): JSON has none within the object: remove it", rest[:2])
+	case r == '#':
+		return s.problem(s.at, "a comment (#): JSON has none within the object: remove it")
+	case r > ' ' && unicode.IsSpace(r), r == '\ufeff', r == '\u200b':
+		return s.problem(s.at, "a space that is not JSON: write an ordinary space")
+	}
+	return nil
+}
+
+// ofKey names a key of azure.json; a name that is none may be a secret.
+func ofKey(key string) string {
+	if isKey(key) {
+		return " of key " + key
+	}
+	return ""
+}
+
+// isKey reports whether azure.json has a key of this name.
+func isKey(name string) bool {
+	fields := map[string]reflect.Value{}
+	collect(reflect.ValueOf(&Config{}).Elem(), fields)
+	collect(reflect.ValueOf(&LoadBalancerConfiguration{}).Elem(), fields)
+	_, is := fields[strings.ToLower(name)]
+	return is && name != "" || slices.ContainsFunc(slices.Concat(notYet, othersBusiness), func(k string) bool { return strings.EqualFold(k, name) })
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package services_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/kube/services"
+	"weir.dev/weir/internal/kube/view"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/test/objects"
+)
+
+// A Service with the PROXY protocol is found from those on the same load balancer, and from no others.
+func TestWhichServiceHasTheProxyProtocolBeside(t *testing.T) {
+	link := objects.Service(corev1.ServiceTypeLoadBalancer)
+	link.Name, link.UID = "link", "77"
+	link.Annotations = map[string]string{service.PLSCreate: "true", service.PLSProxyProtocol: "true", view.PlaceAnnotation: "kubernetes-internal"}
+	r := holding(t)
+	if err := r.View.Add(link); err != nil {
+		t.Fatal(err)
+	}
+	web := view.ServiceLB(objects.Service(corev1.ServiceTypeLoadBalancer))
+	for place, want := range map[string]string{"Kubernetes-internal": "shop/link", "kubernetes": "", "": ""} {
+		if web.Record.Places = []string{place}; place == "" {
+			web.Record.Places = nil
+		}
+		if got := services.ProxiedBeside(r.Services, web); got != want {
+			t.Errorf("on %q: %q, want %q", place, got, want)
+		}
+	}
+	if got := services.ProxiedBeside(r.Services, view.ServiceLB(link)); got != "" {
+		t.Errorf("beside itself: %q", got)
+	}
+}

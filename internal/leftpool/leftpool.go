@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leftpool keeps on record for which Services Weir made the backend pools that it has left to the addresses
+// of others. Without the record nobody could tell such a pool from one that somebody else made.
+package leftpool
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Store persists the record. Only the leader writes.
+type Store interface {
+	// ReadPools returns the Services, by namespace and name.
+	ReadPools(ctx context.Context) (map[lb.PoolKey]string, error)
+	// KeepPools changes the Services of some pools; an empty one removes the pool.
+	KeepPools(ctx context.Context, changed map[lb.PoolKey]string) error
+}
+
+// timeout bounds one read or write of the record.
+const timeout = 10 * time.Second
+
+// Keeper caches the record. Its methods may be called from any goroutine.
+type Keeper struct {
+	store Store         // nil keeps it in memory
+	slot  chan struct{} // has room for one that reads or writes; it is held across calls of the API server
+	of    Record
+}
+
+// New returns a Keeper of a record; a nil Store keeps it in memory.
+func New(store Store) *Keeper { return &Keeper{store: store, slot: make(chan struct{}, 1)} }
+
+// Record is the Services by their pools.
+type Record map[lb.PoolKey]string
+
+// Load returns the record. The caller does not change it.
+func (k *Keeper) Load(ctx context.Context) (Record, error) {
+	k.slot <- struct{}{}
+	defer func() { <-k.slot }()
+	if k.of != nil || k.store == nil {
+		return k.of, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	of, err := k.store.ReadPools(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the record of pools that were left to others cannot be read: %w", err)
+	}
+	if k.of = of; of == nil {
+		k.of = Record{}
+	}
+	return k.of, nil
+}
+
+// Has reports whether a pool is on record; also if that cannot be read: then nothing counts as Weir's by chance.
+func (k *Keeper) Has(pool lb.PoolKey) bool {
+	record, err := k.Load(context.Background())
+	return err != nil || record[pool] != ""
+}
+
+// Left are pools that stay for others, with the Services for which Weir made them.
+type Left map[lb.PoolID]string
+
+// Note records what is left on a load balancer, and removes the pools that Azure does not have any more. shown is
+// the load balancer after the write.
+func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, shown lb.LoadBalancer) error {
+	record, err := k.Load(ctx)
+	if err != nil {
+		return err
+	}
+	changed := Record{}
+	for pool, service := range left {
+		if record[pool.Key()] != service {
+			changed[pool.Key()] = service
+		}
+	}
+	for key := range record {
+		if key.LoadBalancer() == on.Key() && !slices.ContainsFunc(shown.Pools, func(is lb.Pool) bool { return lb.PoolID{LoadBalancer: on, Name: is.ID.Name}.Key() == key }) {
+			changed[key] = ""
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return k.change(ctx, changed)
+}
+
+func (k *Keeper) change(ctx context.Context, changed Record) error {
+	k.slot <- struct{}{}
+	defer func() { <-k.slot }()
+	if k.store != nil {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		if err := k.store.KeepPools(ctx, changed); err != nil {
+			k.of = nil // the write may have succeeded
+			return fmt.Errorf("the record of pools that were left to others cannot be written: %w", err)
+		}
+	}
+	next := maps.Clone(k.of)
+	if next == nil {
+		next = Record{}
+	}
+	for key, service := range changed {
+		if next[key] = service; service == "" {
+			delete(next, key)
+		}
+	}
+	k.of = next
+	return nil
+}
+
+// Of returns those of the names that are pools on a load balancer which Weir made for a Service, and left.
+func (r Record) Of(service string, on lb.LoadBalancerID, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return r[lb.PoolID{LoadBalancer: on, Name: name}.Key()] != service
+	})
+}

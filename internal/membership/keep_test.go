@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+)
+
+var began = time.Unix(1000, 0)
+
+// onRecord reads "10.0.0.1 10.0.0.2" as written, with those that are Down since then.
+func onRecord(written string, down map[string]time.Time) membership.OnRecord {
+	has := membership.OnRecord{Down: map[netip.Addr]membership.DownRecord{}}
+	for _, ip := range strings.Fields(written) {
+		has.Written = append(has.Written, netip.MustParseAddr(ip))
+	}
+	for ip, since := range down {
+		has.Down[netip.MustParseAddr(ip)] = membership.DownRecord{Since: since, Why: "recorded"}
+	}
+	return has
+}
+
+// stands prints a set as "n1 n2(Down: why)", and who is absent.
+func stands(s membership.Set) string {
+	var parts []string
+	for _, a := range s.Addresses {
+		text := a.Name
+		if a.AdminState == lb.Down {
+			i := slices.IndexFunc(s.Draining, func(d membership.Drain) bool { return d.IP == a.IP })
+			text += "(Down: " + s.Draining[i].Why + ")"
+		}
+		parts = append(parts, text)
+	}
+	for _, a := range s.Absent {
+		parts = append(parts, "-"+a.Node)
+	}
+	return strings.Join(parts, " ")
+}
+
+// Of four nodes n1 serves as ever, n2 to n4 got a label that keeps them out while they serve.
+func TestALabelledNodeThatServesIsDownBeforeItLeaves(t *testing.T) {
+	labelled := func(name, ip string) membership.Node {
+		n := node(name, ip)
+		n.Excluded, n.Leaves, n.Draining = "it is labelled", true, membership.ReasonExcluded
+		return n
+	}
+	other := node("n5", "10.0.0.5")
+	other.Excluded = "it is a control-plane node"
+	nodes := cluster{node("n1", "10.0.0.1"), labelled("n2", "10.0.0.2"), labelled("n3", "10.0.0.3"), labelled("n4", "10.0.0.4"), other}
+	for name, set := range map[string]membership.Set{
+		"of nodes":     membership.OfNodes(slices.Values(nodes), lb.IPv4),
+		"of a Service": membership.OfService([]membership.Slice{slice(lb.IPv4, ready("n1"), ready("n2"), draining("n3"), ready("n4"), ready("n5"))}, nodes.find, lb.IPv4),
+	} {
+		for _, tt := range []struct {
+			what    string
+			has     membership.OnRecord
+			now     time.Time
+			want    string
+			againAt time.Time
+		}{
+			{"no member joins", onRecord("10.0.0.1", nil), began, "n1 -n2 -n3 -n4 -n5", time.Time{}},
+			{"a member becomes Down, whatever is on record of others", onRecord("10.0.0.1 10.0.0.3 10.0.0.5", nil), began, "n1 n3(Down: excluded) -n2 -n4 -n5", time.Time{}},
+			{"it stays so", onRecord("10.0.0.3 10.0.0.4", map[string]time.Time{"10.0.0.3": began, "10.0.0.4": began.Add(time.Minute)}), began.Add(2 * time.Minute), "n1 n3(Down: excluded) n4(Down: excluded) -n2 -n5", began.Add(membership.LeavingTimeout)},
+			{"it leaves after a while", onRecord("10.0.0.3 10.0.0.4", map[string]time.Time{"10.0.0.3": began, "10.0.0.4": began.Add(time.Minute)}), began.Add(membership.LeavingTimeout), "n1 n4(Down: excluded) -n2 -n3 -n5", began.Add(membership.LeavingTimeout + time.Minute)},
+		} {
+			kept, again := set.KeepLeaving(tt.has, tt.now)
+			if got := stands(kept); got != tt.want || !again.Equal(tt.againAt) {
+				t.Errorf("%s: %s: %s, again at %v; want %s and %v", name, tt.what, got, again, tt.want, tt.againAt)
+			}
+			if len(kept.Kept) != len(kept.Draining) || kept.Held != 0 {
+				t.Errorf("%s: %s: kept %v", name, tt.what, kept.Kept)
+			}
+		}
+	}
+}
+
+// While what is known of the cluster may be old no member on record is missing; who joins, and who is
+// Down, is as the cluster has it.
+func TestNoMemberLeavesWhileTheClusterMayBeOld(t *testing.T) {
+	drains := node("n3", "10.0.0.3")
+	drains.Draining = "out-of-service"
+	nodes := cluster{node("n1", "10.0.0.1"), node("n2", "10.0.0.2"), drains, node("n5", "10.0.0.5")}
+	at := func(ip netip.Addr) (membership.Node, bool) {
+		i := slices.IndexFunc(nodes, func(n membership.Node) bool { return n.IPs[0] == ip })
+		if i < 0 {
+			return membership.Node{}, false
+		}
+		return nodes[i], true
+	}
+	set := membership.OfService([]membership.Slice{slice(lb.IPv4, ready("n1"), ready("n5"))}, nodes.find, lb.IPv4)
+	has := onRecord("10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6", map[string]time.Time{"10.0.0.2": began, "10.0.0.6": began})
+	kept := set.KeepRemoved(has, at)
+	// n2 drains no more, and the nodes of the last two are not known.
+	if got, want := stands(kept), "10.0.0.4 10.0.0.6(Down: recorded) n1 n2 n3(Down: out-of-service) n5"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(kept.Kept, kept.Held); got != "[10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.6] 4" {
+		t.Errorf("kept %s", got)
+	}
+	if got := stands(set); got != "n1 n5" {
+		t.Errorf("the set itself became %s", got)
+	}
+	if got := stands(membership.Set{}.KeepRemoved(onRecord("10.0.0.1", nil), at)); got != "n1" {
+		t.Errorf("of nobody: %s", got)
+	}
+}
+
+func TestLawOfWhoIsKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ip := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
+		var nodes cluster
+		has := membership.OnRecord{Down: map[netip.Addr]membership.DownRecord{}}
+		for i := range 8 {
+			n := membership.Node{Name: fmt.Sprint("n", i), IPs: []netip.Addr{ip(i)}}
+			if rapid.Bool().Draw(t, "labelled") {
+				n.Excluded, n.Leaves, n.Draining = "it is labelled", true, membership.ReasonExcluded
+			}
+			if rapid.Bool().Draw(t, "there") {
+				nodes = append(nodes, n)
+			}
+			if rapid.Bool().Draw(t, "written") {
+				has.Written = append(has.Written, ip(i))
+				if rapid.Bool().Draw(t, "down") {
+					has.Down[ip(i)] = membership.DownRecord{Since: began.Add(time.Duration(rapid.IntRange(-15, 0).Draw(t, "minutes")) * time.Minute)}
+				}
+			}
+		}
+		set := membership.OfNodes(slices.Values(nodes), lb.IPv4)
+		left, _ := set.KeepLeaving(has, began)
+		all := left.KeepRemoved(has, func(ip netip.Addr) (membership.Node, bool) { return membership.Node{}, false })
+		for _, s := range []membership.Set{left, all} {
+			for i, a := range s.Addresses {
+				isNew := !slices.Contains(has.Written, a.IP)
+				if isNew && (a.AdminState == lb.Down || slices.Contains(s.Kept, a.IP)) || i > 0 && s.Addresses[i-1].Name >= a.Name {
+					t.Fatalf("%s", stands(s))
+				}
+			}
+		}
+		for _, written := range has.Written {
+			if !slices.ContainsFunc(all.Addresses, func(a lb.Address) bool { return a.IP == written }) {
+				t.Fatalf("%s left: %s", written, stands(all))
+			}
+		}
+	})
+}

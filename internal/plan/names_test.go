@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// A Service that goes to another address leaves a frontend that something else refers to, whether the others are
+// due with it or not, and the plan that is made after that is empty.
+func TestAFrontendStaysWithThoseWhoUseIt(t *testing.T) {
+	fixed := func(name, ip string) lb.Frontend {
+		return lb.Frontend{Name: name, Subnet: "/net", Static: true, PrivateIP: netip.MustParseAddr(ip), Family: lb.IPv4}
+	}
+	public := func(name, ip string) lb.Frontend { return lb.Frontend{Name: name, PublicIP: "/pip/" + ip} }
+	rule := func(name, frontend string, port int32) lb.Rule {
+		return lb.Rule{Name: name, Frontend: frontend, FrontendPort: port, BackendPort: port, Transport: lb.TCP, FloatingIP: true, Pool: "k"}
+	}
+	chosen := lb.Frontend{Name: "aa", Subnet: "/net", Family: lb.IPv4}
+	for about, tt := range map[string]struct {
+		was, want lb.Frontend
+		pinned    bool
+	}{
+		"to another public IP":          {was: public("aa", "1"), want: public("aa", "2")},
+		"to another private address":    {was: fixed("aa", "10.0.0.1"), want: fixed("aa", "10.0.0.2")},
+		"to one that Azure chooses":     {was: fixed("aa", "10.0.0.1"), want: chosen},
+		"an outbound rule refers to it": {was: public("aa", "1"), want: public("aa", "2"), pinned: true},
+	} {
+		for _, due := range []bool{true, false} {
+			in := Input{Observed: lb.LoadBalancer{Etag: "1", Frontends: []lb.Frontend{tt.was}, Pools: []lb.Pool{{ID: lb.PoolID{Name: "k"}}}, Rules: []lb.Rule{rule("aa-80", "aa", 80)}}, SharedPools: []string{"k"}}
+			if in.Observed.Pinned = map[string]bool{"aa": tt.pinned}; !tt.pinned {
+				in.Observed.Rules = append(in.Observed.Rules, rule("bb-81", "aa", 81))
+			}
+			pools := in.Observed.Pools
+			in.Shares = []Share{{Owner: "aa", Frontends: []lb.Frontend{tt.want}, Rules: []lb.Rule{rule("aa-80", "aa", 80)}, Pools: pools}}
+			if due && !tt.pinned {
+				beside := tt.was
+				beside.Name = "bb"
+				in.Shares = append(in.Shares, Share{Owner: "bb", Frontends: []lb.Frontend{beside}, Rules: []lb.Rule{rule("bb-81", "bb", 81)}, Pools: pools})
+			}
+			p := Make(in)
+			at := slices.IndexFunc(p.Next.Rules, func(r lb.Rule) bool { return r.Name == "aa-80" })
+			if len(p.Refused) > 0 || len(p.Next.Frontends) != 2 || place(p.Next.Frontends[0]) != place(tt.was) || p.Next.Frontends[0].Name != "aa" || at < 0 || p.Next.Rules[at].Frontend != p.Next.Frontends[1].Name {
+				t.Errorf("%s, the other due: %t: refused %v, %+v, %+v", about, due, p.Refused, p.Next.Frontends, p.Next.Rules)
+			}
+			in.Observed = p.Next
+			if again := Make(in); !again.Empty() {
+				t.Errorf("%s: again: %s", about, fmt.Sprint(again.Changes))
+			}
+		}
+	}
+}

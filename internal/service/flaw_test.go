@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// A restriction with an error in it has its valid parts in force, and denies all others.
+func TestARestrictionWithAnErrorDenies(t *testing.T) {
+	const nobody, some = "", "Allow IPv4 Tcp from 192.0.2.0/24 to [20.0.0.1] at 80"
+	const denied = "\nDeny IPv4 * from * to [20.0.0.1] at *"
+	alone := with(DenyAllExcept, "true")
+	for _, tt := range []struct {
+		about   string
+		service Service
+		want    string
+		flaws   []string
+	}{
+		{"host bits", web(with(AllowedIPRanges, "192.0.2.0/24,198.51.100.7/24")), some, []string{AllowedIPRanges + ` is "198.51.100.7/24": want the range as 198.51.100.0/24, or the one address as 198.51.100.7/32. It admits no client`}},
+		{"host bits alone", web(with(AllowedIPRanges, "10.0.0.1/8")), nobody, []string{"the range as 10.0.0.0/8, or the one address as 10.0.0.1/32"}},
+		{"an address", web(with(SourceRanges, "192.0.2.0/24 198.51.100.7")), some, []string{"want CIDRs"}},
+		{"too many bits", web(with(SourceRanges, "10.0.0.0/33")), nobody, []string{"want CIDRs"}},
+		{"spec.loadBalancerSourceRanges", web(ranges("192.0.2.0/24", "10.0.0.0")), some, []string{`spec.loadBalancerSourceRanges is "10.0.0.0": want CIDRs`}},
+		{"an empty range of the spec", web(ranges("")), nobody, []string{`is "": want CIDRs`}},
+		{"words", web(with(AllowedIPRanges, "192.0.2.0/24 everybody")), some, []string{`"everybody": want CIDRs`}},
+		{"IPv4 in IPv6", web(with(AllowedIPRanges, "::ffff:10.0.0.0/104")), nobody, []string{"the IPv4 range itself"}},
+		{"the other family", web(with(AllowedIPRanges, "2001:db8::/32")), nobody, nil},
+		{"IPv6 with host bits", web(dual, with(AllowedIPRanges, "2001:db8::1/32,192.0.2.0/24")), some, []string{"the range as 2001:db8::/32"}},
+		{"twice, with empty ones", web(with(AllowedIPRanges, "192.0.2.0/24,,192.0.2.0/24, ")), some, nil},
+		{"a range among service tags", web(with(AllowedServiceTags, "AzureCloud,10.0.0.0/8")), "Allow IPv4 Tcp from AzureCloud to [20.0.0.1] at 80", []string{"address ranges are for " + AllowedIPRanges}},
+		{"service tags alone", web(with(AllowedServiceTags, "Azure Cloud")), nobody, []string{"service tags such as"}},
+		{"a range beside a wrong service tag", web(with(AllowedServiceTags, "*"), with(AllowedIPRanges, "192.0.2.0/24")), some, []string{"service tags such as"}},
+		{"nobody else", web(alone, with(AllowedIPRanges, "192.0.2.0/24,x")), some + denied, []string{"want CIDRs"}},
+		{"nobody at all", web(alone, with(AllowedIPRanges, "x")), strings.TrimSpace(denied), []string{"want CIDRs"}},
+		{"internal", web(internal, with(AllowedIPRanges, "x")), nobody, []string{"want CIDRs"}},
+		{"whether others are denied is unclear", web(with(DenyAllExcept, "all"), with(AllowedIPRanges, "192.0.2.0/24")), some + denied, []string{DenyAllExcept + ` is "all": want "true" or "false". It counts as "true"`}},
+		{"whether there are rules is unclear", web(with(DisableSecurityRules, "1")), nobody, []string{DisableSecurityRules + ` is "1"`}},
+		{"whether there are rules is unclear, with a range", web(with(DisableSecurityRules, "1"), with(AllowedIPRanges, "192.0.2.0/24")), some, []string{`It counts as "false"`}},
+	} {
+		w := desired(t, tt.service, settings())
+		if got := spellAdmissions(w.Admissions([]netip.Addr{front4, front6}[:len(w.Frontends)], []netip.Addr{node4})); got != tt.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.about, got, tt.want)
+		}
+		if len(w.Flaws) != len(tt.flaws) || len(w.Flaws) > 0 && !strings.Contains(w.Flaws[0].Error(), tt.flaws[0]) {
+			t.Errorf("%s: flaws %v, want %q", tt.about, w.Flaws, tt.flaws)
+		}
+	}
+}
+
+// A port that Azure cannot serve leaves the others as they are. One of SCTP takes a rule for all ports of an internal
+// frontend, and is probed by a port of TCP.
+func TestAPortThatAzureCannotServe(t *testing.T) {
+	tcp, sctp := Port{Protocol: "TCP", Port: 80, NodePort: 30080}, Port{Protocol: "SCTP", Port: 30102, NodePort: 30103}
+	same := Port{Protocol: "SCTP", Port: 80, NodePort: 30081}
+	bare := Port{Protocol: "TCP", Port: 81}
+	for _, tt := range []struct {
+		about   string
+		service Service
+		want    string
+	}{
+		{"public", web(ports(sctp, tcp)), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
+		{"of the same number", web(ports(tcp, same)), "Tcp 80 probe 30080; 80/SCTP UnsupportedProtocol"},
+		{"internal", web(internal, ports(sctp, tcp)), "All 0 probe 30080"},
+		{"internal, SCTP alone", web(internal, ports(sctp)), "All 0"},
+		{"internal, Local", web(internal, local, ports(sctp)), "All 0 probe 31000"},
+		{"internal, without a rule", web(internal, ports(sctp, tcp), with(ofPort(30102, portNoRule), "true")), "Tcp 80 probe 30080"},
+		{"internal, dual stack", web(internal, dual, ports(tcp, sctp)), "All 0 probe 30080; All 0 probe 30080"},
+		{"internal, for some clients", web(internal, ports(sctp, tcp), ranges("10.0.0.0/8")), "All 0 probe 30080"},
+		{"internal, for some clients, at the nodes", web(internal, ports(sctp, tcp), ranges("10.0.0.0/8"), with(DisableFloatingIP, "true")), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
+		{"internal, with further addresses", web(internal, ports(sctp, tcp), with(AdditionalIPs, "20.0.0.9")), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
+		{"without a node port to probe", web(ports(bare, tcp)), "Tcp 80 probe 30080; 81/ NoNodePort"},
+		{"without a node port", web(ports(bare, tcp), with(DisableFloatingIP, "true")), "Tcp 80 probe 30080; 81/ NoNodePort"},
+		{"probed at one without a node port", web(ports(tcp, Port{Protocol: "UDP", Port: 81}), with(ofPort(80, portProbePort), "81")), "Udp 81; 80/ NoNodePort"},
+	} {
+		w := desired(t, tt.service, settings())
+		var got []string
+		for _, r := range w.Rules {
+			text := fmt.Sprintf("%s %d", r.Transport, r.FrontendPort)
+			if at := slices.IndexFunc(w.Probes, func(p lb.Probe) bool { return p.Name == r.Probe }); at >= 0 {
+				text += fmt.Sprintf(" probe %d", w.Probes[at].Port)
+			}
+			got = append(got, text)
+		}
+		for _, f := range w.Flaws {
+			port, why := f.OfPort()
+			got = append(got, fmt.Sprintf("%d/%s %s", port.Port, port.Protocol, why))
+		}
+		if text := strings.Join(got, "; "); text != tt.want {
+			t.Errorf("%s: %s, want %s", tt.about, text, tt.want)
+		}
+	}
+	if _, problems := Desired(web(ports(sctp)), settings()); len(problems) != 1 {
+		t.Errorf("SCTP alone: %v", problems)
+	}
+}
+
+// Whatever is wrong in the restrictions of a Service, it admits what it would admit without the wrong parts, and
+// where nothing is left, nobody of the Internet. The wrong parts are named.
+func TestLawRestrictionsWithErrors(t *testing.T) {
+	good := map[string][]string{
+		AllowedIPRanges: {"192.0.2.0/24", "198.51.100.7/32", "2001:db8::/32"}, AllowedServiceTags: {"AzureCloud", "AzureFrontDoor.Backend"},
+		SourceRanges: {"203.0.113.0/24"}, "": {"10.0.0.0/8", "2001:db8:1::/48"},
+	}
+	bad := []string{"198.51.100.7/24", "?", "10.0.0.0/33", "::ffff:10.0.0.0/104", "-", "1.2.3.4", "*"}
+	rapid.Check(t, func(t *rapid.T) {
+		right, wrong := web(), web()
+		if rapid.Bool().Draw(t, "dual") {
+			dual(&right)
+			dual(&wrong)
+		}
+		if rapid.Bool().Draw(t, "internal") {
+			internal(&right)
+			internal(&wrong)
+		}
+		restricted, errors := false, false
+		for _, field := range []string{AllowedIPRanges, AllowedServiceTags, SourceRanges, ""} {
+			valid := rapid.SliceOfN(rapid.SampledFrom(good[field]), 0, 3).Draw(t, "valid"+field)
+			invalid := rapid.SliceOfN(rapid.SampledFrom(bad), 0, 2).Draw(t, "invalid"+field)
+			if field == SourceRanges && len(wrong.SourceRanges) > 0 {
+				continue
+			}
+			restricted = restricted || len(valid)+len(invalid) > 0
+			errors = errors || len(invalid) > 0
+			all := slices.Concat(invalid, valid)
+			if field == "" {
+				if len(all) > 0 && wrong.Annotations[SourceRanges] != "" {
+					delete(wrong.Annotations, SourceRanges)
+					delete(right.Annotations, SourceRanges)
+					errors = errors || len(invalid) > 0
+				}
+				right.SourceRanges, wrong.SourceRanges = valid, all
+				continue
+			}
+			right.Annotations[field], wrong.Annotations[field] = strings.Join(valid, ","), strings.Join(all, ",")
+		}
+		w, problems := Desired(wrong, settings())
+		is, _ := Desired(right, settings())
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		spell := func(w Spec) string {
+			return spellAdmissions(w.Admissions([]netip.Addr{front4, front6}[:len(w.Frontends)], nil))
+		}
+		got, want := spell(w), spell(is)
+		if restricted && !is.Access.Limited() {
+			want = ""
+		}
+		if restricted && got != want || restricted && strings.Contains(got, internet) {
+			t.Fatalf("%v %v admits\n%s\nwant\n%s", wrong.Annotations, wrong.SourceRanges, got, want)
+		}
+		if len(w.Flaws) > 0 && !errors {
+			t.Fatalf("flaws %v of %v", w.Flaws, wrong.Annotations)
+		}
+	})
+}
+
+// One label cannot be that of two public IPs: that of the first family has it, and the user is told.
+func TestADNSLabelOfTwoFamilies(t *testing.T) {
+	for about, families := range map[string][]lb.Family{"IPv4": {lb.IPv4, lb.IPv6}, "IPv6": {lb.IPv6, lb.IPv4}} {
+		w := desired(t, web(func(s *Service) { s.Families = families }, with(DNSLabel, "dual")), settings())
+		first, second := w.Frontends[0].PublicIP, w.Frontends[1].PublicIP
+		if first.DNSLabel != "dual" || first.Tags[TagDNSLabel] == "" || second.DNSLabel != "" || second.SetsDNSLabel || second.Tags[TagDNSLabel] != "" ||
+			len(w.Flaws) != 1 || !strings.Contains(w.Flaws[0].Error(), "Its "+about+" address alone has the label") {
+			t.Errorf("%s first: %+v, %+v, %v", about, first, second, w.Flaws)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apifault_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/workqueue"
+	"weir.dev/weir/test/controlplane"
+)
+
+// serverProcess returns the process of the kube-apiserver that the tests share, and its command line.
+func serverProcess(t *testing.T) (pid int, command []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		line, _ := os.ReadFile(file) // of a process that has ended there is none
+		status, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "status"))
+		args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+		if filepath.Base(args[0]) == "kube-apiserver" && bytes.Contains(status, fmt.Appendf(nil, "PPid:\t%d\n", os.Getpid())) {
+			if pid, err = strconv.Atoi(filepath.Base(filepath.Dir(file))); err != nil {
+				t.Fatal(err)
+			}
+			return pid, args
+		}
+	}
+	t.Fatal("the tests have no kube-apiserver")
+	return 0, nil
+}
+
+// restarts kills the kube-apiserver, and starts it again after a while.
+func (s *stage) restarts(away time.Duration) {
+	s.Helper()
+	pid, command := serverProcess(s.T)
+	s.proxy.Refuse()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		s.Fatal(err)
+	}
+	s.lasts(away)
+	again := exec.Command(command[0], command[1:]...)
+	if err := again.Start(); err != nil {
+		s.Fatal(err)
+	}
+	// The control plane knows the first process alone; the last one ends with the tests.
+	go func() { _ = again.Wait() }()
+	stopServer = func() { _ = again.Process.Kill() }
+	controlplane.Until(s.T, func() string {
+		if err := api.List(s.Context(), &v1alpha1.BackendPoolList{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	if err := s.proxy.Heal(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// stopServer ends the kube-apiserver that a test has started; nil if none has.
+var stopServer func()
+
+// A member that was to leave is one again as soon as the kube-apiserver is back. Nothing that the
+// controller knew before takes it away. The test runs alone: the server is shared.
+func TestNoMemberIsLostWhenTheServerRestarts(t *testing.T) {
+	for _, away := range []time.Duration{8 * time.Second, 40 * time.Second} {
+		t.Run(away.String(), func(t *testing.T) {
+			s := newStage(t)
+			s.interval = 5 * time.Second
+			s.starts(workqueue.DefaultBackoff())
+			s.level(1)
+			s.moves(1, 2)
+			s.level(1, 2)
+			s.azureIsBusy(1)
+			s.moves(1, 3)
+			controlplane.Until(t, func() string {
+				if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonRetrying {
+					return "the first write was not refused: " + c.Message
+				}
+				return ""
+			})
+			began := time.Now()
+			s.restarts(away)
+			s.moves(1, 2, 3)
+			back := time.Now()
+			s.level(1, 2, 3)
+			t.Logf("level %s after the server was back", time.Since(back).Round(10*time.Millisecond))
+			for _, p := range s.putsSince(began) {
+				if !slices.Contains(p.holds, s.ip(2)) {
+					t.Errorf("%v was written, without node 2", p)
+				}
+			}
+			s.moves(3)
+			s.level(3)
+		})
+	}
+}
