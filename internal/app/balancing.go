@@ -94,6 +94,9 @@ func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kub
 	ensuring.Writes, ensuring.Deferred = writes, metrics.CountDeferrals(in.Metrics)
 	balancers := balancer.New(ensuring)
 	metrics.RegisterRules(in.Metrics, balancers.Rules, cfg.MostRules())
+	if cfg.Interfaces() {
+		metrics.RegisterMachineRules(in.Metrics, balancers.MachineRules, lb.MaxMachineRules)
+	}
 	cluster.Balance(balancers, balancing)
 	return nil
 }

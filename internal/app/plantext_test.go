@@ -53,7 +53,7 @@ func TestPlansAsText(t *testing.T) {
 	}
 	everything := func(*PlanOptions) {}
 	terraformed := func(c *cloud) {
-		c.put(t, "/loadBalancers/terraform", `{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[
+		c.put(t, "/loadBalancers/terraform", `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}],"backendAddressPools":[
 			{"name":"web","properties":{"virtualNetwork":{"id":"`+planNetwork+`/virtualNetworks/vnet"},"loadBalancerBackendAddresses":[
 				{"name":"vm-1","properties":{"ipAddress":"10.0.0.4"}},{"name":"somebody","properties":{"ipAddress":"10.0.9.9"}}]}}]}}`)
 	}
@@ -89,7 +89,7 @@ spec: {serviceRef: {name: web}, loadBalancer: {name: terraform}, poolName: web, 
 			for _, nic := range []string{"nic-1", "nic-2"} {
 				c.put(t, "/networkInterfaces/"+nic, `{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+planNetwork+`/virtualNetworks/vnet/subnets/nodes"}}}]}}`)
 			}
-			c.put(t, "/loadBalancers/terraform", `{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[
+			c.put(t, "/loadBalancers/terraform", `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}],"backendAddressPools":[
 				{"name":"web","properties":{"backendIPConfigurations":[{"id":"`+planNetwork+`/networkInterfaces/nic-1/ipConfigurations/ip"},{"id":"`+planNetwork+`/networkInterfaces/nic-2/ipConfigurations/ip"}]}}]}}`)
 		}},
 	}

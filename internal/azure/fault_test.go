@@ -59,6 +59,12 @@ func TestWhich404sAreStale(t *testing.T) {
 	}
 }
 
+// Codes of Azure's have up to 98 characters.
+var (
+	longCode = strings.Repeat("Long", 24) + "98"
+	snatCode = "LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule"
+)
+
 // A message is one line that a person can act on.
 func TestMessages(t *testing.T) {
 	tests := []struct {
@@ -78,7 +84,12 @@ func TestMessages(t *testing.T) {
 			"read pool kubernetes/shop-web: 401 InvalidAuthenticationToken: The access token 'Bearer REDACTED' is invalid."},
 		{"an action that is missing elsewhere", reply{status: 403, body: errorBody("LinkedAuthorizationFailed", "The client 'c' with object id 'o' has permission to perform action 'Microsoft.Network/loadBalancers/write' on scope '/a'; however, it does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '/v'.")},
 			"read pool kubernetes/shop-web: 403 LinkedAuthorizationFailed: the caller does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/joinLoadBalancer/action' on the linked scope(s) '/v'."},
-		{"a code that is none", reply{status: 400, body: errorBody("<script>", "x")}, "read pool kubernetes/shop-web: 400 Bad Request"},
+		{"a code that is none", reply{status: 400, body: errorBody("<script>", "x")}, "read pool kubernetes/shop-web: 400 Bad Request: x"},
+		{"a code of 98 characters", reply{status: 400, body: errorBody(longCode, "Too long.")}, "read pool kubernetes/shop-web: 400 " + longCode + ": Too long."},
+		{"a code that is too long", reply{status: 400, body: errorBody(strings.Repeat("A", 129), "Endless.")}, "read pool kubernetes/shop-web: 400 Bad Request: Endless."},
+		{"a detail without a code", reply{status: 400, body: errorBody("Bad", "x", "", "Inside.")}, "read pool kubernetes/shop-web: 400 Bad: Inside."},
+		{"what the message does not say", reply{status: 400, body: errorBody(snatCode, "Rule a refers to frontend b.")},
+			"read pool kubernetes/shop-web: 400 " + snatCode + `: Rule a refers to frontend b. To correct it, set "disableOutboundSNAT": true in azure.json, which sets disableOutboundSnat in all rules of Services, or choose another address`},
 		{"no body", reply{status: 403}, "read pool kubernetes/shop-web: 403 Forbidden"},
 		{"a code in a header", reply{status: 403, header: map[string]string{"x-ms-error-code": "AuthorizationFailed"}}, "read pool kubernetes/shop-web: 403 AuthorizationFailed"},
 	}

@@ -29,8 +29,9 @@ type armError struct {
 	Details []armError `json:"details"`
 }
 
-// codeRule is what a code may look like: it becomes part of events and metrics.
-var codeRule = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,80}$`)
+// codeRule is what a code, or the id of a request, may look like: it becomes part of events. Azure's codes have up to
+// 98 characters.
+var codeRule = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,128}$`)
 
 // errorsOf returns the error of an answer and those of its details, outermost
 // first; nothing if the body is not in ARM's form.
@@ -61,7 +62,10 @@ func flatten(list []armError, e armError, depth int) []armError {
 		return list
 	}
 	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxRead)], "")
-	if codeRule.MatchString(e.Code) {
+	if !codeRule.MatchString(e.Code) {
+		e.Code = "" // its message is still worth reading
+	}
+	if e.Code != "" || e.Message != "" {
 		list = append(list, e)
 	}
 	if depth > 0 {
@@ -75,7 +79,9 @@ func flatten(list []armError, e armError, depth int) []armError {
 func codesOf(resp *http.Response) []string {
 	var codes []string
 	for _, e := range errorsOf(resp) {
-		codes = append(codes, e.Code)
+		if e.Code != "" {
+			codes = append(codes, e.Code)
+		}
 	}
 	return codes
 }
@@ -111,7 +117,7 @@ func explain(c *call, a fault.Answer, err error) string {
 	case a.OutcomeUnknown:
 		text += "outcome unknown: "
 	}
-	return redact.Line(c.without(text + reason(a, err)))
+	return fault.AddRemedy(redact.Line(c.without(text+reason(a, err))), a.Codes)
 }
 
 func reason(a fault.Answer, err error) string {
@@ -123,19 +129,15 @@ func reason(a fault.Answer, err error) string {
 	if a.OperationEnded {
 		text = ""
 	}
+	if len(a.Codes) == 0 {
+		text = strings.TrimSpace(text + " " + http.StatusText(answer.StatusCode))
+	} else {
+		first, last := a.Codes[0], a.Codes[len(a.Codes)-1]
+		if text = strings.TrimSpace(text + " " + first); last != first {
+			text += " (" + last + ")"
+		}
+	}
 	list := errorsOf(answer.RawResponse)
-	switch {
-	case len(list) > 0:
-	case len(a.Codes) > 0:
-		return strings.TrimSpace(text + " " + a.Codes[0])
-	default:
-		return strings.TrimSpace(text + " " + http.StatusText(answer.StatusCode))
-	}
-	first, last := list[0], list[len(list)-1]
-	text = strings.TrimSpace(text + " " + first.Code)
-	if last.Code != first.Code {
-		text += " (" + last.Code + ")"
-	}
 	// The innermost message says most: its parents say that an error occurred.
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {

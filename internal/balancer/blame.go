@@ -64,7 +64,7 @@ func (s *search) halve(ctx context.Context, jobs []*job, write trial) (level []*
 	half := middle(jobs)
 	switch {
 	case !culpable(err, time.Now()) || ctx.Err() != nil:
-		return s.of.sift(ctx, jobs, func(*job) error { return err })
+		return s.of.sift(ctx, jobs, func(j *job) error { s.of.rejected(j, err); return err })
 	case half > 0:
 		return append(s.halve(ctx, jobs[:half], write), s.halve(ctx, jobs[half:], write)...)
 	case len(jobs) == 1:
@@ -108,6 +108,7 @@ func culpable(err error, now time.Time) bool {
 func (b *Balancers) rejected(j *job, err error) {
 	now := time.Now()
 	if !culpable(err, now) {
+		b.Reject(j.Service, j.Desired, err) // for another reason than what it wants
 		return
 	}
 	width := 1
@@ -118,8 +119,7 @@ func (b *Balancers) rejected(j *job, err error) {
 	b.rejections.Reject(j.wish(), fingerprint(j.Desired), err, now)
 }
 
-// Reject counts what Azure answered to a read that only this Service has made necessary, such as one of a resource
-// group that it names.
+// Reject counts what Azure rejected for a Service, whosever fault that is: it is tried again after a pause.
 func (b *Balancers) Reject(name string, desired *service.Spec, err error) {
 	if f, is := errors.AsType[*fault.Fault](err); is && f.Class == fault.Terminal && f.Reason == "refused" && f.Code != fault.CodeUnclassified {
 		b.rejections.Reject(wish(name, desired), fingerprint(desired), err, time.Now())
@@ -195,7 +195,7 @@ func (b *Balancers) rejectedBefore(name string, desired *service.Spec, now time.
 	if err == nil {
 		return nil
 	}
-	return b.deferred(deferredObject, until, fmt.Errorf("Azure rejected it, and the next try is at %s: %w", until.UTC().Format(time.RFC3339), err))
+	return b.deferred(deferredObject, until, fmt.Errorf("Azure rejected it, and another try follows at %s: %w", until.UTC().Format(time.RFC3339), err))
 }
 
 // share returns why a namespace has to wait for its next write; nil if it has not.

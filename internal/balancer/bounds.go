@@ -35,7 +35,7 @@ func (l *loadBalancer) rejectExceeding(ctx context.Context, jobs []*job) []*job 
 // exceeding returns the jobs that would exceed a bound, by owner; none while it is not known what the
 // load balancer has.
 func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
-	in := l.boundsInput()
+	in := l.boundsInput(l.id.Name)
 	l.placements.mu.Lock()
 	shown, known := l.placements.shownLocked(l.id.Name)
 	l.placements.mu.Unlock()
@@ -46,7 +46,8 @@ func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 	for _, j := range jobs {
 		s := plan.Share{Owner: j.Owner, Namespace: j.namespace()}
 		if !j.leaves() {
-			s.Rules, s.Frontends = j.Desired.Rules, freshFrontends(j.Desired)
+			s.Rules = j.Desired.Rules
+			s.Frontends, s.Unresolved = freshFrontends(j.Desired)
 		}
 		in.Shares = append(in.Shares, s)
 	}
@@ -56,37 +57,43 @@ func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 // exceedsLocked returns why a Service that moves to a load balancer would exceed a bound there; nil
 // if it would not. The caller holds the lock of the placements.
 func (b *Balancers) exceedsLocked(p Placing, on string) error {
-	in := b.boundsInput()
+	in := b.boundsInput(on)
 	shown, known := b.placements.shownLocked(on)
 	if !known {
 		return nil
 	}
 	in.Observed = shown
-	in.Shares = []plan.Share{{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.Rules, Frontends: freshFrontends(p.Desired)}}
+	s := plan.Share{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.Rules}
+	s.Frontends, s.Unresolved = freshFrontends(p.Desired)
+	in.Shares = []plan.Share{s}
 	return plan.Exceeding(in)[p.Owner]
 }
 
 // boundsInput is the part of a plan's input that bounds depend on.
-func (b *Balancers) boundsInput() plan.Input {
-	return plan.Input{
+func (b *Balancers) boundsInput(on string) plan.Input {
+	in := plan.Input{
 		MostRules: b.cfg.MostRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, Bounds: b.cfg.Cluster.Bounds, ServiceOf: serviceOf(b.cfg.Cluster),
 	}
+	if b.cfg.Interfaces {
+		in.Beside = b.placements.machines.Beside(on)
+	}
+	return in
 }
 
 // freshFrontends are the frontends of a Service as far as they are known before its public IPs are.
-// One whose public IP is found by its address may be there already, and is left out.
-func freshFrontends(w *service.Spec) []lb.Frontend {
-	var all []lb.Frontend
+// One whose public IP is found by its address may be there already, and is unresolved.
+func freshFrontends(w *service.Spec) (all, unresolved []lb.Frontend) {
 	for _, f := range w.Frontends {
 		front := f.Frontend
 		switch {
 		case f.PublicIP == nil:
 		case f.PublicIP.Address.IsValid():
+			unresolved = append(unresolved, front)
 			continue
 		default:
 			front.PublicIP = f.PublicIP.ID.String()
 		}
 		all = append(all, front)
 	}
-	return all
+	return all, unresolved
 }

@@ -122,7 +122,7 @@ func (l *loadBalancer) retired(jobs []*job, observed lb.LoadBalancer, all []*con
 	names := l.cfg.InterimPools()
 	for _, c := range all {
 		taken := slices.ContainsFunc(jobs, func(j *job) bool { return !j.leaves() && j.takes(c) })
-		if taken || rulesTo(observed, c.pool) > 0 {
+		if taken || observed.RulesTo(c.pool) > 0 {
 			names = slices.DeleteFunc(names, func(name string) bool { return name == c.interim })
 		}
 		if taken && !c.keeps() {
@@ -132,17 +132,6 @@ func (l *loadBalancer) retired(jobs []*job, observed lb.LoadBalancer, all []*con
 	return names
 }
 
-// rulesTo counts the rules that send flows to a pool.
-func rulesTo(b lb.LoadBalancer, pool string) int {
-	n := 0
-	for _, r := range b.Rules {
-		if strings.EqualFold(r.Pool, pool) {
-			n++
-		}
-	}
-	return n
-}
-
 // noteConversions notes what of the pools that a job needs is of the other kind yet, and what is waited for.
 func (l *loadBalancer) noteConversions(j *job, shown lb.LoadBalancer) {
 	for _, c := range j.converting {
@@ -150,7 +139,7 @@ func (l *loadBalancer) noteConversions(j *job, shown lb.LoadBalancer) {
 			j.noteKept([]plan.Kept{c.kept()})
 			continue
 		}
-		e := plan.Emptying{Pool: c.id, Interim: c.interim, Joined: l.cfg.Interfaces, Rules: rulesTo(shown, c.pool)}
+		e := plan.Emptying{Pool: c.id, Interim: c.interim, Joined: l.cfg.Interfaces, Rules: shown.RulesTo(c.pool)}
 		if is, there := poolNamed(shown, c.pool); there && is.NIC {
 			e.Interfaces = len(is.Addresses)
 		}

@@ -26,6 +26,7 @@ type deed struct {
 	deleted []string
 	then    []string // go after those, though the process may be dead by then
 	guarded bool     // there is a security group
+	foreign bool     // another controller has a pool on the load balancer
 	// links is true where frontends may be published, and connected is what more private endpoints are
 	// connected to before than one round disconnects.
 	links     bool
@@ -76,8 +77,15 @@ shop/b: {ports: 80, azure-pip-name: mine, azure-dns-label-name: label}`, after: 
 shop/a: {ports: 80, azure-pip-name: mine}
 shop/b: {ports: 81}`},
 	{about: "both families become the second", before: `
-shop/a: {ports: 80, families: IPv6 IPv4}`, after: `
+shop/a: {ports: 80, families: IPv6 IPv4}
+shop/b: {ports: 80}`, after: `
 shop/a: {ports: 80, families: IPv6}`},
+	{about: "the last one goes, and a frontend stays for a pool of others", foreign: true, before: `
+shop/a: {ports: 80}`, deleted: []string{"shop/a"}},
+	{about: "one comes where a frontend has stayed", foreign: true, before: `
+shop/a: {ports: 80}
+shop/b: {ports: 81}`, deleted: []string{"shop/a", "shop/b"}, after: `
+shop/c: {ports: 80}`},
 	{about: "one of two goes", before: `
 shop/a: {ports: 80, local: yes}
 shop/b: {ports: 80}`, deleted: []string{"shop/a"}},
@@ -171,10 +179,13 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		s.launch()
 		defer s.close()
 		s.put("publicIPAddresses/mine", `{location: eastus, sku: {name: Standard}, properties: {publicIPAllocationMethod: Static}}`)
-		s.put("loadBalancers/theirs", `{location: eastus, sku: {name: Standard}, properties: {backendAddressPools: [{name: a001}]}}`)
+		s.put("loadBalancers/theirs", `{location: eastus, sku: {name: Standard}, properties: {frontendIPConfigurations: [{name: theirs, properties: {subnet: {id: ~/virtualNetworks/net/subnets/nodes}}}], backendAddressPools: [{name: a001}]}}`)
 		for text := range strings.Lines(d.before) { // one after the other
 			s.applyAll(text)
 			s.settle(time.Hour)
+		}
+		if d.foreign {
+			s.put("loadBalancers/kubernetes/backendAddressPools/theirs", "properties: {}")
 		}
 		for _, endpoint := range []string{"pe1", "pe2", "pe3"} {
 			if d.connected != "" {
@@ -207,6 +218,7 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		if err := s.check(); err != nil {
 			t.Error(err)
 		}
+		time.Sleep(time.Minute) // Azure ends what the last process began
 		end = unranked(anonymous(s.cloud().spell(), known))
 	})
 	return end, calls

@@ -124,7 +124,7 @@ func whereFlowsAre(r lb.Rule, observed lb.LoadBalancer, converting []*conversion
 		return observed.Rules[at].Pool
 	}
 	of := slices.IndexFunc(converting, func(c *conversion) bool { return strings.EqualFold(c.interim, r.Pool) })
-	if of < 0 || rulesTo(observed, converting[of].pool) == 0 {
+	if of < 0 || observed.RulesTo(converting[of].pool) == 0 {
 		return ""
 	}
 	return converting[of].pool

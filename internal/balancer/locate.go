@@ -214,7 +214,7 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 			count(s.at[0], namespaceOf(key), s.rules, s.frontends)
 		}
 	}
-	in := b.boundsInput()
+	in := b.boundsInput("")
 	for _, c := range b.cfg.Configurations {
 		name := strings.ToLower(service.LoadBalancerName(c.Name, p.Desired.Internal))
 		shown, exists := b.placements.shown[name]

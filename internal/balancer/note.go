@@ -49,6 +49,9 @@ func (l *loadBalancer) noteServed(j *job, o outcome) {
 	j.noteKept(o.Kept)
 	if j.leaves() {
 		j.Emptying = append(j.Emptying, o.Emptying...)
+		if len(o.Emptying) > 0 && o.Retained != nil && o.ips.Needs(j.Desired, *o.Retained) {
+			j.Awaits, j.steps = true, j.steps[:1]
+		}
 	}
 	if o.shown.Etag == "" { // deleted now, or by a write whose answer was lost
 		j.Gone = append(j.Gone, l.id)

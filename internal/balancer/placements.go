@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/machinerules"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
@@ -27,6 +28,8 @@ type placements struct {
 	byIP   map[string]bool            // those with a pool that has addresses, likewise
 	placed map[string]placement       // by Service
 	nodes  map[string]string          // the configuration of each node at the start
+
+	machines machinerules.Book // has a lock of its own
 }
 
 // placement is where a Service is, by name in lower case, and how many rules and frontends it has
@@ -48,6 +51,7 @@ func (p *placements) sawLocked(balancer lb.LoadBalancer) {
 	if p.shown == nil {
 		p.shown, p.byIP = map[string]lb.LoadBalancer{}, map[string]bool{}
 	}
+	p.machines.Saw(balancer)
 	name := strings.ToLower(balancer.ID.Name)
 	if balancer.Etag == "" {
 		delete(p.shown, name)
@@ -86,6 +90,9 @@ func (b *Balancers) Rules() map[string]int {
 	}
 	return count
 }
+
+// MachineRules counts the rules of machines by their public load balancer.
+func (b *Balancers) MachineRules() map[string]int { return b.placements.machines.Used() }
 
 // put notes where a Service is.
 func (p *placements) put(key string, s placement) {

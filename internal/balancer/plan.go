@@ -41,10 +41,11 @@ func split(jobs []*job, p plan.Plan) (served []*job) {
 
 // input is what a plan for these jobs is made from.
 func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
-	in := l.boundsInput()
+	in := l.boundsInput(l.id.Name)
 	in.Observed = seen.observed
 	in.SharedPools, in.SharedProbes, in.Retired = l.cfg.NodePools(), []string{service.SharedProbeName}, l.retired(jobs, seen.observed, seen.converting)
 	in.Foreign, in.Emptying, in.AddressAt = seen.foreign, seen.emptying, seen.ips.AddressAt
+	in.FamilyOf, in.Made = seen.ips.FamilyOf, seen.ips.IsMade
 	due := map[string]bool{}
 	for _, j := range jobs {
 		in.Shares = append(in.Shares, l.wanted(j, seen))
@@ -62,6 +63,7 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: lb.NamesOn(l.id, j.HeldPools), MadePools: lb.NamesOn(l.id, j.MadePools), LeftPools: seen.left.Of(j.Service, l.id, j.OwnPools)}
 	if j.leaves() {
+		s.Needs = func(f lb.Frontend) bool { return seen.ips.Needs(j.Desired, f) }
 		return s
 	}
 	s.Probes, s.Rules = j.wanted.Probes, j.rules

@@ -127,7 +127,7 @@ func (l *loadBalancer) keepPublished(ctx context.Context, due []*job, p plan.Pla
 			rest = append(rest, j)
 			continue
 		}
-		gone := j.losesFrontends(l.id, p.Changes, seen.observed)
+		gone := j.losesFrontends(l.id, p, seen.observed)
 		if len(gone) > 0 {
 			if gone, j.refused = seen.links.Published(ctx, j.link, gone); j.refused != nil {
 				continue
@@ -159,7 +159,7 @@ func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan,
 		return jobs
 	}
 	for _, j := range jobs {
-		if gone := j.losesFrontends(l.id, p.Changes, seen.observed); len(gone) > 0 && !j.link.Concerned() {
+		if gone := j.losesFrontends(l.id, p, seen.observed); len(gone) > 0 && !j.link.Concerned() {
 			published, err := seen.links.Published(ctx, j.link, gone)
 			if err != nil { // the role may lack the right: what Azure says of the write stands
 				return jobs
@@ -174,18 +174,15 @@ func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan,
 	return rest
 }
 
-// losesFrontends are the ids of the frontends that a plan takes away and that a job is on.
-func (j *job) losesFrontends(on lb.LoadBalancerID, changes []plan.Change, observed lb.LoadBalancer) []string {
+// losesFrontends are the ids of the frontends that no Service has after a plan and that a job is on.
+func (j *job) losesFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.LoadBalancer) []string {
 	var all []string
-	for _, c := range changes {
-		if c.Kind != plan.Frontend || c.Action != plan.Remove {
-			continue
-		}
-		has := hasPrefixFold(c.Name, j.Owner) || slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
-			return strings.EqualFold(r.Frontend, c.Name) && hasPrefixFold(r.Name, j.Owner)
+	for _, name := range p.Unused() {
+		has := hasPrefixFold(name, j.Owner) || slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
+			return strings.EqualFold(r.Frontend, name) && hasPrefixFold(r.Name, j.Owner)
 		})
 		if has {
-			all = append(all, privatelinkround.FrontendID(on, c.Name))
+			all = append(all, privatelinkround.FrontendID(on, name))
 		}
 	}
 	return all

@@ -44,6 +44,11 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 	if err != nil {
 		return snapshot{}, err
 	}
+	if l.cfg.Interfaces { // machines have the rules of its twin, too
+		if err := l.readAll(ctx); err != nil {
+			return snapshot{}, err
+		}
+	}
 	for _, j := range jobs {
 		if !j.leaves() {
 			j.wanted = j.Desired.KeepNames(service.PartsOf(j.Owner, observed, ips.Family))

@@ -31,9 +31,10 @@ import (
 // what then happens; and the rehearsal writes nothing.
 func TestLawARehearsalIsWhatHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		before, next := drawEdits(rt), drawEdits(rt)[0]
-		if next.name == "" {
-			next.name, next.spec = lawNames[0], drawSpec(rt, lawNames[0])
+		before := drawEdits(rt)
+		next := before[len(before)-1]
+		if before = before[:len(before)-1]; next.name == "" {
+			next.name, next.spec = lawNames[0], drawSpec(rt, lawNames[0], []string{"IPv4", "IPv4 IPv6", "IPv6 IPv4"})
 		}
 		knows := rapid.SampledFrom([]behaviour.Behaviour{{}, {WholeWriteNewPools: behaviour.Filled}}).Draw(rt, "knows")
 		if err := rehearsed(t, knows, before, next); err != nil {

@@ -83,6 +83,8 @@ type Result struct {
 	// until their network interfaces have left, and shared pools that are of the other kind yet: it has to
 	// be asked again then.
 	Emptying []plan.Emptying
+	// Awaits is true if a frontend keeps an address that the Service needs elsewhere until these pools are empty.
+	Awaits bool
 	// Without are those of its own pools, and of those that stand in for shared ones, that Azure was seen
 	// not to have.
 	Without []lb.PoolID

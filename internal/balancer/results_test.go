@@ -45,7 +45,7 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 		cl.waitsUntil = time.Now().Add(30 * time.Second)
 		p.later(name, cl, 30*time.Second)
 	}
-	if res.Desired == nil && cl.empties {
+	if (res.Desired == nil || res.Awaits) && cl.empties {
 		return nil
 	}
 	if res.Desired == nil {

@@ -107,6 +107,9 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 			}
 			return l.try(ctx, rest, ips, valid)
 		}
+		if l.cfg.Interfaces && !l.placements.machines.Claim(seen.observed, p.Next) {
+			return l.try(ctx, jobs, ips, valid)
+		}
 		if !valid() {
 			return contest.ErrLeaseLost
 		}
@@ -143,6 +146,9 @@ func (l *loadBalancer) carryOut(ctx context.Context, observed lb.LoadBalancer, p
 	shown, err := l.cfg.Azure.PutLoadBalancer(ctx, next)
 	if f := fault.From(err); f != nil { // what Azure accepted may have made pools, whatever it then says
 		settled(nil, f.Undecided || f.Ended || ctx.Err() != nil)
+		if !f.Undecided {
+			l.placements.machines.Saw(observed) // what was claimed is free
+		}
 	} else {
 		settled(shown.Pools, false)
 	}

@@ -203,7 +203,7 @@ func (s *scene) azureHasPools(names ...string) {
 	balancers := []string{network + "/loadBalancers/kubernetes", network + "/loadBalancers/kubernetes-internal"}
 	twins.Do(func() {
 		for _, id := range balancers {
-			s.put(id, `{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`)
+			s.put(id, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}]}}`)
 		}
 	})
 	for _, id := range balancers {

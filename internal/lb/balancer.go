@@ -2,7 +2,10 @@
 
 package lb
 
-import "net/netip"
+import (
+	"net/netip"
+	"strings"
+)
 
 // SKU is the tier of a load balancer or a public IP.
 type SKU string
@@ -16,6 +19,11 @@ const (
 // MaxFrontends is how many frontends a Standard load balancer has at most.
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer
 const MaxFrontends = 600
+
+// MaxMachineRules is how many load balancing and inbound NAT rules an IP configuration of a network interface has at most,
+// of all its load balancers together.
+// https://learn.microsoft.com/azure/load-balancer/load-balancer-common-deployment-errors
+const MaxMachineRules = 299
 
 // LoadBalancer is a load balancer as Azure shows it, or as it shall become. The parts
 // refer to each other by name.
@@ -37,11 +45,25 @@ type LoadBalancer struct {
 	// Pinned are the frontends and pools, by name, that something refers to which is not
 	// among Rules: an outbound rule, an inbound NAT rule. They cannot be removed.
 	Pinned map[string]bool
+	// NATRules counts the inbound NAT rules of each pool, by its name in lower case. Without a name it is the highest
+	// number that one network interface has by itself.
+	NATRules map[string]int
 
 	// Origin is the adapter's own decoding of what it read. It travels with the load
 	// balancer so that a write preserves what Weir does not model; only the adapter that
 	// made it looks inside.
 	Origin any
+}
+
+// RulesTo counts the rules that send flows to a pool.
+func (b LoadBalancer) RulesTo(pool string) int {
+	n := 0
+	for _, r := range b.Rules {
+		if strings.EqualFold(r.Pool, pool) {
+			n++
+		}
+	}
+	return n
 }
 
 // Frontend is a frontend IP configuration: either public or private.

@@ -62,6 +62,7 @@ func registered() described {
 	metrics.RegisterHeldMembers(d, nil)
 	metrics.RegisterLanes(d, nil)
 	metrics.RegisterLease(d, nil)
+	metrics.RegisterMachineRules(d, nil, 1)
 	metrics.RegisterLeftovers(d, nil)
 	metrics.RegisterMachines(d, nil)
 	metrics.RegisterNotLevel(d, nil)

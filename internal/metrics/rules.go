@@ -4,6 +4,16 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
+// RegisterMachineRules registers the gauges of how many rules the network interfaces behind load balancers have.
+func RegisterMachineRules(reg prometheus.Registerer, used func() map[string]int, limit int) {
+	reg.MustRegister(countGauge{used, prometheus.NewDesc("weir_machine_rules",
+		"Load balancing and inbound NAT rules that a network interface has of a load balancer and its internal twin, as Azure showed them last.", []string{"load_balancer"}, nil)})
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_machine_rules_limit",
+		Help: "How many of these rules Azure takes for a network interface at most.",
+	}, func() float64 { return float64(limit) }))
+}
+
 // RegisterRules registers the gauges of how full load balancers are, which ask when somebody looks.
 // The load balancers are those that azure.json names. No limit, 0, has no series.
 func RegisterRules(reg prometheus.Registerer, byName func() map[string]int, limit int) {

@@ -15,7 +15,7 @@ const (
 	mostFrontends = 600
 	mostRules     = 1500
 	// mostMachineRules is how many rules of all load balancers a network interface takes.
-	mostMachineRules = 300
+	mostMachineRules = lb.MaxMachineRules
 )
 
 // Usage is how much of one of a subscription's limits is used in a region.

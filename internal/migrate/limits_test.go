@@ -51,10 +51,10 @@ func TestLimits(t *testing.T) {
 		{"another subscription's", func(s *migrate.Seen, _ *[]migrate.Service) {
 			s.Usages = []migrate.Usage{{Subscription: "t", Name: "StandardSkuPublicIpAddresses", Used: 10, Limit: 10}}
 		}, false, ""},
-		{"300 rules", rules(298, 0, "kubernetes-internal"), false, ""},
-		{"301 rules of both load balancers", rules(299, 0, "kubernetes-internal"), true, "each machine behind load balancer kubernetes would have 301 rules"},
-		{"301 rules, one for a pool of its own", rules(299, 1, "kubernetes"), false, "may have up to 301 rules"},
-		{"301 rules behind another load balancer", rules(299, 0, "second"), false, ""},
+		{"299 rules", rules(297, 0, "kubernetes-internal"), false, ""},
+		{"300 rules of both load balancers", rules(298, 0, "kubernetes-internal"), true, "each machine behind load balancer kubernetes would have 300 rules"},
+		{"300 rules, one for a pool of its own", rules(298, 1, "kubernetes"), false, "may have up to 300 rules"},
+		{"300 rules behind another load balancer", rules(298, 0, "second"), false, ""},
 		{"1,501 rules", rules(1499, 1499, "kubernetes"), true, "would have 1501 rules, and a Standard one takes 1500"},
 		{"601 frontends", func(s *migrate.Seen, all *[]migrate.Service) {
 			for n := range 600 {

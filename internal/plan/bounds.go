@@ -57,6 +57,8 @@ type census struct {
 	// byOwner are the namespaces of the shares, and wants what they want in all.
 	byOwner map[string]string
 	wants   Usage
+	// onMachines are the rules that machines have of this load balancer, by pool; see machinesExceeded.
+	onMachines Counts
 }
 
 func censusOf(in Input) *census {
@@ -105,14 +107,21 @@ func (c *census) growth(s Share) count {
 // refuse that Service. So the result depends on no port, pool or address, and a Service of another
 // namespace is only refused here where the load balancer is full.
 func Exceeding(in Input) map[string]error {
-	c, all := censusOf(in), map[string]error{}
+	c, all := censusOf(in), LacksIPv4(in)
 	for _, s := range in.Shares {
 		more := c.growth(s)
-		if more == (count{}) {
+		if all[s.Owner] != nil {
 			continue
 		}
+		var err error
 		namespace := c.byOwner[s.Owner]
-		if err := c.exceeded(namespace, more); err != nil {
+		if more != (count{}) {
+			err = c.exceeded(namespace, more)
+		}
+		if err == nil {
+			err = c.machinesExceeded(s) // also of one that sends as many rules to another pool
+		}
+		if err != nil {
 			all[s.Owner] = err
 			continue
 		}

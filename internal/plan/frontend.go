@@ -95,6 +95,9 @@ func (k keeping) stays(f lb.Frontend) bool {
 		}
 		ours = true
 	}
+	if k.in.isRetained(f) {
+		return k.places[place(f)]
+	}
 	if k.accepted.owner(f.Name) == "" && (!ours || k.others.owner(f.Name) != "" || k.shares.owner(f.Name) != "") {
 		return true
 	}

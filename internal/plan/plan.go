@@ -34,6 +34,10 @@ type Share struct {
 	// MadePools are those of HeldPools that Weir made, and fills: one goes with what it is of,
 	// also before a rule sends flows to it.
 	MadePools []string
+	// Needs reports whether a Service that leaves needs the address of a frontend elsewhere; nil for none.
+	Needs func(lb.Frontend) bool
+	// Unresolved are further frontends whose address is not known yet. Exceeding alone regards them.
+	Unresolved []lb.Frontend
 	// LeftPools are those of OwnPools that Weir made for the Service, and left to the addresses of others.
 	LeftPools []string
 }
@@ -53,6 +57,9 @@ type Input struct {
 	MostRules    int
 	RulesBy      string
 	MaxFrontends int
+	// Beside are the rules that the machines in a pool have of other load balancers, by the pool's name in lower case; nil
+	// where pools hold addresses.
+	Beside Counts
 	// Bounds returns the bounds of a namespace; nil applies none. They need ServiceOf.
 	Bounds func(namespace string) bound.Settings
 	// SharedPools are the names of the pools that go with the load balancer alone, and
@@ -68,6 +75,10 @@ type Input struct {
 	// can go, by their names in lower case, and how many they are yet. Nil is that nobody has looked:
 	// then a pool of interfaces keeps the load balancer.
 	Emptying map[string]int
+	// FamilyOf is the family of a public frontend; empty where it is not known. Made reports whether Weir
+	// made the address of a frontend. Nil knows nothing.
+	FamilyOf func(lb.Frontend) lb.Family
+	Made     func(lb.Frontend) bool
 	// ServiceOf names the Service that a rule is of, and AddressAt the address of a place, for
 	// people; empty where it is not known. Nil knows nothing.
 	ServiceOf, AddressAt func(string) string
@@ -87,6 +98,8 @@ type Plan struct {
 	// Emptying are the pools that keep a load balancer on which nothing else is left, until their
 	// network interfaces have left.
 	Emptying []Emptying
+	// Retained is the frontend that no Service needs, and that stays because Azure requires one; nil for none.
+	Retained *lb.Frontend
 	// Refused are the Services that are left out, by owner, and why. What they have on
 	// the load balancer stays as it is.
 	Refused map[string]error
@@ -96,7 +109,11 @@ type Plan struct {
 func Make(in Input) Plan {
 	in.Shares = nameFrontends(in)
 	p := Plan{Next: clone(in.Observed), Refused: refuse(in)}
-	accepted := slices.DeleteFunc(slices.Clone(in.Shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
+	accepted := p.accepted(in.Shares)
+	lack := in
+	lack.Shares = accepted
+	maps.Copy(p.Refused, LacksIPv4(lack))
+	accepted = p.accepted(accepted)
 	p.Next.Frontends = settle(in, accepted)
 	for _, s := range accepted {
 		p.let(in, s, take(&p.Next, s))
@@ -107,8 +124,18 @@ func Make(in Input) Plan {
 	p.Delete = in.Observed.Etag != "" && bare(p.Next, in) && (len(p.Changes) > 0 || made(in.Observed, in)) && !p.keepsBalancer(in)
 	if p.Delete {
 		p.Changes = Diff(in.Observed, lb.LoadBalancer{})
+		return p
 	}
+	if stranded := p.retain(in, accepted); stranded != nil {
+		return stranded.without(in, p)
+	}
+	p.Changes = Diff(in.Observed, p.Next)
 	return p
+}
+
+// accepted are the Services that the plan does not refuse.
+func (p Plan) accepted(shares []Share) []Share {
+	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
 }
 
 // Empty reports whether there is nothing to do.

@@ -240,7 +240,9 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 			}
 			var kept []string
 			for _, k := range p.Kept {
-				kept = append(kept, k.Pool.Name)
+				if k.Frontend == nil { // see retain_test.go
+					kept = append(kept, k.Pool.Name)
+				}
 			}
 			if !slices.Equal(kept, tt.kept) {
 				t.Errorf("kept %v, want %v", p.Kept, tt.kept)

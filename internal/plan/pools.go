@@ -19,6 +19,8 @@ type Kept struct {
 	Converting bool
 	// Why keeps one that is Converting, where that is no member.
 	Why string
+	// Frontend is the frontend that stays because Azure requires one for Members; nil for a pool.
+	Frontend *lb.Frontend
 	// Members are those that are not Weir's, for people.
 	Members []string
 }
@@ -73,6 +75,10 @@ func (k Kept) String() string {
 	}
 	if len(k.Members) > 1 {
 		verb = "are"
+	}
+	if k.Frontend != nil {
+		return fmt.Sprintf("%s of load balancer %s is not needed any more and stays without rules: Azure requires it while the load balancer has %s. "+
+			"It goes with that, or once another frontend serves for it", describe(*k.Frontend), k.Pool.LoadBalancer.Name, text)
 	}
 	what := "backend pool " + k.Pool.Name + " of load balancer " + k.Pool.LoadBalancer.Name
 	if k.Converting {

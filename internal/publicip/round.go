@@ -208,6 +208,33 @@ func (r *Round) ByID(id string) (lb.PublicIP, bool) {
 	return ip, known
 }
 
+// FamilyOf returns the family of a public frontend; empty where its public IP is not known.
+func (r *Round) FamilyOf(f lb.Frontend) lb.Family {
+	ip, _ := r.ByID(f.PublicIP)
+	return ip.Family
+}
+
+// IsMade reports whether Weir made the address of a frontend, as far as that is known.
+func (r *Round) IsMade(f lb.Frontend) bool {
+	ip, known := r.ByID(f.PublicIP)
+	return f.PublicIP == "" || known && r.cfg.madeByWeir(ip)
+}
+
+// Needs reports whether a Service needs the address of a frontend of a load balancer that it leaves, or the name
+// of its public IP.
+func (r *Round) Needs(spec *service.Spec, f lb.Frontend) bool {
+	ip, public := r.ByID(f.PublicIP)
+	return spec != nil && slices.ContainsFunc(spec.Frontends, func(w service.Frontend) bool {
+		switch {
+		case w.PublicIP == nil:
+			return f.PublicIP == "" && w.Frontend.Static && w.Frontend.PrivateIP == f.PrivateIP && strings.EqualFold(w.Frontend.Subnet, f.Subnet)
+		case w.PublicIP.Address.IsValid():
+			return public && w.PublicIP.Address == ip.Address
+		}
+		return public && w.PublicIP.ID.Key() == ip.ID.Key()
+	})
+}
+
 // Family is that of the public IP with an ARM id; empty if it is not known.
 func (r *Round) Family(id string) lb.Family {
 	ip, _ := r.ByID(id)

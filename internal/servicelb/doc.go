@@ -16,6 +16,7 @@
 //	links.go      how its frontend is published, what is told of that, and when it is looked at
 //	told.go       what people were told, and how far the Service is, for the metric
 //	endpoints.go  whether anything takes the traffic of a Service
+//	unfilled.go   whether a pool of a Service is empty in Azure
 //	verdicts.go   the conditions that say so on the Service, and all their reasons
 //	removal.go    addresses that are not taken away before a person says so
 //	dryrun.go     what would change for one that is only rehearsed, and what weir plan asks and writes down

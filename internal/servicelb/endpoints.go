@@ -26,7 +26,8 @@ func (r *Reconciler) endpoints(s Service, st *State, now time.Time) time.Duratio
 		return 0
 	}
 	st.Endpoints.sees(r.cfg.Cluster.HasEndpoints(s.Name), s.Programmed, now)
-	return st.Endpoints.wait(now)
+	st.Unfilled.sees(r.cfg.Cluster.EmptyPool(st.Level.request.On, st.Level.request.Desired.Pools), s.Programmed, now)
+	return sooner(st.Endpoints.wait(now), st.Unfilled.wait(now))
 }
 
 // sees takes in whether a Service has endpoints, and what its status says of Azure. That it has some is

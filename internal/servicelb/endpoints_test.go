@@ -78,3 +78,27 @@ func TestThatNothingTakesTrafficOutlivesAProcess(t *testing.T) {
 		next.has(WhyAccepted, WhyProgrammed, 1)
 	})
 }
+
+// A Service whose pool is empty in Azure though nodes are to be in it serves nobody, whatever Azure has besides.
+func TestAServiceWithAnEmptyPoolIsNotProgrammed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := served(t)
+		w.emptyPool = "kubernetes"
+		if again := w.after(time.Second); again != emptyAfter {
+			t.Errorf("looked at again after %s", again)
+		}
+		w.has(WhyAccepted, WhyProgrammed, 3) // a pool that is being filled is no news
+		if again := w.after(emptyAfter); again != emptyAfter {
+			t.Errorf("looked at again after %s", again)
+		}
+		w.has(WhyAccepted, WhyPoolEmpty, 1)
+		if v := w.verdicts[TypeProgrammed]; v.Holds() || !strings.Contains(v.Text, "Backend pool kubernetes has no members") {
+			t.Errorf("its condition is %+v", v)
+		}
+		w.emptyPool = ""
+		if again := w.after(emptyAfter); again != 0 {
+			t.Errorf("looked at again after %s", again)
+		}
+		w.has(WhyAccepted, WhyProgrammed, 1)
+	})
+}

@@ -94,8 +94,8 @@ func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step St
 		}
 	case Fill: // who moves keeps his address until he can leave it
 		publishes = len(res.Leave) == 0
-	case Empty, Release:
-		shown, publishes = nil, !s.Deleting
+	case Empty, Release: // who moves keeps the address that stays for it
+		shown, publishes = nil, !s.Deleting && !res.Awaits
 	}
 	if publishes {
 		if err := r.cfg.Ledger.Publish(ctx, s, shown); err != nil {
@@ -138,6 +138,9 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 			return err
 		}
 		has := Record{Places: union([]string{res.On.Name}, e.Emptying.balancers()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired)}
+		if len(res.Emptying) > 0 { // a public IP stays with the load balancer
+			has.Groups = union(has.Groups, res.Groups)
+		}
 		if res.Link.Err != nil || res.Link.Stays { // what is not wanted may be there yet
 			has.LinkGroups = res.LinkGroups
 		}
@@ -164,7 +167,9 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 	case Empty:
 		r.States.Holds(s, nil)
 		st.Level.drop()
-		st.Level.shows(nil)
+		if !res.Awaits {
+			st.Level.shows(nil)
+		}
 	case Release:
 		if !s.Deleting {
 			if err := r.contested(ctx, s, st, nil); err != nil {

@@ -77,7 +77,7 @@ func Settle(r balancer.Result, ours, looked bool) Step {
 	switch {
 	case len(r.Filling) > 0 && ours:
 		return Fill
-	case r.Desired == nil && len(r.Emptying) > 0:
+	case (r.Desired == nil || r.Awaits) && len(r.Emptying) > 0:
 		return Empty
 	case r.Desired == nil:
 		return Release

@@ -37,6 +37,9 @@ type Cluster interface {
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 	// HasEndpoints reports whether anything takes the traffic of a Service.
 	HasEndpoints(name string) bool
+	// EmptyPool returns the name of one of these pools that is empty in Azure though members are to be in it; empty if there
+	// is none.
+	EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string
 	// Addressed returns the Services of Weir's whose status shows an address.
 	Addressed() []string
 }

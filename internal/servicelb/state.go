@@ -30,6 +30,7 @@ type State struct {
 	Emptying  Emptying
 	Plan      Planned
 	Endpoints Endpoints
+	Unfilled  Unfilled
 }
 
 // newState is that of a Service which this process sees for the first time.

@@ -44,6 +44,7 @@ const (
 	WhyFailed      = "Failed"
 	WhyContested   = "Contested"
 	WhyPoolFilling = "PoolFilling"
+	WhyPoolEmpty   = "PoolEmpty"
 	WhyHeld        = "RemovalHeld"
 	WhyDeferred    = "Deferred"
 	WhyKept        = "OtherClass"
@@ -195,6 +196,8 @@ func (st *State) programmed(s Service, class string, now time.Time) (reason, tex
 // has says of a Service that Azure has all of what people want to know all the same.
 func (st *State) has(s Service) (reason, text string) {
 	switch {
+	case st.Unfilled.is:
+		return WhyPoolEmpty, st.Unfilled.text()
 	case st.Told.note != "":
 		return WhyNotGuarded, st.Told.note
 	case st.Endpoints.empty:

@@ -78,6 +78,8 @@ type world struct {
 	refused map[service.PortRef]string
 	// empty is true while nothing takes the traffic of the Service.
 	empty bool
+	// emptyPool is a pool of the Service that is empty in Azure.
+	emptyPool string
 }
 
 // newWorld has a Service that wants a load balancer.
@@ -174,6 +176,7 @@ func (w *world) HeldPools(Service, []string, []lb.LoadBalancerID) (held, made []
 func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
 func (w *world) ProxiedBeside(Service) string                         { return w.proxied }
 func (w *world) HasEndpoints(string) bool                             { return !w.empty }
+func (w *world) EmptyPool(lb.LoadBalancerID, []service.Pool) string   { return w.emptyPool }
 func (w *world) Addressed() []string {
 	if len(w.s.Shown) > 0 && !w.gone {
 		return []string{w.s.Name}

@@ -32,8 +32,23 @@ func request(err error) string {
 // and identities: with another one of these it is another error. An id may be cut at the end of a text.
 var named = []*regexp.Regexp{
 	regexp.MustCompile(` ?\(request id [0-9A-Za-z_.-]+(?:\)|…)`),
-	regexp.MustCompile(`(?i)((?:request|correlation|tracking|trace|activity|operation)[a-z_-]*[\s_-]{0,3}(?:ids?|identifier)?[\s:=/"'(\[\\]{0,6}(?:is[\s:"']{1,3})?)(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f-]{1,36}…)`),
+	regexp.MustCompile(`(?i)((?:request|correlation|tracking|trace|activity|operation)[a-z_-]*(?:\s+with)?[\s_-]{0,3}(?:ids?|identifier)?[\s:=/"'(\[\\]{0,6}(?:is[\s:"']{1,3})?)(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f-]{1,36}…)`),
 	regexp.MustCompile(`(?i)(timestamp[\s:=/"'(\[\\]{0,6})[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{5,18}Z?`),
+}
+
+// changing find what differs in the texts of each try besides: when another one follows, and how long Azure asks to wait.
+var changing = []*regexp.Regexp{
+	regexp.MustCompile(`(follows|tries again) at [0-9-]{10}T[0-9:.]{8,18}Z`),
+	regexp.MustCompile(`(?i)((?:retry|try again|wait)[^.0-9]{0,20})[0-9]{1,6}(\W{0,2}s(?:econds?)?\b)`),
+}
+
+// OfAnyTry returns a text without what differs in the texts of each try. Events have that: the same again is counted.
+func OfAnyTry(text string) string {
+	text = unnamed(text)
+	for _, of := range changing {
+		text = of.ReplaceAllString(text, "$1$2")
+	}
+	return text
 }
 
 // Same reports whether two texts say the same, but for ids of requests: each try that fails has

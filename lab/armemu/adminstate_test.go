@@ -92,7 +92,7 @@ func TestAdminStateOfInterfaces(t *testing.T) {
 		return `"networkInterfaceIPConfiguration":{"id":"` + strings.ToUpper(nics+name+"/ipConfigurations/ip") + `"}`
 	}
 	balancer := func(list ...string) string {
-		return lb("Standard", `"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", list...), "{", `{"name":"p",`, 1)+`]`)
+		return lb("Standard", inside+`,"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", list...), "{", `{"name":"p",`, 1)+`]`)
 	}
 	for _, step := range []struct{ what, id, body, want string }{
 		{"nothing was written yet", "", "", "rg_nicip=- rg_twoip=-"},

@@ -46,8 +46,6 @@ type Options struct {
 	MostPrivateLinks int
 	// MostStandardIPs is how many Standard public IP addresses of a family a subscription may have in a region; 0 is 1,000.
 	MostStandardIPs int
-	// PendingRules applies the rules that Weir does not keep yet, too; each says why in Rule.Pending.
-	PendingRules bool
 	// OlderVersion is what a PUT does whose api-version is older than a property that the resource has;
 	// empty is RejectOlder.
 	OlderVersion OlderVersion

@@ -59,7 +59,7 @@ func (s story) fill() {
 	for _, r := range []struct{ id, body string }{
 		{someNetwork + "/virtualNetworks/net", `{"location":"eastus","properties":{"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`},
 		{someNetwork + "/networkSecurityGroups/closed", `{"location":"eastus"}`},
-		{someNetwork + "/loadBalancers/nics", lb("Standard", `"backendAddressPools":[{"name":"p"}]`)},
+		{someNetwork + "/loadBalancers/nics", lb("Standard", `"frontendIPConfigurations":[`+private("in", nodes, "")+`],"backendAddressPools":[{"name":"p"}]`)},
 		{someNetwork + "/networkInterfaces/nic", nic},
 		{someMachines + "vm" + machineVersion, machine(someNetwork + "/networkInterfaces/nic")},
 	} {

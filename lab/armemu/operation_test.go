@@ -35,7 +35,7 @@ func TestDoneAtOnce(t *testing.T) {
 		operates bool
 	}{
 		{"a new load balancer without members", nil, otherLB, lb("Standard", ""), true, true},
-		{"a new load balancer with addresses", nil, otherLB, inUse(withFrontends()), false, true},
+		{"a new load balancer with addresses", nil, otherLB, inUse(withFrontends(private("in", nodesID, ""))), false, true},
 		{"a load balancer without members", nil, lbID, lbBody(`{"name":"web"}`), true, true},
 		{"a load balancer that loses its members", full, lbID, lbBody(`{"name":"web"}`), false, true},
 		{"a load balancer that gets members", nil, lbID, lbBody(pool), false, true},

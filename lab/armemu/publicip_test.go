@@ -96,7 +96,7 @@ func TestLifeOfAPublicIP(t *testing.T) {
 		wantError(t, err, http.StatusBadRequest, "PublicIPAddressCannotBeDeleted")
 
 		// The write that lets it go may still fail: until it is done, it is in use.
-		accepted(t, send(t, emu, http.MethodPut, otherLB, inUse(withFrontends())))
+		accepted(t, send(t, emu, http.MethodPut, otherLB, inUse(withFrontends(private("in", nodesID, "")))))
 		refused(t, send(t, emu, http.MethodDelete, pips+"a", ""), 400, "PublicIPAddressCannotBeDeleted")
 		time.Sleep(time.Minute)
 		if by := get(t, emu, pips+"a", "ipConfiguration", "id"); by != "" {

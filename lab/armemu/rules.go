@@ -53,9 +53,6 @@ type Rule struct {
 	CodeTag  Tag    // how sure the code is
 	Tag      Tag    // how sure the rule is
 	Source   string
-	// Pending says what Weir does today that breaks the rule. Such a rule applies with
-	// Options.PendingRules alone.
-	Pending string
 	// check returns what is wrong, or nothing.
 	check func(*subject) string
 }
@@ -104,7 +101,7 @@ func validate(p *proposal) *Problem {
 	for i := range table {
 		rule := &table[i]
 		for _, s := range subjects {
-			if !rule.looksAt(s) || rule.Pending != "" && !p.e.opts.PendingRules {
+			if !rule.looksAt(s) {
 				continue
 			}
 			if wrong := rule.check(s); wrong != "" {
@@ -193,9 +190,6 @@ func RulesMarkdown() string {
 		var scopes []string
 		for _, s := range r.Scopes {
 			scopes = append(scopes, string(s))
-		}
-		if r.Pending != "" {
-			r.Requires += " Off by default: " + r.Pending
 		}
 		fmt.Fprintf(&b, "| `%s` | %s of %s | %s | %s | `%s` | %s | %s |\n", r.Name,
 			strings.ToUpper(string(r.On)), strings.Join(scopes, ", "), r.Requires, r.Tag, r.Code, r.CodeTag, r.Source)

@@ -33,13 +33,11 @@ func frontendRules() []Rule {
 			Name: "frontend-zones-public", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", CodeTag: Observed, Tag: Observed,
 			Requires: "A frontend with a public IP address has no zones of its own.",
 			Source:   "error bodies in public issues", check: noZonesBesidePublicIP,
-			Pending: "the tests of the balancer write such a frontend.",
 		},
 		{
 			Name: "frontend-ipv4", On: KindPut, Scopes: onlyLoadBalancers, Code: "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration", CodeTag: Observed, Tag: Observed,
 			Requires: "A load balancer with IPv6 frontends has an IPv4 frontend.",
 			Source:   "kubernetes-sigs/cloud-provider-azure#1831", check: hasIPv4Frontend,
-			Pending: "Weir makes load balancers whose frontends are all IPv6.",
 		},
 		{
 			Name: "ip-configuration-references-exist", On: KindPut, Scopes: allConfigs, Code: "InvalidResourceReference", CodeTag: Observed, Tag: Documented,

@@ -60,6 +60,9 @@ func private(name, subnet, address string) string {
 	return `{"name":"` + name + `","properties":{"subnet":{"id":"` + subnet + `"},` + method + `}}`
 }
 
+// inside are the frontends of a load balancer that only needs one.
+var inside = `"frontendIPConfigurations":[` + private("in", nodesID, "") + `]`
+
 func userPool(name string) string { return group + "/loadBalancers/user/backendAddressPools/" + name }
 
 func nic(pool string) string {
@@ -111,7 +114,7 @@ func interfaceBreaches() []breach {
 		{rule: "nic-pool-not-mixed", id: nics + "new", bad: nic(userPool("ips")), good: nic(userPool("q")), message: "user/backendAddressPools/ips"},
 		{rule: "ip-and-nic-not-mixed", id: userPool("p"), bad: poolBody("10.0.0.8"), good: poolWith("", entry("rg_nicip", nicRef("nic"), "")), message: "both"},
 		{rule: "nic-not-in-use", method: http.MethodDelete, id: nics + "nic", goodID: nics + "spare", message: "virtualMachines/vm"},
-		{rule: "nic-pools-stay", id: user, bad: lb("Standard", `"backendAddressPools":[{"name":"q"}]`), good: lb("Standard", `"backendAddressPools":[{"name":"q"},{"name":"P"}]`), message: "networkInterfaces/nic"},
+		{rule: "nic-pools-stay", id: user, bad: lb("Standard", inside+`,"backendAddressPools":[{"name":"q"}]`), good: lb("Standard", inside+`,"backendAddressPools":[{"name":"q"},{"name":"P"}]`), message: "networkInterfaces/nic"},
 		{rule: "pool-not-in-use", method: http.MethodDelete, id: userPool("p"), goodID: userPool("ips"), message: "networkInterfaces/nic"},
 		{rule: "subnet-not-in-use", method: http.MethodDelete, id: nodesID, goodID: vnetID + "/subnets/six", message: "networkInterfaces/nic"},
 		{rule: "subnet-not-in-use", method: http.MethodDelete, id: tinyID, goodID: vnetID + "/subnets/six", message: "user/frontendIPConfigurations/in"},

@@ -69,7 +69,6 @@ func loadBalancerRules() []Rule {
 			Name: "children-need-frontend", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerWithoutFrontendIPCantHaveChildResources", CodeTag: Documented, Tag: Documented,
 			Requires: "A load balancer without frontends has no pools, rules or probes. A PUT of a pool alone is not checked.",
 			Source:   "common load balancer deployment errors page; hashicorp/terraform-provider-azurerm#774", check: childrenNeedFrontend,
-			Pending: "Weir removes the last frontend while pools are left.",
 		},
 		{
 			Name: "rule-limit", On: KindPut, Scopes: onlyLoadBalancers, Code: "LoadBalancerRuleLimitReached", CodeTag: Assumed, Tag: Documented,

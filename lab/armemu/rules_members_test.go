@@ -24,7 +24,7 @@ func memberBreaches() []breach {
 	user, pool := group+"/loadBalancers/user", userPool("p")
 	member, stranger := entry("rg_nicip", nicRef("nic"), ""), entry("rg_otherip", nicRef("other"), "")
 	inBody := func(entries ...string) string {
-		return lb("Standard", `"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", entries...), "{", `{"name":"p",`, 1)+`]`)
+		return lb("Standard", inside+`,"backendAddressPools":[{"name":"q"},`+strings.Replace(poolWith("", entries...), "{", `{"name":"p",`, 1)+`]`)
 	}
 	failed := func(t *testing.T, emu *armemu.Emulator) {
 		world(behaviour.Behaviour{FailedParent: behaviour.Refused})(t, emu)

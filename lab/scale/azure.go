@@ -56,7 +56,7 @@ func seedResources(o Options) []object {
 			pools = append(pools, object{"name": serviceName(s)})
 		}
 		all = append(all, object{"id": provider + "loadBalancers/" + balancerName(b), "body": object{
-			"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{"backendAddressPools": pools},
+			"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{"frontendIPConfigurations": []object{{"name": "frontend"}}, "backendAddressPools": pools},
 		}})
 	}
 	return all

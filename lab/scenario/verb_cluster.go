@@ -110,7 +110,7 @@ func (s *Stage) buildBalancer(a *reader) error {
 	if err := s.emu.Put(networkID, []byte(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8","fd00::/16"]}}}`)); err != nil {
 		return err
 	}
-	if err := s.emu.Put(id.String(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{}}`)); err != nil {
+	if err := s.emu.Put(id.String(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"frontend"}]}}`)); err != nil {
 		return err
 	}
 	s.mu.Lock()

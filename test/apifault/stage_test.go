@@ -66,7 +66,7 @@ func newStage(t *testing.T) *stage {
 	s.proxy.Confine(s.ns)
 	for id, body := range map[string]string{
 		vnetID: `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]}}}`,
-		network + "/loadBalancers/" + s.ns: `{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[{"name":"web",
+		network + "/loadBalancers/" + s.ns: `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}],"backendAddressPools":[{"name":"web",
 			"properties":{"virtualNetwork":{"id":"` + vnetID + `"},"loadBalancerBackendAddresses":[{"name":"other","properties":{"ipAddress":"10.255.0.9"}}]}}]}}`,
 	} {
 		if err := s.cloud.Put(id, []byte(body)); err != nil {

@@ -60,7 +60,7 @@ var prepared = []struct {
 		f.move("web", f.node("n2", "10.0.0.2"))
 	}, code: 3, says: []string{"connection refused", "Service web"}},
 	{name: "the pool is gone", occurs: func(f *faulty) {
-		f.must(f.emulator.Put(f.loadBalancer(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[]}}`)))
+		f.must(f.emulator.Put(f.loadBalancer(), []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}],"backendAddressPools":[]}}`)))
 		f.move("web", f.node("n2", "10.0.0.2"))
 	}, code: 3, says: []string{"PoolNotFound", "create the pool in Azure", "/web"}},
 	{name: "a colleague has paused it", occurs: func(f *faulty) {

@@ -160,7 +160,7 @@ func (l *lab) pool(name string, ips ...string) {
 	}
 	body, err := json.Marshal(map[string]any{
 		"location": "eastus", "sku": map[string]any{"name": "Standard"},
-		"properties": map[string]any{"backendAddressPools": []any{map[string]any{"name": name, "properties": map[string]any{
+		"properties": map[string]any{"frontendIPConfigurations": []any{map[string]any{"name": "theirs"}}, "backendAddressPools": []any{map[string]any{"name": name, "properties": map[string]any{
 			"virtualNetwork": map[string]any{"id": vnet}, "loadBalancerBackendAddresses": entries}}}},
 	})
 	l.must(err)

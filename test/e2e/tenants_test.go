@@ -79,7 +79,7 @@ func (l *lab) neighbour() *neighbour {
 	b := &neighbour{lab: l, bound: network + "/loadBalancers/" + l.namespace + "-terraform"}
 	l.must(l.emulator.Put(securityGroup, []byte(`{"location":"eastus","properties":{"securityRules":[]}}`)))
 	l.must(l.emulator.Put(vnet+"/subnets/nodes", []byte(`{"properties":{"addressPrefix":"10.0.0.0/16","networkSecurityGroup":{"id":"`+securityGroup+`"}}}`)))
-	l.must(l.emulator.Put(b.bound, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[
+	l.must(l.emulator.Put(b.bound, []byte(`{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"theirs"}],"backendAddressPools":[
 		{"name":"edge","properties":{"virtualNetwork":{"id":"`+vnet+`"},"loadBalancerBackendAddresses":[{"name":"theirs","properties":{"ipAddress":"`+foreignAddress+`"}}]}}]}}`)))
 	l.write("azure.json", `{"subscriptionId":"sub","resourceGroup":"rg","vnetName":"vnet","subnetName":"nodes","location":"eastus","securityGroupName":"nsg","loadBalancerBackendPoolUpdateIntervalInSeconds":2,"loadBalancerBackendPoolDriftRepairIntervalInSeconds":5}`)
 	for i := range 3 {

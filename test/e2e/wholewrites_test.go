@@ -88,7 +88,7 @@ func (l *lab) pools(names ...string) {
 		all = append(all, map[string]any{"name": name, "properties": map[string]any{"virtualNetwork": map[string]any{"id": vnet}}})
 	}
 	body, err := json.Marshal(map[string]any{
-		"location": "eastus", "sku": map[string]any{"name": "Standard"}, "properties": map[string]any{"backendAddressPools": all},
+		"location": "eastus", "sku": map[string]any{"name": "Standard"}, "properties": map[string]any{"frontendIPConfigurations": []any{map[string]any{"name": "theirs"}}, "backendAddressPools": all},
 	})
 	l.must(err)
 	l.must(l.emulator.Put(l.loadBalancer(), body))

@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/app"
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/machinerules"
 	"weir.dev/weir/internal/words"
 )
 
@@ -111,6 +112,17 @@ func (a *Azure) limits() []Check {
 	for _, b := range a.balancers {
 		if len(b.Rules)*10 > most*9 { // as the alert WeirRulesNearLimit
 			near = append(near, fmt.Sprintf("%s has %d of %d rules", b.ID.Name, len(b.Rules), most))
+		}
+	}
+	if a.Config.Interfaces() {
+		var book machinerules.Book
+		for _, b := range a.balancers {
+			book.Saw(b)
+		}
+		for name, n := range book.Used() {
+			if n*10 > lb.MaxMachineRules*9 {
+				near = append(near, fmt.Sprintf("machines behind %s have %d of %d rules", name, n, lb.MaxMachineRules))
+			}
 		}
 	}
 	if slices.Sort(near); len(near) > 0 {

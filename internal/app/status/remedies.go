@@ -42,6 +42,7 @@ var remedies = map[string]string{
 	v1alpha1.ConditionContested:         "find out who else writes there (the activity log of the load balancer), and stop that; or have Weir leave the pool alone: weir pause -n NAMESPACE NAME",
 	servicelb.WhyHeld:                   "if the addresses may go: kubectl annotate service -n NAMESPACE NAME " + servicelb.AllowRemovalAnnotation + "=true",
 	servicelb.WhyNoEndpoints:            "kubectl get endpointslices -n NAMESPACE -l kubernetes.io/service-name=NAME shows which pods there are, if any, and which are ready",
+	servicelb.WhyPoolEmpty:              "kubectl describe backendpools -A shows why no node has joined the pool",
 	servicelb.WhyOpen:                   "set what the message says is missing, mostly securityGroupName of azure.json, and restart Weir. Until then Weir keeps nobody out",
 	servicelb.WhyPartial:                "change what the message names (kubectl edit service -n NAMESPACE NAME). The Service is served without that part",
 	servicelb.WhyNotGuarded:             "put the security group on the subnet of the nodes. Until then it keeps nobody out, as far as the message says",

@@ -49,6 +49,8 @@ type shownUse struct {
 		Frontend  shownRef   `json:"frontendIPConfiguration"`
 		Frontends []shownRef `json:"frontendIPConfigurations"`
 		Pool      shownRef   `json:"backendAddressPool"`
+		// Configuration is the IP configuration that an inbound NAT rule is for.
+		Configuration shownRef `json:"backendIPConfiguration"`
 	} `json:"properties"`
 }
 
@@ -153,7 +155,25 @@ func decodeBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, erro
 		}
 	}
 	p.pin(b.Pinned)
+	b.NATRules = p.countNATRules()
 	return b, nil
+}
+
+// countNATRules counts the inbound NAT rules that Azure counts for network interfaces; see lb.LoadBalancer.
+func (p *shownBalancerProperties) countNATRules() map[string]int {
+	n, single := map[string]int{}, map[string]int{}
+	for _, r := range p.NATRules {
+		if pool := r.Properties.Pool.name(); pool != "" {
+			n[strings.ToLower(pool)]++
+		} else if of := strings.ToLower(r.Properties.Configuration.ID); of != "" {
+			single[of]++
+			n[""] = max(n[""], single[of])
+		}
+	}
+	if len(n) == 0 {
+		return nil
+	}
+	return n
 }
 
 // pin notes the frontends and pools that something refers to which is not in the

@@ -20,6 +20,7 @@ import (
 
 	"weir.dev/weir/internal/kube/apiserver"
 	"weir.dev/weir/internal/sleep"
+	"weir.dev/weir/internal/words"
 )
 
 const (
@@ -94,7 +95,7 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 		q.log.Error("no event", "reason", reason, "err", err)
 		return
 	}
-	now := metav1.Now()
+	now, message := metav1.Now(), words.OfAnyTry(message)
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      fmt.Sprintf("%.200s.%x", ref.Name, now.UnixNano()),

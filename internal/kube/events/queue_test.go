@@ -113,6 +113,26 @@ func TestEventsNameTheirSource(t *testing.T) {
 	}
 }
 
+// Each try has another request, and another one follows at another time: it is the same event.
+func TestAnotherTryIsTheSameEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &apiEvents{}
+		story(t, api, func(q *Queue) {
+			for i := range 13 {
+				id := fmt.Sprintf("0000000%x-0000-4000-8000-000000000000", i)
+				q.Add(subject("web"), corev1.EventTypeWarning, "R", fmt.Sprintf("409 Busy: Operation with ID '%s' runs. CorrelationId: %s. Timestamp: 2026-11-27 10:00:%02dZ. Wait %d seconds (request id %s); another try follows at 2026-11-27T10:00:%02dZ", id, id, i, i, id, i))
+				time.Sleep(2 * time.Second)
+			}
+			q.Add(subject("web"), corev1.EventTypeWarning, "R", "403 Forbidden: The client '00000001-0000-4000-8000-000000000000' may not write")
+			q.Add(subject("web"), corev1.EventTypeWarning, "R", "403 Forbidden: The client '00000002-0000-4000-8000-000000000000' may not write")
+		})
+		const one = "409 Busy: Operation with ID '' runs. CorrelationId: . Timestamp: . Wait  seconds; another try follows"
+		if len(api.counts) != 3 || api.counts[one] != 13 {
+			t.Errorf("counted %v", api.counts)
+		}
+	})
+}
+
 func TestTheSameAgainIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{}

@@ -12,6 +12,7 @@ import (
 
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/servicelb"
 )
 
@@ -59,6 +60,20 @@ func (v serviceCluster) ProxiedBeside(s servicelb.Service) string {
 
 // HasEndpoints implements servicelb.Cluster.
 func (v serviceCluster) HasEndpoints(name string) bool { return v.view.HasEndpoints(name) }
+
+// EmptyPool implements servicelb.Cluster.
+func (v serviceCluster) EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string {
+	for _, pool := range pools {
+		holder := v.pools.Holder(lb.PoolID{LoadBalancer: on, Name: pool.Name})
+		if holder == nil || holder.Status.Desired == nil || holder.Status.Observed == nil {
+			continue
+		}
+		if *holder.Status.Desired > 0 && *holder.Status.Observed == 0 {
+			return pool.Name
+		}
+	}
+	return ""
+}
 
 // Addressed implements servicelb.Cluster.
 func (v serviceCluster) Addressed() []string {

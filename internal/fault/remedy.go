@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import "strings"
+
+// remedies say what to do about a rejection whose message does not.
+var remedies = map[string]string{
+	"LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule": `set "disableOutboundSNAT": true in azure.json, ` +
+		"which sets disableOutboundSnat in all rules of Services, or choose another address",
+	"LoadBalancerRuleCountLimitReachedForNic": "a network interface has at most 299 load balancing and inbound NAT rules, on all its load balancers together: " +
+		"delete ports or Services, or set loadBalancerBackendPoolConfigurationType to nodeIP",
+}
+
+// AddRemedy adds to a text what corrects a rejection with one of these codes, if that is known.
+func AddRemedy(text string, codes []string) string {
+	for _, code := range codes {
+		if remedies[code] != "" {
+			return strings.TrimRight(text, ". ") + ". To correct it, " + remedies[code]
+		}
+	}
+	return text
+}

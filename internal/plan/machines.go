@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Counts are rules by the name of their pool, in lower case.
+type Counts map[string]int
+
+// CountRules counts the rules of a load balancer that Azure counts for a network interface in its pools. An inbound NAT
+// rule of one machine counts for all pools: the machine may be in any of them.
+func CountRules(b lb.LoadBalancer) Counts {
+	n := Counts{}
+	for _, r := range b.Rules {
+		n[strings.ToLower(r.Pool)]++
+	}
+	for pool := range n {
+		n[pool] += b.NATRules[""]
+	}
+	for pool, rules := range b.NATRules {
+		if pool != "" {
+			n[pool] += rules
+		}
+	}
+	return n
+}
+
+// byPool counts rules by the name of their pool, in lower case.
+func byPool(rules []lb.Rule) Counts {
+	return CountRules(lb.LoadBalancer{Rules: rules})
+}
+
+// grows returns how many more rules a Service would give the machines of each pool.
+func (c *census) grows(s Share) Counts {
+	more := byPool(s.Rules)
+	for _, r := range c.Observed.Rules {
+		if owns(s.Owner, r.Name) {
+			more[strings.ToLower(r.Pool)]--
+		}
+	}
+	return more
+}
+
+// machinesExceeded returns why machines would have more rules with a Service than Azure takes for a network interface;
+// nil if they would not. What it takes counts for the Services that follow.
+func (c *census) machinesExceeded(s Share) error {
+	if c.Beside == nil {
+		return nil
+	}
+	if c.onMachines == nil {
+		c.onMachines = CountRules(c.Observed)
+	}
+	more := c.grows(s)
+	for pool, n := range more {
+		has, beside := c.onMachines[pool], c.Beside[pool]
+		if would := has + beside + n; n > 0 && would > lb.MaxMachineRules {
+			return fmt.Errorf("machines would have %d load balancing and inbound NAT rules in backend pool %s, and Azure takes %d for a network interface: "+
+				"load balancer %s has %d, its internal or public twin has %d, and the Service adds %d. Delete ports or Services, move Services to another load balancer, "+
+				`or set "loadBalancerBackendPoolConfigurationType": "nodeIP" in azure.json`,
+				would, pool, lb.MaxMachineRules, c.Observed.ID.Name, has, beside, n)
+		}
+	}
+	for pool, n := range more {
+		c.onMachines[pool] += max(n, 0)
+	}
+	return nil
+}

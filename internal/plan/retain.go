@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// TagRetained is the tag of a load balancer that names its frontend which no Service needs, and which
+// stays because Azure requires one.
+const TagRetained = "weir-retained-frontend"
+
+// ErrNoIPv4 rejects a Service that would have the only frontends of its load balancer.
+var ErrNoIPv4 = errors.New("Azure requires an IPv4 frontend beside IPv6 ones") //nolint:staticcheck // a name begins it
+
+// isRetained reports whether a frontend stayed only because Azure required one.
+func (in Input) isRetained(f lb.Frontend) bool {
+	return f.Name != "" && strings.EqualFold(lb.Tag(in.Observed.Tags, TagRetained), f.Name)
+}
+
+// mayBeIPv4 reports whether a frontend is not known to be IPv6.
+func (in Input) mayBeIPv4(f lb.Frontend) bool {
+	if f.PublicIP != "" && in.FamilyOf != nil {
+		return cmp.Or(in.FamilyOf(f), f.Family) != lb.IPv6
+	}
+	return f.Family != lb.IPv6
+}
+
+// LacksIPv4 returns the Services with IPv6 frontends, by owner, if the load balancer would have no
+// IPv4 frontend.
+func LacksIPv4(in Input) map[string]error {
+	lack := map[string]error{}
+	if slices.ContainsFunc(in.Observed.Frontends, in.mayBeIPv4) {
+		return lack // it can be retained
+	}
+	for _, s := range in.Shares {
+		wants := slices.Concat(s.Frontends, s.Unresolved)
+		if slices.ContainsFunc(wants, in.mayBeIPv4) {
+			return map[string]error{}
+		}
+		if len(wants) > 0 {
+			lack[s.Owner] = fmt.Errorf("%w, and load balancer %s would have none. Set ipFamilyPolicy PreferDualStack in the Service, "+
+				"or have a Service with an IPv4 address on that load balancer first", ErrNoIPv4, in.Observed.ID.Name)
+		}
+	}
+	return lack
+}
+
+// retain keeps a frontend that no Service needs where Azure requires one: a load balancer with pools,
+// probes or rules has a frontend, and one with IPv6 frontends has an IPv4 frontend. It returns the Service
+// that needs its address elsewhere, if nothing of Weir's is what has to leave first.
+func (p *Plan) retain(in Input, accepted []Share) (stranded *Share) {
+	alone := len(p.Next.Frontends) > 0 && !slices.ContainsFunc(p.Next.Frontends, in.mayBeIPv4)
+	if alone || len(p.Next.Frontends) == 0 && len(in.parts(p.Next)) > 0 {
+		p.Retained = in.candidate(p.Next.Frontends, alone)
+	}
+	if p.Retained == nil {
+		lb.UnsetTag(p.Next.Tags, TagRetained)
+		return nil
+	}
+	p.Next.Frontends = append(p.Next.Frontends, *p.Retained)
+	if !in.isRetained(*p.Retained) {
+		if p.Next.Tags == nil {
+			p.Next.Tags = map[string]string{}
+		}
+		lb.SetTags(p.Next.Tags, map[string]string{TagRetained: p.Retained.Name})
+	}
+	k := Kept{Pool: lb.PoolID{LoadBalancer: in.Observed.ID}, Frontend: p.Retained, Members: in.foreignParts(p.Next)}
+	if alone {
+		k.Members = []string{"IPv6 frontends"}
+	}
+	if len(p.Emptying) > 0 { // it goes with the load balancer
+		return nil
+	}
+	p.Kept = append(p.Kept, k)
+	if at := slices.IndexFunc(accepted, func(s Share) bool { return s.needs(*p.Retained) }); at >= 0 {
+		return &accepted[at]
+	}
+	return nil
+}
+
+func (s Share) needs(f lb.Frontend) bool { return s.Needs != nil && s.Needs(f) }
+
+// without is the plan in which a Service that would leave stays as it is.
+func (s *Share) without(in Input, p Plan) Plan {
+	why := fmt.Errorf("the Service cannot leave load balancer %s with its address: Azure requires a frontend there while it has %s. "+
+		"Delete what is not needed there, or keep the Service on that load balancer", in.Observed.ID.Name, strings.Join(p.Kept[len(p.Kept)-1].Members, ", "))
+	in.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(o Share) bool { return o.Owner == s.Owner })
+	in.Others = append(slices.Clone(in.Others), s.Owner)
+	p = Make(in)
+	p.Refused[s.Owner] = why
+	return p
+}
+
+// Unused returns the names of the frontends that no Service has after the plan: those that go, and the
+// one that Azure alone requires.
+func (p Plan) Unused() []string {
+	var names []string
+	for _, c := range p.Changes {
+		if c.Kind == Frontend && c.Action == Remove {
+			names = append(names, c.Name)
+		}
+	}
+	if p.Retained != nil {
+		names = append(names, p.Retained.Name)
+	}
+	return names
+}
+
+// candidate returns the observed frontend that can stay at the least cost; nil if there is none. It is rather IPv4, one
+// whose address no Service needs elsewhere, and one whose address Weir made.
+func (in Input) candidate(next []lb.Frontend, onlyIPv4 bool) *lb.Frontend {
+	all := slices.DeleteFunc(slices.Clone(in.Observed.Frontends), func(f lb.Frontend) bool {
+		return onlyIPv4 && !in.mayBeIPv4(f) || slices.ContainsFunc(next, func(n lb.Frontend) bool { return strings.EqualFold(n.Name, f.Name) })
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	cost := func(f lb.Frontend) int {
+		n := 0
+		for weight, costs := range []bool{!in.isRetained(f), in.Made != nil && !in.Made(f), slices.ContainsFunc(in.Shares, func(s Share) bool { return s.needs(f) }), !in.mayBeIPv4(f)} {
+			if costs {
+				n |= 1 << weight
+			}
+		}
+		return n
+	}
+	best := slices.MinFunc(all, func(a, b lb.Frontend) int { return cmp.Compare(cost(a), cost(b)) })
+	return &best
+}
+
+// parts names what a load balancer has that needs a frontend.
+func (in Input) parts(b lb.LoadBalancer) []string {
+	var all []string
+	for _, pool := range b.Pools {
+		all = append(all, "backend pool "+pool.ID.Name)
+	}
+	for _, probe := range b.Probes {
+		all = append(all, "probe "+probe.Name)
+	}
+	return all
+}
+
+// foreignParts are those parts that Weir did not make; all if there are none.
+func (in Input) foreignParts(b lb.LoadBalancer) []string {
+	all := b
+	b.Pools = slices.DeleteFunc(slices.Clone(b.Pools), func(p lb.Pool) bool {
+		return contains(in.SharedPools, p.ID.Name) && len(in.Foreign[strings.ToLower(p.ID.Name)]) == 0
+	})
+	if foreign := in.parts(b); len(foreign) > 0 {
+		return foreign
+	}
+	return in.parts(all)
+}
+
+// describe names a frontend and its address.
+func describe(f lb.Frontend) string {
+	switch {
+	case f.PublicIP != "":
+		return "frontend " + f.Name + " with public IP " + last(f.PublicIP)
+	case f.PrivateIP.IsValid():
+		return "frontend " + f.Name + " with address " + f.PrivateIP.String()
+	}
+	return "frontend " + f.Name
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/lab/armemu"
+)
+
+// What Azure rejects for two minutes costs few writes, and its Warnings are few events with counts, although each
+// rejection has another request id.
+func TestARepeatedRejectionIsOneEvent(t *testing.T) {
+	for _, tt := range []struct {
+		what, path string
+		configure  Options
+	}{
+		{"load balancer", "loadBalancers/*", Options{}},
+		{"public IP", "publicIPAddresses/*", Options{}},
+		{"pool", "loadBalancers/*/backendAddressPools/*", Options{}},
+		{"network interface", "networkInterfaces/*", Options{Configure: ofInterfaces}},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			stage(t, tt.configure, func(s *Stage) {
+				must(s.AddNode(0))
+				s.Start()
+				must(s.AddService("shop/first", func(svc *corev1.Service) { setPolicy(svc, corev1.ServiceExternalTrafficPolicyLocal) }))
+				must(s.Endpoints("shop/first", map[int]bool{0: true}))
+				must(s.Settles(5 * time.Minute))
+				s.Pass(5 * time.Minute)
+				must(s.AzureFaults(fmt.Sprintf("{name: reject, match: {path: '%s', kind: put}, action: {status: 400, code: NotThisTime, message: broken}}", tt.path)))
+				for n := 1; n < 4; n++ {
+					must(s.AddNode(n))
+				}
+				must(s.Endpoints("shop/first", map[int]bool{0: true, 1: true}))
+				if tt.what == "load balancer" || tt.what == "public IP" {
+					must(s.AddService("shop/second", nil))
+				}
+				s.Pass(2 * time.Minute)
+				rejected := 0
+				for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut)) {
+					if c.Status == 400 {
+						rejected++
+					}
+				}
+				f, err := s.facts()
+				must(err)
+				warnings := map[string]int{}
+				for _, e := range f.events {
+					if e.Type == corev1.EventTypeWarning {
+						warnings[e.InvolvedObject.Kind+" "+e.InvolvedObject.Name+" "+e.Reason]++
+					}
+				}
+				if rejected == 0 || rejected > 6 {
+					t.Errorf("%d rejected writes", rejected)
+				}
+				for of, n := range warnings {
+					if n > 1 {
+						t.Errorf("%d events %s", n, of)
+					}
+				}
+			})
+		})
+	}
+}
