@@ -45,7 +45,8 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	in.Observed = seen.observed
 	in.SharedPools, in.SharedProbes, in.Retired = l.cfg.NodePools(), []string{service.SharedProbeName}, l.retired(jobs, seen.observed, seen.converting)
 	in.Foreign, in.Emptying, in.AddressAt = seen.foreign, seen.emptying, seen.ips.AddressAt
-	in.FamilyOf, in.Made = seen.ips.FamilyOf, seen.ips.IsMade
+	in.FamilyOf = func(f lb.Frontend) lb.Family { return seen.ips.Family(f.PublicIP) }
+	in.Made = seen.ips.IsMade
 	due := map[string]bool{}
 	for _, j := range jobs {
 		in.Shares = append(in.Shares, l.wanted(j, seen))

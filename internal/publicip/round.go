@@ -208,12 +208,6 @@ func (r *Round) ByID(id string) (lb.PublicIP, bool) {
 	return ip, known
 }
 
-// FamilyOf returns the family of a public frontend; empty where its public IP is not known.
-func (r *Round) FamilyOf(f lb.Frontend) lb.Family {
-	ip, _ := r.ByID(f.PublicIP)
-	return ip.Family
-}
-
 // IsMade reports whether Weir made the address of a frontend, as far as that is known.
 func (r *Round) IsMade(f lb.Frontend) bool {
 	ip, known := r.ByID(f.PublicIP)

@@ -13,12 +13,9 @@ import (
 	"testing"
 )
 
-// What a shipped package, and a type of one, may have at most.
-const (
-	budgetLines   = 3000
-	budgetFiles   = 30
-	budgetMethods = manyMethods
-)
+// budgetFiles is how many files a shipped package may have. Lines and methods are printed and not limited: limits
+// produced small packages without a subject, and functions that should be methods.
+const budgetFiles = 30
 
 const exceptionsFile = "testdata/exceptions.txt"
 
@@ -56,22 +53,14 @@ func TestHouseKeepsItsBudget(t *testing.T) {
 	}
 }
 
-var budget = fmt.Sprintf("%d lines and %d files a package, %d methods a type", budgetLines, budgetFiles, budgetMethods)
+var budget = fmt.Sprintf("%d files a package", budgetFiles)
 
-// overBudget returns what is over the budget: "internal/x lines", "internal/x.T methods".
+// overBudget returns what is over the budget: "internal/x files".
 func overBudget(all []size) map[string]int {
 	over := map[string]int{}
 	for _, s := range all {
-		if s.Lines > budgetLines {
-			over[s.Package+" lines"] = s.Lines
-		}
 		if s.Files > budgetFiles {
 			over[s.Package+" files"] = s.Files
-		}
-		for _, x := range s.Types {
-			if x.Methods > budgetMethods {
-				over[s.Package+"."+x.Name+" methods"] = x.Methods
-			}
 		}
 	}
 	return over
