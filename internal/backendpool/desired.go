@@ -80,6 +80,7 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 			return none, err
 		}
 		want.Addresses, want.Kept, want.Alone = set.Addresses, set.Kept, c.Owner.Made(p)
+		want.Twins, want.Awaited = set.Twins, set.Awaited
 		if want.Machines == nil || want.Alone { // of an interface in somebody's pool nobody knows what it is there for
 			want.Ours = c.OursIn(p)
 		}

@@ -24,7 +24,10 @@ type History struct {
 	HandedAt time.Time
 	// Brought is the fingerprint of what was handed over last; zero if nothing was.
 	Brought uint64
-	Writes  poolwrite.Memory
+	// Unusable is true if the pool is level without machines that cannot join it: a word of these has it
+	// looked at.
+	Unusable bool
+	Writes   poolwrite.Memory
 	// Trouble is since when the pool is not as it has to be, and nothing waits, or may not stay
 	// so; zero if neither.
 	Trouble time.Time
@@ -41,6 +44,8 @@ type History struct {
 	// Owed is true after such a write that was nobody's attempt and may have landed: a pool that
 	// is found level then was written, and whoever waits for that has not heard of it.
 	Owed bool
+	// OwedShown is what a pool of network interfaces showed when its members began to be owed.
+	OwedShown uint64
 	// lastAdmin is when the last attempt began that a change of admin states caused.
 	lastAdmin time.Time
 }

@@ -21,8 +21,11 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Drift
 	h.Writes.Keep(&r, now)
 	done := r.Directed() && r.Handed == nil
-	if h.Owed && done {
+	if h.Owed && done && (r.HandOver == nil || r.Shows() != h.OwedShown) {
 		r.Outcome, r.Members = poolwrite.Written, true
+	}
+	if !h.Owed {
+		h.OwedShown = r.Shows()
 	}
 	h.Owed = (h.Owed || r.Brought && r.Members) && !done
 	cause := poolschedule.CauseOf(ops, r.Settled())
@@ -72,8 +75,8 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 		Retrying: v.Told[poolschedule.WordRetrying], Failed: v.Told[poolschedule.WordFailed], Updated: v.Told[poolschedule.WordUpdated], GivenUpFor: h.GaveUp,
 		Admin: cause.Admin && !cause.Member, AdminTried: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
 		AdminRetryAt: upcoming(next.AdminRetryAt(), now), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
-		Written: record.Written, Down: record.Down, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
-		Desired: len(r.Wanted), Observed: r.Observed, Foreign: r.Todo.Foreign, Differs: differs,
+		Written: record.Written, Down: record.Down, Instances: record.Instances, Unusable: r.Unusable, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
+		Desired: r.Desired(), Observed: r.Observed, Foreign: r.Todo.Foreign, Differs: differs,
 		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
 		NextEligibleAt: next.EligibleAt(now), RetryAt: upcoming(next.RetryAt(l.cfg.Interval), now),
 		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
@@ -104,7 +107,7 @@ func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r 
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}
 	if r.Observed >= 0 {
-		attrs = append(attrs, "desired", len(r.Wanted), "observed", r.Observed)
+		attrs = append(attrs, "desired", r.Desired(), "observed", r.Observed)
 	}
 	switch {
 	case r.Handed != nil && r.Handed.Outcome == poolwrite.Postponed:

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -36,14 +37,47 @@ type Machines struct {
 // HandOver is what a pool of network interfaces has to become, for who writes machines.
 type HandOver struct {
 	Target nic.Target
-	// joins are the machines that belong in the pool and that it does not show.
-	joins []nic.Machine
-	// waits says which nodes have no machine that could join, and why.
+	// joins are the addresses that belong in the pool and that it shows of no machine.
+	joins []joining
+	// waits are why nodes have no machine that could join.
 	waits []string
+}
+
+// joining is an address that is to join, and the machines that may have it: one has, unless several nodes
+// name it.
+type joining struct {
+	ip       netip.Addr
+	nodes    []string
+	machines []nic.Machine
+}
+
+// Unusable is a node that belongs in a pool and whose machine cannot join it.
+type Unusable struct {
+	Node string
+	IP   netip.Addr
+	Why  string
 }
 
 // Level reports whether the pool shows just the machines that belong in it.
 func (h *HandOver) Level() bool { return len(h.joins)+len(h.Target.Leaves)+len(h.waits) == 0 }
+
+// drops takes out what cannot join, and returns which nodes that are.
+func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
+	why := make(map[string]string, len(unusable))
+	for _, w := range unusable {
+		why[w.Machine.Key()] = w.Why
+	}
+	h.joins = slices.DeleteFunc(h.joins, func(j joining) bool {
+		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return why[m.Key()] == "" }) {
+			return false
+		}
+		for i, m := range j.machines {
+			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Why: why[m.Key()]})
+		}
+		return true
+	})
+	return nodes
+}
 
 // Fingerprint is equal for equal targets, and never zero.
 func (h *HandOver) Fingerprint() uint64 {
@@ -80,9 +114,11 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		return false, nil, err
 	}
 	has := owned(lb.Pool{Addresses: here}, want, adminState)
-	leaving := leavingOf(here, want, has)
-	r.HandOver = handOver(observed.ID, want, here, leaving)
-	r.written = sortedIPs(want.Addresses)
+	machines := machinesOf(want)
+	leaving := leavingOf(here, want, machines, has)
+	r.HandOver = handOver(observed.ID, want, here, leaving, machines)
+	r.written, r.instances = staysOurs(here, want, machines, has)
+	r.twins, r.shown = want.Twins, shownIn(observed)
 	if adminState {
 		states := want
 		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, has))
@@ -121,26 +157,95 @@ func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
 	return here
 }
 
+// shownIn stands for the network interfaces that a pool shows.
+func shownIn(observed lb.Pool) uint64 {
+	names := make([]string, len(observed.Addresses))
+	for i, a := range observed.Addresses {
+		names[i] = strings.ToLower(a.Interface)
+	}
+	slices.Sort(names)
+	sum := fnv.New64a()
+	for _, name := range names {
+		_, _ = sum.Write([]byte(name + "\n")) // a hash's Write returns no error
+	}
+	return max(sum.Sum64(), 1)
+}
+
 // ofNode returns the address by which the interface of a node is known, or of what was one.
 func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	if ip, ok := d.AddressOf(a.Machine); ok {
 		return ip, true
 	}
+	if ip, ok := d.Recorded.Instances[a.Machine]; ok {
+		return ip, true
+	}
 	return a.IP, a.Machine != "" && slices.Contains(d.Recorded.Written, a.IP)
 }
 
-// leavingOf returns the interfaces that are ours and that nobody wants.
-func leavingOf(here []lb.Address, want Desired, has ours) (leaving []lb.Address) {
-	wanted := make(map[netip.Addr]bool, len(want.Addresses))
-	for _, a := range want.Addresses {
-		wanted[a.IP] = true
+// memberMachine is the machine of a node that belongs in a pool, or why it is not known.
+type memberMachine struct {
+	node string
+	ip   netip.Addr
+	nic.Machine
+	err error
+}
+
+// machinesOf returns the machines that belong in a pool.
+func machinesOf(want Desired) []memberMachine {
+	all := make([]memberMachine, 0, len(want.Addresses)+len(want.Twins))
+	for _, a := range slices.Concat(want.Addresses, want.Twins) {
+		m, err := want.Machines.Of(a.Name)
+		all = append(all, memberMachine{a.Name, a.IP, m, err})
+	}
+	return all
+}
+
+// leavingOf returns the interfaces that are ours and that nobody wants. One whose address a node has
+// stays while it is not known which machine that node is.
+func leavingOf(here []lb.Address, want Desired, machines []memberMachine, has ours) (leaving []lb.Address) {
+	wanted, unknown := make(map[string]bool, len(machines)), make(map[netip.Addr]bool)
+	for _, m := range machines {
+		if m.err != nil {
+			unknown[m.ip] = true
+		} else {
+			wanted[m.Key()] = true
+		}
+	}
+	for _, ip := range want.Awaited {
+		unknown[ip] = true
 	}
 	for _, a := range here {
-		if _, mine := has.written[a.IP]; !wanted[a.IP] && (mine || want.Ours(a.IP)) {
+		if _, mine := has.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (mine || want.Ours(a.IP)) {
 			leaving = append(leaving, a)
 		}
 	}
 	return leaving
+}
+
+// staysOurs returns what is on record once the pool is level: what is wanted, and what is in the pool while
+// it is not known which machine its node is. Instances of uniform scale sets are on record by themselves.
+func staysOurs(here []lb.Address, want Desired, machines []memberMachine, has ours) (written []netip.Addr, instances map[string]netip.Addr) {
+	written = sortedIPs(want.Addresses)
+	keep := func(machine string, ip netip.Addr) {
+		if instances == nil {
+			instances = map[string]netip.Addr{}
+		}
+		instances[machine] = ip
+	}
+	for _, m := range machines {
+		if m.err == nil && m.Uniform() {
+			keep(m.Key(), m.ip)
+		}
+	}
+	for _, a := range here {
+		if _, mine := has.written[a.IP]; mine && slices.Contains(want.Awaited, a.IP) {
+			written = append(written, a.IP)
+			if _, ok := want.Recorded.Instances[a.Machine]; ok {
+				keep(a.Machine, a.IP)
+			}
+		}
+	}
+	return sorted(written), instances
 }
 
 // stayDown returns those that are Down by us and leave: until they have, they take no flows.
@@ -152,25 +257,36 @@ func stayDown(leaving []lb.Address, has ours) []lb.Address {
 }
 
 // handOver returns what those who write machines have to do for a pool. here are the interfaces of
-// nodes in it, leaving those of them that have to go.
-func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address) *HandOver {
+// nodes in it, leaving those of them that have to go, and machines those that belong in it.
+func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines []memberMachine) *HandOver {
 	by := want.Machines
 	h := &HandOver{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, Every: by.Every}}}
-	there := make(map[netip.Addr]bool, len(here))
+	there, shown := make(map[string]bool, len(here)), make(map[netip.Addr]bool, len(here))
 	for _, a := range here {
-		there[a.IP] = true
+		there[a.Machine] = true
 	}
-	for _, a := range want.Addresses {
-		m, err := by.Of(a.Name)
+	for _, m := range machines {
+		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
+	}
+	at := map[netip.Addr]int{} // in joins
+	for _, m := range machines {
 		switch {
-		case err == nil && !there[a.IP]:
-			h.joins = append(h.joins, m)
-			fallthrough
-		case err == nil:
-			h.Target.Members = append(h.Target.Members, m)
-		case !there[a.IP]:
-			h.waits = append(h.waits, fmt.Sprintf("node %s: %s", a.Name, err))
+		case m.err != nil && !shown[m.ip]:
+			h.waits = append(h.waits, fmt.Sprintf("node %s: %s", m.node, m.err))
+		case m.err != nil:
+		default:
+			h.Target.Members = append(h.Target.Members, m.Machine)
 		}
+		if m.err != nil || shown[m.ip] {
+			continue
+		}
+		i, known := at[m.ip]
+		if !known {
+			i, at[m.ip] = len(h.joins), len(h.joins)
+			h.joins = append(h.joins, joining{ip: m.ip})
+		}
+		h.joins[i].nodes, h.joins[i].machines = append(h.joins[i].nodes, m.node), append(h.joins[i].machines, m.Machine)
+		h.Target.Lacks = append(h.Target.Lacks, m.Machine)
 	}
 	for _, a := range leaving {
 		m, err := nic.ParseMachine("azure://" + a.Machine)
@@ -180,11 +296,10 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address) *HandOver 
 		}
 		h.Target.Leaves = append(h.Target.Leaves, m)
 	}
-	for _, all := range []*[]nic.Machine{&h.Target.Members, &h.Target.Leaves} {
+	for _, all := range []*[]nic.Machine{&h.Target.Members, &h.Target.Leaves, &h.Target.Lacks} {
 		slices.SortFunc(*all, func(a, b nic.Machine) int { return cmp.Compare(a.Key(), b.Key()) })
 		*all = slices.CompactFunc(*all, func(a, b nic.Machine) bool { return a.Key() == b.Key() })
 	}
-	h.Target.Shown = h.Level()
 	return h
 }
 
