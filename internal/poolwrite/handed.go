@@ -88,8 +88,11 @@ func (h *HandOver) says(working []nic.Machine, waits []string) string {
 		}
 		text = append(text, fmt.Sprintf("%d %s%s", len(waits), verb, listed(waits)))
 	}
+	if lacks := h.lacks(); len(text) == 0 && lacks != "" {
+		return "the pool does not show yet that " + lacks
+	}
 	if len(text) == 0 {
-		return fmt.Sprintf("the pool does not show yet that %s", h.lacks())
+		return "which machines and scale sets name the pool is being read"
 	}
 	return strings.Join(text, "; ")
 }

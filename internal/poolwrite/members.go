@@ -288,6 +288,7 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 		h.joins[i].nodes, h.joins[i].machines = append(h.joins[i].nodes, m.node), append(h.joins[i].machines, m.Machine)
 		h.Target.Lacks = append(h.Target.Lacks, m.Machine)
 	}
+	h.keeps(here, want)
 	for _, a := range leaving {
 		m, err := nic.ParseMachine("azure://" + a.Machine)
 		if err != nil {
@@ -301,6 +302,18 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 		*all = slices.CompactFunc(*all, func(a, b nic.Machine) bool { return a.Key() == b.Key() })
 	}
 	return h
+}
+
+// keeps has a machine stay a member whose node does not tell it yet, by its address.
+func (h *HandOver) keeps(here []lb.Address, want Desired) {
+	for _, a := range here {
+		if !slices.Contains(want.Awaited, a.IP) {
+			continue
+		}
+		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil {
+			h.Target.Members = append(h.Target.Members, m)
+		}
+	}
 }
 
 // refuses says why machines join and leave no pool that is as it was read.

@@ -23,7 +23,7 @@ func machineOf(n *corev1.Node) (nic.Machine, error) {
 	}
 	m, err := nic.ParseMachine(n.Spec.ProviderID)
 	if err != nil {
-		return nic.Machine{}, fmt.Errorf("it runs on no virtual machine of Azure: %w", err)
+		return nic.Machine{}, fmt.Errorf("its spec.providerID %q names no virtual machine of Azure", n.Spec.ProviderID)
 	}
 	return m, nil
 }
