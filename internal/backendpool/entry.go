@@ -180,8 +180,8 @@ func (e *Entry) remembered() *membership.Set {
 	return e.set
 }
 
-// unusableNow are the nodes whose machine could not join when the pool was last seen level.
-func (e *Entry) unusableNow() []poolwrite.Unusable {
+// unusable are the nodes whose machine could not join when the pool was last seen level.
+func unusable(e *Entry) []poolwrite.Unusable {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.unusable

@@ -81,6 +81,31 @@ func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, s
 	return h, refused
 }
 
+// Owes takes in whether an attempt brought what others write to its end: one that finds a pool as it has
+// to be, after it was not, has written it.
+func (h History) Owes(r *poolwrite.Result) History {
+	done := r.Directed() && r.Handed == nil
+	if h.Owed && done && (r.HandOver == nil || r.Shows() != h.OwedShown) {
+		r.Outcome, r.Members = poolwrite.Written, true
+	}
+	if !h.Owed {
+		h.OwedShown = r.Shows()
+	}
+	h.Owed = (h.Owed || r.Brought && r.Members) && !done
+	return h
+}
+
+// Brings takes in what was handed over of a pool.
+func (h History) Brings(r poolwrite.Result, now time.Time) History {
+	if r.Brought {
+		h.Brought, h.Unusable = r.HandOver.Fingerprint(), len(r.Unusable) > 0
+	}
+	if r.Handed == nil {
+		return h
+	}
+	return h.Hands(now, r.Handed.For)
+}
+
 // handedGap is how long after members were handed over the pool is attempted again at the earliest:
 // machines that are done one after the other share an attempt.
 const handedGap = time.Second
@@ -102,4 +127,13 @@ func (h History) Wake() (next History, woken bool) {
 	}
 	h.HoldUntil = at
 	return h, true
+}
+
+// Upcoming is a time that is told to people: an attempt that took longer than the interval is followed
+// by the next one at once, not in the past. Zero is never.
+func Upcoming(at, now time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return Later(at, now)
 }

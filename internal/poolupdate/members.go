@@ -28,17 +28,6 @@ func (l *lane) byMachine(p lb.Pool) bool {
 	return err == nil && want.Machines != nil
 }
 
-// handed is what is remembered of a pool that was handed over.
-func handed(h poolschedule.History, r poolwrite.Result, now time.Time) poolschedule.History {
-	if r.Brought {
-		h.Brought, h.Unusable = r.HandOver.Fingerprint(), len(r.Unusable) > 0
-	}
-	if r.Handed == nil {
-		return h
-	}
-	return h.Hands(now, r.Handed.For)
-}
-
 // membersLevel is isLevel for a pool of network interfaces. One that was not handed over as it is has
 // to be: see poolattempt.
 func (l *lane) membersLevel(ctx context.Context, p *parcel, observed lb.Pool, want poolwrite.Desired) bool {

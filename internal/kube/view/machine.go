@@ -28,6 +28,17 @@ func machineOf(n *corev1.Node) (nic.Machine, error) {
 	return m, nil
 }
 
+// WithMachine returns a node as it is to a pool of network interfaces.
+func WithMachine(node membership.Node, n *corev1.Node) membership.Node {
+	m, err := machineOf(n)
+	if node.Awaited = n.Spec.ProviderID == ""; err != nil {
+		node.NoMachine = err.Error()
+		return node
+	}
+	node.Machine = m.Key()
+	return node
+}
+
 // machineInputs keeps what membership needs to know of machines, for parsing is slow and a pool has
 // thousands of them.
 type machineInputs struct {
@@ -53,12 +64,8 @@ func (m *machineInputs) get(n *corev1.Node) machineInput {
 	if known {
 		return is
 	}
-	machine, err := machineOf(n)
-	if err != nil {
-		is.none = err.Error()
-	} else {
-		is.key = machine.Key()
-	}
+	node := WithMachine(membership.Node{}, n)
+	is = machineInput{node.Machine, node.NoMachine}
 	if m.of == nil || len(m.of) >= mostMachineInputs {
 		m.of = map[string]machineInput{}
 	}
