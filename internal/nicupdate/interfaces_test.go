@@ -330,6 +330,39 @@ func TestAWait(t *testing.T) {
 	})
 }
 
+// A machine that cannot join is looked at by itself, and joins once it can; nobody reads the others for it.
+func TestAMachineThatCannotJoin(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.has("n1", "a/k8s")
+		hand := func() string {
+			next := target("a/k8s", "n1 n2", "")
+			next.Lacks = machines("n2")
+			return told(w.u.Bring(next))
+		}
+		hand()
+		w.wait(time.Minute)
+		const without = "without n2: virtual machine n2 has no network interface"
+		w.expect("bring", hand(), without)
+		w.set(func() { w.calls = nil })
+		for range 5 {
+			w.wait(time.Minute)
+			w.expect("again", hand(), without)
+		}
+		w.set(func() {
+			if calls := strings.Join(w.calls, ", "); strings.Contains(calls, "n1") || strings.Contains(calls, "PUT") {
+				t.Error(calls)
+			}
+		})
+		w.expectSettled("+1.2s a/k8s")
+		w.has("n2", "a/outbound")
+		w.wait(2 * time.Minute)
+		w.expectShown("n2", "a/outbound a/k8s")
+		if n := len(w.settled); n != 1 {
+			t.Errorf("settled %v", w.settled)
+		}
+	})
+}
+
 // A machine that is gone has left what it had to leave, and is waited for where it belongs.
 func TestAMachineThatIsGone(t *testing.T) {
 	inWorld(t, func(w *world) {
