@@ -85,7 +85,7 @@ func newEntry(ref poolschedule.Ref, p *v1alpha1.BackendPool) *Entry {
 	last := lastEvent(&p.Status)
 	return &Entry{
 		ref: ref, writing: make(chan struct{}, 1), version: p.ResourceVersion, own: own{}.with(&p.Status), guarded: hasFinalizer(p),
-		status: p.Status, lastProblem: last.Problem, lastEvent: last.Word,
+		status: p.Status, unusable: members.ParseUnusable(p.Status.Unusable), lastProblem: last.Problem, lastEvent: last.Word,
 	}
 }
 
@@ -180,8 +180,11 @@ func (e *Entry) remembered() *membership.Set {
 	return e.set
 }
 
-// unusable are the nodes whose machine could not join when the pool was last seen level.
-func unusable(e *Entry) []poolwrite.Unusable {
+// Unusable returns the nodes whose machine could not join when the pool was last seen level; none of nil.
+func Unusable(e *Entry) []poolwrite.Unusable {
+	if e == nil {
+		return nil
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.unusable

@@ -201,7 +201,7 @@ func wants(e *Entry, members int, now time.Time) bool {
 // relevel corrects what a level pool says about nodes that are left out, and about why those
 // are Down that are.
 func (c *Controller) relevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
-	usable := members.Without(set, unusable(e))
+	usable := members.Without(set, Unusable(e))
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
 			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(usable))

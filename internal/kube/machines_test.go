@@ -149,6 +149,15 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 	}
 }
 
+// The security group admits flows to nodes whose machine may be in the pool: also to one that is made again,
+// and does not tell its machine yet.
+func TestNodesOfASecurityGroup(t *testing.T) {
+	r := machines(t, true, nil, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface)))
+	if ips, known := r.Services.NodesOf(ours{}.ID("kubernetes"), false); !known || fmt.Sprint(ips) != "[10.0.0.2 10.0.0.3 10.0.0.5]" {
+		t.Errorf("%v, known: %t", ips, known)
+	}
+}
+
 // The pools whose machines are to be known are those that BackendPools may have interfaces join, or
 // leave.
 func TestPoolsOfNetworkInterfaces(t *testing.T) {

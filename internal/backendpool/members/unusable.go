@@ -28,6 +28,17 @@ func Unusable(nodes []poolwrite.Unusable) []v1alpha1.UnusableNode {
 	return all
 }
 
+// ParseUnusable is the other way, as far as a status names them.
+func ParseUnusable(nodes []v1alpha1.UnusableNode) []poolwrite.Unusable {
+	var all []poolwrite.Unusable
+	for _, n := range nodes {
+		if ip, err := netip.ParseAddr(n.Address); err == nil {
+			all = append(all, poolwrite.Unusable{Node: n.Node, IP: ip, Why: n.Reason})
+		}
+	}
+	return all
+}
+
 // Without returns a membership in which the nodes are left out whose machine cannot join.
 func Without(set membership.Set, nodes []poolwrite.Unusable) membership.Set {
 	if len(nodes) == 0 {
