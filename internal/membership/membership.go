@@ -265,7 +265,7 @@ func (b *builder) finish() Set {
 			continue
 		}
 		doubles = true
-		all := append(m.twins, m.node)
+		all := append([]Node{m.node}, m.twins...)
 		slices.SortFunc(all, compareTwins)
 		m.node, m.twins = all[0], all[1:]
 		for _, n := range m.twins {
