@@ -114,10 +114,10 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		return false, nil, err
 	}
 	has := owned(lb.Pool{Addresses: here}, want, adminState)
-	machines := machinesOf(want)
-	leaving := leavingOf(here, want, machines, has)
-	r.HandOver = handOver(observed.ID, want, here, leaving, machines)
-	r.written, r.instances = staysOurs(here, want, machines, has)
+	machines, unknown := machinesOf(want)
+	leaving := leavingOf(here, want, machines, unknown, has)
+	r.HandOver = handOver(observed.ID, want, here, leaving, machines, unknown)
+	r.written, r.instances = staysOurs(here, want, machines, unknown, has)
 	r.twins, r.shown = want.Twins, shownIn(observed)
 	if adminState {
 		states := want
@@ -150,7 +150,7 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
 	for _, a := range observed.Addresses {
 		if ip, ok := want.ofNode(a); ok {
-			a.IP = ip
+			a.IP, a.Machine = ip, lb.MachineKey(a.Machine)
 			here = append(here, a)
 		}
 	}
@@ -176,7 +176,7 @@ func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	if ip, ok := d.AddressOf(a.Machine); ok {
 		return ip, true
 	}
-	if ip, ok := d.Recorded.Instances[a.Machine]; ok {
+	if ip, ok := d.Recorded.Instances[lb.MachineKey(a.Machine)]; ok {
 		return ip, true
 	}
 	return a.IP, a.Machine != "" && slices.Contains(d.Recorded.Written, a.IP)
@@ -190,29 +190,29 @@ type memberMachine struct {
 	err error
 }
 
-// machinesOf returns the machines that belong in a pool.
-func machinesOf(want Desired) []memberMachine {
-	all := make([]memberMachine, 0, len(want.Addresses)+len(want.Twins))
-	for _, a := range slices.Concat(want.Addresses, want.Twins) {
-		m, err := want.Machines.Of(a.Name)
-		all = append(all, memberMachine{a.Name, a.IP, m, err})
-	}
-	return all
-}
-
-// leavingOf returns the interfaces that are ours and that nobody wants. One whose address a node has
-// stays while it is not known which machine that node is.
-func leavingOf(here []lb.Address, want Desired, machines []memberMachine, has ours) (leaving []lb.Address) {
-	wanted, unknown := make(map[string]bool, len(machines)), make(map[netip.Addr]bool)
-	for _, m := range machines {
-		if m.err != nil {
-			unknown[m.ip] = true
-		} else {
-			wanted[m.Key()] = true
-		}
-	}
+// machinesOf returns the machines that belong in a pool. unknown are the addresses of nodes whose machine is
+// not known: what has one of them stays where it is.
+func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
+	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.Twins)), map[netip.Addr]bool{}
 	for _, ip := range want.Awaited {
 		unknown[ip] = true
+	}
+	for _, a := range slices.Concat(want.Addresses, want.Twins) {
+		m, err := want.Machines.Of(a.Name)
+		if all = append(all, memberMachine{a.Name, a.IP, m, err}); err != nil {
+			unknown[a.IP] = true
+		}
+	}
+	return all, unknown
+}
+
+// leavingOf returns the interfaces that are ours and that nobody wants.
+func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (leaving []lb.Address) {
+	wanted := make(map[string]bool, len(machines))
+	for _, m := range machines {
+		if m.err == nil {
+			wanted[m.Key()] = true
+		}
 	}
 	for _, a := range here {
 		if _, mine := has.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (mine || want.Ours(a.IP)) {
@@ -224,7 +224,7 @@ func leavingOf(here []lb.Address, want Desired, machines []memberMachine, has ou
 
 // staysOurs returns what is on record once the pool is level: what is wanted, and what is in the pool while
 // it is not known which machine its node is. Instances of uniform scale sets are on record by themselves.
-func staysOurs(here []lb.Address, want Desired, machines []memberMachine, has ours) (written []netip.Addr, instances map[string]netip.Addr) {
+func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (written []netip.Addr, instances map[string]netip.Addr) {
 	written = sortedIPs(want.Addresses)
 	keep := func(machine string, ip netip.Addr) {
 		if instances == nil {
@@ -238,7 +238,7 @@ func staysOurs(here []lb.Address, want Desired, machines []memberMachine, has ou
 		}
 	}
 	for _, a := range here {
-		if _, mine := has.written[a.IP]; mine && slices.Contains(want.Awaited, a.IP) {
+		if _, mine := has.written[a.IP]; mine && unknown[a.IP] {
 			written = append(written, a.IP)
 			if _, ok := want.Recorded.Instances[a.Machine]; ok {
 				keep(a.Machine, a.IP)
@@ -258,12 +258,12 @@ func stayDown(leaving []lb.Address, has ours) []lb.Address {
 
 // handOver returns what those who write machines have to do for a pool. here are the interfaces of
 // nodes in it, leaving those of them that have to go, and machines those that belong in it.
-func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines []memberMachine) *HandOver {
+func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
 	by := want.Machines
 	h := &HandOver{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, Every: by.Every}}}
 	there, shown := make(map[string]bool, len(here)), make(map[netip.Addr]bool, len(here))
 	for _, a := range here {
-		there[a.Machine] = true
+		there[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
 	}
 	for _, m := range machines {
 		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
@@ -288,7 +288,7 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 		h.joins[i].nodes, h.joins[i].machines = append(h.joins[i].nodes, m.node), append(h.joins[i].machines, m.Machine)
 		h.Target.Lacks = append(h.Target.Lacks, m.Machine)
 	}
-	h.keeps(here, want)
+	h.keeps(here, unknown)
 	for _, a := range leaving {
 		m, err := nic.ParseMachine("azure://" + a.Machine)
 		if err != nil {
@@ -304,13 +304,10 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 	return h
 }
 
-// keeps has a machine stay a member whose node does not tell it yet, by its address.
-func (h *HandOver) keeps(here []lb.Address, want Desired) {
+// keeps has machines stay members that no node tells, by their addresses.
+func (h *HandOver) keeps(here []lb.Address, unknown map[netip.Addr]bool) {
 	for _, a := range here {
-		if !slices.Contains(want.Awaited, a.IP) {
-			continue
-		}
-		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil {
+		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
 			h.Target.Members = append(h.Target.Members, m)
 		}
 	}

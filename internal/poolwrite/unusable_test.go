@@ -3,6 +3,7 @@
 package poolwrite
 
 import (
+	"errors"
 	"net/netip"
 	"path"
 	"slices"
@@ -99,6 +100,32 @@ func TestInstancesWhoseNodesAreGone(t *testing.T) {
 				t.Errorf("%s: %s is not on record", tt.about, name)
 			}
 		}
+	}
+}
+
+// An instance that is kept for a while stays a member, whose node is gone or known by its address alone; one
+// that the pool does not show does not join.
+func TestInstancesThatAreKept(t *testing.T) {
+	want := uniform("n1", "n1")
+	want.Machines.Of = func(node string) (nic.Machine, error) {
+		if !strings.HasPrefix(node, "n") {
+			return nic.Machine{}, errors.New("the cluster has no such node any more")
+		}
+		return instanceOf(node), nil
+	}
+	want.Addresses = append(want.Addresses, lb.Address{Name: "10.0.0.2", IP: nodeIP(2)}, lb.Address{Name: "10.0.0.3", IP: nodeIP(3)})
+	want.Kept = []netip.Addr{nodeIP(2), nodeIP(3)}
+	want.Recorded.Written = []netip.Addr{nodeIP(1), nodeIP(2), nodeIP(3)}
+	want.Recorded.Instances = map[string]netip.Addr{instanceOf("n1").Key(): nodeIP(1), instanceOf("n2").Key(): nodeIP(2), instanceOf("n3").Key(): nodeIP(3)}
+	r := Begin(Memory{}, false)
+	if _, _, err := r.PrepareMembers(poolOfInstances("n1 n2"), want, true); err != nil || !r.HandOver.Level() {
+		t.Fatalf("%+v, %v", r.HandOver, err)
+	}
+	if got := keysOf(r.HandOver.Target.Members); got != "n1 n2" {
+		t.Errorf("members %s", got)
+	}
+	if ours := r.Ours(); len(ours.Written) != 2 || len(ours.Instances) != 2 {
+		t.Errorf("on record %+v", ours)
 	}
 }
 

@@ -6,7 +6,6 @@
 //	record.go   addresses on record, and those that are Down
 //	instances.go instances of uniform scale sets, by machine
 //	unusable.go nodes whose machine cannot join
-//	stake.go    what a change is about
 //	unite.go    what several processes have recorded, together
 //	stake.go    what a change is about
 //	words.go    sentences for people
