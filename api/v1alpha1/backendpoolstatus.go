@@ -66,6 +66,20 @@ type BackendPoolStatus struct {
 	// +listType=set
 	WrittenAddresses []string `json:"writtenAddresses,omitempty"`
 
+	// writtenInstances are the instances of uniform scale sets among them: Azure does not tell
+	// the addresses of these, so one whose node is deleted is recognized by its number.
+	// +optional
+	// +listType=map
+	// +listMapKey=scaleSet
+	WrittenInstances []WrittenInstances `json:"writtenInstances,omitempty"`
+
+	// unusable are nodes that belong in the pool and whose machine cannot join it, the first 50 by
+	// name. Each joins once its machine can; until then the pool is level without it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Unusable []UnusableNode `json:"unusable,omitempty"`
+
 	// down are the addresses that Weir has set Down, so that they take no new flows. It
 	// is extended before a write and trimmed after it, like writtenAddresses; what
 	// somebody else set Down is not in it.
@@ -87,6 +101,27 @@ type BackendPoolStatus struct {
 	// which it did, or "nodes" for a pool of all nodes. Nobody but Weir may write a status.
 	// +optional
 	MadeFor string `json:"madeFor,omitempty"`
+}
+
+// WrittenInstances are instances of a uniform scale set that Weir has made members.
+type WrittenInstances struct {
+	// scaleSet is the ARM id, in lower case.
+	// +required
+	ScaleSet string `json:"scaleSet"`
+	// addresses are those of their nodes, by the numbers of the instances.
+	// +required
+	Addresses map[string]string `json:"addresses"`
+}
+
+// UnusableNode is a node whose machine cannot join a pool.
+type UnusableNode struct {
+	// +required
+	Node string `json:"node"`
+	// +required
+	Address string `json:"address"`
+	// reason is why its machine cannot join.
+	// +required
+	Reason string `json:"reason"`
 }
 
 // MadeForNodes is what madeFor says of a pool of all nodes.

@@ -29,7 +29,8 @@ func note(s *v1alpha1.BackendPoolStatus, set membership.Set, r poolupdate.Report
 	}
 	if r.Settled {
 		s.PoolID = r.Pool.String()
-		s.WrittenAddresses = members.Format(r.Written)
+		s.WrittenAddresses, s.WrittenInstances = members.Format(r.Written), members.FormatInstances(r.Instances)
+		s.Unusable = members.Unusable(r.Unusable)
 		members.SetDown(s, r.Down, set, at)
 	}
 	if r.States {
@@ -78,7 +79,7 @@ func judge(s *v1alpha1.BackendPoolStatus, is Entitlement, set membership.Set, r 
 	case r.Settled && is.Removes():
 		reason, why = removed(is, len(s.WrittenAddresses) > 0)
 	case r.Settled:
-		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(set)
+		status, reason, why = metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(members.Without(set, r.Unusable))
 	case r.Outcome == poolwrite.Stale:
 		reason, why = missingPool(r)
 	case r.Outcome == poolwrite.Refused:

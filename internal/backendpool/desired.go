@@ -79,7 +79,7 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 		if err != nil {
 			return none, err
 		}
-		want.Addresses, want.Kept, want.Alone = set.Addresses, set.Kept, c.Owner.Made(p)
+		want.Addresses, want.Kept, want.Twins, want.Awaited, want.Alone = set.Addresses, set.Kept, set.Twins, set.Awaited, c.Owner.Made(p)
 		if want.Machines == nil || want.Alone { // of an interface in somebody's pool nobody knows what it is there for
 			want.Ours = c.OursIn(p)
 		}

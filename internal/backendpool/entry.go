@@ -16,6 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
 	"weir.dev/weir/internal/poolschedule"
+	"weir.dev/weir/internal/poolwrite"
 )
 
 // Entry is what is known of one BackendPool. It has more than a dozen fields, for all that is
@@ -49,6 +50,9 @@ type Entry struct {
 	// shownDown are the members of nodes that drain, as they were when the pool was last seen
 	// level, by this process; nil until it was.
 	shownDown map[netip.Addr]struct{}
+	// unusable are the nodes of the set whose machine could not join, by the last attempt that left the pool
+	// level. It is replaced, never changed.
+	unusable []poolwrite.Unusable
 	// spares is true while members stay up though their eviction is announced.
 	spares bool
 
@@ -81,7 +85,7 @@ func newEntry(ref poolschedule.Ref, p *v1alpha1.BackendPool) *Entry {
 	last := lastEvent(&p.Status)
 	return &Entry{
 		ref: ref, writing: make(chan struct{}, 1), version: p.ResourceVersion, own: own{}.with(&p.Status), guarded: hasFinalizer(p),
-		status: p.Status, lastProblem: last.Problem, lastEvent: last.Word,
+		status: p.Status, unusable: members.ParseUnusable(p.Status.Unusable), lastProblem: last.Problem, lastEvent: last.Word,
 	}
 }
 
@@ -174,6 +178,16 @@ func (e *Entry) remembered() *membership.Set {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.set
+}
+
+// Unusable returns the nodes whose machine could not join when the pool was last seen level; none of nil.
+func Unusable(e *Entry) []poolwrite.Unusable {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unusable
 }
 
 // beginsToSpare keeps whether members are spared, and reports whether that is news.

@@ -59,7 +59,7 @@ func (c *Controller) bringLevel(ctx context.Context, p *v1alpha1.BackendPool, e 
 	}
 	// The lanes may know the pool from before a pause or from another BackendPool, so
 	// they are believed only where the status says the same.
-	if e.reason() == v1alpha1.ReasonLevel && c.Lanes.LevelAs(is.Pool, membership.Fingerprint(set.Addresses)) {
+	if e.reason() == v1alpha1.ReasonLevel && c.Lanes.LevelAs(is.Pool, set.Fingerprint()) {
 		log.DebugContext(ctx, "level already")
 		return c.relevel(ctx, p, e, set)
 	}
@@ -201,9 +201,10 @@ func wants(e *Entry, members int, now time.Time) bool {
 // relevel corrects what a level pool says about nodes that are left out, and about why those
 // are Down that are.
 func (c *Controller) relevel(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, set membership.Set) error {
+	usable := members.Without(set, Unusable(e))
 	return c.change(ctx, p, e, func(s *v1alpha1.BackendPoolStatus) {
 		if syncedReason(s.Conditions) == v1alpha1.ReasonLevel {
-			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(set))
+			setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonLevel, members.LevelMessage(usable))
 			members.SetDown(s, members.Down(s.Down), set, metav1.Now())
 		}
 	})

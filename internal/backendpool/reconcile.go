@@ -173,7 +173,7 @@ func (c *Controller) relevelIf(ctx context.Context, p *v1alpha1.BackendPool, e *
 	if p.Spec.Nodes != nil {
 		c.tellSpared(p, e, is, set)
 	}
-	if p.Spec.Nodes == nil || !c.Lanes.LevelAs(is.Pool, membership.Fingerprint(set.Addresses)) {
+	if p.Spec.Nodes == nil || !c.Lanes.LevelAs(is.Pool, set.Fingerprint()) {
 		return nil
 	}
 	return c.relevel(ctx, p, e, set)

@@ -35,6 +35,7 @@ func (e *Entry) Recorded() poolwrite.Recorded {
 	defer e.mu.Unlock()
 	return poolwrite.Recorded{
 		Written: members.Parse(e.status.WrittenAddresses), Down: members.Down(e.status.Down), Taken: e.status.PoolID != "",
+		Instances: members.Instances(e.status.WrittenInstances),
 	}
 }
 
@@ -54,7 +55,7 @@ func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent po
 		if !intent.States {
 			s.PoolID = pool.String()
 		}
-		s.WrittenAddresses = members.Format(intent.Written)
+		s.WrittenAddresses, s.WrittenInstances = members.Format(intent.Written), members.FormatInstances(intent.Instances)
 		members.SetDown(s, intent.Down, set, metav1.NewTime(time.Now()).Rfc3339Copy())
 		unpark(s, p.Generation)
 		setCondition(s, p.Generation, v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonUpdating, updatingMessage(intent))

@@ -33,7 +33,7 @@ type situation struct {
 func situationOf(p *v1alpha1.BackendPool, is Entitlement, set membership.Set) situation {
 	now := situation{state: is.State, deleting: is.Deleting, generation: p.Generation, serviceUID: is.ServiceUID, retry: p.Annotations[v1alpha1.RetryNowAnnotation]}
 	if p.Spec.Nodes != nil && !is.Removes() {
-		now.members = membership.Fingerprint(set.Addresses)
+		now.members = set.Fingerprint()
 	}
 	return now
 }
@@ -106,7 +106,7 @@ func (e *Entry) schedule(is Entitlement, r poolupdate.Report, c Config) {
 	defer e.mu.Unlock()
 	missing := r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused
 	if e.reportedAt = r.At; r.Settled {
-		e.set = nil
+		e.set, e.unusable = nil, r.Unusable
 	}
 	e.missing = (missing || e.missing && !r.Settled) && !r.States
 	if r.Outcome == poolwrite.Stale && r.Fault != nil && r.Fault.Code == fault.CodeNotFound && !e.unnamed {

@@ -82,6 +82,8 @@ var Rules = []Rule{
 		Retriable, "parent_failed", "the last write of the load balancer failed; its pools are written after it was written again"},
 	{"408, 500, 502, 503, 504", func(a Answer) bool { return slices.Contains(retriedBelow, a.Status) },
 		Terminal, "sdk_exhausted", "the SDK has spent its retries on it"},
+	{"retriable code", func(a Answer) bool { return slices.ContainsFunc(a.Codes, retriableCode) },
+		Retriable, "retriable_code", "the code asks to come again, whatever the status; no other layer retries it"},
 	{"no connection for a read", func(a Answer) bool { return a.Unreachable },
 		Terminal, "unreachable", "the SDK has spent its retries on it"},
 	{"anything else", func(Answer) bool { return true },
@@ -94,20 +96,31 @@ var retriedBelow = []int{
 	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retriableEnd says which ends of an operation ask for another try. One that was
-// canceled, and says no more, was overtaken.
+// retriableEnd reports whether the end of an operation asks for another try. One that was
+// canceled, and gives no other code, was overtaken.
 func retriableEnd(codes []string) bool {
 	return slices.ContainsFunc(codes, retriableCode) || len(codes) == 1 && codes[0] == CodeCanceled
 }
 
-// retriableCode says which codes of an ended operation ask for another try.
+// retriableCodes ask for another try, as the code of an answer or of the end of an operation, or among
+// the details of either.
+var retriableCodes = []string{
+	"AnotherOperationInProgress",
+	"Conflict",               // a concurrent request, by the compute provider
+	"InternalExecutionError", // documented as: please retry later
+	"OperationPreempted",     // the compute provider's word for superseded
+	"ReferencedResourceNotProvisioned",
+	"TooManyRequests",
+	CodeParentFailed,
+}
+
+// retriableCode reports whether a code asks for another try.
 func retriableCode(code string) bool {
-	return strings.Contains(code, "Superseded") ||
+	return slices.Contains(retriableCodes, code) ||
+		strings.Contains(code, "Superseded") ||
 		strings.HasPrefix(code, "RetryableError") ||
 		strings.HasPrefix(code, "Precondition") ||
-		code == "AnotherOperationInProgress" ||
-		code == "OperationPreempted" || // the compute provider's word for superseded
-		code == "TooManyRequests"
+		strings.HasSuffix(code, "RequestsThrottled")
 }
 
 // Classify looks the answer up in Rules and wraps err, which may be nil.

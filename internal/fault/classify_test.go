@@ -61,7 +61,10 @@ var answers = []answer{
 	{"400", Answer{Status: 400, Codes: []string{"DuplicateResourceName"}}, "anything else", Terminal, "DuplicateResourceName"},
 	{"403", Answer{Status: 403, Codes: []string{"AuthorizationFailed"}}, "anything else", Terminal, "AuthorizationFailed"},
 	{"501 is none of the SDK's", Answer{Status: 501}, "anything else", Terminal, "Not Implemented"},
-	{"a retriable code outside an operation decides nothing", Answer{Status: 400, Codes: []string{"RetryableError"}}, "anything else", Terminal, "RetryableError"},
+	{"a retriable code at any other status", Answer{Status: 400, Codes: []string{"RetryableError"}}, "retriable code", Retriable, "RetryableError"},
+	{"a retriable code of a server that the SDK has asked four times", Answer{Status: 503, Codes: []string{"RetryableError"}}, "408, 500, 502, 503, 504", Terminal, "RetryableError"},
+	{"a retriable code of a poll that failed", Answer{OutcomeUnknown: true, Status: 400, Codes: []string{"RetryableError"}}, "outcome unknown", Retriable, CodeOutcomeUnknown},
+	{"the operation's load balancer is failed", Answer{OperationEnded: true, Codes: []string{CodeParentFailed}}, "operation ended, retriable code", Retriable, CodeParentFailed},
 	{"nothing known", Answer{}, "anything else", Terminal, CodeUnclassified},
 }
 
@@ -97,6 +100,39 @@ func TestEveryRuleDecidesSomething(t *testing.T) {
 		}
 		if rule.Why == "" || rule.Reason == "" {
 			t.Errorf("rule %q gives no reason", rule.Name)
+		}
+	}
+}
+
+// A code that asks for another try means the same however it arrives: as the answer to a request or as the end of an
+// operation, alone or among the details.
+func TestRetriableCodesInEachForm(t *testing.T) {
+	codes := []string{
+		"ReferencedResourceNotProvisioned", "RetryableError", "RetryableErrorDueToAnotherOperation", "AnotherOperationInProgress",
+		"CanceledAndSupersededDueToAnotherOperation", "OperationPreempted", "Conflict", "TooManyRequests",
+		"SubscriptionRequestsThrottled", "ResourceRequestsThrottled", "InternalExecutionError", CodeParentFailed,
+	}
+	forms := map[string]func(string) Answer{
+		"400":                               func(c string) Answer { return Answer{Status: 400, Codes: []string{c}} },
+		"400, nested":                       func(c string) Answer { return Answer{Status: 400, Codes: []string{"InvalidRequest", c}} },
+		"403":                               func(c string) Answer { return Answer{Status: 403, Codes: []string{c}} },
+		"409":                               func(c string) Answer { return Answer{Status: 409, Codes: []string{c}} },
+		"429":                               func(c string) Answer { return Answer{Status: 429, Codes: []string{"RetryableError", c}} },
+		"ended":                             func(c string) Answer { return Answer{OperationEnded: true, Status: 200, Codes: []string{c}} },
+		"ended, nested":                     func(c string) Answer { return Answer{OperationEnded: true, Codes: []string{"Failed", c}} },
+		"ended, nested before another code": func(c string) Answer { return Answer{OperationEnded: true, Codes: []string{"Failed", c, "Other"}} },
+		"canceled, nested":                  func(c string) Answer { return Answer{OperationEnded: true, Codes: []string{"Canceled", c}} },
+	}
+	for form, answer := range forms {
+		for _, code := range codes {
+			if f := Classify(answer(code), nil); f.Class != Retriable {
+				t.Errorf("%s %s: %s by %q", form, code, f.Class, deciding(answer(code)))
+			}
+		}
+		for _, code := range []string{"InvalidParameter", "PrivateIPAddressInUse", "AuthorizationFailed", "InternalServerErrors"} {
+			if f := Classify(answer(code), nil); f.Class != Terminal && form != "409" && form != "429" {
+				t.Errorf("%s %s: %s by %q", form, code, f.Class, deciding(answer(code)))
+			}
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestMachinesOfNodes(t *testing.T) {
 
 // Where there are several load balancers, a node is in pools of network interfaces of its own one alone: of
 // another it would be waited for in vain. Pools of addresses take any node, and nodes that are placed nowhere
-// yet are in all.
+// yet are in all. One without a machine is in no pool of network interfaces.
 func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 	several := []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}}
 	slice := &discoveryv1.EndpointSlice{
@@ -113,9 +113,10 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 	}{
 		{"the first's", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", "")}, "n5", "n1 n2 n3 n4"},
 		{"the first's internal twin", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes-internal", "")}, "n5", "n1 n2 n3 n4"},
-		{"the second's", several, []func(*v1alpha1.BackendPool){objects.On("lb-2", "")}, "n2 n3 n4 n5", "n1"},
+		{"the second's", several, []func(*v1alpha1.BackendPool){objects.On("lb-2", "")}, "n2 n5", "n1 n3 n4"},
 		{"of addresses", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", ""), joinAs(v1alpha1.MembershipAddress)}, "n2 n3 n4 n5", "n1"},
-		{"one load balancer alone", nil, []func(*v1alpha1.BackendPool){objects.On("kubernetes", "")}, "n2 n3 n4 n5", "n1"},
+		{"one load balancer alone", nil, []func(*v1alpha1.BackendPool){objects.On("kubernetes", "")}, "n2 n5", "n1 n3 n4"},
+		{"one load balancer alone, of addresses", nil, []func(*v1alpha1.BackendPool){objects.On("kubernetes", ""), joinAs(v1alpha1.MembershipAddress)}, "n2 n3 n4 n5", "n1"},
 		{"of a Service's endpoints", several, []func(*v1alpha1.BackendPool){objects.On("kubernetes", ""), objects.OfService("web"), func(p *v1alpha1.BackendPool) { p.Spec.Nodes = nil }}, "n5", "n1 n2 n3 n4"},
 	} {
 		edits := append([]func(*v1alpha1.BackendPool){objects.Named("mine"), objects.In("weir-system"), joinAs(v1alpha1.MembershipNetworkInterface)}, tt.edits...)
@@ -134,13 +135,26 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 		}
 		for _, a := range set.Absent {
 			absent = append(absent, a.Node)
-			if a.Node != "n1" && a.Why != "its network interface is in the pools of load balancer lb-2" {
+			placed, none := "its network interface is in the pools of load balancer lb-2", map[string]string{
+				"n3": "it has no spec.providerID, so its machine is not known: the cloud provider has to set it",
+				"n4": `its spec.providerID "kind://docker/kind/n4" names no virtual machine of Azure`,
+			}
+			if a.Node != "n1" && a.Why != placed && a.Why != none[a.Node] {
 				t.Errorf("%s: %s", tt.about, a)
 			}
 		}
 		if strings.Join(in, " ") != tt.want || strings.Join(absent, " ") != tt.absent {
 			t.Errorf("%s: %v, and not %v; want %q, and not %q", tt.about, in, absent, tt.want, tt.absent)
 		}
+	}
+}
+
+// The security group admits flows to nodes whose machine may be in the pool: also to one that is made again,
+// and does not tell its machine yet.
+func TestNodesOfASecurityGroup(t *testing.T) {
+	r := machines(t, true, nil, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface)))
+	if ips, known := r.Services.NodesOf(ours{}.ID("kubernetes"), false); !known || fmt.Sprint(ips) != "[10.0.0.2 10.0.0.3 10.0.0.5]" {
+		t.Errorf("%v, known: %t", ips, known)
 	}
 }
 

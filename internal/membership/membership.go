@@ -11,6 +11,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"net/netip"
+	"reflect"
 	"slices"
 	"time"
 
@@ -40,24 +41,44 @@ type Endpoint struct {
 // healthCheckNodePort already keeps new flows away from it.
 func (e Endpoint) Takes() bool { return e.Ready || e.Terminating && e.Serving }
 
-// Node is a node of the cluster.
+// Node is a node of the cluster, as far as it decides about members: there is no other input. Where a
+// pool takes some nodes alone, it is the node as it is to that pool.
 type Node struct {
 	Name string
+	// UID tells apart nodes that have had one name.
+	UID string
 	// IPs are the InternalIP addresses in the order of the node's status.
 	IPs []netip.Addr
-	// Excluded says why the node never takes traffic from a load balancer;
+	// Machine is the key of the virtual machine, see lb.MachineKey. It is empty if it is not known, or if
+	// the members of the pool are addresses.
+	Machine string
+	// NoMachine is why the node can be no member of a pool of network interfaces; empty if it can.
+	// Awaited is true if its machine is yet to be told.
+	NoMachine string
+	Awaited   bool
+	// Place is the load balancer that the node is on, where there are several.
+	Place string
+	// Excluded is why the node never takes traffic from a load balancer;
 	// empty for one that may.
 	Excluded string
 	// Leaves is true if a label keeps it out that may come while it serves: it stays, Down, where it
 	// is a member.
 	Leaves bool
-	// Draining says why the node is to take no new flows any more; empty for one that may.
+	// Draining is why the node is to take no new flows any more; empty for one that may.
 	// It stays a member.
 	Draining string
-	// Announced says that nothing but an announced eviction has it drain. AnnouncedAt is when
+	// Announced is true if nothing but an announced eviction has it drain. AnnouncedAt is when
 	// that was, as far as is known.
 	Announced   bool
 	AnnouncedAt time.Time
+}
+
+// Equal reports whether two nodes are the same to every pool. Labels select nodes besides.
+func (n Node) Equal(o Node) bool {
+	ips, other := n.IPs, o.IPs
+	at, otherAt := n.AnnouncedAt, o.AnnouncedAt
+	n.IPs, o.IPs, n.AnnouncedAt, o.AnnouncedAt = nil, nil, time.Time{}, time.Time{}
+	return reflect.DeepEqual(n, o) && slices.Equal(ips, other) && at.Equal(otherAt)
 }
 
 // address returns the node's first address of a family.
@@ -74,6 +95,11 @@ func (n Node) address(family lb.Family) (netip.Addr, bool) {
 type Set struct {
 	// Addresses are sorted by name; neither a name nor an IP occurs twice.
 	Addresses []lb.Address
+	// Twins are further nodes that have an address of Addresses and another machine, sorted by name. Azure
+	// knows which of the machines has it.
+	Twins []lb.Address
+	// Awaited are the addresses of nodes whose machine is yet to be told.
+	Awaited []netip.Addr
 	// Absent are the nodes that host an endpoint, or were selected, and are not
 	// in Addresses all the same, sorted by name.
 	Absent []Absence
@@ -162,7 +188,7 @@ func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Fami
 			hosts[e.Node] = struct{}{}
 		}
 	}
-	b := builder{set: set, family: family, most: len(hosts), byIP: make(map[netip.Addr]string, len(hosts))}
+	b := builder{set: set, family: family, byIP: make(map[netip.Addr]int, len(hosts))}
 	for _, name := range sortedKeys(hosts) {
 		if n, ok := node(name); ok {
 			b.add(n)
@@ -170,25 +196,32 @@ func OfService(slcs []Slice, node func(name string) (Node, bool), family lb.Fami
 			b.absent(name, "the cluster has no node of that name yet")
 		}
 	}
-	return b.set
+	return b.finish()
 }
 
 // OfNodes returns all given nodes that may take traffic.
 func OfNodes(nodes iter.Seq[Node], family lb.Family) Set {
 	sorted := slices.SortedFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	b := builder{family: family, most: len(sorted), byIP: make(map[netip.Addr]string, len(sorted))}
+	b := builder{family: family, byIP: make(map[netip.Addr]int, len(sorted))}
 	for _, n := range sorted {
 		b.add(n)
 	}
-	return b.set
+	return b.finish()
 }
 
 // builder adds nodes, in the order of their names, to a set.
 type builder struct {
-	set    Set
-	family lb.Family
-	most   int // addresses
-	byIP   map[netip.Addr]string
+	set     Set
+	family  lb.Family
+	members []member
+	byIP    map[netip.Addr]int // index in members
+}
+
+// member is an address, and the nodes that have it and may be members.
+type member struct {
+	ip    netip.Addr
+	node  Node
+	twins []Node // others than node
 }
 
 func (b *builder) add(n Node) {
@@ -204,44 +237,101 @@ func (b *builder) add(n Node) {
 		b.absent(n.Name, fmt.Sprintf("it has no InternalIP of family %s", b.family))
 		return
 	}
-	if other, taken := b.byIP[ip]; taken {
-		b.absent(n.Name, fmt.Sprintf("its address %s is also that of node %s", ip, other))
+	if n.NoMachine != "" {
+		if n.Awaited {
+			b.set.Awaited = append(b.set.Awaited, ip)
+		}
+		b.absent(n.Name, n.NoMachine)
 		return
 	}
-	b.byIP[ip] = n.Name
-	a := lb.Address{Name: n.Name, IP: ip}
-	if n.Draining != "" {
-		a.AdminState = lb.Down
-		b.set.Draining = append(b.set.Draining, Drain{n.Name, ip, n.Draining, n.Announced, n.AnnouncedAt})
+	if at, taken := b.byIP[ip]; taken {
+		b.members[at].twins = append(b.members[at].twins, n)
+		return
 	}
-	if b.set.Addresses == nil { // a set is kept for each pool: it has no room for more
-		b.set.Addresses = make([]lb.Address, 0, b.most)
+	b.byIP[ip] = len(b.members)
+	b.members = append(b.members, member{ip: ip, node: n})
+}
+
+// finish returns the set. An address that several nodes have is Down while all of them drain: it is known
+// by one that does not, or by one that only an announced eviction has drain.
+func (b *builder) finish() Set {
+	if len(b.members) == 0 {
+		return b.set
 	}
-	b.set.Addresses = append(b.set.Addresses, a)
+	doubles := false
+	for i := range b.members {
+		m := &b.members[i]
+		if len(m.twins) == 0 {
+			continue
+		}
+		doubles = true
+		all := append([]Node{m.node}, m.twins...)
+		slices.SortFunc(all, compareTwins)
+		m.node, m.twins = all[0], all[1:]
+		for _, n := range m.twins {
+			b.absent(n.Name, fmt.Sprintf("its address %s is also that of node %s", m.ip, m.node.Name))
+			if n.Machine != m.node.Machine {
+				b.set.Twins = append(b.set.Twins, lb.Address{Name: n.Name, IP: m.ip, Machine: n.Machine})
+			}
+		}
+	}
+	if doubles {
+		slices.SortFunc(b.members, func(a, b member) int { return cmp.Compare(a.node.Name, b.node.Name) })
+		slices.SortFunc(b.set.Absent, func(a, b Absence) int { return cmp.Compare(a.Node, b.Node) })
+		slices.SortFunc(b.set.Twins, func(a, b lb.Address) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	b.set.Addresses = make([]lb.Address, 0, len(b.members)) // a set is kept for each pool: it has no room for more
+	for _, m := range b.members {
+		n, a := m.node, lb.Address{Name: m.node.Name, IP: m.ip, Machine: m.node.Machine}
+		if n.Draining != "" {
+			a.AdminState = lb.Down
+			b.set.Draining = append(b.set.Draining, Drain{n.Name, m.ip, n.Draining, n.Announced, n.AnnouncedAt})
+		}
+		b.set.Addresses = append(b.set.Addresses, a)
+	}
+	return b.set
+}
+
+// compareTwins orders nodes that have one address: the first decides about its admin state.
+func compareTwins(a, b Node) int {
+	rank := func(n Node) int {
+		switch {
+		case n.Draining == "":
+			return 0
+		case n.Announced:
+			return 1
+		}
+		return 2
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), b.AnnouncedAt.Compare(a.AnnouncedAt), cmp.Compare(a.Name, b.Name))
 }
 
 func (b *builder) absent(node, why string) {
 	b.set.Absent = append(b.set.Absent, Absence{Node: node, Why: why})
 }
 
-// Fingerprint is equal for equal sets of addresses, and of those that are Down. It serves to
-// recognise that an endpoint change did not change the membership, without keeping the
-// addresses.
-func Fingerprint(addresses []lb.Address) uint64 {
+// Fingerprint is equal for equal sets of addresses and machines, and of those that are Down. It serves
+// to recognize that a change did not change the membership, without keeping the addresses.
+func Fingerprint(members ...[]lb.Address) uint64 {
 	h := fnv.New64a()
-	var length [4]byte
-	for _, a := range addresses {
-		binary.LittleEndian.PutUint32(length[:], uint32(len(a.Name)))
+	text := func(s string) {
+		var length [4]byte
+		binary.LittleEndian.PutUint32(length[:], uint32(len(s)))
 		_, _ = h.Write(length[:]) // a hash's Write returns no error
-		_, _ = h.Write([]byte(a.Name))
+		_, _ = h.Write([]byte(s))
+	}
+	for _, a := range slices.Concat(members...) {
+		text(a.Name)
 		ip := a.IP.As16()
 		_, _ = h.Write(ip[:])
-		if a.AdminState == lb.Down {
-			_, _ = h.Write([]byte(a.AdminState))
-		}
+		text(a.Machine)
+		text(a.AdminState)
 	}
 	return h.Sum64()
 }
+
+// Fingerprint is that of the addresses and twins.
+func (s Set) Fingerprint() uint64 { return Fingerprint(s.Addresses, s.Twins) }
 
 func sortedKeys(m map[string]struct{}) []string {
 	names := make([]string, 0, len(m))

@@ -4,10 +4,13 @@ package membership_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -212,6 +215,129 @@ func BenchmarkOfService(b *testing.B) {
 	for b.Loop() {
 		if set := membership.OfService(slcs, find, lb.IPv4); len(set.Addresses) != 500 {
 			b.Fatalf("%d addresses", len(set.Addresses))
+		}
+	}
+}
+
+// states are what becomes of a node: each of several that have one address goes through them by itself.
+var states = map[string]func(*membership.Node){
+	"ready":     func(*membership.Node) {},
+	"leaving":   func(n *membership.Node) { n.Draining = "out-of-service" },
+	"announced": func(n *membership.Node) { n.Draining, n.Announced = "spot-eviction", true },
+	"excluded":  func(n *membership.Node) { n.Excluded = "it is labeled so" },
+	"no machine": func(n *membership.Node) {
+		n.NoMachine, n.Awaited = "its machine is not known", true
+	},
+}
+
+// An address is a member while any node that has it may be one, and Down while all of these leave, in
+// whatever order they came, are named or are listed; deleted nodes are those that are not among them.
+func TestNodesWithOneAddress(t *testing.T) {
+	ip := netip.MustParseAddr("10.0.0.1")
+	names := []string{"a", "b", "c"}
+	var all func(of []membership.Node, rest []string)
+	all = func(of []membership.Node, rest []string) {
+		wantsOneAddress(t, of, ip)
+		if len(rest) == 0 {
+			return
+		}
+		for _, state := range slices.Sorted(maps.Keys(states)) {
+			n := node(rest[0], ip.String())
+			states[state](&n)
+			all(append(slices.Clone(of), n), rest[1:])
+		}
+		all(of, rest[1:]) // deleted
+	}
+	all(nil, names)
+}
+
+func wantsOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {
+	t.Helper()
+	candidates, serving, announced := 0, 0, 0
+	for _, n := range nodes {
+		if n.Excluded == "" && n.NoMachine == "" {
+			candidates++
+			if n.Draining == "" {
+				serving++
+			}
+			if n.Announced {
+				announced++
+			}
+		}
+	}
+	reversed := slices.Clone(nodes)
+	slices.Reverse(reversed)
+	endpoints := make([]membership.Endpoint, len(nodes))
+	for i, n := range nodes {
+		endpoints[i] = ready(n.Name)
+	}
+	for about, set := range map[string]membership.Set{
+		"nodes": membership.OfNodes(slices.Values(nodes), lb.IPv4), "reversed": membership.OfNodes(slices.Values(reversed), lb.IPv4),
+		"of a Service": membership.OfService([]membership.Slice{slice(lb.IPv4, endpoints...)}, cluster(nodes).find, lb.IPv4),
+	} {
+		in := len(set.Addresses) == 1 && set.Addresses[0].IP == ip
+		if in != (candidates > 0) || len(set.Addresses) > 1 {
+			t.Fatalf("%s %+v: %v", about, nodes, set.Addresses)
+		}
+		if !in {
+			continue
+		}
+		down := set.Addresses[0].AdminState == lb.Down
+		if down != (serving == 0) || (len(set.Draining) == 1) != down {
+			t.Fatalf("%s %+v: Down %t, draining %v", about, nodes, down, set.Draining)
+		}
+		if down && set.Draining[0].Announced != (announced > 0) {
+			t.Fatalf("%s %+v: announced %t, which alone has one node drain", about, nodes, set.Draining[0].Announced)
+		}
+		if len(set.Absent) != len(nodes)-1 || !slices.IsSortedFunc(set.Absent, func(a, b membership.Absence) int { return strings.Compare(a.Node, b.Node) }) {
+			t.Fatalf("%s %+v: left out are %v", about, nodes, set.Absent)
+		}
+	}
+}
+
+// Of machines that have one address all are members, whichever node decides about its state.
+func TestMachinesWithOneAddress(t *testing.T) {
+	on := func(n membership.Node, machine string) membership.Node { n.Machine = machine; return n }
+	leaving := node("a", "10.0.0.1")
+	leaving.Draining = "out-of-service"
+	nodes := []membership.Node{on(leaving, "m1"), on(node("b", "10.0.0.1"), "m2"), on(node("c", "10.0.0.1"), "m2"), on(node("d", "10.0.0.4"), "m4")}
+	set := membership.OfNodes(slices.Values(nodes), lb.IPv4)
+	if got, want := fmt.Sprint(set.Addresses), fmt.Sprint([]lb.Address{{Name: "b", IP: nodes[1].IPs[0], Machine: "m2"}, {Name: "d", IP: nodes[3].IPs[0], Machine: "m4"}}); got != want {
+		t.Errorf("members %s, want %s", got, want)
+	}
+	if len(set.Twins) != 1 || set.Twins[0].Machine != "m1" {
+		t.Errorf("twins %v", set.Twins)
+	}
+	changed := slices.Clone(nodes)
+	changed[0].Machine = "m0"
+	if membership.OfNodes(slices.Values(changed), lb.IPv4).Fingerprint() == set.Fingerprint() {
+		t.Error("another machine changes nothing")
+	}
+}
+
+// Whatever an input of membership is, a change of it is one: fields that are added have to be compared.
+func TestEveryInputCounts(t *testing.T) {
+	n := node("n1", "10.0.0.1", "10.0.0.2")
+	if !n.Equal(node("n1", "10.0.0.1", "10.0.0.2")) {
+		t.Error("a node differs from itself")
+	}
+	for i := range reflect.TypeFor[membership.Node]().NumField() {
+		other := n
+		f := reflect.ValueOf(&other).Elem().Field(i)
+		switch f.Interface().(type) {
+		case string:
+			f.SetString("other")
+		case bool:
+			f.SetBool(true)
+		case []netip.Addr:
+			f.Set(reflect.ValueOf([]netip.Addr{n.IPs[1], n.IPs[0]}))
+		case time.Time:
+			f.Set(reflect.ValueOf(time.Now()))
+		default:
+			t.Fatalf("%s: no other value is known", reflect.TypeFor[membership.Node]().Field(i).Name)
+		}
+		if n.Equal(other) {
+			t.Errorf("%s: a change is none", reflect.TypeFor[membership.Node]().Field(i).Name)
 		}
 	}
 }

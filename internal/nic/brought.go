@@ -7,8 +7,8 @@ type Target struct {
 	Pool
 	// Leaves are the machines that Azure shows in it and that have to leave.
 	Leaves []Machine
-	// Shown is true if Azure shows the pool as it has to become.
-	Shown bool
+	// Lacks are the members that Azure does not show in it.
+	Lacks []Machine
 }
 
 // State is what is known of the machines of a pool that was handed over.
@@ -17,6 +17,9 @@ type State struct {
 	Working []Machine
 	// Waits are machines that nothing is done for yet: each is looked at again by itself.
 	Waits []MachineWait
+	// Unusable are machines that cannot join, and that nothing is done for: they are not there, or have no
+	// network interface. Each is looked at again by itself, and joins once it can.
+	Unusable []MachineWait
 	// Looking is true while it is not known which scale sets there are: one may name a pool that is to be
 	// empty.
 	Looking bool

@@ -43,6 +43,8 @@ type Desired struct {
 	// open are the pools of all nodes that say nothing of a machine which is a node, on the configuration that it
 	// is on.
 	open map[string]Pools
+	// leaves are the pools that have machines leave.
+	leaves map[string]map[lb.PoolKey]bool
 	// models are by the key of the scale set, those of the configuration with the most instances first.
 	models map[string][]Pools
 }
@@ -54,6 +56,23 @@ func (d Desired) Machine(m Machine) Pools { return d.machines[m.Key()] }
 func (d Desired) Node(m Machine) bool {
 	_, ok := d.machines[m.Key()]
 	return ok
+}
+
+// Stays returns those of pools that do not have a machine leave.
+func (d Desired) Stays(m Machine, pools Pools) Pools {
+	leaves := d.leaves[m.Key()]
+	if len(leaves) == 0 {
+		return pools
+	}
+	stays := Pools{}
+	for family, ids := range pools {
+		for _, id := range ids {
+			if !leaves[id.Key()] {
+				stays[family] = append(stays[family], id)
+			}
+		}
+	}
+	return stays
 }
 
 // Open are the pools of all nodes that have yet to say whether a node belongs in them.
@@ -91,7 +110,7 @@ func Desire(pools []Pool, nodes []Node) Desired {
 	slices.SortStableFunc(pools, func(a, b Pool) int {
 		return cmp.Or(cmp.Compare(a.Configuration, b.Configuration), cmp.Compare(a.ID.Key(), b.ID.Key()))
 	})
-	d := Desired{machines: map[string]Pools{}, open: map[string]Pools{}, models: map[string][]Pools{}}
+	d := Desired{machines: map[string]Pools{}, open: map[string]Pools{}, leaves: map[string]map[lb.PoolKey]bool{}, models: map[string][]Pools{}}
 	of := map[string]string{} // the configuration of each machine
 	for _, n := range nodes {
 		d.machines[n.Machine.Key()] = Pools{}
@@ -100,6 +119,12 @@ func Desire(pools []Pool, nodes []Node) Desired {
 		}
 	}
 	for _, p := range pools {
+		for _, m := range p.Leaves {
+			if d.leaves[m.Key()] == nil {
+				d.leaves[m.Key()] = map[lb.PoolKey]bool{}
+			}
+			d.leaves[m.Key()][p.ID.Key()] = true
+		}
 		for _, m := range p.Members {
 			if _, placed := of[m.Key()]; !placed {
 				of[m.Key()] = p.Configuration

@@ -17,6 +17,8 @@ type Step struct {
 	// Waits says why the machine is not where it belongs though nothing is written; empty if it is
 	// there, or something is.
 	Waits string
+	// Unusable is true if that is so because it has no primary interface.
+	Unusable bool
 }
 
 // Interface returns what comes next for a machine, of all interfaces that Azure shows. Of several
@@ -25,7 +27,7 @@ func Interface(m Machine, all []lb.NetworkInterface, want Pools, ours Ours) Step
 	shown, why := interfaceOf(m, all)
 	if shown == nil {
 		if wants(want) {
-			return Step{Waits: why}
+			return Step{Waits: why, Unusable: true}
 		}
 		return Step{}
 	}

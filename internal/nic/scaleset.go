@@ -56,7 +56,8 @@ func (s Steps) Done() bool {
 // the next instance would come with what is no longer wanted.
 //
 // An instance that is no node keeps those of the model's pools that it is in, since the model gave
-// them to it, and leaves all others of ours, since a pool with members cannot be deleted.
+// them to it, and leaves all others of ours, since a pool with members cannot be deleted. One whose node is
+// gone leaves the pools that say so.
 func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, ours Ours, known Known) Steps {
 	model := Resource{ID: set.ID}
 	if !set.Uniform || set.Provisioning == lb.Deleting {
@@ -95,7 +96,7 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 	this := Resource{ID: set.ID, Instance: i.ID}
 	pools := want.Machine(m)
 	if !want.Node(m) {
-		pools = within(model, i.Interfaces)
+		pools = want.Stays(m, within(model, i.Interfaces))
 	} else if open := within(want.Open(m), i.Interfaces); len(open) > 0 { // its model gave it these, and they may want it
 		pools = pools.and(open)
 	}

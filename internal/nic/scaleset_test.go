@@ -56,6 +56,7 @@ func TestScaleSet(t *testing.T) {
 		instances []lb.Instance
 		members   string // instances that belong in kubernetes/k8s
 		nodes     string // others that are nodes
+		gone      string // others whose nodes are gone
 		known     nic.Known
 		want      string
 	}{
@@ -66,6 +67,9 @@ func TestScaleSet(t *testing.T) {
 		{name: "also where an upgrade could follow", model: k8s, instances: all(latest("0", k8s), behind("1", k8s)), members: "0", nodes: "1", known: nic.Known{Level: yes}, want: "write 1: "},
 		{name: "an excluded node that never was in is left alone", model: k8s, instances: all(latest("0", k8s), behind("1", "o/x")), members: "0", nodes: "1", want: ""},
 		{name: "an instance that is no node yet stays in what the model gave it", model: k8s, instances: all(latest("0", k8s), latest("1", k8s)), members: "0", want: ""},
+		{name: "one whose node is gone leaves", model: k8s, instances: all(latest("0", k8s), latest("1", "o/x "+k8s)), members: "0", gone: "1", want: "write 1: o/x"},
+		{name: "one whose node is gone, where Azure upgrades", mode: lb.UpgradeAutomatic, model: k8s, instances: all(latest("0", k8s), latest("1", k8s)), members: "0", gone: "1", want: "write 1: "},
+		{name: "one whose node is gone, and that has left", mode: lb.UpgradeRolling, model: k8s, instances: all(latest("0", k8s), behind("1", "")), members: "0", gone: "1", want: ""},
 		{name: "an instance that is no node leaves what the model has no more", instances: all(latest("0", k8s)), want: "write 0: "},
 		{name: "all as it shall be, though not at the newest model", model: k8s, instances: all(behind("0", k8s)), members: "0", want: ""},
 		{name: "instances that Azure is at work on", model: k8s, members: "0 1 2 3 4", instances: all(in(behind("0", ""), "Creating"), in(behind("1", ""), lb.Updating), in(behind("2", ""), "Deallocating"), in(behind("3", ""), lb.Deleting), behind("4", "")),
@@ -87,7 +91,7 @@ func TestScaleSet(t *testing.T) {
 			if tt.mode == "" {
 				tt.mode = lb.UpgradeManual
 			}
-			want := desire(tt.members, tt.nodes)
+			want := desire(tt.members, tt.nodes, tt.gone)
 			steps := nic.ScaleSet(scaleSet(tt.mode, tt.model), tt.instances, want, nic.NewOurs(nil, poolsOf(k8s)), tt.known)
 			if got := told(steps); got != tt.want || steps.Done() != (tt.want == "") {
 				t.Errorf("got %q, done %v; want %q", got, steps.Done(), tt.want)
@@ -96,8 +100,9 @@ func TestScaleSet(t *testing.T) {
 	}
 }
 
-// desire has instances in kubernetes/k8s, and others that are nodes and in none.
-func desire(members, nodes string) nic.Desired {
+// desire has instances in kubernetes/k8s, others that are nodes and in none, and others that leave it and
+// are no nodes.
+func desire(members, nodes, gone string) nic.Desired {
 	p := nic.Pool{ID: pool(k8s), Family: lb.IPv4, Configuration: "kubernetes", Every: true}
 	for id := range strings.FieldsSeq(members) {
 		p.Members = append(p.Members, instance(id))
@@ -105,6 +110,9 @@ func desire(members, nodes string) nic.Desired {
 	var others []nic.Node
 	for id := range strings.FieldsSeq(nodes) {
 		others = append(others, nic.Node{Machine: instance(id)})
+		p.Leaves = append(p.Leaves, instance(id))
+	}
+	for id := range strings.FieldsSeq(gone) {
 		p.Leaves = append(p.Leaves, instance(id))
 	}
 	return nic.Desire([]nic.Pool{p}, others)
@@ -198,7 +206,7 @@ func TestScaleSetThatIsNotReady(t *testing.T) {
 			set := scaleSet(lb.UpgradeManual, "")
 			tt.change(&set)
 			i := lb.Instance{ScaleSet: blue, ID: "0", Provisioning: lb.Succeeded, Interfaces: interfaces("")}
-			if got := told(nic.ScaleSet(set, []lb.Instance{i}, desire("0", ""), nil, nic.Known{})); got != tt.want {
+			if got := told(nic.ScaleSet(set, []lb.Instance{i}, desire("0", "", ""), nil, nic.Known{})); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -209,7 +217,7 @@ func TestScaleSetThatIsNotReady(t *testing.T) {
 func TestStepsLeaveWhatIsShown(t *testing.T) {
 	set, i := scaleSet(lb.UpgradeManual, "o/x"), lb.Instance{ScaleSet: blue, ID: "0", Interfaces: interfaces("o/y")}
 	before := slices.Clone(set.Interfaces[0].IPConfigurations[0].Pools)
-	nic.ScaleSet(set, []lb.Instance{i}, desire("0", ""), nil, nic.Known{})
+	nic.ScaleSet(set, []lb.Instance{i}, desire("0", "", ""), nil, nic.Known{})
 	if !slices.Equal(before, set.Interfaces[0].IPConfigurations[0].Pools) || names(i.Interfaces[0].IPConfigurations[0].Pools) != "o/y" {
 		t.Error("it is")
 	}

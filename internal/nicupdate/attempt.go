@@ -40,7 +40,9 @@ type result struct {
 type verdict struct {
 	state state
 	why   string
-	err   error
+	// unusable is true of a machine that is waited for and cannot join as it is.
+	unusable bool
+	err      error
 }
 
 var (
@@ -128,7 +130,7 @@ func (t *try) endedFor(m nic.Machine, err error) verdict {
 // gone returns the verdict of a machine that is not there: it has left whatever it had to leave.
 func (t *try) gone(m nic.Machine) verdict {
 	if p := t.plan.desired.Machine(m); len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 {
-		return verdict{state: waiting, why: m.String() + " is gone"}
+		return verdict{state: waiting, why: "Azure has no " + m.String(), unusable: true}
 	}
 	return verdictDone
 }

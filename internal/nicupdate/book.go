@@ -65,9 +65,10 @@ type machine struct {
 	lane  *lane
 	pools map[lb.PoolKey]*pool
 	state state
-	// why is what is waited for; blocked is true if that is leave to work.
-	why     string
-	blocked bool
+	// why is what is waited for; blocked is true if that is leave to work, and unusable if the machine
+	// cannot join as it is.
+	why               string
+	blocked, unusable bool
 	// err is what its try has ended with, and told which pools know.
 	err  error
 	told map[lb.PoolKey]bool
@@ -125,7 +126,7 @@ func (u *Updater) laneOf(m nic.Machine) *lane {
 func (u *Updater) ask(m *machine, now, at time.Time) {
 	l := m.lane
 	m.moves(now)
-	m.asked, m.look, m.err, m.told, m.why, m.blocked = now, false, nil, nil, "", false
+	m.asked, m.look, m.err, m.told, m.why, m.blocked, m.unusable = now, false, nil, nil, "", false, false
 	l.anew, l.waits, l.looks = true, 0, 0
 	u.becomes(m, working)
 	u.dueAt(l, at)

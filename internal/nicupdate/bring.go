@@ -39,10 +39,14 @@ type pool struct {
 //
 // Machines are looked at if the pool has changed for them, if Azure shows them in a pool that they
 // have to leave, or if their try has failed and the pool was told. If nothing of that is so, and
-// nothing under way, and the pool is not shown as it has to be, the machines were found otherwise: then
-// all are looked at once more, later each time in a row.
+// nothing under way, those that Azure does not show in the pool were found otherwise: they are looked at
+// once more, later each time in a row.
 func (u *Updater) Bring(t nic.Target) nic.State {
 	roles, machines := rolesOf(t)
+	lacks := make(map[string]bool, len(t.Lacks))
+	for _, m := range t.Lacks {
+		lacks[m.Key()] = true
+	}
 	var nodes []nic.Node
 	if len(t.Members) == 0 {
 		nodes = u.cfg.Cluster.Machines()
@@ -91,7 +95,7 @@ func (u *Updater) Bring(t nic.Target) nic.State {
 		case m.state == failing:
 			m.told[t.ID.Key()] = true
 			failed = append(failed, nic.Failure{Machine: m.Machine, Err: m.err})
-		case m.state == done && !t.Shown && roles[key] < witness && (!changed || roles[key] == leaver):
+		case m.state == done && (lacks[key] && !changed || roles[key] == leaver):
 			found = append(found, m)
 		}
 	}
@@ -163,10 +167,17 @@ func (p *pool) known(failed []nic.Failure) nic.State {
 		case working:
 			s.Working = append(s.Working, m.Machine)
 		case waiting:
-			s.Waits = append(s.Waits, nic.MachineWait{Machine: m.Machine, Why: m.why})
+			wait := nic.MachineWait{Machine: m.Machine, Why: m.why}
+			if m.unusable {
+				s.Unusable = append(s.Unusable, wait)
+			} else {
+				s.Waits = append(s.Waits, wait)
+			}
 		}
 	}
 	slices.SortFunc(s.Working, byKey)
-	slices.SortFunc(s.Waits, func(a, b nic.MachineWait) int { return byKey(a.Machine, b.Machine) })
+	for _, all := range [][]nic.MachineWait{s.Waits, s.Unusable} {
+		slices.SortFunc(all, func(a, b nic.MachineWait) int { return byKey(a.Machine, b.Machine) })
+	}
 	return s
 }

@@ -111,7 +111,7 @@ func TestMachinesOfTheEmulator(t *testing.T) {
 		for n, target := range []nic.Target{{Pool: p}, {Pool: p, Leaves: all}} {
 			want := 0
 			if n == 0 {
-				target.Members, want = all, 4
+				target.Members, target.Lacks, want = all, all, 4
 			}
 			u.Bring(target)
 			time.Sleep(time.Hour)

@@ -64,14 +64,15 @@ func (p *player) desired() nic.Desired {
 }
 
 // belongs returns the pools of ours that a machine shall be in: an instance that is no node keeps what
-// its model gave it.
+// its model gave it, unless the pool has it leave.
 func (p *player) belongs(want nic.Desired, name string) string {
 	m := machineOf(name)
 	if !m.Uniform() || want.Node(m) {
 		return wanted(want.Machine(m))
 	}
 	return only(ours(p.shows(name)), func(pool string) bool {
-		return slices.Contains(poolsIn(wanted(want.Model(m.ScaleSet, p.modelShown(m.ScaleSet.Name)))), pool)
+		return slices.Contains(poolsIn(wanted(want.Model(m.ScaleSet, p.modelShown(m.ScaleSet.Name)))), pool) &&
+			slices.Contains(strings.Fields(p.wanted[pool]), name)
 	})
 }
 

@@ -62,7 +62,7 @@ func (t *try) shows(m nic.Machine, next lb.NetworkInterface) verdict {
 
 func judge(step nic.Step) verdict {
 	if step.Waits != "" {
-		return verdict{state: waiting, why: step.Waits}
+		return verdict{state: waiting, why: step.Waits, unusable: step.Unusable}
 	}
 	return verdictDone
 }

@@ -271,7 +271,7 @@ func TestAScaleSetIsGone(t *testing.T) {
 		w.hasSet("green", lb.UpgradeManual, "a/k8s")
 		w.wait(3 * time.Second)
 		w.expect("bring", w.bring("a/k8s", "blue/0 green/0", "blue/1"),
-			"working blue/1; waits blue/0: instance 0 of scale set blue is gone; waits green/0: instance 0 of scale set green is gone")
+			"working blue/1; without blue/0: Azure has no instance 0 of scale set blue; without green/0: Azure has no instance 0 of scale set green")
 	})
 }
 

@@ -175,7 +175,7 @@ func (u *Updater) blocks(l *lane, until time.Time, why string, now time.Time) {
 	u.busy[l.key] = l
 	for _, m := range l.machines {
 		if m.state == working && why != "" && until.Sub(now) >= worthTelling || m.blocked {
-			m.why, m.blocked = why, true
+			m.why, m.blocked, m.unusable = why, true, false
 			u.becomes(m, waiting)
 		}
 	}
@@ -239,7 +239,7 @@ func (u *Updater) settle(l *lane, r result, now time.Time) {
 
 // judged keeps a verdict.
 func (m *machine) judged(v verdict) {
-	m.look, m.blocked, m.why, m.err, m.told = false, false, v.why, v.err, nil
+	m.look, m.blocked, m.why, m.unusable, m.err, m.told = false, false, v.why, v.unusable, v.err, nil
 	switch v.state {
 	case done:
 		m.was = m.want

@@ -151,7 +151,7 @@ func target(name, members, leaves string) nic.Target {
 	if strings.HasPrefix(name, "b") {
 		p.Configuration = "b"
 	}
-	return nic.Target{Pool: p, Leaves: machines(leaves)}
+	return nic.Target{Pool: p, Leaves: machines(leaves), Lacks: p.Members}
 }
 
 // bring hands a pool over, and says the State in a line: "working n1 n2; waits n3: why; failed n4: error".
@@ -166,6 +166,9 @@ func told(s nic.State) string {
 	}
 	for _, m := range s.Waits {
 		parts = append(parts, "waits "+nameOf(m.Machine)+": "+m.Why)
+	}
+	for _, m := range s.Unusable {
+		parts = append(parts, "without "+nameOf(m.Machine)+": "+m.Why)
 	}
 	for _, m := range s.Failed {
 		parts = append(parts, "failed "+nameOf(m.Machine)+": "+m.Err.Error())

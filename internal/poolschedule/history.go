@@ -24,7 +24,10 @@ type History struct {
 	HandedAt time.Time
 	// Brought is the fingerprint of what was handed over last; zero if nothing was.
 	Brought uint64
-	Writes  poolwrite.Memory
+	// Unusable is true if the pool is level without machines that cannot join it: a word of these has it
+	// looked at.
+	Unusable bool
+	Writes   poolwrite.Memory
 	// Trouble is since when the pool is not as it has to be, and nothing waits, or may not stay
 	// so; zero if neither.
 	Trouble time.Time
@@ -41,6 +44,8 @@ type History struct {
 	// Owed is true after such a write that was nobody's attempt and may have landed: a pool that
 	// is found level then was written, and whoever waits for that has not heard of it.
 	Owed bool
+	// OwedShown is what a pool of network interfaces showed when its members began to be owed.
+	OwedShown uint64
 	// lastAdmin is when the last attempt began that a change of admin states caused.
 	lastAdmin time.Time
 }
@@ -76,6 +81,31 @@ func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, s
 	return h, refused
 }
 
+// Owes takes in whether an attempt brought what others write to its end: one that finds a pool as it has
+// to be, after it was not, has written it.
+func (h History) Owes(r *poolwrite.Result) History {
+	done := r.Directed() && r.Handed == nil
+	if h.Owed && done && (r.HandOver == nil || r.Shows() != h.OwedShown) {
+		r.Outcome, r.Members = poolwrite.Written, true
+	}
+	if !h.Owed {
+		h.OwedShown = r.Shows()
+	}
+	h.Owed = (h.Owed || r.Brought && r.Members) && !done
+	return h
+}
+
+// Brings takes in what was handed over of a pool.
+func (h History) Brings(r poolwrite.Result, now time.Time) History {
+	if r.Brought {
+		h.Brought, h.Unusable = r.HandOver.Fingerprint(), len(r.Unusable) > 0
+	}
+	if r.Handed == nil {
+		return h
+	}
+	return h.Hands(now, r.Handed.For)
+}
+
 // handedGap is how long after members were handed over the pool is attempted again at the earliest:
 // machines that are done one after the other share an attempt.
 const handedGap = time.Second
@@ -97,4 +127,13 @@ func (h History) Wake() (next History, woken bool) {
 	}
 	h.HoldUntil = at
 	return h, true
+}
+
+// Upcoming is a time that is told to people: an attempt that took longer than the interval is followed
+// by the next one at once, not in the past. Zero is never.
+func Upcoming(at, now time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return Later(at, now)
 }

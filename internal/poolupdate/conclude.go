@@ -20,15 +20,11 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Drift
 	h.Writes.Keep(&r, now)
-	done := r.Directed() && r.Handed == nil
-	if h.Owed && done {
-		r.Outcome, r.Members = poolwrite.Written, true
-	}
-	h.Owed = (h.Owed || r.Brought && r.Members) && !done
+	h = h.Owes(&r)
 	cause := poolschedule.CauseOf(ops, r.Settled())
 	outcome, told := r.Reported(id)
 	h, refused := h.Remember(outcome, told, cause, start, now, l.cfg.Interval)
-	h = handed(h, r, now)
+	h = h.Brings(r, now)
 	if h.Brought != 0 && (r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused) { // no machine can join it
 		l.cfg.Members.Forget(id)
 		h.Brought = 0
@@ -71,23 +67,14 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Directed() && !r.Settled(),
 		Retrying: v.Told[poolschedule.WordRetrying], Failed: v.Told[poolschedule.WordFailed], Updated: v.Told[poolschedule.WordUpdated], GivenUpFor: h.GaveUp,
 		Admin: cause.Admin && !cause.Member, AdminTried: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
-		AdminRetryAt: upcoming(next.AdminRetryAt(), now), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
-		Written: record.Written, Down: record.Down, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
-		Desired: len(r.Wanted), Observed: r.Observed, Foreign: r.Todo.Foreign, Differs: differs,
+		AdminRetryAt: poolschedule.Upcoming(next.AdminRetryAt(), now), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
+		Written: record.Written, Down: record.Down, Instances: record.Instances, Unusable: r.Unusable, MayLand: r.Open, Settled: r.Settled(), Requeued: requeued, Overtaken: r.Overtaken,
+		Desired: r.Desired(), Observed: r.Observed, Foreign: r.Todo.Foreign, Differs: differs,
 		RetriesUsed: v.RetriesUsed, Budget: l.cfg.MaxRetries,
-		NextEligibleAt: next.EligibleAt(now), RetryAt: upcoming(next.RetryAt(l.cfg.Interval), now),
+		NextEligibleAt: next.EligibleAt(now), RetryAt: poolschedule.Upcoming(next.RetryAt(l.cfg.Interval), now),
 		LookAt: l.lookAt(t.pool, h, now), Drift: drift, ChangedAt: changedAt, At: now, Took: now.Sub(start),
 	})
 	l.queue.done(t, v.Requeue, h, r.Level(), v.Told)
-}
-
-// upcoming is a time that is told to people: an attempt that took longer than the interval is followed
-// by the next one at once, not in the past. Zero is never.
-func upcoming(at, now time.Time) time.Time {
-	if at.IsZero() {
-		return at
-	}
-	return poolschedule.Later(at, now)
 }
 
 // lookAt returns when the pool is looked at next for drift; zero is never.
@@ -104,7 +91,7 @@ func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r 
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}
 	if r.Observed >= 0 {
-		attrs = append(attrs, "desired", len(r.Wanted), "observed", r.Observed)
+		attrs = append(attrs, "desired", r.Desired(), "observed", r.Observed)
 	}
 	switch {
 	case r.Handed != nil && r.Handed.Outcome == poolwrite.Postponed:

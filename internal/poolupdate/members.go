@@ -28,17 +28,6 @@ func (l *lane) byMachine(p lb.Pool) bool {
 	return err == nil && want.Machines != nil
 }
 
-// handed is what is remembered of a pool that was handed over.
-func handed(h poolschedule.History, r poolwrite.Result, now time.Time) poolschedule.History {
-	if r.Brought {
-		h.Brought = r.HandOver.Fingerprint()
-	}
-	if r.Handed == nil {
-		return h
-	}
-	return h.Hands(now, r.Handed.For)
-}
-
 // membersLevel is isLevel for a pool of network interfaces. One that was not handed over as it is has
 // to be: see poolattempt.
 func (l *lane) membersLevel(ctx context.Context, p *parcel, observed lb.Pool, want poolwrite.Desired) bool {
@@ -46,7 +35,8 @@ func (l *lane) membersLevel(ctx context.Context, p *parcel, observed lb.Pool, wa
 	return err == nil && !write && p.r.HandOver.Level() && p.r.HandOver.Fingerprint() == p.taken.history.Brought
 }
 
-// Settled ends the wait of a pool for its machines: none of them is under way any more.
+// Settled ends the wait of a pool for its machines: none of them is under way any more. One that is level
+// without some of them is looked at: they may have joined.
 func (ls *Lanes) Settled(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -62,6 +52,11 @@ func machinesDone(q *queue, pool lb.PoolKey) {
 	q.mu.Lock()
 	w := q.pools[pool]
 	woken := w != nil && w.wakes()
+	if w != nil && !w.inFlight && w.history.Unusable {
+		woken = true
+		w.isLookedAt(time.Now())
+		q.hold(pool, w, w.ops)
+	}
 	q.mu.Unlock()
 	if woken {
 		q.signal()
@@ -79,8 +74,18 @@ func (w *waiting) wakes() (woken bool) {
 // remembers takes in the history of an attempt. The caller holds q.mu.
 func (w *waiting) remembers(h poolschedule.History) {
 	w.history = h
-	if w.woken {
-		w.history, _ = h.Wake()
+	if !w.woken {
+		return
+	}
+	if w.history, _ = h.Wake(); h.Unusable {
+		w.isLookedAt(time.Now())
+	}
+}
+
+// isLookedAt has a pool be due to be looked at. The caller holds q.mu.
+func (w *waiting) isLookedAt(now time.Time) {
+	if !w.driftDue {
+		w.driftDue, w.driftSince = true, now
 	}
 }
 

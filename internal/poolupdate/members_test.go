@@ -173,6 +173,36 @@ func TestMachinesThatAreWaitedFor(t *testing.T) {
 	})
 }
 
+// A pool is level without a machine that Azure does not have, and nothing is said to be written. Once the
+// machine is there and has joined, the pool is read.
+func TestAMachineThatIsNotThere(t *testing.T) {
+	inMemberWorld(t, Config{MaxRetries: 1, DriftPeriod: time.Hour}, func(w *world) {
+		w.nics(web, "n1")
+		w.members.gone["n2"] = true
+		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
+		w.wait(10 * time.Second)
+		last := w.reports[len(w.reports)-1]
+		w.expectReports("web Postponed", "web Unchanged")
+		if !last.Settled || last.Desired != 1 || last.Observed != 1 || len(last.Unusable) != 1 || last.Unusable[0].Node != "n2" {
+			t.Errorf("reported %+v", last)
+		}
+		if !w.lanes.LevelAs(web, membership.Fingerprint(w.wanted["web"])) {
+			t.Error("it is not known to be level")
+		}
+		w.set(func() { w.calls = nil })
+		w.wait(10 * time.Minute)
+		w.expectCalls()
+		w.set(func() { delete(w.members.gone, "n2") })
+		w.members.done(web, machineOf("n2"), true)
+		w.wait(10 * time.Second)
+		last = w.reports[len(w.reports)-1]
+		w.expectReports("web Unchanged")
+		if last.Desired != 2 || last.Observed != 2 || len(last.Unusable) > 0 {
+			t.Errorf("reported %+v", last)
+		}
+	})
+}
+
 // A change that comes while machines are written is handed over at once, and changes that come one
 // after the other share an attempt. A word that got lost costs a minute.
 func TestChangesWhileMachinesAreWritten(t *testing.T) {

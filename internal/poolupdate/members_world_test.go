@@ -26,8 +26,10 @@ const machineTime = 5 * time.Second
 type machineLanes struct {
 	w *world
 	// homeless are nodes of which nobody knows the machine; waits and fails are machines that Azure
-	// is at work on, and those whose next try fails.
+	// is at work on, and those whose next try fails. gone are machines that Azure does not have.
 	homeless map[string]string
+	gone     map[string]bool
+	looked   map[string]bool // and were looked for
 	waits    map[string]string
 	fails    map[string]fault.Answer
 
@@ -40,7 +42,7 @@ type machineLanes struct {
 
 func inMemberWorld(t *testing.T, cfg Config, story func(w *world)) {
 	cfg.Members = &machineLanes{
-		homeless: map[string]string{}, waits: map[string]string{}, fails: map[string]fault.Answer{}, targets: map[lb.PoolKey]nic.Target{},
+		homeless: map[string]string{}, gone: map[string]bool{}, looked: map[string]bool{}, waits: map[string]string{}, fails: map[string]fault.Answer{}, targets: map[lb.PoolKey]nic.Target{},
 		working: map[lb.PoolKey]map[string]bool{}, failed: map[lb.PoolKey][]nic.Failure{},
 	}
 	cfg.AdminState = true
@@ -126,6 +128,14 @@ func (m *machineLanes) bring(pool nic.Target) nic.State {
 		joins := slices.ContainsFunc(pool.Members, func(o nic.Machine) bool { return o.Key() == machine.Key() })
 		switch {
 		case m.shows(key, name) == joins, slices.ContainsFunc(failed, func(f nic.Failure) bool { return f.Machine.Key() == machine.Key() }):
+		case m.gone[name] && m.working[key][name]:
+			state.Working = append(state.Working, machine)
+		case m.gone[name] && m.looked[name]:
+			state.Unusable = append(state.Unusable, nic.MachineWait{Machine: machine, Why: "Azure has no " + machine.String()})
+		case m.gone[name]:
+			state.Working = append(state.Working, machine)
+			m.working[key][name] = true
+			time.AfterFunc(time.Second, func() { m.looks(pool.ID, name) })
 		case m.waits[name] != "":
 			state.Waits = append(state.Waits, nic.MachineWait{Machine: machine, Why: m.waits[name]})
 		default:
@@ -151,6 +161,15 @@ func names(all []nic.Machine) string {
 func (m *machineLanes) shows(pool lb.PoolKey, name string) bool {
 	p := m.w.pools[pool]
 	return p != nil && slices.ContainsFunc(p.Addresses, func(a lb.Address) bool { return a.Interface == "nic-"+strings.ToLower(name) })
+}
+
+// looks finds that Azure does not have a machine.
+func (m *machineLanes) looks(id lb.PoolID, name string) {
+	m.w.mu.Lock()
+	delete(m.working[id.Key()], name)
+	m.looked[name] = true
+	m.w.mu.Unlock()
+	m.w.lanes.Settled(id)
 }
 
 // done ends the write of a machine.

@@ -116,6 +116,10 @@ type Report struct {
 	// Written are the addresses that are ours from now on, and Down those of them that
 	// are Down by us. They are meant for the ledger if Settled.
 	Written, Down []netip.Addr
+	// Instances are the addresses of those of Written that instances of uniform scale sets have, by machine.
+	Instances map[string]netip.Addr
+	// Unusable are nodes that belong in the pool and whose machine cannot join it. Desired leaves them out.
+	Unusable []poolwrite.Unusable
 	// MayLand is true if a write whose answer was lost may land yet, for writing the pool once
 	// more left its etag as it was: Written and Down hold what it would bring, too.
 	MayLand bool

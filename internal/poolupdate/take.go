@@ -79,8 +79,8 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	// A look that was postponed is not an operation that waits.
 	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
 	requeue = slices.DeleteFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
-	q.hold(t.pool, w, poolschedule.Coalesce(requeue, w.ops...))
 	w.remembers(h)
+	q.hold(t.pool, w, poolschedule.Coalesce(requeue, w.ops...))
 	w.inFlight, w.level = false, level
 	q.watch(t.pool, w, time.Now())
 	for _, said := range []poolschedule.Word{poolschedule.WordUpdated, poolschedule.WordRetrying, poolschedule.WordFailed} {

@@ -14,6 +14,10 @@ type Desired struct {
 	Addresses []lb.Address
 	// Kept are those of Addresses that stay where they are in the pool, and are not added.
 	Kept []netip.Addr
+	// Twins are further nodes that have an address of Addresses, and another machine. Awaited are the
+	// addresses of nodes whose machine is yet to be told: what has one of them stays where it is.
+	Twins   []lb.Address
+	Awaited []netip.Addr
 	// Ours reports whether an address that stands in the pool when Weir first
 	// takes it is one of ours: those of this cluster's nodes, and in a pool that Weir
 	// made all, unless it knows what it has put there.
@@ -34,6 +38,9 @@ type Recorded struct {
 	// Written are the addresses that Weir put there, Down those of them that it took out of
 	// rotation.
 	Written, Down []netip.Addr
+	// Instances are the addresses of those of Written that instances of uniform scale sets have, by
+	// machine: Azure does not tell them.
+	Instances map[string]netip.Addr
 	// Taken is true once the pool was taken.
 	Taken bool
 }
@@ -41,6 +48,7 @@ type Recorded struct {
 // Intent is recorded before a write.
 type Intent struct {
 	Written, Down      []netip.Addr
+	Instances          map[string]netip.Addr
 	Desired, Observed  int
 	Add, Remove, Alter int
 	// States is true if admin states alone are written, of network interfaces: that does not

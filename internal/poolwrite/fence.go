@@ -84,7 +84,7 @@ func (r *Result) Fenced(etag string) {
 // Ours is what the ledger is to hold once the pool is level: what is ours, and as long as a
 // lost write may land also what that may bring.
 func (r Result) Ours() Recorded {
-	rec := Recorded{Written: r.written, Down: r.down}
+	rec := Recorded{Written: r.written, Down: r.down, Instances: r.instances}
 	if r.Open {
 		rec.Written, rec.Down = sorted(slices.Concat(r.written, r.held.Written)), sorted(slices.Concat(r.down, r.held.Down))
 	}

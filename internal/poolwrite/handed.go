@@ -36,9 +36,10 @@ const (
 
 // Hands takes in what is known of the machines of a pool that was handed over. One that shows what it
 // has to is level, unless it is to be empty: a machine that is about to join by an earlier word, or a
-// scale set that names it, would keep Azure from deleting it.
+// scale set that names it, would keep Azure from deleting it. What cannot join is left out.
 func (r *Result) Hands(state nic.State) {
 	h := r.HandOver
+	r.Unusable = h.drops(state.Unusable)
 	if h.Level() && (len(h.Target.Members) > 0 || len(state.Working)+len(state.Waits)+len(state.Failed) == 0 && !state.Looking) {
 		return
 	}
@@ -53,22 +54,32 @@ func (r *Result) Hands(state nic.State) {
 	if state.Looking && len(state.Working)+len(waits) == 0 {
 		waits = append(waits, "which scale sets there are is being asked: one may name the pool")
 	}
-	r.Handed = &Handed{Outcome: Postponed, Fault: notReady(h.says(len(state.Working), waits))}
+	r.Handed = &Handed{Outcome: Postponed, Fault: notReady(h.says(state.Working, waits))}
 	if len(state.Working)+len(waits) > 0 {
 		r.Handed.For = machinesLast
 	}
 }
 
-// says is what people read while machines are under way.
-func (h *HandOver) says(working int, waits []string) string {
-	all := max(len(h.Target.Members)+len(h.Target.Leaves), working)
+// says is what people read while machines are under way. One that is where it belongs is read, and not
+// written.
+func (h *HandOver) says(working []nic.Machine, waits []string) string {
+	moves, n := map[string]bool{}, 0
+	for _, m := range slices.Concat(h.Target.Leaves, h.joining()) {
+		moves[m.Key()] = true
+	}
+	for _, m := range working {
+		if moves[m.Key()] {
+			n++
+		}
+	}
+	all := max(len(h.Target.Members)+len(h.Target.Leaves), n)
 	var text []string
-	if working > 0 {
+	if n > 0 {
 		are := "are"
-		if working == 1 {
+		if n == 1 {
 			are = "is"
 		}
-		text = append(text, fmt.Sprintf("%d of %s %s being written", working, words.Count(all, "machine"), are))
+		text = append(text, fmt.Sprintf("%d of %s %s being written", n, words.Count(all, "machine"), are))
 	}
 	if len(waits) > 0 {
 		verb := "wait: "
@@ -77,10 +88,21 @@ func (h *HandOver) says(working int, waits []string) string {
 		}
 		text = append(text, fmt.Sprintf("%d %s%s", len(waits), verb, listed(waits)))
 	}
+	if lacks := h.lacks(); len(text) == 0 && lacks != "" {
+		return "the pool does not show yet that " + lacks
+	}
 	if len(text) == 0 {
-		return fmt.Sprintf("the pool does not show yet that %s", h.lacks())
+		return "which machines and scale sets name the pool is being read"
 	}
 	return strings.Join(text, "; ")
+}
+
+// joining returns the machines that are to join.
+func (h *HandOver) joining() (machines []nic.Machine) {
+	for _, j := range h.joins {
+		machines = append(machines, j.machines...)
+	}
+	return machines
 }
 
 // lacks says what the pool does not show although nobody is at work on it.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
@@ -36,14 +37,47 @@ type Machines struct {
 // HandOver is what a pool of network interfaces has to become, for who writes machines.
 type HandOver struct {
 	Target nic.Target
-	// joins are the machines that belong in the pool and that it does not show.
-	joins []nic.Machine
-	// waits says which nodes have no machine that could join, and why.
+	// joins are the addresses that belong in the pool and that it shows of no machine.
+	joins []joining
+	// waits are why nodes have no machine that could join.
 	waits []string
+}
+
+// joining is an address that is to join, and the machines that may have it: one has, unless several nodes
+// name it.
+type joining struct {
+	ip       netip.Addr
+	nodes    []string
+	machines []nic.Machine
+}
+
+// Unusable is a node that belongs in a pool and whose machine cannot join it.
+type Unusable struct {
+	Node string
+	IP   netip.Addr
+	Why  string
 }
 
 // Level reports whether the pool shows just the machines that belong in it.
 func (h *HandOver) Level() bool { return len(h.joins)+len(h.Target.Leaves)+len(h.waits) == 0 }
+
+// drops takes out what cannot join, and returns which nodes that are.
+func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
+	why := make(map[string]string, len(unusable))
+	for _, w := range unusable {
+		why[w.Machine.Key()] = w.Why
+	}
+	h.joins = slices.DeleteFunc(h.joins, func(j joining) bool {
+		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return why[m.Key()] == "" }) {
+			return false
+		}
+		for i, m := range j.machines {
+			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Why: why[m.Key()]})
+		}
+		return true
+	})
+	return nodes
+}
 
 // Fingerprint is equal for equal targets, and never zero.
 func (h *HandOver) Fingerprint() uint64 {
@@ -80,9 +114,11 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		return false, nil, err
 	}
 	has := owned(lb.Pool{Addresses: here}, want, adminState)
-	leaving := leavingOf(here, want, has)
-	r.HandOver = handOver(observed.ID, want, here, leaving)
-	r.written = sortedIPs(want.Addresses)
+	machines, unknown := machinesOf(want)
+	leaving := leavingOf(here, want, machines, unknown, has)
+	r.HandOver = handOver(observed.ID, want, here, leaving, machines, unknown)
+	r.written, r.instances = staysOurs(here, want, machines, unknown, has)
+	r.twins, r.shown = want.Twins, shownIn(observed)
 	if adminState {
 		states := want
 		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, has))
@@ -114,11 +150,25 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
 	for _, a := range observed.Addresses {
 		if ip, ok := want.ofNode(a); ok {
-			a.IP = ip
+			a.IP, a.Machine = ip, lb.MachineKey(a.Machine)
 			here = append(here, a)
 		}
 	}
 	return here
+}
+
+// shownIn stands for the network interfaces that a pool shows.
+func shownIn(observed lb.Pool) uint64 {
+	names := make([]string, len(observed.Addresses))
+	for i, a := range observed.Addresses {
+		names[i] = strings.ToLower(a.Interface)
+	}
+	slices.Sort(names)
+	sum := fnv.New64a()
+	for _, name := range names {
+		_, _ = sum.Write([]byte(name + "\n")) // a hash's Write returns no error
+	}
+	return max(sum.Sum64(), 1)
 }
 
 // ofNode returns the address by which the interface of a node is known, or of what was one.
@@ -126,21 +176,76 @@ func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	if ip, ok := d.AddressOf(a.Machine); ok {
 		return ip, true
 	}
+	if ip, ok := d.Recorded.Instances[lb.MachineKey(a.Machine)]; ok {
+		return ip, true
+	}
 	return a.IP, a.Machine != "" && slices.Contains(d.Recorded.Written, a.IP)
 }
 
+// memberMachine is the machine of a node that belongs in a pool, or why it is not known.
+type memberMachine struct {
+	node string
+	ip   netip.Addr
+	nic.Machine
+	err error
+}
+
+// machinesOf returns the machines that belong in a pool. unknown are the addresses of nodes whose machine is
+// not known: what has one of them stays where it is.
+func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
+	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.Twins)), map[netip.Addr]bool{}
+	for _, ip := range want.Awaited {
+		unknown[ip] = true
+	}
+	for _, a := range slices.Concat(want.Addresses, want.Twins) {
+		m, err := want.Machines.Of(a.Name)
+		if all = append(all, memberMachine{a.Name, a.IP, m, err}); err != nil {
+			unknown[a.IP] = true
+		}
+	}
+	return all, unknown
+}
+
 // leavingOf returns the interfaces that are ours and that nobody wants.
-func leavingOf(here []lb.Address, want Desired, has ours) (leaving []lb.Address) {
-	wanted := make(map[netip.Addr]bool, len(want.Addresses))
-	for _, a := range want.Addresses {
-		wanted[a.IP] = true
+func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (leaving []lb.Address) {
+	wanted := make(map[string]bool, len(machines))
+	for _, m := range machines {
+		if m.err == nil {
+			wanted[m.Key()] = true
+		}
 	}
 	for _, a := range here {
-		if _, mine := has.written[a.IP]; !wanted[a.IP] && (mine || want.Ours(a.IP)) {
+		if _, mine := has.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (mine || want.Ours(a.IP)) {
 			leaving = append(leaving, a)
 		}
 	}
 	return leaving
+}
+
+// staysOurs returns what is on record once the pool is level: what is wanted, and what is in the pool while
+// it is not known which machine its node is. Instances of uniform scale sets are on record by themselves.
+func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (written []netip.Addr, instances map[string]netip.Addr) {
+	written = sortedIPs(want.Addresses)
+	keep := func(machine string, ip netip.Addr) {
+		if instances == nil {
+			instances = map[string]netip.Addr{}
+		}
+		instances[machine] = ip
+	}
+	for _, m := range machines {
+		if m.err == nil && m.Uniform() {
+			keep(m.Key(), m.ip)
+		}
+	}
+	for _, a := range here {
+		if _, mine := has.written[a.IP]; mine && unknown[a.IP] {
+			written = append(written, a.IP)
+			if _, ok := want.Recorded.Instances[a.Machine]; ok {
+				keep(a.Machine, a.IP)
+			}
+		}
+	}
+	return sorted(written), instances
 }
 
 // stayDown returns those that are Down by us and leave: until they have, they take no flows.
@@ -152,26 +257,38 @@ func stayDown(leaving []lb.Address, has ours) []lb.Address {
 }
 
 // handOver returns what those who write machines have to do for a pool. here are the interfaces of
-// nodes in it, leaving those of them that have to go.
-func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address) *HandOver {
+// nodes in it, leaving those of them that have to go, and machines those that belong in it.
+func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
 	by := want.Machines
 	h := &HandOver{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, Every: by.Every}}}
-	there := make(map[netip.Addr]bool, len(here))
+	there, shown := make(map[string]bool, len(here)), make(map[netip.Addr]bool, len(here))
 	for _, a := range here {
-		there[a.IP] = true
+		there[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
 	}
-	for _, a := range want.Addresses {
-		m, err := by.Of(a.Name)
+	for _, m := range machines {
+		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
+	}
+	at := map[netip.Addr]int{} // in joins
+	for _, m := range machines {
 		switch {
-		case err == nil && !there[a.IP]:
-			h.joins = append(h.joins, m)
-			fallthrough
-		case err == nil:
-			h.Target.Members = append(h.Target.Members, m)
-		case !there[a.IP]:
-			h.waits = append(h.waits, fmt.Sprintf("node %s: %s", a.Name, err))
+		case m.err != nil && !shown[m.ip]:
+			h.waits = append(h.waits, fmt.Sprintf("node %s: %s", m.node, m.err))
+		case m.err != nil:
+		default:
+			h.Target.Members = append(h.Target.Members, m.Machine)
 		}
+		if m.err != nil || shown[m.ip] {
+			continue
+		}
+		i, known := at[m.ip]
+		if !known {
+			i, at[m.ip] = len(h.joins), len(h.joins)
+			h.joins = append(h.joins, joining{ip: m.ip})
+		}
+		h.joins[i].nodes, h.joins[i].machines = append(h.joins[i].nodes, m.node), append(h.joins[i].machines, m.Machine)
+		h.Target.Lacks = append(h.Target.Lacks, m.Machine)
 	}
+	h.keeps(here, unknown)
 	for _, a := range leaving {
 		m, err := nic.ParseMachine("azure://" + a.Machine)
 		if err != nil {
@@ -180,12 +297,20 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address) *HandOver 
 		}
 		h.Target.Leaves = append(h.Target.Leaves, m)
 	}
-	for _, all := range []*[]nic.Machine{&h.Target.Members, &h.Target.Leaves} {
+	for _, all := range []*[]nic.Machine{&h.Target.Members, &h.Target.Leaves, &h.Target.Lacks} {
 		slices.SortFunc(*all, func(a, b nic.Machine) int { return cmp.Compare(a.Key(), b.Key()) })
 		*all = slices.CompactFunc(*all, func(a, b nic.Machine) bool { return a.Key() == b.Key() })
 	}
-	h.Target.Shown = h.Level()
 	return h
+}
+
+// keeps has machines stay members that no node tells, by their addresses.
+func (h *HandOver) keeps(here []lb.Address, unknown map[netip.Addr]bool) {
+	for _, a := range here {
+		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
+			h.Target.Members = append(h.Target.Members, m)
+		}
+	}
 }
 
 // refuses says why machines join and leave no pool that is as it was read.

@@ -113,7 +113,7 @@ func TestLawOfMembers(t *testing.T) {
 		if intent != nil {
 			record = intent.Written
 		}
-		for _, m := range r.HandOver.joins {
+		for _, m := range r.HandOver.joining() {
 			if ip, _ := want.AddressOf(m.Key()); !slices.Contains(record, ip) {
 				t.Fatalf("%s joins and is not on record", m)
 			}
@@ -125,7 +125,7 @@ func TestLawOfMembers(t *testing.T) {
 		next.Addresses = slices.DeleteFunc(slices.Clone(next.Addresses), func(a lb.Address) bool {
 			return slices.ContainsFunc(r.HandOver.Target.Leaves, func(m nic.Machine) bool { return m.Key() == a.Machine })
 		})
-		for _, m := range r.HandOver.joins {
+		for _, m := range r.HandOver.joining() {
 			next.Addresses = append(next.Addresses, lb.Address{Name: m.VM.Name, Interface: "nic-" + m.VM.Name, Machine: m.Key()})
 		}
 		next.NIC = len(next.Addresses) > 0
@@ -189,7 +189,11 @@ func TestWhatIsSaidOfMachines(t *testing.T) {
 		{"one has gone", nic.State{Failed: failed[59:]}, Retriable, "Not Found", "1 of 200 machines failed: virtual machine vm059: gone"},
 		{"the process ends", nic.State{Failed: []nic.Failure{stops}}, Postponed, "NotReady", "1 of 200 machines failed: virtual machine vm081: stops"},
 	} {
-		r := Result{HandOver: &HandOver{Target: nic.Target{Pool: nic.Pool{Members: many}}, joins: many}}
+		joins := make([]joining, len(many))
+		for i, m := range many {
+			joins[i] = joining{ip: nodeIP(i), nodes: []string{nodeName(i)}, machines: []nic.Machine{m}}
+		}
+		r := Result{HandOver: &HandOver{Target: nic.Target{Pool: nic.Pool{Members: many}}, joins: joins}}
 		r.Hands(tt.state)
 		got := r.Handed
 		if got.Outcome != tt.want || got.Fault.Code != tt.code || !strings.Contains(got.Fault.Error(), tt.says) || len(got.Fault.Error()) > 1000 {

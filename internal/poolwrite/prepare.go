@@ -49,7 +49,7 @@ func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, inte
 		return true, nil, nil
 	}
 	members := len(observed.Addresses)
-	return true, &Intent{Written: recorded.Written, Down: down, Desired: members, Observed: members, Alter: r.Todo.alter, States: true}, nil
+	return true, &Intent{Written: recorded.Written, Down: down, Instances: recorded.Instances, Desired: members, Observed: members, Alter: r.Todo.alter, States: true}, nil
 }
 
 // Read takes in that the pool was read. states is true if of a pool of network interfaces the
@@ -94,13 +94,20 @@ func (r *Result) record(recorded Recorded, has ours) *Intent {
 	for _, a := range r.Wanted {
 		has.written[a.IP] = struct{}{}
 	}
+	instances := maps.Clone(recorded.Instances)
+	for machine, ip := range r.instances {
+		if instances == nil {
+			instances = map[string]netip.Addr{}
+		}
+		instances[machine] = ip
+	}
 	down := sorted(slices.AppendSeq(slices.Concat(recorded.Down, r.Todo.Downed), maps.Keys(has.down)))
-	r.held = Recorded{Written: slices.SortedFunc(maps.Keys(has.written), netip.Addr.Compare), Down: down}
-	if recorded.Taken && len(has.written) == before && len(down) == len(recorded.Down) {
+	r.held = Recorded{Written: slices.SortedFunc(maps.Keys(has.written), netip.Addr.Compare), Down: down, Instances: instances}
+	if recorded.Taken && len(has.written) == before && len(down) == len(recorded.Down) && maps.Equal(instances, recorded.Instances) {
 		return nil
 	}
 	return &Intent{
-		Written: r.held.Written, Down: down,
+		Written: r.held.Written, Down: down, Instances: instances,
 		Desired: len(r.Wanted), Observed: r.Observed, Add: r.Todo.add, Remove: r.Todo.remove, Alter: r.Todo.alter,
 	}
 }

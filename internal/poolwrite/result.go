@@ -28,6 +28,12 @@ type Result struct {
 	// written are the addresses that are ours once the pool is level, and down those that are
 	// Down by us then.
 	written, down []netip.Addr
+	// instances are those of them that instances of uniform scale sets have, by machine.
+	instances map[string]netip.Addr
+	// shown is what a pool of network interfaces shows.
+	shown uint64
+	// twins are those of the membership.
+	twins []lb.Address
 	// Members is true if the write changes which addresses the pool has.
 	Members bool
 	// ledger is what the ledger held; nil if nobody asked it.
@@ -41,6 +47,8 @@ type Result struct {
 	// what became of that: then the outcome speaks of its admin states; nil if nothing is left to do.
 	HandOver *HandOver
 	Handed   *Handed
+	// Unusable are the nodes of Wanted whose machine cannot join.
+	Unusable []Unusable
 	// Brought is true once it was handed over.
 	Brought bool
 	fate
@@ -67,6 +75,18 @@ func (r Result) OfMembers() Outcome {
 	return ""
 }
 
+// Desired counts the addresses that the pool has to hold, as far as that can be.
+func (r Result) Desired() int {
+	without := map[netip.Addr]bool{}
+	for _, u := range r.Unusable {
+		without[u.IP] = true
+	}
+	return len(r.Wanted) - len(without)
+}
+
+// Shows is equal for reads that show the same network interfaces; zero of a pool of addresses.
+func (r Result) Shows() uint64 { return r.shown }
+
 // Directed reports whether its admin states are known to be as they have to.
 func (r Result) Directed() bool { return r.Outcome == Written || r.Outcome == Unchanged }
 
@@ -75,7 +95,7 @@ func (r Result) Level() *uint64 {
 	if !r.Settled() || r.Open {
 		return nil
 	}
-	return new(membership.Fingerprint(r.Wanted))
+	return new(membership.Fingerprint(r.Wanted, r.twins))
 }
 
 // Sends takes in that the pool is about to be written.

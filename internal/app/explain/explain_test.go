@@ -224,6 +224,31 @@ func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// Of nodes that are left out of a pool of network interfaces it is told why: by their objects, or by what Azure
+// has answered; and of two with one address the one counts that does not leave.
+func TestNodesWithoutAMachine(t *testing.T) {
+	p := pool("weir-system", "nodes.kubernetes", v1alpha1.BackendPoolSpec{Nodes: &v1alpha1.NodeMembers{}, Membership: v1alpha1.MembershipNetworkInterface}, "10.0.0.1", "10.0.0.2")
+	p.Status.Down = nil
+	p.Status.Unusable = []v1alpha1.UnusableNode{{Node: "n2", Address: "10.0.0.2", Reason: "Azure has no virtual machine n2"}}
+	var nodes []corev1.Node
+	for i, id := range []string{"azure://" + machinesOf + "n1", "azure://" + machinesOf + "n2", "", "aws:///i-1", "azure://" + machinesOf + "n1"} {
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i+1)}, Spec: corev1.NodeSpec{ProviderID: id}}
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", i%4+1)}}
+		nodes = append(nodes, n)
+	}
+	nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+	want := []Member{
+		{Node: "n1", Is: LeftOut, Why: "its address 10.0.0.1 is also that of node n5"}, {Node: "n2", Address: "10.0.0.2", Is: LeftOut, Why: "Azure has no virtual machine n2"},
+		{Node: "n3", Is: LeftOut, Why: "it has no spec.providerID, so its machine is not known: the cloud provider has to set it"},
+		{Node: "n4", Is: LeftOut, Why: `its spec.providerID "aws:///i-1" names no virtual machine of Azure`}, {Node: "n5", Address: "10.0.0.1", Is: InPool},
+	}
+	if got := members(p, nil, nodes); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+const machinesOf = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/"
+
 // Of a pool that is paused people hear until when, and that nothing is lost.
 func TestWhatComesNextForAPausedPool(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, Paused: true})

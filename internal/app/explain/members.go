@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/app/status"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
@@ -178,7 +179,13 @@ func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []
 	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
 	var selected []membership.Node
 	for i := range nodes {
-		n := membership.Node{Name: nodes[i].Name, IPs: view.InternalIPs(&nodes[i]), Excluded: leftOut(p, &nodes[i])}
+		n := membership.Node{
+			Name: nodes[i].Name, IPs: view.InternalIPs(&nodes[i]), Excluded: leftOut(p, &nodes[i]),
+			Draining: strings.Join(adminstate.Signals{}.Draining(view.TaintsOf(nodes[i].Spec.Taints...)), ", "),
+		}
+		if p.Spec.Membership == v1alpha1.MembershipNetworkInterface {
+			n = view.WithMachine(n, &nodes[i])
+		}
 		byName[n.Name] = n
 		for _, ip := range n.IPs {
 			names[ip] = n.Name
@@ -211,13 +218,19 @@ func leftOut(p *v1alpha1.BackendPool, n *corev1.Node) string {
 
 // compare puts what is wanted beside what is on record.
 func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
-	record, wanted := recordOf(p), map[string]bool{}
+	record, wanted, unusable := recordOf(p), map[string]bool{}, map[string]string{}
+	for _, n := range p.Status.Unusable {
+		unusable[n.Address] = n.Reason
+	}
 	out := []Member{}
 	for _, a := range set.Addresses {
-		m := Member{Node: names[a.IP], Address: a.IP.String(), Is: Missing}
+		m := Member{Node: a.Name, Address: a.IP.String(), Is: Missing}
 		wanted[m.Address] = true
 		if is, known := record[m.Address]; known {
 			m.Is, m.Why = is.Is, is.Why
+		}
+		if why := unusable[m.Address]; why != "" {
+			m.Is, m.Why = LeftOut, why
 		}
 		out = append(out, m)
 	}

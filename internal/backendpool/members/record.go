@@ -4,6 +4,8 @@
 // are Down, and which keep the pool from being level.
 //
 //	record.go   addresses on record, and those that are Down
+//	instances.go instances of uniform scale sets, by machine
+//	unusable.go nodes whose machine cannot join
 //	unite.go    what several processes have recorded, together
 //	stake.go    what a change is about
 //	words.go    sentences for people

@@ -21,6 +21,7 @@ func Unite(s, other *v1alpha1.BackendPoolStatus) {
 	if all = slices.Compact(all); len(all) > len(s.WrittenAddresses) {
 		s.WrittenAddresses = Format(all)
 	}
+	s.WrittenInstances = uniteInstances(s.WrittenInstances, other.WrittenInstances)
 	for _, d := range other.Down {
 		if !slices.ContainsFunc(s.Down, func(is v1alpha1.DownAddress) bool { return is.Address == d.Address }) {
 			s.Down = append(s.Down, d)

@@ -28,7 +28,7 @@ type nodePlace struct {
 	// is in memory is newer.
 	given bool
 	on    string
-	// nowhere is true if no load balancer may have it, or if its machine is gone.
+	// nowhere is true if no load balancer may have it, or if its machine is gone or not told for long.
 	nowhere bool
 	// told is the word for why it is not placed, and why the sentence; empty if it is.
 	told, why string
@@ -83,6 +83,12 @@ func (p *places) note(n *corev1.Node, change func(*nodePlace)) {
 func (p *places) knows(n *corev1.Node) (known bool) {
 	p.note(n, func(place *nodePlace) { known = place.known })
 	return known
+}
+
+// isNowhere reports whether a node is known to be on no load balancer.
+func (p *places) isNowhere(n *corev1.Node) (is bool) {
+	p.note(n, func(place *nodePlace) { is = place.nowhere })
+	return is
 }
 
 func (p *places) learn(n *corev1.Node, set string) {

@@ -156,7 +156,7 @@ func TestPatienceWithAzure(t *testing.T) {
 	}
 }
 
-// A node that has just joined is given time to be told which machine it is.
+// A node that has just joined is given time to be told which machine it is. After that nothing waits for it.
 func TestWithoutAProviderID(t *testing.T) {
 	var events told
 	p := placing(t, &events)
@@ -169,6 +169,9 @@ func TestWithoutAProviderID(t *testing.T) {
 		wait, err := p.place(t.Context(), n, now.Add(tt.after))
 		if err != nil || wait != tt.wait || len(events) != tt.events {
 			t.Errorf("after %s: waits %s, %d events, %v", tt.after, wait, len(events), err)
+		}
+		if name, _ := p.Missing([]*corev1.Node{n}); (name == "") != (tt.events > 0) {
+			t.Errorf("after %s: %q is waited for", tt.after, name)
 		}
 	}
 	if !strings.HasPrefix(events[0], "Node n1 "+EventNotPlaced+": ") {

@@ -78,7 +78,7 @@ func (p *Placing) All(ctx context.Context) error {
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, n := range nodes {
 		wait, err := p.place(ctx, n, time.Now())
-		if err == nil && wait > 0 {
+		if err == nil && wait > 0 && !p.places.isNowhere(n) {
 			err = errors.New("it has no spec.providerID yet, which tells the availability set or scale set: the cloud provider sets it")
 		}
 		if err != nil {
@@ -126,6 +126,9 @@ func (p *Placing) reconcile(ctx context.Context, req reconcile.Request) (reconci
 		p.places.tell(n, "", "")
 		return workqueue.Result(ctx, p.Selected(ctx), 0)
 	}
+	if err == nil && p.places.isNowhere(n) { // nobody waits for it
+		err = p.Selected(ctx)
+	}
 	if err != nil && !errors.Is(err, backendpool.ErrGone) {
 		p.complain(n, err)
 	}
@@ -155,11 +158,12 @@ func (p *Placing) place(ctx context.Context, n *corev1.Node, now time.Time) (wai
 }
 
 // awaitProviderID returns how long a node is given until the cloud provider has told which
-// machine it is.
+// machine it is. After that it is on no load balancer, and nothing waits for it; it is placed once it tells.
 func (p *Placing) awaitProviderID(n *corev1.Node, now time.Time) time.Duration {
 	if age := now.Sub(n.CreationTimestamp.Time); age < providerPatience {
 		return providerPatience - age
 	}
+	p.places.note(n, func(is *nodePlace) { is.nowhere = true })
 	p.notPlaced(n, "NoProviderID", "spec.providerID is empty, and tells neither scale set nor machine: the cloud provider sets it")
 	return providerPatience
 }

@@ -29,6 +29,9 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 	unreadable := func(p *v1alpha1.BackendPool) {
 		p.Spec.Nodes.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
 	}
+	unusable := func(p *v1alpha1.BackendPool) {
+		p.Status.Unusable = []v1alpha1.UnusableNode{{Node: "n3", Address: "10.0.0.3", Reason: "Azure has no virtual machine n3"}}
+	}
 	nobody := func(p *v1alpha1.BackendPool) { p.Spec.Nodes.Selector = view.Nobody() }
 	for _, row := range []struct {
 		name              string
@@ -45,6 +48,8 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 		{"interfaces, all", 3, 3, 0, true, nil, false},
 		{"interfaces, nine of ten", 10, 9, 0, true, nil, false},
 		{"interfaces, eight of ten", 10, 8, 0, true, nil, true},
+		{"interfaces, two of three, and the third cannot join", 3, 2, 0, true, objects.MadeOfNodes(made, unusable), false},
+		{"interfaces, one of three, and another cannot join", 3, 1, 0, true, objects.MadeOfNodes(made, unusable), true},
 		{"all, by its BackendPool", 3, 3, 0, false, objects.MadeOfNodes(made), false},
 		{"all, and they are taken out", 3, 3, 0, false, objects.MadeOfNodes(made, objects.Took, objects.Deleting), true},
 		{"all, and they are to be taken out", 3, 3, 0, false, objects.MadeOfNodes(made, nobody), true},
@@ -59,9 +64,13 @@ func TestWhenAPoolIsFilled(t *testing.T) {
 			pools = append(pools, row.holder)
 		}
 		r := holding(t, pools...)
+		if row.holder != nil {
+			r.Own.Statuses.Adopt(row.holder)
+		}
 		is := lb.Pool{NIC: row.nic}
 		for n := range row.nodes {
 			node := objects.Node(n + 1)
+			node.Spec.ProviderID = "azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/" + node.Name
 			if err := r.View.Add(node); err != nil {
 				t.Fatal(err)
 			}

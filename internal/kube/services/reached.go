@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"weir.dev/weir/internal/backendpool"
+	"weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/bound"
 	"weir.dev/weir/internal/kube/view"
@@ -85,9 +86,10 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr,
 		for _, a := range set.Addresses {
 			all = append(all, a.IP)
 		}
+		all = append(all, set.Awaited...) // whose machines may be members still
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
-	return all, true
+	return slices.Compact(all), true
 }
 
 // servicesAtNodes maps a node to the Services whose security rules name nodes.
@@ -133,7 +135,7 @@ func (r *Reconciler) Fresh(name string, on lb.LoadBalancerID, pool service.Pool)
 }
 
 // Awaits implements balancer.Cluster. All but a tenth of the members that are not Down have to be in the
-// pool: a machine may hang. From one whose BackendPool takes its members out, or is to, flows keep away
+// pool: a machine may hang. Those that cannot join do not count. From one whose BackendPool takes its members out, or is to, flows keep away
 // in any case; what one leaves as it is has to hold anything at all. If nobody can tell who is to be in it,
 // they wait.
 func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
@@ -151,6 +153,9 @@ func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool
 		}
 	}
 	set, err := r.view.Members(p)
+	if holder != nil {
+		set = members.Without(set, backendpool.Unusable(r.own.Statuses.Known(backendpool.RefOf(holder))))
+	}
 	set.Addresses = slices.DeleteFunc(slices.Clone(set.Addresses), func(a lb.Address) bool { return a.AdminState == lb.Down })
 	switch n := len(set.Addresses); {
 	case err != nil:

@@ -35,9 +35,11 @@ func ServiceOfSlice(s *discoveryv1.EndpointSlice) poolschedule.ServiceName {
 	return poolschedule.ServiceName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 }
 
-// nodeOf converts a node.
+// nodeOf converts a node, except for what its taints and its machine say.
 func nodeOf(n *corev1.Node, controlPlaneToo bool) membership.Node {
-	return membership.Node{Name: n.Name, IPs: InternalIPs(n), Excluded: membership.Excluded(n.Labels, controlPlaneToo)}
+	return membership.Node{
+		Name: n.Name, UID: string(n.UID), IPs: InternalIPs(n), Place: n.Labels[PlaceLabel], Excluded: membership.Excluded(n.Labels, controlPlaneToo),
+	}
 }
 
 // InternalIPs returns the InternalIP addresses of a node, in their order. What is no

@@ -111,7 +111,7 @@ func TestMachineOf(t *testing.T) {
 	if m, err := s.MachineOf("n1"); err != nil || m.Key() != strings.ToLower(vm) {
 		t.Errorf("%v, %v", m, err)
 	}
-	for name, want := range map[string]string{"n2": "no spec.providerID", "n3": "want azure:///", "n4": "no such node"} {
+	for name, want := range map[string]string{"n2": "no spec.providerID", "n3": "names no virtual machine of Azure", "n4": "no such node"} {
 		if _, err := s.MachineOf(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

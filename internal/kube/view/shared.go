@@ -18,5 +18,12 @@ func Shared(s *v1alpha1.BackendPoolStatus) v1alpha1.BackendPoolStatus {
 	for i, ip := range is.WrittenAddresses {
 		is.WrittenAddresses[i] = once.Text(ip)
 	}
+	for i := range is.WrittenInstances {
+		set := &is.WrittenInstances[i]
+		set.ScaleSet = once.Text(set.ScaleSet)
+		for id, ip := range set.Addresses {
+			set.Addresses[once.Text(id)] = once.Text(ip)
+		}
+	}
 	return is
 }

@@ -43,6 +43,11 @@ type Snapshot struct {
 	// Elsewhere says of a pool why nodes cannot be in it, empty of those that can; nil is of a pool that any
 	// node may be in, and of all pools. It is set before the stores get their first object.
 	Elsewhere func(p *v1alpha1.BackendPool) func(*corev1.Node) string
+	// ByMachine reports whether the members of a pool are network interfaces; nil is no pool. It is set before
+	// the stores get their first object.
+	ByMachine func(p *v1alpha1.BackendPool) bool
+
+	machines machineInputs
 }
 
 // Kind is a kind of objects that is watched, and where its objects are kept.
@@ -110,8 +115,15 @@ func (s *Snapshot) Service(name poolschedule.ServiceName) *corev1.Service {
 	return Get[corev1.Service](s.Services, Key(name.Namespace, name.Name))
 }
 
-// NodeOf converts a node, with why it drains.
+// NodeOf converts a node: all of it that decides about members, in pools of either kind.
 func (s *Snapshot) NodeOf(n *corev1.Node) membership.Node {
+	node := s.addressOf(n)
+	s.machines.set(&node, n)
+	return node
+}
+
+// addressOf converts a node as it is to a pool of addresses.
+func (s *Snapshot) addressOf(n *corev1.Node) membership.Node {
 	node := nodeOf(n, s.ExcludeControlPlane)
 	if s.Draining != nil {
 		taints := TaintsOf(n.Spec.Taints...)
@@ -151,8 +163,12 @@ func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership
 	if s.Elsewhere != nil {
 		elsewhere = s.Elsewhere(p)
 	}
+	convert := s.addressOf
+	if s.ByMachine != nil && s.ByMachine(p) {
+		convert = s.NodeOf
+	}
 	return func(n *corev1.Node) membership.Node {
-		node := s.NodeOf(n)
+		node := convert(n)
 		if elsewhere != nil && node.Excluded == "" {
 			node.Excluded = elsewhere(n)
 		}
@@ -163,8 +179,7 @@ func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership
 
 // NodeDiffers reports whether anything about a node differs that makes members of pools.
 func (s *Snapshot) NodeDiffers(before, after *corev1.Node) bool {
-	a, b := s.NodeOf(before), s.NodeOf(after)
-	return a.Excluded != b.Excluded || a.Draining != b.Draining || !a.AnnouncedAt.Equal(b.AnnouncedAt) || before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID || before.Labels[PlaceLabel] != after.Labels[PlaceLabel] || !slices.Equal(a.IPs, b.IPs)
+	return !s.NodeOf(before).Equal(s.NodeOf(after))
 }
 
 // NodeOrLabelsDiffer is NodeDiffers, and speaks of labels as well, which select nodes.
@@ -200,12 +215,15 @@ func (s *Snapshot) NodeAt(ip netip.Addr) (name string) {
 	return name
 }
 
-// AddressOf returns the address of a family that the node has which runs on a machine.
+// AddressOf returns the address of a family that the node has which runs on a machine, the first by name of
+// several.
 func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool) {
 	if machine == "" {
 		return netip.Addr{}, false
 	}
-	for _, n := range List[corev1.Node](s.Nodes, NodesByMachine, machine) {
+	nodes := List[corev1.Node](s.Nodes, NodesByMachine, machine)
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range nodes {
 		for _, ip := range InternalIPs(n) {
 			if family.Of(ip) {
 				return ip, true
@@ -218,13 +236,10 @@ func (s *Snapshot) AddressOf(machine string, family lb.Family) (netip.Addr, bool
 // MachineOf returns the machine that a node runs on, or why it is not known.
 func (s *Snapshot) MachineOf(node string) (nic.Machine, error) {
 	n := Get[corev1.Node](s.Nodes, node)
-	switch {
-	case n == nil:
+	if n == nil {
 		return nic.Machine{}, errors.New("the cluster has no such node any more")
-	case n.Spec.ProviderID == "":
-		return nic.Machine{}, errors.New("it has no spec.providerID yet")
 	}
-	return nic.ParseMachine(n.Spec.ProviderID)
+	return machineOf(n)
 }
 
 // Target returns the pool that a BackendPool means.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/once"
+)
+
+// instanceOf stands between a scale set and the number of an instance in the key of a machine.
+const instanceOf = "/virtualmachines/"
+
+// Instances returns the addresses of instances that are on record, by machine; nil if none is.
+func Instances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
+	var all map[string]netip.Addr
+	for _, set := range written {
+		for id, address := range set.Addresses {
+			if ip, err := netip.ParseAddr(address); err == nil {
+				if all == nil {
+					all = map[string]netip.Addr{}
+				}
+				all[set.ScaleSet+instanceOf+id] = ip
+			}
+		}
+	}
+	return all
+}
+
+// FormatInstances is the other way.
+func FormatInstances(instances map[string]netip.Addr) []v1alpha1.WrittenInstances {
+	sets := map[string]map[string]string{}
+	for machine, ip := range instances {
+		at := strings.LastIndex(machine, instanceOf)
+		if at < 0 {
+			continue
+		}
+		set, id := machine[:at], machine[at+len(instanceOf):]
+		if sets[set] == nil {
+			sets[set] = map[string]string{}
+		}
+		sets[set][once.Text(id)] = once.Text(ip.String())
+	}
+	var all []v1alpha1.WrittenInstances
+	for set, addresses := range sets {
+		all = append(all, v1alpha1.WrittenInstances{ScaleSet: once.Text(set), Addresses: addresses})
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.WrittenInstances) int { return cmp.Compare(a.ScaleSet, b.ScaleSet) })
+	return all
+}
+
+// uniteInstances returns all that either has on record.
+func uniteInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstances {
+	other := Instances(b)
+	if len(other) == 0 {
+		return a
+	}
+	all := Instances(a)
+	if all == nil {
+		all = map[string]netip.Addr{}
+	}
+	for machine, ip := range other {
+		if _, is := all[machine]; !is {
+			all[machine] = ip
+		}
+	}
+	if maps.Equal(all, Instances(a)) {
+		return a
+	}
+	return FormatInstances(all)
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/membership"
+	"weir.dev/weir/internal/nic"
+)
+
+// errNoProviderID is of a node whose machine is yet to be told.
+var errNoProviderID = errors.New("it has no spec.providerID, so its machine is not known: the cloud provider has to set it")
+
+// machineOf returns the machine that a node runs on, or why it is not known.
+func machineOf(n *corev1.Node) (nic.Machine, error) {
+	if n.Spec.ProviderID == "" {
+		return nic.Machine{}, errNoProviderID
+	}
+	m, err := nic.ParseMachine(n.Spec.ProviderID)
+	if err != nil {
+		return nic.Machine{}, fmt.Errorf("its spec.providerID %q names no virtual machine of Azure", n.Spec.ProviderID)
+	}
+	return m, nil
+}
+
+// WithMachine returns a node as it is to a pool of network interfaces.
+func WithMachine(node membership.Node, n *corev1.Node) membership.Node {
+	m, err := machineOf(n)
+	if node.Awaited = n.Spec.ProviderID == ""; err != nil {
+		node.NoMachine = err.Error()
+		return node
+	}
+	node.Machine = m.Key()
+	return node
+}
+
+// machineInputs keeps what membership needs to know of machines, for parsing is slow and a pool has
+// thousands of them.
+type machineInputs struct {
+	mu sync.Mutex // held for moments
+	of map[string]machineInput
+}
+
+type machineInput struct{ key, none string }
+
+// mostMachineInputs bounds what is kept: nodes come and go.
+const mostMachineInputs = 20_000
+
+// set fills in the machine of a node.
+func (m *machineInputs) set(node *membership.Node, n *corev1.Node) {
+	is := m.get(n)
+	node.Machine, node.NoMachine, node.Awaited = is.key, is.none, n.Spec.ProviderID == ""
+}
+
+func (m *machineInputs) get(n *corev1.Node) machineInput {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	is, known := m.of[n.Spec.ProviderID]
+	if known {
+		return is
+	}
+	node := WithMachine(membership.Node{}, n)
+	is = machineInput{node.Machine, node.NoMachine}
+	if m.of == nil || len(m.of) >= mostMachineInputs {
+		m.of = map[string]machineInput{}
+	}
+	m.of[n.Spec.ProviderID] = is
+	return is
+}
