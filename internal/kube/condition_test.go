@@ -22,7 +22,8 @@ func (s *scene) hasCondition(n int, c corev1.NodeCondition) {
 			kept = append(kept, other)
 		}
 	}
-	node.Status.Conditions = append(kept, c)
+	kept = append(kept, c)
+	node.Status.Conditions = kept
 	if err := api.Status().Update(s.Context(), node); err != nil {
 		s.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (s *stream) ends() {
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	if s.lists && n > 0 {
-		seen := append(s.tail, p[:n]...)
+		seen := slices.Concat(s.tail, p[:n])
 		if bytes.Contains(seen, initialEventsEnd) {
 			s.lists, s.tail = false, nil
 			s.begins()
