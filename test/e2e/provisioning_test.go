@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/provision"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/lab/badlink"
 	"weir.dev/weir/lab/process"
@@ -279,6 +280,19 @@ data:
 	if c, err := p.configMap("greeting"); err != nil || c.Data["text"] != "hello again" {
 		t.Errorf("got %+v, %v", c, err)
 	}
+
+	// The same event again is counted.
+	p.weir("reset", "here")
+	p.eventually("two resets are one event", func() error {
+		var all corev1.EventList
+		p.must(p.cluster.List(t.Context(), &all, client.InNamespace(p.namespace)))
+		for _, e := range all.Items {
+			if e.InvolvedObject.Name == "here" && e.Reason == provision.ReasonReset && e.Count == 2 {
+				return nil
+			}
+		}
+		return errors.New("no event of a reset has the count 2")
+	})
 }
 
 // A controller that is killed in an attempt leaves it to the next one, which goes on with it.
