@@ -95,7 +95,8 @@ func TestALoadBalancerIsReadWhole(t *testing.T) {
 			},
 			{Name: "gateway", Transport: lb.All, Frontend: "inner", Pool: "web", IdleMinutes: 4, Distribution: lb.Spread},
 		},
-		Pinned: map[string]bool{"egress": true, "out": true, "ssh": true, "natted": true, "dynamic": true, "second": true},
+		Pinned:   map[string]bool{"egress": true, "out": true, "ssh": true, "natted": true, "dynamic": true, "second": true},
+		NATRules: map[string]int{"natted": 1},
 	}
 	got := readBalancer(t)
 	if got.Origin == nil || got.Pools[0].Origin == nil {

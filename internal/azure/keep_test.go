@@ -194,7 +194,7 @@ func exampleOf(path string) any {
 		return true
 	case name == "latestModelApplied":
 		return true
-	case name == "privateEndpoint" || name == "virtualMachine" || name == "ipConfiguration" || name == "networkInterfaceIPConfiguration":
+	case name == "privateEndpoint" || name == "virtualMachine" || name == "ipConfiguration" || name == "networkInterfaceIPConfiguration" || name == "backendIPConfiguration":
 		return map[string]any{"id": "/x/" + name}
 	case slices.Contains([]string{"backendIPConfigurations", "subnets", "flowLogs", "ipConfigurations", "privateEndpoints", "outboundRules", "loadBalancingRules"}, name):
 		return []any{map[string]any{"id": "/x/" + name}}
