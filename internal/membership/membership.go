@@ -306,6 +306,20 @@ func compareTwins(a, b Node) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), b.AnnouncedAt.Compare(a.AnnouncedAt), cmp.Compare(a.Name, b.Name))
 }
 
+// Deciding returns the node that decides about an address that all of these have: one that may be a member
+// rather than one that is kept out. It is false if there is none.
+func Deciding(nodes []Node) (Node, bool) {
+	if len(nodes) == 0 {
+		return Node{}, false
+	}
+	return slices.MinFunc(nodes, func(a, b Node) int {
+		if out := a.Excluded != ""; out != (b.Excluded != "") {
+			return map[bool]int{false: -1, true: 1}[out]
+		}
+		return compareTwins(a, b)
+	}), true
+}
+
 func (b *builder) absent(node, why string) {
 	b.set.Absent = append(b.set.Absent, Absence{Node: node, Why: why})
 }
