@@ -344,8 +344,17 @@ func Fingerprint(members ...[]lb.Address) uint64 {
 	return h.Sum64()
 }
 
-// Fingerprint is that of the addresses and twins.
-func (s Set) Fingerprint() uint64 { return Fingerprint(s.Addresses, s.Twins) }
+// Fingerprint is that of the addresses and twins, and of what is awaited: an address stays only as long.
+func (s Set) Fingerprint() uint64 { return Fingerprint(s.Addresses, s.Twins, Nameless(s.Awaited)) }
+
+// Nameless returns addresses without the names of their nodes.
+func Nameless(ips []netip.Addr) []lb.Address {
+	all := make([]lb.Address, len(ips))
+	for i, ip := range ips {
+		all[i].IP = ip
+	}
+	return all
+}
 
 func sortedKeys(m map[string]struct{}) []string {
 	names := make([]string, 0, len(m))
