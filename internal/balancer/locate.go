@@ -230,7 +230,7 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 		}
 		in.Observed.ID.Name = service.LoadBalancerName(c.Name, p.Desired.Internal)
 		all[c.Name] = service.Occupancy{
-			Exists: exists, Rules: used[name].Rules(),
+			Exists: exists, HasFrontend: len(shown.Frontends) > 0, Rules: used[name].Rules(),
 			Exceeded: plan.ExceedsBound(in, used[name], namespaceOf(p.Service), len(p.Desired.Rules), len(p.Desired.Frontends)),
 		}
 	}

@@ -39,7 +39,7 @@ func (s Set) KeepLeaving(has OnRecord, now time.Time) (kept Set, again time.Time
 	for _, d := range s.Leaving {
 		down, isDown := has.Down[d.IP]
 		until := down.Since.Add(LeavingTimeout)
-		if !slices.Contains(has.Written, d.IP) || s.has(d.IP) || isDown && !now.Before(until) {
+		if !slices.Contains(has.Written, d.IP) || kept.has(d.IP) || isDown && !now.Before(until) {
 			continue
 		}
 		if isDown && (again.IsZero() || until.Before(again)) {

@@ -115,13 +115,27 @@ func TestNoMemberLeavesWhileTheClusterMayBeOld(t *testing.T) {
 	}
 }
 
+// Nodes that have one address and get a label: the address stays once.
+func TestALabelledAddressOfTwoNodesIsThereOnce(t *testing.T) {
+	var nodes cluster
+	for _, name := range []string{"a", "b"} {
+		n := node(name, "10.0.0.1")
+		n.Excluded, n.Leaves, n.Draining = "it is labelled", true, membership.ReasonExcluded
+		nodes = append(nodes, n)
+	}
+	kept, _ := membership.OfNodes(slices.Values(nodes), lb.IPv4).KeepLeaving(onRecord("10.0.0.1", nil), began)
+	if got, want := stands(kept), "a(Down: excluded) -b"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestLawOfWhoIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ip := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
 		var nodes cluster
 		has := membership.OnRecord{Down: map[netip.Addr]membership.DownRecord{}}
 		for i := range 8 {
-			n := membership.Node{Name: fmt.Sprint("n", i), IPs: []netip.Addr{ip(i)}}
+			n := membership.Node{Name: fmt.Sprint("n", i), IPs: []netip.Addr{ip(rapid.IntRange(max(i-1, 0), i).Draw(t, "address"))}}
 			if rapid.Bool().Draw(t, "labelled") {
 				n.Excluded, n.Leaves, n.Draining = "it is labelled", true, membership.ReasonExcluded
 			}
@@ -139,7 +153,12 @@ func TestLawOfWhoIsKept(t *testing.T) {
 		left, _ := set.KeepLeaving(has, began)
 		all := left.KeepRemoved(has, func(ip netip.Addr) (membership.Node, bool) { return membership.Node{}, false })
 		for _, s := range []membership.Set{left, all} {
+			at := map[netip.Addr]bool{}
 			for i, a := range s.Addresses {
+				if at[a.IP] {
+					t.Fatalf("%s is there twice: %s", a.IP, stands(s))
+				}
+				at[a.IP] = true
 				isNew := !slices.Contains(has.Written, a.IP)
 				if isNew && (a.AdminState == lb.Down || slices.Contains(s.Kept, a.IP)) || i > 0 && s.Addresses[i-1].Name >= a.Name {
 					t.Fatalf("%s", stands(s))

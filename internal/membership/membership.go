@@ -306,6 +306,20 @@ func compareTwins(a, b Node) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), b.AnnouncedAt.Compare(a.AnnouncedAt), cmp.Compare(a.Name, b.Name))
 }
 
+// Deciding returns the node that decides about an address that all of these have: one that may be a member
+// rather than one that is kept out. It is false if there is none.
+func Deciding(nodes []Node) (Node, bool) {
+	if len(nodes) == 0 {
+		return Node{}, false
+	}
+	return slices.MinFunc(nodes, func(a, b Node) int {
+		if out := a.Excluded != ""; out != (b.Excluded != "") {
+			return map[bool]int{false: -1, true: 1}[out]
+		}
+		return compareTwins(a, b)
+	}), true
+}
+
 func (b *builder) absent(node, why string) {
 	b.set.Absent = append(b.set.Absent, Absence{Node: node, Why: why})
 }
@@ -330,8 +344,17 @@ func Fingerprint(members ...[]lb.Address) uint64 {
 	return h.Sum64()
 }
 
-// Fingerprint is that of the addresses and twins.
-func (s Set) Fingerprint() uint64 { return Fingerprint(s.Addresses, s.Twins) }
+// Fingerprint is that of the addresses and twins, and of what is awaited: an address stays only as long.
+func (s Set) Fingerprint() uint64 { return Fingerprint(s.Addresses, s.Twins, Nameless(s.Awaited)) }
+
+// Nameless returns addresses without the names of their nodes.
+func Nameless(ips []netip.Addr) []lb.Address {
+	all := make([]lb.Address, len(ips))
+	for i, ip := range ips {
+		all[i].IP = ip
+	}
+	return all
+}
 
 func sortedKeys(m map[string]struct{}) []string {
 	names := make([]string, 0, len(m))

@@ -267,6 +267,10 @@ func wantsOneAddress(t *testing.T, nodes []membership.Node, ip netip.Addr) {
 	}
 	reversed := slices.Clone(nodes)
 	slices.Reverse(reversed)
+	if n, is := membership.Deciding(reversed); is != (len(nodes) > 0) || candidates > 0 && n.Excluded != "" ||
+		n.Excluded == "" && n.Draining != "" && slices.ContainsFunc(nodes, func(n membership.Node) bool { return n.Excluded == "" && n.Draining == "" }) {
+		t.Fatalf("%+v: %+v decides", nodes, n)
+	}
 	endpoints := make([]membership.Endpoint, len(nodes))
 	for i, n := range nodes {
 		endpoints[i] = ready(n.Name)

@@ -45,6 +45,9 @@ func (d *docket) intrudes(s Share, taken *seats) error {
 		if slices.ContainsFunc(d.frontends[at], func(name string) bool { return owns(s.Owner, name) }) {
 			continue
 		}
+		if err := d.retainsForOther(at, mine); err != nil {
+			return err
+		}
 		rules := d.there[at]
 		for _, i := range taken.at[at] {
 			rules = append(rules[:len(rules):len(rules)], taken.all[i])

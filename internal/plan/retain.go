@@ -16,12 +16,30 @@ import (
 // stays because Azure requires one.
 const TagRetained = "weir-retained-frontend"
 
+// tagRetainedFor is the tag that names the namespace of the Service that had that frontend.
+const tagRetainedFor = "weir-retained-namespace"
+
 // ErrNoIPv4 rejects a Service that would have the only frontends of its load balancer.
 var ErrNoIPv4 = errors.New("Azure requires an IPv4 frontend beside IPv6 ones") //nolint:staticcheck // a name begins it
 
 // isRetained reports whether a frontend stayed only because Azure required one.
 func (in Input) isRetained(f lb.Frontend) bool {
 	return f.Name != "" && strings.EqualFold(lb.Tag(in.Observed.Tags, TagRetained), f.Name)
+}
+
+// retainsForOther returns why a Service of a namespace may not have the address of the frontend that stays: Weir
+// made it for a Service of another one, or of none that is known, and clients may still use it.
+func (in Input) retainsForOther(at, namespace string) error {
+	for _, f := range in.Observed.Frontends {
+		if !in.isRetained(f) || place(f) != at || f.PublicIP == "" || in.Made == nil || !in.Made(f) {
+			continue
+		}
+		if of := lb.Tag(in.Observed.Tags, tagRetainedFor); of != namespace {
+			return fmt.Errorf("%w: frontend %s stays with %s for namespace %s, for Azure requires it. Choose another address",
+				ErrAddressTaken, f.Name, in.spellPlace(f), cmp.Or(of, "unknown"))
+		}
+	}
+	return nil
 }
 
 // mayBeIPv4 reports whether a frontend is not known to be IPv6.
@@ -62,6 +80,7 @@ func (p *Plan) retain(in Input, accepted []Share) (stranded *Share) {
 	}
 	if p.Retained == nil {
 		lb.UnsetTag(p.Next.Tags, TagRetained)
+		lb.UnsetTag(p.Next.Tags, tagRetainedFor)
 		return nil
 	}
 	p.Next.Frontends = append(p.Next.Frontends, *p.Retained)
@@ -70,6 +89,9 @@ func (p *Plan) retain(in Input, accepted []Share) (stranded *Share) {
 			p.Next.Tags = map[string]string{}
 		}
 		lb.SetTags(p.Next.Tags, map[string]string{TagRetained: p.Retained.Name})
+		if lb.UnsetTag(p.Next.Tags, tagRetainedFor); in.namespaceOf(p.Retained.Name) != "" {
+			lb.SetTags(p.Next.Tags, map[string]string{tagRetainedFor: in.namespaceOf(p.Retained.Name)})
+		}
 	}
 	k := Kept{Pool: lb.PoolID{LoadBalancer: in.Observed.ID}, Frontend: p.Retained, Members: in.foreignParts(p.Next)}
 	if alone {

@@ -118,7 +118,7 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 	leaving := leavingOf(here, want, machines, unknown, has)
 	r.HandOver = handOver(observed.ID, want, here, leaving, machines, unknown)
 	r.written, r.instances = staysOurs(here, want, machines, unknown, has)
-	r.twins, r.shown = want.Twins, shownIn(observed)
+	r.twins, r.awaited, r.shown = want.Twins, want.Awaited, shownIn(observed)
 	if adminState {
 		states := want
 		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, has))

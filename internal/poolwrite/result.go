@@ -32,8 +32,9 @@ type Result struct {
 	instances map[string]netip.Addr
 	// shown is what a pool of network interfaces shows.
 	shown uint64
-	// twins are those of the membership.
-	twins []lb.Address
+	// twins and awaited are those of the membership.
+	twins   []lb.Address
+	awaited []netip.Addr
 	// Members is true if the write changes which addresses the pool has.
 	Members bool
 	// ledger is what the ledger held; nil if nobody asked it.
@@ -95,7 +96,7 @@ func (r Result) Level() *uint64 {
 	if !r.Settled() || r.Open {
 		return nil
 	}
-	return new(membership.Fingerprint(r.Wanted, r.twins))
+	return new(membership.Fingerprint(r.Wanted, r.twins, membership.Nameless(r.awaited)))
 }
 
 // Sends takes in that the pool is about to be written.

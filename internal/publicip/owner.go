@@ -108,6 +108,8 @@ type usage struct {
 	// user is the namespace of the Service whose frontend has the public IP; empty if it is free.
 	user  string
 	owner Owner
+	// left is true if its Service has left it, and a frontend still has it.
+	left bool
 	// pending is true if the owner is not on record yet.
 	pending bool
 	// unreadable is why the owner is unknown.
@@ -124,6 +126,8 @@ func (u usage) check() (claims bool, err error) {
 	switch {
 	case u.user != "":
 		return false, nil // by its own namespace, which is recorded as its user, or by another one
+	case u.left:
+		return false, nil // the plan knows whose frontend it is, and Weir deletes it after that
 	case u.unreadable != nil:
 		return false, fmt.Errorf("public IP %s is given to no Service that does not have it already: %w", u.ip.ID.Name, u.unreadable)
 	case u.grant.Tagged && !u.grant.Use:
@@ -188,6 +192,7 @@ func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 	if hasPrefixFold(r.cfg.frontendOf(ip), req.Owner) {
 		u.user = u.namespace
 	}
+	u.left = r.cfg.orphan(ip) && r.cfg.frontendOf(ip) != ""
 	if c := r.claims[key]; c != nil {
 		u.owner, u.pending = c.owner, true
 	}

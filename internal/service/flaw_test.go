@@ -76,6 +76,7 @@ func TestAPortThatAzureCannotServe(t *testing.T) {
 		{"internal, dual stack", web(internal, dual, ports(tcp, sctp)), "All 0 probe 30080; All 0 probe 30080"},
 		{"internal, for some clients", web(internal, ports(sctp, tcp), ranges("10.0.0.0/8")), "All 0 probe 30080"},
 		{"internal, for some clients, at the nodes", web(internal, ports(sctp, tcp), ranges("10.0.0.0/8"), with(DisableFloatingIP, "true")), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
+		{"internal, at the nodes", web(internal, ports(sctp, tcp), with(DisableFloatingIP, "true")), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
 		{"internal, with further addresses", web(internal, ports(sctp, tcp), with(AdditionalIPs, "20.0.0.9")), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
 		{"without a node port to probe", web(ports(bare, tcp)), "Tcp 80 probe 30080; 81/ NoNodePort"},
 		{"without a node port", web(ports(bare, tcp), with(DisableFloatingIP, "true")), "Tcp 80 probe 30080; 81/ NoNodePort"},

@@ -67,6 +67,8 @@ func LoadBalancerName(configuration string, internal bool) string {
 type Occupancy struct {
 	// Exists is true if it is there in Azure.
 	Exists bool
+	// HasFrontend is true if something has a frontend there. Then one of them has an IPv4 address: Azure requires it.
+	HasFrontend bool
 	// Rules counts those of others.
 	Rules int
 	// Exceeded is why the Service would exceed a bound of its namespace; nil if it would not.
@@ -85,8 +87,8 @@ type Candidate struct {
 }
 
 // Place returns the configuration whose load balancer a Service belongs on. It stays where
-// it is as long as its annotation and the selectors allow it. The reasons of an error are
-// for people.
+// it is as long as its annotation and the selectors allow it; one with IPv6 alone goes where an IPv4
+// frontend is. The reasons of an error are for people.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
 func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, mostRules int) (string, error) {
@@ -99,6 +101,9 @@ func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, most
 			return "", fmt.Errorf("the address is on load balancer %s, where the Service may not be: it may be on %s", c.Pinned, strings.Join(may, ", "))
 		}
 		return c.Pinned, nil
+	}
+	if c.Desired.hasIPv6Alone() {
+		may = besideIPv4(may, occupied)
 	}
 	if slices.Contains(may, c.Current) {
 		return c.Current, nil
@@ -117,6 +122,15 @@ func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, most
 	return slices.MinFunc(fits, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(occupied[a]), rank(occupied[b])), cmp.Compare(occupied[a].Rules, occupied[b].Rules))
 	}), nil // the first of several in the order of the configuration
+}
+
+// besideIPv4 returns those of the configurations where a Service may have IPv6 alone; all if there is none yet.
+func besideIPv4(may []string, occupied map[string]Occupancy) []string {
+	beside := slices.DeleteFunc(slices.Clone(may), func(name string) bool { return !occupied[name].HasFrontend })
+	if len(beside) == 0 {
+		return may
+	}
+	return beside
 }
 
 // rank prefers a load balancer that is there and empty, then one to be made.

@@ -21,6 +21,9 @@ func TestPlace(t *testing.T) {
 	plain := []Configuration{{Name: "kubernetes"}, {Name: "lb-1"}, {Name: "lb-2"}}
 	rules := func(n int) Spec { return Spec{Rules: make([]lb.Rule, n)} }
 	shop := map[string]string{"team": "shop"}
+	six := Spec{Frontends: []Frontend{{Frontend: lb.Frontend{Family: lb.IPv6}}}}
+	both := Spec{Frontends: []Frontend{{Frontend: lb.Frontend{Family: lb.IPv6}}, {Frontend: lb.Frontend{Family: lb.IPv4}}}}
+	beside := map[string]Occupancy{"kubernetes": {Exists: true, Rules: 3, HasFrontend: true}, "lb-1": {Exists: true}, "lb-2": {Exists: true, Rules: 5, HasFrontend: true}}
 	tests := []struct {
 		about     string
 		c         Candidate
@@ -42,6 +45,11 @@ func TestPlace(t *testing.T) {
 			"error: enough (the same is true of each load balancer where the Service may be: kubernetes)"},
 		{"but it stays where it is", Candidate{Current: "kubernetes", Desired: rules(2)}, plain[:2],
 			map[string]Occupancy{"kubernetes": {Exists: true, Exceeded: errors.New("enough")}}, 250, "kubernetes"},
+		{"with IPv6 alone beside others", Candidate{Desired: six}, plain, beside, 0, "kubernetes"},
+		{"and not where nobody is yet", Candidate{Desired: six, Current: "lb-1"}, plain, beside, 0, "kubernetes"},
+		{"it stays beside others", Candidate{Desired: six, Current: "lb-2"}, plain, beside, 0, "lb-2"},
+		{"nobody is anywhere", Candidate{Desired: six, Current: "lb-1"}, plain, nil, 0, "lb-1"},
+		{"with both families anywhere", Candidate{Desired: both}, plain, beside, 0, "lb-1"},
 		{"nowhere", Candidate{Desired: rules(2)}, plain[:1], map[string]Occupancy{"kubernetes": {Exists: true, Rules: 249}}, 250, "error: 2 more rules fit on none"},
 		{"where the annotation says", Candidate{Desired: Spec{Configurations: []string{"LB-1"}}}, plain, nil, 0, "lb-1"},
 		{"moves when the annotation says so", Candidate{Current: "kubernetes", Desired: Spec{Configurations: []string{"lb-1", "lb-2"}}}, plain, nil, 0, "lb-1"},

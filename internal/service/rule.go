@@ -43,10 +43,10 @@ func (r *reader) style(s Service, internal bool) style {
 var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
 
 // needsAllPorts reports whether a port of an internal Service takes a rule for all ports. It cannot have that rule
-// where it is said who may connect to ports of nodes, or to further addresses.
+// without floating IP, where each port goes to its node port, or beside further addresses.
 func needsAllPorts(r *reader, s Service) bool {
 	_, additional := r.text(AdditionalIPs)
-	if additional || r.yes(DisableFloatingIP) && len(s.limits()) > 0 {
+	if additional || r.yes(DisableFloatingIP) {
 		return false
 	}
 	return slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Protocol == "SCTP" && !r.yes(ofPort(p.Port, portNoRule)) })
@@ -73,7 +73,7 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 		}
 		transport, ok := transports[p.Protocol]
 		if !ok && !st.haPorts {
-			r.unserved(p, fieldProtocol, p.Protocol, "TCP or UDP: Azure Load Balancer forwards SCTP on internal load balancers alone, by a rule for all ports")
+			r.unserved(p, fieldProtocol, p.Protocol, "TCP or UDP: Azure Load Balancer forwards SCTP on internal load balancers alone, by a rule for all ports with floating IP")
 			continue
 		}
 		name := f.stem + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix

@@ -135,6 +135,11 @@ func poolNameFits(s Service, set Settings, pools []Pool) *Problem {
 	return nil
 }
 
+// hasIPv6Alone reports whether all frontends of a Service are of IPv6.
+func (spec *Spec) hasIPv6Alone() bool {
+	return len(spec.Frontends) > 0 && !slices.ContainsFunc(spec.Frontends, func(f Frontend) bool { return f.Frontend.Family != lb.IPv6 })
+}
+
 // pool is the name of the pool of a family.
 func (spec *Spec) pool(family lb.Family) string {
 	for _, p := range spec.Pools {

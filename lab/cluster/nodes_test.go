@@ -146,6 +146,27 @@ func TestNodesWithoutAMachine(t *testing.T) {
 	})
 }
 
+// A node is deleted, registers again and is deleted before it is told its machine: the machine that stayed for it
+// leaves within seconds.
+func TestANodeThatIsDeletedBeforeItIsToldItsMachine(t *testing.T) {
+	stage(t, Options{Configure: eventsAlone}, func(s *Stage) {
+		for n := range 3 {
+			must(s.AddNode(n))
+		}
+		s.Start()
+		must(s.AddService("shop/web", nil))
+		must(s.Settles(5 * time.Minute))
+		must(s.deleteNodeAlone(1))
+		must(s.addNodeOn(1, ""))
+		s.Pass(5 * time.Minute)
+		must(s.deleteNodeAlone(1))
+		s.Pass(2 * time.Minute)
+		if got := s.synced("nodes.kubernetes"); got != "Level 2 of 2: level with 2 nodes" {
+			t.Error(got)
+		}
+	})
+}
+
 // A node is deleted and its machine stays: the machine leaves all pools, also where nobody watched. What is
 // no node's stays.
 func TestANodeIsDeletedAndItsMachineStays(t *testing.T) {

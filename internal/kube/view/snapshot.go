@@ -202,8 +202,14 @@ func (s *Snapshot) OfThisCluster(ip netip.Addr) bool {
 	return len(List[corev1.Node](s.Nodes, NodesByAddress, ip.String())) > 0
 }
 
-// NodeByAddress returns the node that has an address, the first by name of several.
-func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) { return s.Node(s.NodeAt(ip)) }
+// NodeByAddress returns the node that has an address, of several the one that decides about it.
+func (s *Snapshot) NodeByAddress(ip netip.Addr) (membership.Node, bool) {
+	var nodes []membership.Node
+	for _, n := range List[corev1.Node](s.Nodes, NodesByAddress, ip.String()) {
+		nodes = append(nodes, s.NodeOf(n))
+	}
+	return membership.Deciding(nodes)
+}
 
 // NodeAt names the node that has an address, the first by name of several; empty if none has.
 func (s *Snapshot) NodeAt(ip netip.Addr) (name string) {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir.dev/weir/internal/adminstate"
+)
+
+// Of nodes with one address one that serves decides about it, whatever their names are.
+func TestTheNodeThatDecidesAboutAnAddress(t *testing.T) {
+	s := &Snapshot{Draining: &adminstate.Signals{}}
+	s.InMemory()
+	for name, edit := range map[string]func(*corev1.Node){
+		"a-excluded": func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: ""} },
+		"b-old":      func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService}} },
+		"z-new":      func(*corev1.Node) {},
+	} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
+		edit(n)
+		if err := s.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, is := s.NodeByAddress(netip.MustParseAddr("10.0.0.1")); !is || n.Name != "z-new" {
+		t.Errorf("%s decides", n.Name)
+	}
+	if n, is := s.NodeByAddress(netip.MustParseAddr("10.0.0.2")); is {
+		t.Errorf("%s decides about an address that no node has", n.Name)
+	}
+}
