@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/removal"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
@@ -163,16 +164,17 @@ func (s *stage) status() v1alpha1.BackendPoolStatus {
 func (s *stage) level(on ...int) time.Duration {
 	s.Helper()
 	start, want := time.Now(), s.holding(on...)
-	controlplane.Until(s.T, func() string {
+	// A member stays while watches are broken, for StaleTimeout at most.
+	controlplane.Eventually(s.T, "it", removal.StaleTimeout+40*time.Second, func() error {
 		if got := s.pool(); !slices.Equal(got, want) {
-			return fmt.Sprintf("the pool holds %v, want %v", got, want)
+			return fmt.Errorf("the pool holds %v, want %v", got, want)
 		}
 		status := s.status()
 		written := slices.Sorted(slices.Values(status.WrittenAddresses))
 		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced); c == nil || c.Reason != v1alpha1.ReasonLevel || len(written) != len(on) {
-			return fmt.Sprintf("the BackendPool says %+v and records %v", c, written)
+			return fmt.Errorf("the BackendPool says %+v and records %v", c, written)
 		}
-		return ""
+		return nil
 	})
 	return time.Since(start)
 }
