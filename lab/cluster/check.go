@@ -212,6 +212,9 @@ func (s *Stage) shared(owner string, c cloud) bool {
 			rest = strings.ReplaceAll(rest, f.Name, "")
 		}
 	}
+	for _, f := range s.retained(c) {
+		rest = strings.ReplaceAll(rest, f.name, "")
+	}
 	return !strings.Contains(rest, owner)
 }
 

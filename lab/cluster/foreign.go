@@ -112,7 +112,28 @@ func (s *Stage) othersKeep(c cloud, line string) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(s.retained(c), func(f retained) bool { return slices.Contains(f.lines, line) })
+}
+
+// retained is a frontend that Azure requires while others have members in a pool of the load balancer.
+type retained struct {
+	name  string
+	lines []string
+}
+
+// retained returns the only frontend, without rules, of each load balancer that others keep.
+func (s *Stage) retained(c cloud) []retained {
+	var all []retained
+	for member := range s.foreign {
+		name, _, _ := strings.Cut(member.pool, "/")
+		at := slices.IndexFunc(c.balancers, func(b balancer) bool { return b.Name == name })
+		if at < 0 || !c.holds(member) || len(c.balancers[at].Properties.Frontends) != 1 || len(c.balancers[at].Properties.Rules) > 0 {
+			continue
+		}
+		f := c.balancers[at].Properties.Frontends[0]
+		all = append(all, retained{f.Name, []string{name + ": frontend " + f.label(), fmt.Sprintf("public IP %s of %q", f.Properties.PublicIP.name(), "")}})
+	}
+	return all
 }
 
 // hasPool reports whether there is a pool.
