@@ -125,10 +125,10 @@ unit: kubelab build
 	@echo "weir: tests with the race detector, those that wait beside the others; then those that take long, without it"
 	@$(GO) list $(BUILT) >$(BIN)/.built; $(GO) list $(WAITING) | grep -vxFf $(BIN)/.built -e $(COMPUTES) >$(BIN)/.waiting; \
 	  export KUBEBUILDER_ASSETS=$(BIN); \
-	  ( trap - INT; exec $(GO) test -p 2 -timeout 20m $(BUILT) ) & built=$$!; \
-	  ( trap - INT; exec $(GO) test -race -p 2 -timeout 20m $$(cat $(BIN)/.waiting) ) & waiting=$$!; \
-	  { nice $(GO) test -race -short -timeout 20m $$($(GO) list ./... | grep -vxFf $(BIN)/.built -f $(BIN)/.waiting) && \
-	    nice $(GO) test -timeout 20m $(LONG); }; computing=$$?; \
+	  ( trap - INT; exec $(GO) test -p 2 -timeout 40m $(BUILT) ) & built=$$!; \
+	  ( trap - INT; exec $(GO) test -race -p 2 -timeout 40m $$(cat $(BIN)/.waiting) ) & waiting=$$!; \
+	  { nice $(GO) test -race -short -timeout 40m $$($(GO) list ./... | grep -vxFf $(BIN)/.built -f $(BIN)/.waiting) && \
+	    nice $(GO) test -timeout 40m $(LONG); }; computing=$$?; \
 	  wait $$built; built=$$?; wait $$waiting && [ $$built = 0 ] && exit $$computing
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
 	@tools/kubelab/build.sh test
