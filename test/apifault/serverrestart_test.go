@@ -15,10 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/test/controlplane"
 )
 
@@ -80,19 +77,7 @@ func TestNoMemberIsLostWhenTheServerRestarts(t *testing.T) {
 	for _, away := range []time.Duration{8 * time.Second, 40 * time.Second} {
 		t.Run(away.String(), func(t *testing.T) {
 			s := newStage(t)
-			s.interval = 5 * time.Second
-			s.starts(workqueue.DefaultBackoff())
-			s.level(1)
-			s.moves(1, 2)
-			s.level(1, 2)
-			s.azureIsBusy(1)
-			s.moves(1, 3)
-			controlplane.Until(t, func() string {
-				if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonRetrying {
-					return "the first write was not refused: " + c.Message
-				}
-				return ""
-			})
+			s.failWrite()
 			began := time.Now()
 			s.restarts(away)
 			s.moves(1, 2, 3)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"weir.dev/weir/api/v1alpha1"
+	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/internal/removal"
 	"weir.dev/weir/lab/armemu"
 	"weir.dev/weir/test/apifault"
@@ -157,6 +158,24 @@ func (s *stage) status() v1alpha1.BackendPoolStatus {
 	p := &v1alpha1.BackendPool{}
 	_ = api.Get(context.Background(), client.ObjectKey{Namespace: s.ns, Name: "web"}, p) // empty if there is none
 	return p.Status
+}
+
+// failWrite has node 2 leave and node 3 join, in a write that Azure refuses at first.
+func (s *stage) failWrite() {
+	s.Helper()
+	s.interval = 5 * time.Second
+	s.starts(workqueue.DefaultBackoff())
+	s.level(1)
+	s.moves(1, 2)
+	s.level(1, 2)
+	s.azureIsBusy(1)
+	s.moves(1, 3)
+	controlplane.Until(s.T, func() string {
+		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonRetrying {
+			return "the first write was not refused: " + c.Message
+		}
+		return ""
+	})
 }
 
 // level waits until Azure holds these nodes and what is foreign, and the BackendPool

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"weir.dev/weir/api/v1alpha1"
-	"weir.dev/weir/internal/kube/workqueue"
 	"weir.dev/weir/test/apifault"
 	"weir.dev/weir/test/controlplane"
 )
@@ -22,19 +21,7 @@ import (
 func TestNoMemberIsRemovedByWhatMayBeOld(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.interval = 5 * time.Second
-	s.starts(workqueue.DefaultBackoff())
-	s.level(1)
-	s.moves(1, 2)
-	s.level(1, 2)
-	s.azureIsBusy(1)
-	s.moves(1, 3)
-	controlplane.Until(t, func() string {
-		if c := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionSynced); c.Reason != v1alpha1.ReasonRetrying {
-			return "the first write was not refused: " + c.Message
-		}
-		return ""
-	})
+	s.failWrite()
 	broken := time.Now()
 	remove := []func(){
 		s.proxy.On(apifault.Rule{Request: apifault.Request{Verb: "watch", Resource: "endpointslices"}, Fault: apifault.Fault{Hangs: true}}),
