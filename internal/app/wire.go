@@ -140,20 +140,7 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err != nil {
 		return err
 	}
-	updates := metrics.NewPoolUpdates(in.Metrics, home(cfg))
-	var lanes *poolupdate.Lanes
-	machines := machineLanes(o, cfg, client, cluster, locker)
-	machines.Meter = metrics.NewMachines(in.Metrics)
-	machines.Settled = func(pool lb.PoolID) { lanes.Settled(pool) }
-	members := nicupdate.New(machines)
-	lanes = poolupdate.New(poolupdate.Config{
-		Whole: client, WholeWrites: cfg.WholeWrites(), Pipeline: client, Pipelined: cfg.Strategy().OfOverlapping(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
-		AdminState: cfg.SetsAdminState(),
-		Lease:      locker, Writes: writes, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
-		Members: members,
-		Azure:   client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
-		Reporter: measured{cluster.Pools.Controller, updates, members.Yield}, Log: o.Log,
-	})
+	lanes, members, updates := newLanes(o, in, client, cluster, locker, writes, record)
 	if err := newBalancers(o, in, client, cluster, lanes, locker, overtaken(updates, members.Yield), writes, record); err != nil {
 		return err
 	}
@@ -169,6 +156,26 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	}
 	o.Log.Info("weir has stopped")
 	return nil
+}
+
+// newLanes makes what updates the pools of load balancers, and the network interfaces that are their members.
+func newLanes(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, writes *pace.Budgets, record recorded) (*poolupdate.Lanes, *nicupdate.Updater, *metrics.PoolUpdates) {
+	cfg := in.Config
+	updates := metrics.NewPoolUpdates(in.Metrics, home(cfg))
+	var lanes *poolupdate.Lanes
+	machines := machineLanes(o, cfg, client, cluster, locker)
+	machines.Meter = metrics.NewMachines(in.Metrics)
+	machines.Settled = func(pool lb.PoolID) { lanes.Settled(pool) }
+	members := nicupdate.New(machines)
+	lanes = poolupdate.New(poolupdate.Config{
+		Whole: client, WholeWrites: cfg.WholeWrites(), Pipeline: client, Pipelined: cfg.Strategy().OfOverlapping(), Behaviour: o.known, Verdicts: record.wholeWrites(o), Version: Version,
+		AdminState: cfg.SetsAdminState(),
+		Lease:      locker, Writes: writes, Interval: cfg.Interval(), MaxRetries: cfg.Retries(), DriftPeriod: cfg.DriftPeriod(),
+		Members: members,
+		Azure:   client, Cluster: cluster.Pools.Controller, Ledger: cluster.Pools.Controller,
+		Reporter: measured{cluster.Pools.Controller, updates, members.Yield}, Log: o.Log,
+	})
+	return lanes, members, updates
 }
 
 // home is where azure.json has the load balancers.
