@@ -107,7 +107,7 @@ func TestABegunMigrationIsNotStopped(t *testing.T) {
 	}
 }
 
-// What a status alone tells of is owed where Azure refuses it; it keeps no Service from working.
+// An address known from a status alone is owed if Azure refuses it. The Service works without it.
 func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
 	w := newWorld()
 	w.balancer = nil
