@@ -216,22 +216,21 @@ const afterLists = time.Second
 // looksAtWatches is how often it is asked whether the watches are in sync.
 const looksAtWatches = time.Second
 
-// releaseHeld has those pools looked at again whose members stayed while watches were broken, once
-// these are in sync or have been broken for too long.
+// releaseHeld reconciles the pools in which members stayed while watches were broken, once the watches
+// are in sync again or have been broken for too long.
 func (c *Cluster) releaseHeld(ctx context.Context) {
-	stale := false
+	wasStale := false
 	for sleep.For(ctx, looksAtWatches) == nil {
 		now := time.Now()
-		was := stale
-		if stale = c.opts.Reach.Watches.Stale(now); stale == was {
-			continue
-		}
-		if stale {
+		isStale := c.opts.Reach.Watches.Stale(now)
+		switch held := c.Pools.Keeper.Held(); {
+		case isStale && !wasStale:
 			c.opts.Log.WarnContext(ctx, "a watch of the API server is broken, so what is known of endpoints and nodes may be old: no member leaves its pool until the watches are in sync again; members join, and admin states change", "atMost", removal.StaleTimeout.String())
-			continue
+		case !isStale && (wasStale || held > 0): // they may have been broken between two looks
+			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", held, "inSync", c.opts.Reach.Watches.InSync())
+			c.Pools.ReleaseHeld(now)
 		}
-		c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", c.Pools.Keeper.Held(), "inSync", c.opts.Reach.Watches.InSync())
-		c.Pools.ReleaseHeld(now)
+		wasStale = isStale
 	}
 }
 

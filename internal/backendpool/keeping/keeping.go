@@ -37,15 +37,18 @@ func (k *Keeper) Members(ref poolschedule.Ref, set membership.Set, record func()
 			kept = kept.KeepRemoved(has, k.NodeAt)
 		}
 	}
-	k.note(ref, kept.Held)
+	if stale {
+		k.note(ref, kept.Held)
+	}
 	return kept, again
 }
 
+// note records how many members stay. Only Release forgets the pool: once what is known is no longer
+// old, a caller may ask for the members and write nothing.
 func (k *Keeper) note(ref poolschedule.Ref, held int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if held == 0 {
-		delete(k.held, ref)
+	if _, isNoted := k.held[ref]; held == 0 && !isNoted {
 		return
 	}
 	if k.held == nil {
@@ -64,7 +67,8 @@ func (k *Keeper) Held() (n int) {
 	return n
 }
 
-// Release returns the pools of those, and forgets them: they are to be looked at again.
+// Release returns the pools with such members, and forgets them. The caller reconciles each: nothing
+// else removes these members.
 func (k *Keeper) Release() (refs []poolschedule.Ref) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
