@@ -28,6 +28,8 @@ type Outcome struct {
 	NoEffect map[string]string
 	// Left are the BackendPools whose pool stays as it is, by name.
 	Left []Left
+	// Limits are how much of Azure's limits the load balancers and security groups use.
+	Limits []Limit
 }
 
 // Unasked is a Service for which nothing was asked: it is refused, held or kept.

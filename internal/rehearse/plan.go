@@ -39,6 +39,7 @@ func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates
 		}
 	}
 	p.outcome.Differences = r.Differences()
+	p.outcome.Limits = LimitsOf(p.outcome.Differences, r.maxRules, r.maxLinks, r.interfaces)
 	return p.outcome, nil
 }
 

@@ -3,6 +3,7 @@
 package rehearse
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -26,8 +27,10 @@ type Rehearsal struct {
 	Shadow *Shadow
 	// Links are the shadow of Private Link Services; nil where they are left alone.
 	Links *Links
-	// interfaces is true where the pools of Services hold network interfaces.
-	interfaces bool
+	// interfaces is true where the pools of Services hold network interfaces. maxRules and maxLinks are how
+	// many rules and Private Link Services a load balancer may have.
+	interfaces         bool
+	maxRules, maxLinks int
 
 	mu      sync.Mutex
 	results []balancer.Result
@@ -39,7 +42,7 @@ type Rehearsal struct {
 // New returns a Rehearsal. Azure, Lanes, Lease, Writes, Done and Log of the configuration
 // are not used: the log would say that is written what is not.
 func New(cfg balancer.Config, azure Reader) *Rehearsal {
-	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1), interfaces: cfg.Interfaces}
+	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1), interfaces: cfg.Interfaces, maxRules: cfg.MostRules, maxLinks: cmp.Or(cfg.MostPrivateLinks, lb.MostPrivateLinkServices)}
 	cfg.Log = slog.New(slog.DiscardHandler)
 	if cfg.PrivateLinks != nil {
 		r.Links = newLinks(cfg.PrivateLinks)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/behaviour"
+	"weir.dev/weir/internal/lb"
 )
 
 // The Azure that is measured against.
@@ -62,7 +63,7 @@ func seedResources(o Options) []object {
 	return all
 }
 
-// shown returns the addresses of each pool, sorted, as the emulator has them.
+// shown returns the members of each pool, sorted, as the emulator has them.
 func (l *lab) shown(ctx context.Context) (map[string]string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.admin+"snapshot", nil)
 	if err != nil {
@@ -81,7 +82,7 @@ func (l *lab) shown(ctx context.Context) (map[string]string, error) {
 					Name       string
 					Properties struct {
 						Addresses []struct {
-							Properties struct{ IPAddress string }
+							Properties struct{ IPAddress, AdminState string }
 						} `json:"loadBalancerBackendAddresses"`
 					}
 				} `json:"backendAddressPools"`
@@ -96,7 +97,11 @@ func (l *lab) shown(ctx context.Context) (map[string]string, error) {
 		for _, p := range r.Body.Properties.Pools {
 			var ips []string
 			for _, a := range p.Properties.Addresses {
-				ips = append(ips, a.Properties.IPAddress)
+				ip := a.Properties.IPAddress
+				if a.Properties.AdminState == lb.Down {
+					ip += down
+				}
+				ips = append(ips, ip)
 			}
 			slices.Sort(ips)
 			pools[strings.ToLower(path.Base(p.Name))] = strings.Join(ips, " ")

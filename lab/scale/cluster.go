@@ -186,7 +186,7 @@ func (c *cluster) move(ctx context.Context, s int) error {
 	return c.api.Update(ctx, c.newSlice(s))
 }
 
-// exclude keeps a node out of all pools.
+// exclude sets the label that excludes a node from load balancers.
 func (c *cluster) exclude(ctx context.Context, node int) error {
 	c.excluded[node] = true
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(node)}}
@@ -194,16 +194,22 @@ func (c *cluster) exclude(ctx context.Context, node int) error {
 	return c.api.Patch(ctx, n, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
-// wanted are the addresses of each pool, sorted, as the endpoints ask for. The addresses of nodes
-// are kubelab's.
+// down follows the address of a member that is Down.
+const down = "/Down"
+
+// wanted returns the members of each pool, sorted. An excluded node is Down while it serves. The addresses of
+// nodes are kubelab's.
 func (c *cluster) wanted() map[string]string {
 	pools := map[string]string{}
 	for s, nodes := range c.on {
 		var ips []string
 		for _, n := range nodes {
-			if host := n + 4; !c.excluded[n] {
-				ips = append(ips, netip.AddrFrom4([4]byte{10, 224, byte(host >> 8), byte(host)}).String())
+			host := n + 4
+			ip := netip.AddrFrom4([4]byte{10, 224, byte(host >> 8), byte(host)}).String()
+			if c.excluded[n] {
+				ip += down
 			}
+			ips = append(ips, ip)
 		}
 		slices.Sort(ips)
 		pools[serviceName(s)] = strings.Join(ips, " ")

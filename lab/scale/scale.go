@@ -132,10 +132,8 @@ func (r *run) play(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	if err := r.agree(ctx); err != nil {
-		return err
-	}
-	return r.print()
+	// The figures are worth printing whatever Azure shows.
+	return errors.Join(r.print(), r.agree(ctx))
 }
 
 // prepare starts the cluster and its Azure, and fills both.

@@ -34,6 +34,8 @@ var level = map[string]func(minute int) float64{
 	`weir_leftovers`:                                               always(0),
 	`weir_load_balancer_rules{load_balancer="kubernetes"}`:         always(200),
 	`weir_load_balancer_rules_limit`:                               always(250),
+	`weir_machine_rules{load_balancer="kubernetes"}`:               always(260),
+	`weir_machine_rules_limit`:                                     always(299),
 	`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`:             grows(100),
 	`weir_endpoint_to_pool_seconds_count`:                          grows(100),
 }
@@ -141,6 +143,7 @@ func TestAlertsFire(t *testing.T) {
 		{one(`weir_resource_lease_refusals_total`, grows(2)), "WeirResourceLeaseRefused", 16, false},
 		{one(`weir_machines{state="failed"}`, always(2)), "WeirMachinesFailed", 15, false},
 		{one(`weir_load_balancer_rules{load_balancer="kubernetes"}`, always(230)), "WeirRulesNearLimit", 15, false},
+		{one(`weir_machine_rules{load_balancer="kubernetes"}`, always(270)), "WeirRulesNearLimit", 15, false},
 		{one(`weir_leftovers`, always(1)), "WeirLeftovers", 60, false},
 		{late(8), "WeirEndpointToPoolSlow", 16, true},
 		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow one, too

@@ -113,6 +113,9 @@ func (a *Azure) limits() []Check {
 		if len(b.Rules)*10 > most*9 { // as the alert WeirRulesNearLimit
 			near = append(near, fmt.Sprintf("%s has %d of %d rules", b.ID.Name, len(b.Rules), most))
 		}
+		if len(b.Frontends)*10 > lb.MaxFrontends*9 {
+			near = append(near, fmt.Sprintf("%s has %d of %d frontends", b.ID.Name, len(b.Frontends), lb.MaxFrontends))
+		}
 	}
 	if a.Config.Interfaces() {
 		var book machinerules.Book
@@ -128,5 +131,5 @@ func (a *Azure) limits() []Check {
 	if slices.Sort(near); len(near) > 0 {
 		return one(Warn, words.List(near, 5), "docs/runbooks/WeirRulesNearLimit.md")
 	}
-	return one(OK, fmt.Sprintf("no load balancer has nine tenths of %d rules", most), "")
+	return one(OK, fmt.Sprintf("no load balancer has nine tenths of %d rules or of %d frontends", most, lb.MaxFrontends), "")
 }

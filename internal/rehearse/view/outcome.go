@@ -16,6 +16,7 @@ import (
 // to add.
 func OfAll(o rehearse.Outcome) Plan {
 	p := Of(o.Differences, o.Owners)
+	p.Limits = o.Limits
 	for _, r := range o.Results {
 		p.Convert(r.Emptying)
 	}

@@ -9,6 +9,7 @@
 //	fields.go    what is shown of each part
 //	links.go     Private Link Services and subnets
 //	losses.go    addresses that would be taken away
+//	limits.go    use of Azure's limits
 //	text.go      for people
 package view
 
@@ -39,6 +40,8 @@ type Plan struct {
 	Pools []Pool `json:"backendPoolsLeft,omitempty"`
 	// Notes say what the plan does not know.
 	Notes []string `json:"notes,omitempty"`
+	// Limits are how much of Azure's limits the load balancers and security groups use before and after.
+	Limits []rehearse.Limit `json:"limits,omitempty"`
 	// Losses are the addresses that would be taken away.
 	Losses []Loss `json:"losses,omitempty"`
 	// Stops say why the controller would not start, or not do all this by itself.

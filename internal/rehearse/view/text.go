@@ -39,6 +39,7 @@ func (p Plan) Text(colour bool) string {
 		}
 	}
 	w.line(0, "", p.summary())
+	w.limits(p)
 	w.losses(p)
 	for _, why := range p.Stops {
 		w.line(0, "!", why)

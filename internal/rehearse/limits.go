@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearse
+
+import (
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/machinerules"
+	"weir.dev/weir/internal/nsg"
+)
+
+// Limit is how much of an Azure limit a resource uses before and after the plan.
+type Limit struct {
+	// Resource is the name of the load balancer or security group.
+	Resource string `json:"resource"`
+	// Name is what Azure counts.
+	Name string `json:"name"`
+	Was  int    `json:"was"`
+	Used int    `json:"used"`
+	Max  int    `json:"max"`
+}
+
+// Names of limits.
+const (
+	LimitRules                = "rules"
+	LimitFrontends            = "frontends"
+	LimitMachineRules         = "rules of a machine"
+	LimitLinks                = "Private Link Services"
+	LimitSecurityRules        = "security rules"
+	LimitSecuritySources      = "source addresses of security rules"
+	LimitSecurityDestinations = "destination addresses of security rules"
+)
+
+// IsNear reports whether more than nine tenths are used, as the alert WeirRulesNearLimit does.
+func (l Limit) IsNear() bool { return l.Used*10 > l.Max*9 }
+
+// Changes reports whether the plan changes the use.
+func (l Limit) Changes() bool { return l.Was != l.Used }
+
+// LimitsOf returns the limits of the load balancers and security groups of a plan, in their order.
+// maxRules and maxLinks are how many rules and Private Link Services a load balancer may have. Rules of
+// machines count where interfaces is true.
+func LimitsOf(d Differences, maxRules, maxLinks int, interfaces bool) []Limit {
+	var limits []Limit
+	var was, is machinerules.Book
+	for _, c := range d.Balancers {
+		if c.Is.Etag == "" && c.Was.Etag == "" {
+			continue
+		}
+		was.Saw(c.Was)
+		is.Saw(c.Is)
+	}
+	before, after := was.Used(), is.Used()
+	for _, c := range d.Balancers {
+		if c.Is.Etag == "" {
+			continue
+		}
+		name := c.Is.ID.Name
+		limits = append(limits,
+			Limit{name, LimitRules, len(c.Was.Rules), len(c.Is.Rules), maxRules},
+			Limit{name, LimitFrontends, len(c.Was.Frontends), len(c.Is.Frontends), lb.MaxFrontends})
+		// Used has one entry for a public load balancer and its internal twin.
+		if used, isCounted := after[strings.ToLower(name)]; interfaces && isCounted {
+			limits = append(limits, Limit{name, LimitMachineRules, before[strings.ToLower(name)], used, lb.MaxMachineRules})
+		}
+		if was, is := countLinks(d.Links, c.Is.ID); was+is > 0 {
+			limits = append(limits, Limit{name, LimitLinks, was, is, maxLinks})
+		}
+	}
+	for _, c := range d.Groups {
+		if c.Is.Etag == "" {
+			continue
+		}
+		name, had, has := c.Is.ID.Name, nsg.UseOf(c.Was.Rules), nsg.UseOf(c.Is.Rules)
+		limits = append(limits,
+			Limit{name, LimitSecurityRules, had.Rules, has.Rules, lb.MostSecurityRules},
+			Limit{name, LimitSecuritySources, had.Sources, has.Sources, lb.MostSecurityPrefixes},
+			Limit{name, LimitSecurityDestinations, had.Destinations, has.Destinations, lb.MostSecurityPrefixes})
+	}
+	return limits
+}
+
+// countLinks counts the Private Link Services of a load balancer before and after.
+func countLinks(links []Changed[lb.PrivateLinkService], on lb.LoadBalancerID) (was, is int) {
+	prefix := strings.ToLower(on.String()) + "/"
+	isOn := func(p lb.PrivateLinkService) bool {
+		return p.Etag != "" && slices.ContainsFunc(p.Frontends, func(id string) bool { return strings.HasPrefix(strings.ToLower(id), prefix) })
+	}
+	for _, c := range links {
+		if isOn(c.Was) {
+			was++
+		}
+		if isOn(c.Is) {
+			is++
+		}
+	}
+	return was, is
+}

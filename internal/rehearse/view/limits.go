@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"strings"
+)
+
+// limits writes how much of Azure's limits is used: in one line what the plan changes, and a line each for
+// what is nearly used up.
+func (w *writer) limits(p Plan) {
+	var changed []string
+	resource := ""
+	for _, l := range p.Limits {
+		if !l.Changes() {
+			continue
+		}
+		text := fmt.Sprintf("%d of %d %s", l.Used, l.Max, l.Name)
+		if l.Resource != resource {
+			text, resource = l.Resource+" "+text, l.Resource
+		}
+		changed = append(changed, text)
+	}
+	if len(changed) > 0 {
+		w.line(0, "", "Azure's limits: "+strings.Join(changed, ", ")+".")
+	}
+	for _, l := range p.Limits {
+		if l.IsNear() {
+			w.line(0, "!", fmt.Sprintf("%s would have %d of %d %s. Beyond the limit, Weir rejects Services: move some to another load balancer (docs/runbooks/WeirRulesNearLimit.md).", l.Resource, l.Used, l.Max, l.Name))
+		}
+	}
+}
