@@ -29,8 +29,8 @@ const (
 	LimitMachineRules         = "rules of a machine"
 	LimitLinks                = "Private Link Services"
 	LimitSecurityRules        = "security rules"
-	LimitSecuritySources      = "source addresses of security rules"
-	LimitSecurityDestinations = "destination addresses of security rules"
+	LimitSecuritySources      = "sources"
+	LimitSecurityDestinations = "destinations"
 )
 
 // IsNear reports whether more than nine tenths are used, as the alert WeirRulesNearLimit does.

@@ -13,17 +13,16 @@ func (w *writer) limits(p Plan) {
 	var changed []string
 	resource := ""
 	for _, l := range p.Limits {
-		if !l.Changes() {
-			continue
+		switch text := fmt.Sprintf("%d/%d %s", l.Used, l.Max, l.Name); {
+		case !l.Changes():
+		case l.Resource == resource:
+			changed[len(changed)-1] += ", " + text
+		default:
+			changed, resource = append(changed, l.Resource+" "+text), l.Resource
 		}
-		text := fmt.Sprintf("%d of %d %s", l.Used, l.Max, l.Name)
-		if l.Resource != resource {
-			text, resource = l.Resource+" "+text, l.Resource
-		}
-		changed = append(changed, text)
 	}
 	if len(changed) > 0 {
-		w.line(0, "", "Azure's limits: "+strings.Join(changed, ", ")+".")
+		w.line(0, "", "Limits: "+strings.Join(changed, "; ")+".")
 	}
 	for _, l := range p.Limits {
 		if l.IsNear() {
