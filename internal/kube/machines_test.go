@@ -193,7 +193,7 @@ func TestPoolsOfNetworkInterfaces(t *testing.T) {
 // Two nodes on two load balancers have one machine, or one address: one of them counts, in pools of either kind, and a
 // change of either has the pools of both looked at.
 func TestDuplicatesOnTwoLoadBalancers(t *testing.T) {
-	several := []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}}
+	several := []service.Configuration{{Name: "lb-2"}, {Name: "kubernetes"}}
 	onLoadBalancer := func(name, membership string) *v1alpha1.BackendPool {
 		p := objects.MadeOfNodes(objects.Named("nodes."+name), objects.On(name, ""), objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(membership))
 		p.Spec.Nodes.Selector = view.NodesOn(name, several)
@@ -210,7 +210,7 @@ func TestDuplicatesOnTwoLoadBalancers(t *testing.T) {
 		{"one address, pools of interfaces", true, true, "n8", "n9"},
 	} {
 		kind := map[bool]string{true: v1alpha1.MembershipNetworkInterface, false: v1alpha1.MembershipAddress}[tt.interfaces]
-		pools := []*v1alpha1.BackendPool{onLoadBalancer("kubernetes", kind), onLoadBalancer("lb-2", kind)}
+		pools := []*v1alpha1.BackendPool{onLoadBalancer("lb-2", kind), onLoadBalancer("kubernetes", kind)}
 		r := machines(t, tt.interfaces, several)
 		for _, p := range pools {
 			if err := r.View.Add(p); err != nil {
@@ -219,7 +219,7 @@ func TestDuplicatesOnTwoLoadBalancers(t *testing.T) {
 			r.Own.Statuses.Adopt(p)
 		}
 		sharesMachine := tt.interfaces != tt.apart
-		for i, place := range []string{"kubernetes", "lb-2"} {
+		for i, place := range []string{"lb-2", "kubernetes"} {
 			n := objects.Node(8 + i)
 			n.Labels = map[string]string{view.PlaceLabel: place}
 			machine := 8 + i
@@ -252,7 +252,7 @@ func TestDuplicatesOnTwoLoadBalancers(t *testing.T) {
 		for _, n := range r.Machines() {
 			on[n.Machine.String()] = append(on[n.Machine.String()], n.Configuration)
 		}
-		if got := on["virtual machine m8"]; len(got) != 1 || got[0] != "kubernetes" {
+		if got := on["virtual machine m8"]; len(got) != 1 || got[0] != "lb-2" {
 			t.Errorf("%s: machine m8 is on %v", tt.about, got)
 		}
 	}
