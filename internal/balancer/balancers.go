@@ -50,7 +50,7 @@ func New(cfg Config) *Balancers {
 		Azure: cfg.Azure, Lease: cfg.Lease, Contests: &b.contests, InProgress: &b.inProgress, Log: cfg.Log,
 		ClusterName: cfg.ClusterName, Group: cfg.PublicIPs, Location: cfg.Location, LoadBalancers: cfg.ids(),
 		Owners: cfg.Owners, Grants: func(namespace string) string { return cfg.Cluster.AllowedPublicIPs(namespace) },
-		Services: func() func(string) string { return serviceOf(cfg.Cluster) }, Shared: b.placements.shared,
+		Services: func() func(string) string { return serviceOf(cfg.Cluster) }, RulesAt: b.placements.rulesAt, Look: b.look,
 	})
 	b.privateIPs = newPrivateIPs(cfg)
 	b.links = b.newLinks()

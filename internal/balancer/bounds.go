@@ -19,17 +19,36 @@ func (l *loadBalancer) rejectExceeding(ctx context.Context, jobs []*job) []*job 
 	if len(exceeding) == 0 {
 		return jobs
 	}
-	shown, err := l.cfg.Azure.GetLoadBalancer(ctx, l.id)
-	switch f := fault.From(err); {
-	case f != nil && f.Class == fault.Stale:
-		l.placements.saw(lb.LoadBalancer{ID: l.id})
-	case err != nil:
+	if l.readShown(ctx, l.id) != nil {
 		return jobs // the round meets the same error
-	default:
-		l.placements.saw(shown)
 	}
 	exceeding = l.exceeding(jobs)
 	return l.sift(ctx, jobs, func(j *job) error { return exceeding[j.Owner] })
+}
+
+// readShown reads what a load balancer has.
+func (b *Balancers) readShown(ctx context.Context, id lb.LoadBalancerID) error {
+	shown, err := b.cfg.Azure.GetLoadBalancer(ctx, id)
+	switch f := fault.From(err); {
+	case f != nil && f.Class == fault.Stale:
+		b.placements.saw(lb.LoadBalancer{ID: id})
+	case err != nil:
+		return err
+	default:
+		b.placements.saw(shown)
+	}
+	return nil
+}
+
+// look reads what a load balancer has, unless that is known.
+func (b *Balancers) look(ctx context.Context, id lb.LoadBalancerID) error {
+	b.placements.mu.Lock()
+	_, known := b.placements.shownLocked(id.Name)
+	b.placements.mu.Unlock()
+	if known {
+		return nil
+	}
+	return b.readShown(ctx, id)
 }
 
 // exceeding returns the jobs that would exceed a bound, by owner; none while it is not known what the

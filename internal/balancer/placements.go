@@ -12,7 +12,6 @@ import (
 
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/machinerules"
-	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 )
 
@@ -197,11 +196,18 @@ func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 	return ""
 }
 
-// shared reports whether another Service than an owner has a rule at the frontend of a public IP.
-func (p *placements) shared(ip lb.PublicIP, owner string) bool {
+// rulesAt are the rules at the frontend of a public IP, as far as is known.
+func (p *placements) rulesAt(ip lb.PublicIP) []lb.Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return publicip.SharedOn(p.shown, ip, owner)
+	for _, balancer := range p.shown {
+		for _, f := range balancer.Frontends {
+			if strings.EqualFold(f.PublicIP, ip.ID.String()) {
+				return slices.DeleteFunc(slices.Clone(balancer.Rules), func(r lb.Rule) bool { return !strings.EqualFold(r.Frontend, f.Name) })
+			}
+		}
+	}
+	return nil
 }
 
 // Azure compares names without capitals.

@@ -69,7 +69,7 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	}
 	s.Probes, s.Rules = j.wanted.Probes, j.rules
 	for i, f := range j.wanted.Frontends {
-		front := plan.Fixed(f.Frontend, j.Owner, seen.observed, l.cfg.Owed)
+		front := plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, seen.observed, l.cfg.Owed)
 		if ip, public := seen.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}

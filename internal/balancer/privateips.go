@@ -64,7 +64,7 @@ func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want
 		}
 		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
 		for _, f := range j.wanted.Frontends {
-			if key := privateip.Key(plan.Fixed(f.Frontend, j.Owner, seen.observed, l.cfg.Owed)); key != "" {
+			if key := privateip.Key(plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, seen.observed, l.cfg.Owed)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}

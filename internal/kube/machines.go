@@ -22,7 +22,7 @@ func (r *Rooms) Machines() []nic.Node {
 	on := r.configurationOf()
 	var all []nic.Node
 	for _, n := range view.All[corev1.Node](r.View.Nodes) {
-		if machine, err := nic.ParseMachine(n.Spec.ProviderID); err == nil {
+		if machine, err := nic.ParseMachine(n.Spec.ProviderID); err == nil && (len(r.Own.Several) == 0 || !r.View.IsDuplicate(n, on)) {
 			all = append(all, nic.Node{Machine: machine, Configuration: on(n)})
 		}
 	}
@@ -62,6 +62,15 @@ func (r *Rooms) elsewhere(p *v1alpha1.BackendPool) func(*corev1.Node) string {
 		}
 		return ""
 	}
+}
+
+// places says on which load balancer nodes are, of a pool that takes the nodes of its load balancer alone.
+func (r *Rooms) places(p *v1alpha1.BackendPool) func(*corev1.Node) string {
+	_, placed := service.ConfigurationOf(p.Spec.LoadBalancer.Name, r.Own.Several)
+	if !placed || !r.Own.ByMachine(p) && (p.Spec.Nodes == nil || !r.Own.Made(p)) {
+		return nil
+	}
+	return r.configurationOf()
 }
 
 // InterfacePools implements nicupdate.Cluster.

@@ -189,3 +189,71 @@ func TestPoolsOfNetworkInterfaces(t *testing.T) {
 		}
 	}
 }
+
+// Two nodes on two load balancers have one machine, or one address: one of them counts, in pools of either kind, and a
+// change of either has the pools of both looked at.
+func TestDuplicatesOnTwoLoadBalancers(t *testing.T) {
+	several := []service.Configuration{{Name: "lb-2"}, {Name: "kubernetes"}}
+	onLoadBalancer := func(name, membership string) *v1alpha1.BackendPool {
+		p := objects.MadeOfNodes(objects.Named("nodes."+name), objects.On(name, ""), objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(membership))
+		p.Spec.Nodes.Selector = view.NodesOn(name, several)
+		return p
+	}
+	for _, tt := range []struct {
+		about             string
+		interfaces, apart bool // apart are they in what the pools hold
+		first, second     string
+	}{
+		{"one machine", true, false, "n8", ""},
+		{"one address", false, false, "n8", ""},
+		{"one machine, pools of addresses", false, true, "n8", "n9"},
+		{"one address, pools of interfaces", true, true, "n8", "n9"},
+	} {
+		kind := map[bool]string{true: v1alpha1.MembershipNetworkInterface, false: v1alpha1.MembershipAddress}[tt.interfaces]
+		pools := []*v1alpha1.BackendPool{onLoadBalancer("lb-2", kind), onLoadBalancer("kubernetes", kind)}
+		r := machines(t, tt.interfaces, several)
+		for _, p := range pools {
+			if err := r.View.Add(p); err != nil {
+				t.Fatal(err)
+			}
+			r.Own.Statuses.Adopt(p)
+		}
+		sharesMachine := tt.interfaces != tt.apart
+		for i, place := range []string{"lb-2", "kubernetes"} {
+			n := objects.Node(8 + i)
+			n.Labels = map[string]string{view.PlaceLabel: place}
+			machine := 8 + i
+			if sharesMachine {
+				machine = 8
+			} else {
+				n.Status.Addresses = objects.Node(8).Status.Addresses
+			}
+			n.Spec.ProviderID = fmt.Sprintf("azure:///subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Compute/virtualMachines/m%d", machine)
+			if err := r.View.Add(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, want := range []string{tt.first, tt.second} {
+			set, err := r.View.Members(pools[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var in []string
+			for _, a := range set.Addresses {
+				if a.Name == "n8" || a.Name == "n9" {
+					in = append(in, a.Name)
+				}
+			}
+			if got := strings.Join(in, " "); got != want {
+				t.Errorf("%s: on %s %q, want %q", tt.about, several[i].Name, got, want)
+			}
+		}
+		on := map[string][]string{}
+		for _, n := range r.Machines() {
+			on[n.Machine.String()] = append(on[n.Machine.String()], n.Configuration)
+		}
+		if got := on["virtual machine m8"]; len(got) != 1 || got[0] != "lb-2" {
+			t.Errorf("%s: machine m8 is on %v", tt.about, got)
+		}
+	}
+}

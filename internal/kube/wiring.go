@@ -58,7 +58,7 @@ func Connect(opts Options, told *events.Queue, statuses backendpool.API, api ser
 	if r.AdminStates != nil {
 		r.AdminStates.Entitlement, r.AdminStates.Members = r.Pools.Entitlement, r.Pools.MembersOf
 	}
-	r.View.Elsewhere, r.View.ByMachine = r.elsewhere, r.Own.ByMachine
+	r.View.Elsewhere, r.View.Places, r.View.ByMachine = r.elsewhere, r.places, r.Own.ByMachine
 	r.Services.Connect(r.Pools)
 	return r
 }

@@ -58,6 +58,9 @@ type Node struct {
 	Awaited   bool
 	// Place is the load balancer that the node is on, where there are several.
 	Place string
+	// Duplicate says which node of another load balancer counts instead of this one; empty if this one counts. See
+	// AcrossLoadBalancers.
+	Duplicate string
 	// Excluded is why the node never takes traffic from a load balancer;
 	// empty for one that may.
 	Excluded string
@@ -81,8 +84,8 @@ func (n Node) Equal(o Node) bool {
 	return reflect.DeepEqual(n, o) && slices.Equal(ips, other) && at.Equal(otherAt)
 }
 
-// address returns the node's first address of a family.
-func (n Node) address(family lb.Family) (netip.Addr, bool) {
+// Address returns the node's first address of a family.
+func (n Node) Address(family lb.Family) (netip.Addr, bool) {
 	for _, ip := range n.IPs {
 		if family.Of(ip) {
 			return ip, true
@@ -227,12 +230,12 @@ type member struct {
 func (b *builder) add(n Node) {
 	if n.Excluded != "" {
 		b.set.Absent = append(b.set.Absent, Absence{Node: n.Name, Why: n.Excluded, Meant: true})
-		if ip, ok := n.address(b.family); ok && n.Leaves {
+		if ip, ok := n.Address(b.family); ok && n.Leaves {
 			b.set.Leaving = append(b.set.Leaving, Drain{Node: n.Name, IP: ip, Why: n.Draining})
 		}
 		return
 	}
-	ip, ok := n.address(b.family)
+	ip, ok := n.Address(b.family)
 	if !ok {
 		b.absent(n.Name, fmt.Sprintf("it has no InternalIP of family %s", b.family))
 		return
@@ -242,6 +245,10 @@ func (b *builder) add(n Node) {
 			b.set.Awaited = append(b.set.Awaited, ip)
 		}
 		b.absent(n.Name, n.NoMachine)
+		return
+	}
+	if n.Duplicate != "" {
+		b.absent(n.Name, n.Duplicate)
 		return
 	}
 	if at, taken := b.byIP[ip]; taken {

@@ -90,34 +90,64 @@ func (s Share) rename(names map[string]string) Share {
 }
 
 // Fixed returns a private frontend whose address Azure may choose with the static address that its Service has:
-// another one would bring nothing. Of several, the frontend of the Service's rules counts. A Service without a
+// another one would bring nothing. Of several frontends that of the Service's rules counts; without rules the Service
+// gets the address of its former frontend, if no rule of others has a port there that it wants. A Service without a
 // frontend asks for the address that it is owed; owed may be nil.
-func Fixed(want lb.Frontend, owner string, observed lb.LoadBalancer, owed func(lb.Frontend) (netip.Addr, bool)) lb.Frontend {
+func Fixed(want lb.Frontend, owner string, rules []lb.Rule, observed lb.LoadBalancer, owed func(lb.Frontend) (netip.Addr, bool)) lb.Frontend {
 	if want.Subnet == "" || want.Static {
 		return want
 	}
-	exists := false
+	exists, former := false, want
 	for _, is := range observed.Frontends {
 		exists = exists || strings.EqualFold(is.Name, want.Name)
-		if !is.Static || !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Of(is.PrivateIP) || !owns(owner, is.Name) {
+		if !strings.EqualFold(is.Subnet, want.Subnet) || !want.Family.Of(is.PrivateIP) || !owns(owner, is.Name) {
 			continue
 		}
-		used := slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
-			return strings.EqualFold(r.Frontend, is.Name) && owns(owner, r.Name)
-		})
-		if used || !want.Static && strings.EqualFold(is.Name, want.Name) {
-			want.Static, want.PrivateIP = true, is.PrivateIP
+		fixed := want
+		if is.Static {
+			fixed.Static, fixed.PrivateIP = true, is.PrivateIP
 		}
-		if used {
+		at, of := rulesAt(observed.Rules, is.Name, owner)
+		if len(at) > 0 {
+			return fixed
+		}
+		if strings.EqualFold(is.Name, want.Name) && !HasPortOf(of, rulesOf(rules, want.Name)) {
+			former = fixed
+		}
+	}
+	if !exists && owed != nil {
+		if ip, is := owed(want); is {
+			want.Static, want.PrivateIP = true, ip
 			return want
 		}
 	}
-	if !exists && !want.Static && owed != nil {
-		if ip, is := owed(want); is {
-			want.Static, want.PrivateIP = true, ip
+	return former
+}
+
+// rulesOf returns the rules at a frontend.
+func rulesOf(rules []lb.Rule, frontend string) []lb.Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r lb.Rule) bool { return !strings.EqualFold(r.Frontend, frontend) })
+}
+
+// rulesAt returns the rules at a frontend: those of an owner, and those of others.
+func rulesAt(rules []lb.Rule, frontend, owner string) (own, others []lb.Rule) {
+	for _, r := range rulesOf(rules, frontend) {
+		if owns(owner, r.Name) {
+			own = append(own, r)
+		} else {
+			others = append(others, r)
 		}
 	}
-	return want
+	return own, others
+}
+
+// HasPortOf reports whether the rules that are at an address have a port that other rules want there.
+func HasPortOf(there, wanted []lb.Rule) bool {
+	taken := newSeats()
+	for _, r := range there {
+		taken.add(seat{Rule: r})
+	}
+	return slices.ContainsFunc(wanted, func(r lb.Rule) bool { return meets(taken.byPort, "", r.Transport, r.FrontendPort) >= 0 })
 }
 
 // FrontendOf returns which frontend of a load balancer a Service has for one that it wants: the one that its rules are

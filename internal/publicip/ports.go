@@ -42,8 +42,10 @@ type Config struct {
 	Owners OwnerStore
 	// Grants returns the annotation grant.PublicIPAnnotation of a Namespace; nil grants nothing.
 	Grants func(namespace string) string
-	// Shared reports whether another Service than the owner keeps the frontend of a public IP; nil knows of none.
-	Shared func(ip lb.PublicIP, owner string) bool
+	// RulesAt returns the rules at the frontend of a public IP, as far as they are known; nil knows none. Look has those
+	// of a load balancer known.
+	RulesAt func(ip lb.PublicIP) []lb.Rule
+	Look    func(ctx context.Context, on lb.LoadBalancerID) error
 	// Services returns a function that names the Service of a frontend; nil knows none.
 	Services func() (serviceOf func(frontend string) string)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/service"
 )
 
@@ -48,9 +49,17 @@ func MadeFor(ip lb.PublicIP, cluster string) (owner string) {
 	return match[1]
 }
 
-// resolve returns what a frontend wants of public IPs with the name of the one that it gets. elsewhere reports
-// whether others keep one on another load balancer.
-func resolve(want service.PublicIP, known map[string]lb.PublicIP, elsewhere func(lb.PublicIP) bool) service.PublicIP {
+// standing is what a public IP that was made for a Service is to it now.
+type standing int
+
+const (
+	available standing = iota
+	serving            // rules of the Service are there: it is given up by a user alone
+	occupied           // others keep it on another load balancer, or have a port there that the Service wants
+)
+
+// resolve returns what a frontend wants of public IPs with the name of the one that it gets.
+func resolve(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) standing) service.PublicIP {
 	if want.PrefixAnyFamily && prefixOf(known, want.Prefix, want.Family) {
 		want.Prefix = ""
 	}
@@ -62,11 +71,11 @@ func resolve(want service.PublicIP, known map[string]lb.PublicIP, elsewhere func
 		want.AnyFamily = false
 		return want
 	case !want.Named:
-		return managed(want, known, elsewhere)
+		return managed(want, known, standingOf)
 	case !found && (want.Family == lb.IPv4 || !want.Pair):
 		return want
 	}
-	next := managed(want, known, elsewhere)
+	next := managed(want, known, standingOf)
 	if _, has := known[next.ID.Key()]; has || want.Pair {
 		return next
 	}
@@ -75,22 +84,27 @@ func resolve(want service.PublicIP, known map[string]lb.PublicIP, elsewhere func
 
 // managed returns what a frontend wants with the name of the public IP that is made for it: the one that it has, or
 // the first name that is free.
-func managed(want service.PublicIP, known map[string]lb.PublicIP, elsewhere func(lb.PublicIP) bool) service.PublicIP {
+func managed(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) standing) service.PublicIP {
 	want.Named = false
-	var used, exists, free string
+	var serves, used, exists, unused string
 	for _, name := range namesMade(want) {
 		want.ID.Name = name
-		switch ip, found := known[want.ID.Key()]; {
-		case !found:
-			free = cmp.Or(free, name)
-		case ip.Family != want.Family || elsewhere(ip):
+		ip, found := known[want.ID.Key()]
+		if !found {
+			unused = cmp.Or(unused, name)
+			continue
+		}
+		switch is := standingOf(ip); {
+		case ip.Family != want.Family || is == occupied:
+		case is == serving:
+			serves = cmp.Or(serves, name)
 		case ip.UsedBy != "":
 			used = cmp.Or(used, name)
 		default:
 			exists = cmp.Or(exists, name)
 		}
 	}
-	want.ID.Name = cmp.Or(used, exists, free, namesMade(want)[0])
+	want.ID.Name = cmp.Or(serves, used, exists, unused, namesMade(want)[0])
 	return want
 }
 
@@ -127,8 +141,58 @@ func (r *Round) spares(req *Request, ip lb.PublicIP) bool {
 
 // resolve is resolve of what the round knows.
 func (r *Round) resolve(want service.PublicIP, req *Request) service.PublicIP {
-	return resolve(want, r.known, func(ip lb.PublicIP) bool {
-		return r.cfg.Shared != nil && ip.UsedBy != "" && !hasPrefixFold(ip.UsedBy, r.on.String()+"/") && r.cfg.frontendOf(ip) != "" && r.cfg.Shared(ip, req.Owner)
+	return resolve(want, r.known, func(ip lb.PublicIP) standing { return r.standingOf(ip, want.Family, req) })
+}
+
+// standingOf returns what a public IP that was made for a Service is to it now.
+func (r *Round) standingOf(ip lb.PublicIP, family lb.Family, req *Request) standing {
+	if r.cfg.RulesAt == nil || ip.UsedBy == "" || r.cfg.frontendOf(ip) == "" {
+		return available
+	}
+	there := r.cfg.RulesAt(ip)
+	others := slices.DeleteFunc(slices.Clone(there), func(rule lb.Rule) bool { return hasPrefixFold(rule.Name, req.Owner) })
+	here := hasPrefixFold(ip.UsedBy, r.on.String()+"/")
+	switch {
+	case !here && len(others) > 0:
+		return occupied
+	case here && len(others) < len(there):
+		return serving
+	case here && plan.HasPortOf(others, rulesOf(req.Desired, family)):
+		return occupied
+	}
+	return available
+}
+
+// rulesOf returns the rules that a Service wants at the address of a family.
+func rulesOf(spec *service.Spec, family lb.Family) (rules []lb.Rule) {
+	if spec == nil {
+		return nil
+	}
+	for _, f := range spec.Frontends {
+		for _, rule := range spec.Rules {
+			if f.Frontend.Family == family && rule.Frontend == f.Frontend.Name {
+				rules = append(rules, rule)
+			}
+		}
+	}
+	return rules
+}
+
+// mayHaveSeveral reports whether the load balancer of the round has several public IPs that were made for a frontend of a
+// Service: the rules there say which one it has.
+func (r *Round) mayHaveSeveral(req *Request) bool {
+	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
+		if f.PublicIP == nil || f.PublicIP.Address.IsValid() {
+			return false
+		}
+		want, here := *f.PublicIP, 0
+		for _, name := range namesMade(want) {
+			want.ID.Name = name
+			if ip, found := r.known[want.ID.Key()]; found && ip.Family == want.Family && hasPrefixFold(ip.UsedBy, r.on.String()+"/") {
+				here++
+			}
+		}
+		return here > 1
 	})
 }
 
@@ -154,17 +218,4 @@ func mayWant(want service.PublicIP, ip lb.PublicIP) bool {
 		want.ID.Name = name
 		return want.ID.Key() == ip.ID.Key()
 	})
-}
-
-// SharedOn reports whether another Service than an owner has a rule at the frontend that has a public IP.
-func SharedOn(balancers map[string]lb.LoadBalancer, ip lb.PublicIP, owner string) bool {
-	for _, b := range balancers {
-		at := slices.IndexFunc(b.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.PublicIP, ip.ID.String()) })
-		if at >= 0 && slices.ContainsFunc(b.Rules, func(r lb.Rule) bool {
-			return strings.EqualFold(r.Frontend, b.Frontends[at].Name) && !hasPrefixFold(r.Name, owner)
-		}) {
-			return true
-		}
-	}
-	return false
 }

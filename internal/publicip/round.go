@@ -69,6 +69,11 @@ func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Re
 			}
 		}
 	}
+	for _, req := range requests {
+		if k.cfg.Look != nil && req.Err == nil && r.mayHaveSeveral(req) {
+			req.Err = k.cfg.Look(ctx, on)
+		}
+	}
 	r.pickAll(ctx, &k.owners, requests)
 	return r
 }

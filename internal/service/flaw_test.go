@@ -78,6 +78,9 @@ func TestAPortThatAzureCannotServe(t *testing.T) {
 		{"internal, for some clients, at the nodes", web(internal, ports(sctp, tcp), ranges("10.0.0.0/8"), with(DisableFloatingIP, "true")), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
 		{"internal, at the nodes", web(internal, ports(sctp, tcp), with(DisableFloatingIP, "true")), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
 		{"internal, with further addresses", web(internal, ports(sctp, tcp), with(AdditionalIPs, "20.0.0.9")), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
+		{"internal, at an address that others have", web(internal, sharesAddress, ports(sctp, tcp)), "Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
+		{"internal, dual stack, at an address that others have", web(internal, dual, sharesAddress, ports(tcp, sctp)), "Tcp 80 probe 30080; Tcp 80 probe 30080; 30102/SCTP UnsupportedProtocol"},
+		{"internal, for all ports, at an address that others have", web(internal, sharesAddress, ports(sctp, tcp), with(HAPorts, "true")), "All 0 probe 30080"},
 		{"without a node port to probe", web(ports(bare, tcp)), "Tcp 80 probe 30080; 81/ NoNodePort"},
 		{"without a node port", web(ports(bare, tcp), with(DisableFloatingIP, "true")), "Tcp 80 probe 30080; 81/ NoNodePort"},
 		{"probed at one without a node port", web(ports(tcp, Port{Protocol: "UDP", Port: 81}), with(ofPort(80, portProbePort), "81")), "Udp 81; 80/ NoNodePort"},
@@ -99,8 +102,34 @@ func TestAPortThatAzureCannotServe(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.about, text, tt.want)
 		}
 	}
-	if _, problems := Desired(web(ports(sctp)), settings()); len(problems) != 1 {
-		t.Errorf("SCTP alone: %v", problems)
+	for about, s := range map[string]Service{"public": web(ports(sctp)), "at an address that others have": web(internal, sharesAddress, ports(sctp))} {
+		if _, problems := Desired(s, settings()); len(problems) != 1 {
+			t.Errorf("SCTP alone, %s: %v", about, problems)
+		}
+	}
+}
+
+func sharesAddress(s *Service) { s.SharesAddress = true }
+
+// Which private addresses a Service asks for.
+func TestPrivateAddresses(t *testing.T) {
+	for about, tt := range map[string]struct {
+		service  Service
+		asked    string
+		internal bool
+	}{
+		"public":         {web(with(IPv4, "10.0.0.50")), "[]", false},
+		"any":            {web(internal), "[]", true},
+		"one":            {web(internal, with(IPv4, "10.0.0.50")), "[10.0.0.50]", true},
+		"of a subnet":    {web(internal, with(IPv4, "10.0.0.50"), with(InternalSubnet, "apps")), "[apps 10.0.0.50]", true},
+		"of both":        {web(internal, dual, with(IPv4, "10.0.0.50"), with(IPv6, "fd00::9")), "[10.0.0.50 fd00::9]", true},
+		"of the spec":    {web(internal, func(s *Service) { s.LoadBalancerIP = "10.0.0.50" }), "[10.0.0.50]", true},
+		"of no family":   {web(internal, with(IPv6, "fd00::9")), "[]", true},
+		"not an address": {web(internal, with(IPv4, "ten")), "[]", true},
+	} {
+		if asked, internal := tt.service.PrivateAddresses(); fmt.Sprint(asked) != tt.asked || internal != tt.internal {
+			t.Errorf("%s: %v, internal %t", about, asked, internal)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
+	"strings"
 
 	"weir.dev/weir/internal/grant"
 	"weir.dev/weir/internal/lb"
@@ -61,6 +63,27 @@ func (r *reader) private(f *lb.Frontend, s Service, set Settings, subnet string)
 	f.Subnet = set.VirtualNetwork + "/subnets/" + subnet
 	f.PrivateIP = r.pinned(s, f.Family)
 	f.Static = f.PrivateIP.IsValid()
+}
+
+// HasSCTP reports whether a port of the Service is one of SCTP.
+func (s Service) HasSCTP() bool {
+	return slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Protocol == "SCTP" })
+}
+
+// PrivateAddresses are those that an internal Service asks for, each with its subnet if it names one; internal is false for a
+// public one.
+func (s Service) PrivateAddresses() (asked []string, internal bool) {
+	r := &reader{annotations: s.Annotations}
+	if !r.yes(Internal) {
+		return nil, false
+	}
+	subnet, _ := r.text(InternalSubnet)
+	for _, family := range s.Families {
+		if ip := r.pinned(s, family); ip.IsValid() {
+			asked = append(asked, strings.TrimSpace(subnet+" "+ip.String()))
+		}
+	}
+	return asked, true
 }
 
 // pinned is the address that a Service wants for a family; the zero Addr if any will do.

@@ -43,10 +43,11 @@ func (r *reader) style(s Service, internal bool) style {
 var transports = map[string]lb.Transport{"TCP": lb.TCP, "UDP": lb.UDP}
 
 // needsAllPorts reports whether a port of an internal Service takes a rule for all ports. It cannot have that rule
-// without floating IP, where each port goes to its node port, or beside further addresses.
+// without floating IP, where each port goes to its node port, beside further addresses, or at an address that it shares,
+// where the rule would have the ports of the others.
 func needsAllPorts(r *reader, s Service) bool {
 	_, additional := r.text(AdditionalIPs)
-	if additional || r.yes(DisableFloatingIP) {
+	if additional || r.yes(DisableFloatingIP) || s.SharesAddress {
 		return false
 	}
 	return slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Protocol == "SCTP" && !r.yes(ofPort(p.Port, portNoRule)) })
@@ -73,7 +74,7 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 		}
 		transport, ok := transports[p.Protocol]
 		if !ok && !st.haPorts {
-			r.unserved(p, fieldProtocol, p.Protocol, "TCP or UDP: Azure Load Balancer forwards SCTP on internal load balancers alone, by a rule for all ports with floating IP")
+			r.unserved(p, fieldProtocol, p.Protocol, "TCP or UDP: Azure Load Balancer forwards SCTP on internal load balancers alone, by a rule for all ports with floating IP, at an address that no other Service has")
 			continue
 		}
 		name := f.stem + "-" + p.Protocol + "-" + strconv.Itoa(int(p.Port)) + f.suffix

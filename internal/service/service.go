@@ -34,6 +34,8 @@ type Service struct {
 	LoadBalancerIP string
 	// SourceRanges are spec.loadBalancerSourceRanges.
 	SourceRanges []string
+	// SharesAddress is true if another Service has its private address, or is to have it.
+	SharesAddress bool
 	// PoolNames are those that OwnPools returns where the usual ones are another Service's.
 	PoolNames []string
 }

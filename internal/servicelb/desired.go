@@ -63,6 +63,7 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 		d.NamespaceLabels = labels
 	}
 	d.Selection = o.selection(s.Object.Labels, d.NamespaceLabels)
+	object.SharesAddress = object.HasSCTP() && r.cfg.Cluster.SharesAddress(s)
 	w, problems := service.Desired(object, o.Service)
 	d.Spec, d.Groups, d.LinkGroups = &w, o.groupsOf(&w), o.linkGroups(&w)
 	if w.ProbesHTTP() && !service.Proxied(object.Annotations) {

@@ -142,6 +142,8 @@ func (l *life) NamespaceLabels(_ context.Context, namespace string) (map[string]
 	return l.labels, l.does("labels", "labels of namespace %s", namespace)
 }
 func (l *life) ProxiedBeside(Service) string { return "" }
+
+func (l *life) SharesAddress(Service) bool { return false }
 func (l *life) HeldPools(_ Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	for _, id := range on {
 		if id.Name != "" && len(l.held) > 0 {

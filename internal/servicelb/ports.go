@@ -32,6 +32,8 @@ type Cluster interface {
 	// ProxiedBeside returns a Service on the load balancer of another one that has a Private Link Service with the
 	// PROXY protocol in front; empty if there is none.
 	ProxiedBeside(s Service) string
+	// SharesAddress reports whether another Service has the private address of a Service, or asks for it.
+	SharesAddress(s Service) bool
 	// NodesOf returns the addresses of the nodes behind a load balancer, or, of a Service with pools of
 	// its own, anywhere; false if they are not known yet.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)

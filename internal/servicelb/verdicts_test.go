@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/balancer"
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
+	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/privatelinkround"
 	"weir.dev/weir/internal/service"
 )
@@ -197,6 +198,28 @@ func TestPortsThatAreRefusedAreNamed(t *testing.T) {
 			}
 			if !maps.Equal(w.refused, tt.want) {
 				t.Errorf("%s %s: %v, want %v", tt.protocol, tt.annotation, w.refused, tt.want)
+			}
+		}
+	})
+}
+
+// A port of SCTP is refused, and the others are served, while other Services have the address.
+func TestAPortOfSCTPAtASharedAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.s.Object.Annotations = map[string]string{service.Internal: "true", service.IPv4: "10.0.0.50"}
+		w.s.Object.Ports = []service.Port{{Port: 80, NodePort: 30080, Protocol: "TCP"}, {Port: 3868, Protocol: "SCTP"}}
+		refused := map[service.PortRef]string{{Port: 3868, Protocol: "SCTP"}: "UnsupportedProtocol"}
+		for _, shares := range []bool{true, false, true} {
+			w.shares = shares
+			w.looks()
+			if w.asked == nil || len(w.asked.Desired.Rules) != 1 || (w.asked.Desired.Rules[0].Transport == lb.All) == shares {
+				t.Fatalf("shared %t: asked %+v", shares, w.asked)
+			}
+			w.ends()
+			w.looks()
+			if maps.Equal(w.refused, refused) != shares || (w.verdicts[TypeAccepted].Reason == WhyPartial) != shares {
+				t.Errorf("shared %t: refused %v, %+v", shares, w.refused, w.verdicts[TypeAccepted])
 			}
 		}
 	})

@@ -74,7 +74,8 @@ type world struct {
 	anew []bool
 	// refused are the ports of the Service that its status says are refused.
 	proxied string
-	warned  int // of ReasonProbesProxied
+	shares  bool // another Service has its address
+	warned  int  // of ReasonProbesProxied
 	refused map[service.PortRef]string
 	// empty is true while nothing takes the traffic of the Service.
 	empty bool
@@ -174,6 +175,7 @@ func (w *world) HeldPools(Service, []string, []lb.LoadBalancerID) (held, made []
 	return nil, nil
 }
 func (w *world) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) { return w.nodes, w.nodes != nil }
+func (w *world) SharesAddress(Service) bool                           { return w.shares }
 func (w *world) ProxiedBeside(Service) string                         { return w.proxied }
 func (w *world) HasEndpoints(string) bool                             { return !w.empty }
 func (w *world) EmptyPool(lb.LoadBalancerID, []service.Pool) string   { return w.emptyPool }

@@ -136,12 +136,12 @@ func TestANodeOfAnotherLoadBalancer(t *testing.T) {
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	for balancer, is := range map[string]string{"kubernetes": LeftOut, "kubernetes-internal": LeftOut, "lb2": Missing, "LB2-internal": Missing} {
 		p.Spec.LoadBalancer.Name = balancer
-		if m := members(p, nil, []corev1.Node{n}); len(m) != 1 || m[0].Is != is {
+		if m := members(p, nil, []corev1.Node{n}, noon); len(m) != 1 || m[0].Is != is {
 			t.Errorf("%s: %+v, want %s", balancer, m, is)
 		}
 	}
 	p.Status.MadeFor, p.Spec.LoadBalancer.Name = "", "kubernetes"
-	if m := members(p, nil, []corev1.Node{n}); m[0].Is != Missing {
+	if m := members(p, nil, []corev1.Node{n}, noon); m[0].Is != Missing {
 		t.Errorf("a pool of people: %+v", m)
 	}
 }
@@ -208,7 +208,7 @@ func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 	}
 	theirs := Member{Address: "10.9.9.9", Is: Foreign}
 	want := []Member{theirs, {Node: "n1", Address: "10.0.0.1", Is: Missing}, {Node: "n2", Address: "10.0.0.2", Is: InPool}}
-	if got := members(p, []discoveryv1.EndpointSlice{slice}, nodes); !slices.Equal(got, want) {
+	if got := members(p, []discoveryv1.EndpointSlice{slice}, nodes, noon); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	want = []Member{{Node: "n1", Address: "10.0.0.1", Is: Missing}, {Address: "10.0.0.2", Is: InPool}, theirs}
@@ -242,7 +242,7 @@ func TestNodesWithoutAMachine(t *testing.T) {
 		{Node: "n3", Is: LeftOut, Why: "it has no spec.providerID, so its machine is not known: the cloud provider has to set it"},
 		{Node: "n4", Is: LeftOut, Why: `its spec.providerID "aws:///i-1" names no virtual machine of Azure`}, {Node: "n5", Address: "10.0.0.1", Is: InPool},
 	}
-	if got := members(p, nil, nodes); !slices.Equal(got, want) {
+	if got := members(p, nil, nodes, noon); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/adminstate"
 	"weir.dev/weir/internal/app/status"
+	poolmembers "weir.dev/weir/internal/backendpool/members"
 	"weir.dev/weir/internal/kube/view"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/membership"
@@ -52,9 +53,11 @@ type Port struct {
 type Node struct {
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
-	// Excluded is why no pool has it; empty if one may.
-	Excluded string   `json:"excluded,omitempty"`
-	Taints   []string `json:"taints,omitempty"`
+	// Excluded is why it belongs in no pool; empty if it may.
+	Excluded string `json:"excluded,omitempty"`
+	// Duplicates say which node counts for each address that other nodes have as well.
+	Duplicates []string `json:"duplicates,omitempty"`
+	Taints     []string `json:"taints,omitempty"`
 }
 
 // Pool is a BackendPool and its members.
@@ -137,6 +140,43 @@ func nodeOf(n *corev1.Node) Node {
 	return out
 }
 
+// duplicatesOf says which node counts for each address of a node that other nodes have as well.
+func duplicatesOf(n *corev1.Node, nodes []corev1.Node, several bool) (texts []string) {
+	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
+		ip, ok := inputOf(n).Address(family)
+		var same []membership.Node
+		for i := range nodes {
+			if at, _ := inputOf(&nodes[i]).Address(family); ok && at == ip {
+				same = append(same, inputOf(&nodes[i]))
+			}
+		}
+		if len(same) < 2 {
+			continue
+		}
+		judged := slices.Clone(same)
+		for i := range judged {
+			if several {
+				judged[i] = membership.AcrossLoadBalancers(same[i], same, "its address")
+			}
+		}
+		names := make([]string, len(same))
+		for i, o := range same {
+			names[i] = o.Name
+		}
+		slices.Sort(names)
+		text := fmt.Sprintf("nodes %s have %s", strings.Join(names, ", "), ip)
+		if set := membership.OfNodes(slices.Values(judged), family); len(set.Addresses) > 0 {
+			counts := set.Addresses[0].Name
+			text += "; " + counts + " counts"
+			if at := slices.IndexFunc(same, func(o membership.Node) bool { return o.Name == counts }); several {
+				text += ", and the address is on load balancer " + cmp.Or(same[at].Place, "none")
+			}
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
 func poolOf(p *v1alpha1.BackendPool) Pool {
 	out := Pool{
 		Namespace: p.Namespace, Name: p.Name, Pool: p.Spec.PoolName, LoadBalancer: p.Spec.LoadBalancer.Name,
@@ -175,17 +215,12 @@ func goesOn(is *v1alpha1.Pause) string {
 }
 
 // members says of each node that a pool has, or is to have, how it stands.
-func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node) []Member {
+func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node, now time.Time) []Member {
+	family := lb.Family(cmp.Or(p.Spec.IPFamily, string(lb.IPv4)))
 	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
 	var selected []membership.Node
-	for i := range nodes {
-		n := membership.Node{
-			Name: nodes[i].Name, IPs: view.InternalIPs(&nodes[i]), Excluded: leftOut(p, &nodes[i]),
-			Draining: strings.Join(adminstate.Signals{}.Draining(view.TaintsOf(nodes[i].Spec.Taints...)), ", "),
-		}
-		if p.Spec.Membership == v1alpha1.MembershipNetworkInterface {
-			n = view.WithMachine(n, &nodes[i])
-		}
+	all := nodesIn(p, family, nodes)
+	for i, n := range all {
 		byName[n.Name] = n
 		for _, ip := range n.IPs {
 			names[ip] = n.Name
@@ -194,7 +229,6 @@ func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []
 			selected = append(selected, n)
 		}
 	}
-	family := lb.Family(cmp.Or(p.Spec.IPFamily, string(lb.IPv4)))
 	set := membership.OfNodes(slices.Values(selected), family)
 	if p.Spec.ServiceRef != nil {
 		of := make([]membership.Slice, len(slcs))
@@ -203,17 +237,68 @@ func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []
 		}
 		set = membership.OfService(of, func(name string) (membership.Node, bool) { n, ok := byName[name]; return n, ok }, family)
 	}
+	set, _ = set.KeepLeaving(poolmembers.OnRecord(&p.Status), now)
 	return compare(p, set, names)
 }
 
-// leftOut is why a node is no member, wherever its endpoints are; empty if it may be one. Where Weir has
-// several load balancers, a node is on one of them.
-func leftOut(p *v1alpha1.BackendPool, n *corev1.Node) string {
-	place := n.Labels[view.PlaceLabel]
-	if p.Status.MadeFor != "" && place != "" && place != view.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")) {
-		return "it is on load balancer " + place
+// nodesIn returns nodes as they are to a pool, in their order.
+func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []membership.Node {
+	ofMachines := p.Spec.Membership == v1alpha1.MembershipNetworkInterface
+	record := poolmembers.OnRecord(&p.Status)
+	all, same := make([]membership.Node, len(nodes)), map[string][]membership.Node{}
+	key := func(n membership.Node) (key, shared string) {
+		if ofMachines {
+			return n.Machine, "its machine"
+		}
+		ip, _ := n.Address(family)
+		return ip.String(), "its address " + ip.String()
 	}
-	return membership.Excluded(n.Labels, true)
+	for i := range nodes {
+		n := inputOf(&nodes[i])
+		if ofMachines {
+			n = view.WithMachine(n, &nodes[i])
+		}
+		if ip, _ := n.Address(family); membership.ExcludedByLabel(nodes[i].Labels) {
+			n.Leaves = isExcluded(record.Down[ip].Why)
+		}
+		all[i] = n
+		k, _ := key(n)
+		same[k] = append(same[k], n)
+	}
+	if !takesPlaced(p) {
+		return all
+	}
+	for i, n := range all {
+		k, shared := key(n)
+		all[i] = membership.AcrossLoadBalancers(n, same[k], shared)
+		if here := view.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")); n.Place != "" && n.Place != here {
+			all[i].Excluded = cmp.Or(n.Excluded, "it is on load balancer "+n.Place)
+		}
+	}
+	return all
+}
+
+// inputOf is what decides whether a node is a member of pools of addresses.
+func inputOf(n *corev1.Node) membership.Node {
+	return membership.Node{
+		Name: n.Name, IPs: view.InternalIPs(n), Place: n.Labels[view.PlaceLabel], Excluded: membership.Excluded(n.Labels, true),
+		Draining: strings.Join(adminstate.Signals{}.Draining(view.TaintsOf(n.Spec.Taints...)), ", "),
+	}
+}
+
+// takesPlaced reports whether a pool takes the nodes of its load balancer alone, where Weir has several.
+func takesPlaced(p *v1alpha1.BackendPool) bool {
+	return p.Status.MadeFor == v1alpha1.MadeForNodes || p.Status.MadeFor != "" && p.Spec.Membership == v1alpha1.MembershipNetworkInterface
+}
+
+// selectsPlaced reports whether a pool selects the nodes that were placed on its load balancer: there are several.
+func selectsPlaced(p v1alpha1.BackendPool) bool {
+	return p.Status.MadeFor == v1alpha1.MadeForNodes && p.Spec.Nodes != nil && p.Spec.Nodes.Selector.MatchLabels[view.PlaceLabel] != ""
+}
+
+// isExcluded reports whether a member is Down because a label excludes its node.
+func isExcluded(why string) bool {
+	return slices.Contains(strings.Split(why, ", "), membership.ReasonExcluded)
 }
 
 // compare puts what is wanted beside what is on record.
@@ -260,7 +345,11 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 		of[address] = Member{Address: address, Is: InPool}
 	}
 	for _, d := range p.Status.Down {
-		of[d.Address] = Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
+		m := Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
+		if isExcluded(d.Reason) {
+			m.Why += "; it leaves when nothing serves on the node, at " + words.Stamp(d.Since.Add(membership.LeavingTimeout)) + " at the latest"
+		}
+		of[d.Address] = m
 	}
 	// An address is on record before it is written: the pool itself knows better.
 	if is := p.Status.Members; is != nil && is.Missing != nil {

@@ -104,6 +104,12 @@ func (r Reader) OfNode(ctx context.Context, name string) (Story, error) {
 	}
 	node := nodeOf(&n)
 	story := Story{At: r.Now, Node: &node}
+	var nodes corev1.NodeList
+	err = r.API.List(ctx, &nodes)
+	if story.NodesUnseen = apierrors.IsForbidden(err); err != nil && !story.NodesUnseen {
+		return Story{}, fmt.Errorf("reading Nodes: %w", err)
+	}
+	node.Duplicates = duplicatesOf(&n, nodes.Items, slices.ContainsFunc(pools, selectsPlaced))
 	for i := range pools {
 		if m, is := memberOf(&pools[i], &n); is {
 			p := poolOf(&pools[i])
@@ -145,7 +151,7 @@ func (r Reader) story(ctx context.Context, s *corev1.Service, pools []v1alpha1.B
 	for i := range pools {
 		p := poolOf(&pools[i])
 		if p.Members = onRecord(&pools[i]); !story.NodesUnseen {
-			p.Members = members(&pools[i], slcs.Items, nodes.Items)
+			p.Members = members(&pools[i], slcs.Items, nodes.Items, r.Now)
 		}
 		story.Pools = append(story.Pools, p)
 	}

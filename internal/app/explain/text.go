@@ -61,8 +61,14 @@ func (s Story) node(b *strings.Builder) {
 	n := s.Node
 	fmt.Fprintf(b, "Node %s\n", printed(n.Name))
 	line(b, "Addresses", orNone(n.Addresses, "none that a load balancer reaches"))
-	if n.Excluded != "" {
+	switch {
+	case n.Excluded != "" && len(s.Pools) > 0:
+		line(b, "Excluded", n.Excluded+". Until it has left them, it is in the pools below")
+	case n.Excluded != "":
 		line(b, "Left out of every pool", n.Excluded)
+	}
+	for _, text := range n.Duplicates {
+		line(b, "Duplicate address", printed(text))
 	}
 	if len(n.Taints) > 0 {
 		line(b, "Taints", printed(strings.Join(n.Taints, ", ")))

@@ -4,7 +4,9 @@ package pools
 
 import (
 	"context"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,28 +20,41 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// servicesOnNode maps a node to the Services that have an endpoint on it.
+// judgedWith returns a node and those that are one member with it: which of them counts depends on all.
+func (r *Reconciler) judgedWith(obj client.Object) []*corev1.Node {
+	n, ok := obj.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	return append(r.view.Duplicates(n), n)
+}
+
+// servicesOnNode maps a node to the Services that have an endpoint on it, or on a node that is judged with it.
 func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reconcile.Request {
 	seen := map[poolschedule.ServiceName]struct{}{}
 	var requests []reconcile.Request
-	for _, s := range view.List[discoveryv1.EndpointSlice](r.view.Slices, view.SlicesByNode, obj.GetName()) {
-		name := view.ServiceOfSlice(s)
-		if _, ok := seen[name]; ok {
-			continue
+	for _, n := range r.judgedWith(obj) {
+		for _, s := range view.List[discoveryv1.EndpointSlice](r.view.Slices, view.SlicesByNode, n.Name) {
+			name := view.ServiceOfSlice(s)
+			if _, ok := seen[name]; ok {
+				continue
+			}
+			seen[name] = struct{}{}
+			requests = append(requests, r.ifBound(name)...)
 		}
-		seen[name] = struct{}{}
-		requests = append(requests, r.ifBound(name)...)
 	}
 	return requests
 }
 
-// poolsOfNode maps a node to the BackendPools whose selector matches it. An update is
-// mapped by its old and its new labels.
+// poolsOfNode maps a node to the BackendPools whose selector matches it, or a node that is judged with it. An
+// update is mapped by its old and its new labels.
 func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
+	nodes := r.judgedWith(obj)
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
 		selector, err := backendpool.Selector(p)
-		if err == nil && selector != nil && selector.Matches(labels.Set(obj.GetLabels())) {
+		matches := func(n *corev1.Node) bool { return selector.Matches(labels.Set(n.Labels)) }
+		if err == nil && selector != nil && slices.ContainsFunc(nodes, matches) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 		}
 	}

@@ -4,6 +4,7 @@ package pools
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,5 +123,38 @@ func TestLiveChangesComeBeforeTheInitialList(t *testing.T) {
 	handler.Update(t.Context(), event.UpdateEvent{ObjectOld: slice(150), ObjectNew: changed}, queue)
 	if first, _ := queue.Get(); first.Name != "svc-150" {
 		t.Errorf("%s comes first, want the Service that changed", first.Name)
+	}
+}
+
+// A change of a node has the pools looked at of the nodes that have its address, or its machine: which of them counts
+// depends on all.
+func TestPoolsOfDuplicates(t *testing.T) {
+	node := func(name, place, address, machine string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{view.PlaceLabel: place}}, Spec: corev1.NodeSpec{ProviderID: machine}}
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+		return n
+	}
+	of := func(place string) *v1alpha1.BackendPool {
+		p := objects.MadeOfNodes(objects.Named(place))
+		p.Spec.Nodes.Selector = metav1.LabelSelector{MatchLabels: map[string]string{view.PlaceLabel: place}}
+		return p
+	}
+	web := bp("web", 0)
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		Endpoints:  []discoveryv1.Endpoint{{NodeName: new("b")}},
+	}
+	a := node("a", "one", "10.0.0.1", "azure:///m1")
+	r := stored(t, a, node("b", "two", "10.0.0.1", "azure:///m2"), node("c", "three", "10.0.0.3", "azure:///M1"), node("d", "four", "10.0.0.4", "azure:///m4"),
+		of("one"), of("two"), of("three"), of("four"), web, slice, serviceOfType(corev1.ServiceTypeLoadBalancer))
+	var names []string
+	for _, req := range r.poolsOfNode(t.Context(), a) {
+		names = append(names, req.Name)
+	}
+	if slices.Sort(names); fmt.Sprint(names) != "[one three two]" {
+		t.Errorf("pools %v", names)
+	}
+	if got := r.servicesOnNode(t.Context(), a); len(got) != 1 || got[0].Name != "web" {
+		t.Errorf("Services %v", got)
 	}
 }

@@ -58,6 +58,11 @@ func (v serviceCluster) ProxiedBeside(s servicelb.Service) string {
 	return ""
 }
 
+// SharesAddress implements servicelb.Cluster.
+func (v serviceCluster) SharesAddress(s servicelb.Service) bool {
+	return v.view.SharesAddress(v.view.ServiceObject(s))
+}
+
 // HasEndpoints implements servicelb.Cluster.
 func (v serviceCluster) HasEndpoints(name string) bool { return v.view.HasEndpoints(name) }
 

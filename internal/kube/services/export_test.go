@@ -2,9 +2,26 @@
 
 package services
 
-import "weir.dev/weir/internal/servicelb"
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"weir.dev/weir/internal/servicelb"
+)
 
 // ProxiedBeside is what the cluster answers for a Service.
 func ProxiedBeside(r *Reconciler, s servicelb.Service) string {
 	return serviceCluster{r}.ProxiedBeside(s)
+}
+
+// SharesAddress is what the cluster answers for a Service.
+func SharesAddress(r *Reconciler, s servicelb.Service) bool {
+	return serviceCluster{r}.SharesAddress(s)
+}
+
+// BalancedService maps an event of a Service.
+func BalancedService(ctx context.Context, r *Reconciler, obj client.Object) []reconcile.Request {
+	return r.balancedService(ctx, obj)
 }

@@ -59,7 +59,8 @@ func LoadBalancerMade(r *Reconciler, id lb.LoadBalancerID) {
 	}
 }
 
-// balancedService maps a Service to itself, if it has or had a load balancer of Weir's.
+// balancedService maps a Service to itself, if it has or had a load balancer of Weir's, and to those at its private
+// address with a port of SCTP, which goes by who else is there.
 func (r *Reconciler) balancedService(_ context.Context, obj client.Object) []reconcile.Request {
 	name := client.ObjectKeyFromObject(obj)
 	s, ok := obj.(*corev1.Service)
@@ -67,7 +68,13 @@ func (r *Reconciler) balancedService(_ context.Context, obj client.Object) []rec
 	if !ok || !r.view.Serving.Ours(s) && !r.view.Serving.Held(s) && !known {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: name}}
+	requests := []reconcile.Request{{NamespacedName: name}}
+	for _, beside := range r.view.ServicesBeside(s) {
+		if slices.ContainsFunc(beside.Spec.Ports, func(p corev1.ServicePort) bool { return p.Protocol == corev1.ProtocolSCTP }) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(beside)})
+		}
+	}
+	return requests
 }
 
 // servicesOfPool maps a BackendPool to its Service: it may have filled the pool that this needs. One of

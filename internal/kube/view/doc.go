@@ -12,6 +12,7 @@
 //	shared.go     a status in as little memory as it takes
 //	convert.go    slices, nodes and BackendPools → the values that the rooms know
 //	machine.go    the machines of nodes
+//	duplicates.go nodes that are one member, on several load balancers
 //	service.go    Services → the values of package service and servicelb
 //	serving.go    which Services have a load balancer of Weir's
 //	dryrun.go     what people say on a Service besides what they want of Azure

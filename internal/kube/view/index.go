@@ -18,13 +18,15 @@ const (
 	ServicesBalanced = "balanced" // "" for each that has a load balancer of Weir's
 	ServicesProxied  = "proxied"  // "" for each of these that asks for a Private Link Service with the PROXY protocol
 	ServicesByPool   = "pool"     // lower-case name of a pool that each of these may have for itself
-	SlicesByNode     = "node"     // name of a node that hosts an endpoint
-	NodesByAddress   = "address"  // an InternalIP
-	NodesByMachine   = "machine"  // that of spec.providerID
-	PoolsByService   = "service"  // namespace/name
-	PoolsByTarget    = "target"   // lb.PoolKey
-	PoolsOfNodes     = "nodes"    // "" for each pool of nodes
-	PoolsByNamespace = "in"       // namespace
+	// ServicesByAddress is a private address that each of these asks for or shows.
+	ServicesByAddress = "private address"
+	SlicesByNode      = "node"    // name of a node that hosts an endpoint
+	NodesByAddress    = "address" // an InternalIP
+	NodesByMachine    = "machine" // that of spec.providerID
+	PoolsByService    = "service" // namespace/name
+	PoolsByTarget     = "target"  // lb.PoolKey
+	PoolsOfNodes      = "nodes"   // "" for each pool of nodes
+	PoolsByNamespace  = "in"      // namespace
 )
 
 // indexOf adapts a function on one kind to the informers' indexers.
@@ -62,6 +64,13 @@ func (s *Snapshot) serviceIndexers() toolscache.Indexers {
 				return []string{""}
 			}
 			return nil
+		}),
+		ServicesByAddress: indexOf(func(svc *corev1.Service) []string {
+			if !s.Serving.Has(svc) {
+				return nil
+			}
+			asked, shown := PrivateAddresses(svc)
+			return append(asked, shown...)
 		}),
 		ServicesByPool: indexOf(func(svc *corev1.Service) []string {
 			if !s.Serving.Has(svc) {

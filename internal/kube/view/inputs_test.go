@@ -102,6 +102,9 @@ func TestEveryChangeOfMembersIsNoticed(t *testing.T) {
 			s.Elsewhere = func(*v1alpha1.BackendPool) func(*corev1.Node) string {
 				return func(n *corev1.Node) string { return map[string]string{"b": "it is on b"}[n.Labels[PlaceLabel]] }
 			}
+			s.Places = func(*v1alpha1.BackendPool) func(*corev1.Node) string {
+				return func(n *corev1.Node) string { return n.Labels[PlaceLabel] }
+			}
 			s.InMemory()
 			for _, n := range []*corev1.Node{n, other} {
 				if n = n.DeepCopy(); strip {

@@ -4,6 +4,7 @@ package view
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -69,6 +70,42 @@ func Addresses(s *corev1.Service) []netip.Addr {
 		}
 	}
 	return all
+}
+
+// PrivateAddresses are the keys of the addresses that an internal Service asks for, which its namespace may have, and of
+// those that its status shows.
+func PrivateAddresses(s *corev1.Service) (asked, shown []string) {
+	if s.Annotations[service.Internal] == "" {
+		return nil, nil
+	}
+	all, internal := ServiceOf(s).PrivateAddresses()
+	if !internal {
+		return nil, nil
+	}
+	for _, address := range all {
+		asked = append(asked, "asked "+s.Namespace+" "+address)
+	}
+	for _, ip := range Addresses(s) {
+		shown = append(shown, "shown "+ip.String())
+	}
+	return asked, shown
+}
+
+// SharesAddress reports whether another Service asks for a private address that a Service asks for, or shows one that it
+// shows.
+func (s *Snapshot) SharesAddress(svc *corev1.Service) bool { return len(s.ServicesBeside(svc)) > 0 }
+
+// ServicesBeside are the other Services that ask for a private address of a Service, or show one.
+func (s *Snapshot) ServicesBeside(svc *corev1.Service) (beside []*corev1.Service) {
+	asked, shown := PrivateAddresses(svc)
+	for _, key := range append(asked, shown...) {
+		for _, other := range List[corev1.Service](s.Services, ServicesByAddress, key) {
+			if Key(other.Namespace, other.Name) != Key(svc.Namespace, svc.Name) && !slices.Contains(beside, other) {
+				beside = append(beside, other)
+			}
+		}
+	}
+	return beside
 }
 
 // OwnPools are the names of the pools that a Service may have for itself.

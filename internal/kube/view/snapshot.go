@@ -43,6 +43,9 @@ type Snapshot struct {
 	// Elsewhere says of a pool why nodes cannot be in it, empty of those that can; nil is of a pool that any
 	// node may be in, and of all pools. It is set before the stores get their first object.
 	Elsewhere func(p *v1alpha1.BackendPool) func(*corev1.Node) string
+	// Places says on which load balancer nodes are, of a pool that takes the nodes of its load balancer alone; nil is of one that
+	// takes any, and of all pools. It is set before the stores get their first object.
+	Places func(p *v1alpha1.BackendPool) func(*corev1.Node) string
 	// ByMachine reports whether the members of a pool are network interfaces; nil is no pool. It is set before
 	// the stores get their first object.
 	ByMachine func(p *v1alpha1.BackendPool) bool
@@ -159,16 +162,26 @@ func (s *Snapshot) nodeAs(as func(*corev1.Node) membership.Node, name string) (m
 
 // nodeIn converts a node as it is to a pool.
 func (s *Snapshot) nodeIn(p *v1alpha1.BackendPool) func(*corev1.Node) membership.Node {
-	var elsewhere func(*corev1.Node) string
+	var elsewhere, places func(*corev1.Node) string
 	if s.Elsewhere != nil {
 		elsewhere = s.Elsewhere(p)
 	}
-	convert := s.addressOf
+	if s.Places != nil {
+		places = s.Places(p)
+	}
+	convert, same := s.addressOf, s.sameAddress
 	if s.ByMachine != nil && s.ByMachine(p) {
-		convert = s.NodeOf
+		convert, same = s.NodeOf, s.sameMachine
+	}
+	if places != nil {
+		convert = placedBy(places, convert)
 	}
 	return func(n *corev1.Node) membership.Node {
 		node := convert(n)
+		if places != nil {
+			nodes, shared := same(node, lb.Family(p.Spec.IPFamily))
+			node = acrossLoadBalancers(node, nodes, shared, convert)
+		}
 		if elsewhere != nil && node.Excluded == "" {
 			node.Excluded = elsewhere(n)
 		}

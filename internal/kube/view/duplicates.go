@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/membership"
+)
+
+// sameAddress returns the nodes that have the address of a node in pools of a family.
+func (s *Snapshot) sameAddress(node membership.Node, family lb.Family) (nodes []*corev1.Node, shared string) {
+	ip, ok := node.Address(family)
+	if !ok {
+		return nil, ""
+	}
+	have := List[corev1.Node](s.Nodes, NodesByAddress, ip.String())
+	if len(have) < 2 {
+		return nil, ""
+	}
+	for _, n := range have {
+		if first, _ := (membership.Node{IPs: InternalIPs(n)}).Address(family); first == ip {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, "its address " + ip.String()
+}
+
+// sameMachine returns the nodes that run on the machine of a node.
+func (s *Snapshot) sameMachine(node membership.Node, _ lb.Family) (nodes []*corev1.Node, shared string) {
+	if node.Machine == "" {
+		return nil, ""
+	}
+	return List[corev1.Node](s.Nodes, NodesByMachine, node.Machine), "its machine"
+}
+
+// placedBy converts nodes with the load balancers that they are on.
+func placedBy(places func(*corev1.Node) string, convert func(*corev1.Node) membership.Node) func(*corev1.Node) membership.Node {
+	return func(n *corev1.Node) membership.Node {
+		node := convert(n)
+		node.Place = places(n)
+		return node
+	}
+}
+
+// acrossLoadBalancers returns a node as it is to the pools of its load balancer, where nodes of others are the same
+// member.
+func acrossLoadBalancers(node membership.Node, same []*corev1.Node, shared string, convert func(*corev1.Node) membership.Node) membership.Node {
+	if len(same) < 2 {
+		return node
+	}
+	all := make([]membership.Node, len(same))
+	for i, n := range same {
+		all[i] = convert(n)
+	}
+	return membership.AcrossLoadBalancers(node, all, shared)
+}
+
+// IsDuplicate reports whether a node of another load balancer counts for the machine of a node.
+func (s *Snapshot) IsDuplicate(n *corev1.Node, places func(*corev1.Node) string) bool {
+	convert := placedBy(places, s.NodeOf)
+	node := convert(n)
+	same, shared := s.sameMachine(node, "")
+	return acrossLoadBalancers(node, same, shared, convert).Duplicate != ""
+}
+
+// Duplicates returns the other nodes that have an address of a node, or its machine.
+func (s *Snapshot) Duplicates(n *corev1.Node) (nodes []*corev1.Node) {
+	add := func(all []*corev1.Node) {
+		for _, o := range all {
+			if o.Name != n.Name && !slices.Contains(nodes, o) {
+				nodes = append(nodes, o)
+			}
+		}
+	}
+	for _, ip := range InternalIPs(n) {
+		add(List[corev1.Node](s.Nodes, NodesByAddress, ip.String()))
+	}
+	if n.Spec.ProviderID != "" {
+		add(List[corev1.Node](s.Nodes, NodesByMachine, lb.MachineKey(n.Spec.ProviderID)))
+	}
+	return nodes
+}
