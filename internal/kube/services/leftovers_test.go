@@ -32,6 +32,10 @@ func (l *leavingThings) Leftovers(context.Context) ([]balancer.Leftover, error) 
 	return now, nil
 }
 
+func (*leavingThings) DeleteUnneeded(context.Context) (balancer.Deleted, error) {
+	return balancer.Deleted{}, nil
+}
+
 // Each is said once, as long as it stays, and counted; a look that fails changes nothing.
 func TestLeftoversAreSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
