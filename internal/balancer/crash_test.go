@@ -253,6 +253,8 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 			s.settle(time.Hour)
 			if len(d.gone) > 0 {
 				s.deleteUnneeded()
+				time.Sleep(10 * time.Minute)
+				s.deleteKnown()
 			}
 		}
 		if err := s.check(); err != nil {
@@ -260,6 +262,9 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		}
 		time.Sleep(time.Minute) // Azure ends what the last process began
 		end = unranked(anonymous(s.cloud().spell(), known))
+		if d.joined != "" {
+			end += "left pools: " + s.left.spell()
+		}
 	})
 	return end, calls
 }

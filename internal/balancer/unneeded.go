@@ -41,16 +41,23 @@ type unneeded struct {
 func (u *unneeded) note(s Settings, balancers []lb.LoadBalancer, orphans []lb.PublicIP) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.retained, u.gone, u.orphans = map[string]bool{}, nil, slices.ContainsFunc(orphans, func(ip lb.PublicIP) bool { return ip.UsedBy == "" })
+	u.retained, u.gone = map[string]bool{}, nil
 	for _, id := range s.ids() {
 		at := slices.IndexFunc(balancers, func(b lb.LoadBalancer) bool { return strings.EqualFold(b.ID.Name, id.Name) })
 		if at < 0 {
 			u.gone = append(u.gone, id)
 		} else if lb.Tag(balancers[at].Tags, plan.TagRetained) != "" ||
-			slices.ContainsFunc(orphans, func(ip lb.PublicIP) bool { return hasPrefixFold(ip.UsedBy, id.String()+"/") }) {
+			slices.ContainsFunc(orphans, func(ip lb.PublicIP) bool { return isOn(ip, []lb.LoadBalancerID{id}) }) {
 			u.retained[strings.ToLower(id.Name)] = true
 		}
 	}
+	u.orphans = slices.ContainsFunc(orphans, func(ip lb.PublicIP) bool { return ip.UsedBy == "" || isOn(ip, u.gone) })
+}
+
+// isOn reports whether one of these load balancers uses a public IP. Azure shows that also while it deletes the load
+// balancer.
+func isOn(ip lb.PublicIP, balancers []lb.LoadBalancerID) bool {
+	return slices.ContainsFunc(balancers, func(id lb.LoadBalancerID) bool { return hasPrefixFold(ip.UsedBy, id.String()+"/") })
 }
 
 // keeps reports whether a load balancer has a frontend that Azure alone requires, as far as the last look says.
@@ -60,13 +67,18 @@ func (u *unneeded) keeps(name string) bool {
 	return u.retained[strings.ToLower(name)]
 }
 
-// done notes that a load balancer was looked at, and with it the public IPs that Services have left; without a name
-// these alone.
+// done notes that a load balancer was looked at.
 func (u *unneeded) done(name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.retained, strings.ToLower(name))
-	u.orphans = false
+}
+
+// removed notes whether public IPs that their Services have left are to be looked for again.
+func (u *unneeded) removed(again bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.orphans = again
 }
 
 func (u *unneeded) rest() (gone []lb.LoadBalancerID, orphans bool) {
@@ -128,6 +140,9 @@ func (b *Balancers) DeleteUnneeded(ctx context.Context) (Deleted, error) {
 			if failed = append(failed, err); err == nil {
 				b.unneeded.done(id.Name)
 			}
+			if len(r.Gone) > 0 {
+				b.unneeded.removed(true)
+			}
 			all.Gone, all.Emptying = append(all.Gone, r.Gone...), append(all.Emptying, r.Emptying...)
 		case <-ctx.Done():
 			return all, ctx.Err()
@@ -140,11 +155,10 @@ func (b *Balancers) DeleteUnneeded(ctx context.Context) (Deleted, error) {
 		}
 	}
 	if orphans {
-		on := b.cfg.ids()[0]
-		ips, err := b.ips.Read(ctx, on)
+		ips, err := b.ips.Read(ctx, b.cfg.ids()[0])
 		if failed = append(failed, err); err == nil {
+			b.unneeded.removed(slices.ContainsFunc(ips.Orphans(), func(ip lb.PublicIP) bool { return ip.UsedBy == "" || isOn(ip, gone) }))
 			ips.Remove(ctx, nil)
-			b.unneeded.done("")
 		}
 	}
 	return all, errors.Join(failed...)

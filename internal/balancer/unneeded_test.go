@@ -14,10 +14,15 @@ import (
 // deleteUnneeded looks at all load balancers and has deleted what nothing needs, as happens after a start and from time
 // to time.
 func (s *stage) deleteUnneeded() {
-	p := s.process
-	if _, err := p.balancers.Leftovers(p.ctx); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := s.process.balancers.Leftovers(s.process.ctx); err != nil && !errors.Is(err, context.Canceled) {
 		s.say("leftovers: %v", err)
 	}
+	s.deleteKnown()
+}
+
+// deleteKnown has deleted what is known to be needed by nothing.
+func (s *stage) deleteKnown() {
+	p := s.process
 	d, err := p.balancers.DeleteUnneeded(p.ctx)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		s.say("%v", err)
