@@ -298,6 +298,14 @@ func (p *process) Fills(pool lb.PoolID) bool {
 	return s.filled[pool.LoadBalancer.Name+"/"+pool.Name]
 }
 
+// Binds implements balancer.Cluster.
+func (p *process) Binds(pool lb.PoolID) bool {
+	s := p.stage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.backends[pool.LoadBalancer.Name+"/"+pool.Name] != nil
+}
+
 // held are the pools of a Service's own that it has BackendPools for, on any load balancer. The
 // caller holds s.mu.
 func (s *stage) held(name string) []lb.PoolID {

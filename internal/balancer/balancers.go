@@ -30,6 +30,7 @@ type Balancers struct {
 	group      *securitygroup.Group     // nil without one
 	contests   contest.Contests
 	inProgress contest.InProgress
+	unneeded   unneeded
 	// rejections are what Azure rejected of Services, by name, and of which namespaces.
 	rejections pace.Rejections
 	// former are addresses that the security group may still know; nil without one.

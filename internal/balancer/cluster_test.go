@@ -239,6 +239,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 		}
 	}
 	req := balancer.Request{Service: name, Owner: spec.Owner(), OwnPools: spec.OwnPools(), Desired: desired, Shown: r.status, Again: r.again, Spare: s.spares, Recorded: places}
+	req.DeleteUnused = spec.Annotations[service.AllowRemoval] == "true"
 	req.HeldPools = s.held(name)
 	req.MadePools = req.HeldPools
 	if on != "" {

@@ -27,6 +27,10 @@ type deed struct {
 	then    []string // go after those, though the process may be dead by then
 	guarded bool     // there is a security group
 	foreign bool     // another controller has a pool on the load balancer
+	// gone are Services that go before, and what others have on the load balancer goes after them: a pool, or an
+	// address in the pool of joined.
+	gone   []string
+	joined string
 	// links is true where frontends may be published, and connected is what more private endpoints are
 	// connected to before than one round disconnects.
 	links     bool
@@ -86,6 +90,20 @@ shop/a: {ports: 80}`, deleted: []string{"shop/a"}},
 shop/a: {ports: 80}
 shop/b: {ports: 81}`, deleted: []string{"shop/a", "shop/b"}, after: `
 shop/c: {ports: 80}`},
+	{about: "what stayed for others goes: a pool with their address", joined: "kubernetes/shop-a", before: `
+shop/a: {ports: 80, local: yes}`, gone: []string{"shop/a"}},
+	{about: "what stayed for others goes: their pool", foreign: true, before: `
+shop/a: {ports: 80}
+shop/b: {ports: 80, azure-load-balancer-internal: "true"}`, gone: []string{"shop/a"}},
+	{about: "one family goes, and its frontend stays", before: `
+shop/a: {ports: 80, families: IPv6 IPv4}`, after: `
+shop/a: {ports: 80, families: IPv6}`},
+	{about: "a public IP that is not used is deleted", on: []string{"kubernetes", "lb-2"}, before: `
+shop/a: {ports: 80, azure-load-balancer-configurations: kubernetes}
+shop/b: {ports: 81, azure-pip-name: kubernetes-a001, azure-load-balancer-configurations: kubernetes}
+shop/a: {ports: 80, azure-load-balancer-configurations: lb-2}
+shop/a: {ports: 80, azure-load-balancer-configurations: kubernetes}`, after: `
+shop/a: {ports: 80, allow-removal: yes, azure-load-balancer-tcp-idle-timeout: 5, azure-load-balancer-configurations: kubernetes}`},
 	{about: "one of two goes", before: `
 shop/a: {ports: 80, local: yes}
 shop/b: {ports: 80}`, deleted: []string{"shop/a"}},
@@ -177,6 +195,9 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		}
 		s.stop()
 		s.launch()
+		if d.joined != "" {
+			keepsPools(s)
+		}
 		defer s.close()
 		s.put("publicIPAddresses/mine", `{location: eastus, sku: {name: Standard}, properties: {publicIPAllocationMethod: Static}}`)
 		s.put("loadBalancers/theirs", `{location: eastus, sku: {name: Standard}, properties: {frontendIPConfigurations: [{name: theirs, properties: {subnet: {id: ~/virtualNetworks/net/subnets/nodes}}}], backendAddressPools: [{name: a001}]}}`)
@@ -186,6 +207,19 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		}
 		if d.foreign {
 			s.put("loadBalancers/kubernetes/backendAddressPools/theirs", "properties: {}")
+		}
+		if d.joined != "" {
+			s.others(d.joined, "10.0.7.7", joins)
+		}
+		for _, name := range d.gone {
+			s.remove(name)
+			s.settle(time.Hour)
+		}
+		if len(d.gone) > 0 && d.foreign {
+			s.take("kubernetes", "backendAddressPools", "theirs")
+		}
+		if d.joined != "" {
+			s.others(d.joined, "10.0.7.7", leaves)
 		}
 		for _, endpoint := range []string{"pe1", "pe2", "pe3"} {
 			if d.connected != "" {
@@ -207,6 +241,9 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 			s.remove(name)
 		}
 		s.settle(time.Hour)
+		if len(d.gone) > 0 {
+			s.deleteUnneeded()
+		}
 		s.mu.Lock()
 		calls = s.sent
 		s.mu.Unlock()
@@ -214,12 +251,20 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 			s.arm(kills[i+1:])
 			s.restart()
 			s.settle(time.Hour)
+			if len(d.gone) > 0 {
+				s.deleteUnneeded()
+				time.Sleep(10 * time.Minute)
+				s.deleteKnown()
+			}
 		}
 		if err := s.check(); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute) // Azure ends what the last process began
 		end = unranked(anonymous(s.cloud().spell(), known))
+		if d.joined != "" {
+			end += "left pools: " + s.left.spell()
+		}
 	})
 	return end, calls
 }

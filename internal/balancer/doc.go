@@ -28,6 +28,7 @@
 //	convert.go      what stands in for a pool that goes from one kind of members to the other
 //	losses.go       what would take addresses away, before it does
 //	leftovers.go    what is named as a Service's of which there is none
+//	unneeded.go     what Weir left to others and nothing needs any more is deleted, without a Service
 //
 // Nothing is retried here: what fails goes back to who asked, with the time before which
 // Azure wants no call. A write whose fate is unknown is settled by the read with which the

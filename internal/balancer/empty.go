@@ -52,7 +52,7 @@ func (l *loadBalancer) emptying(ctx context.Context, observed lb.LoadBalancer, j
 // last reports whether all rules of a load balancer are of jobs that leave it.
 func last(observed lb.LoadBalancer, jobs []*job) bool {
 	leaving := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !j.leaves() })
-	return len(leaving) > 0 && !slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
+	return (len(leaving) > 0 || len(jobs) == 0) && !slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
 		return !slices.ContainsFunc(leaving, func(j *job) bool { return hasPrefixFold(r.Name, j.Owner) })
 	})
 }

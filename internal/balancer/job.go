@@ -69,7 +69,7 @@ func newJob(req Request, guarded bool) *job {
 	if req.Desired != nil {
 		j.Pools = req.Desired.Pools
 	}
-	j.ips = &publicip.Request{Service: req.Service, Owner: req.Owner, Created: req.Created, Desired: req.Desired, Asked: j.asked(), Groups: req.Groups}
+	j.ips = &publicip.Request{Service: req.Service, Owner: req.Owner, Created: req.Created, Desired: req.Desired, Asked: j.asked(), Groups: req.Groups, DeleteUnused: req.DeleteUnused}
 	j.link = &privatelinkround.Request{Service: req.Service, Owner: req.Owner, Desired: req.Desired, Asked: j.asked(), Groups: req.LinkGroups}
 	return j
 }

@@ -5,6 +5,7 @@ package balancer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,6 +34,11 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
 	defer cancel()
 	before := b.cfg.Cluster.Reached()
+	left, err := b.left.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	onRecord := slices.Collect(maps.Keys(left))
 	balancers, err := b.own(ctx)
 	if err != nil {
 		return nil, err
@@ -41,6 +47,10 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	if err != nil {
 		return nil, fmt.Errorf("public IPs of resource group %s: %w", b.cfg.PublicIPs.ResourceGroup, err)
 	}
+	if err := b.forgetPools(ctx, onRecord, balancers); err != nil {
+		return nil, err
+	}
+	b.unneeded.note(b.cfg.Settings, balancers, slices.DeleteFunc(slices.Clone(ips), func(ip lb.PublicIP) bool { return !b.ips.IsOrphan(ip) }))
 	// One that came meanwhile has nothing of this, and one that went may have had it.
 	there := map[string]bool{}
 	for _, r := range append(before, b.cfg.Cluster.Reached()...) {

@@ -110,23 +110,23 @@ func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, sh
 	left := leftpool.Left{}
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		for _, k := range p.Kept {
-			if k.Owner == j.Owner {
+			if k.Frontend == nil && k.Owner == j.Owner {
 				left[k.Pool] = j.Service
 			}
 		}
 		err := l.left.Note(ctx, left, l.id, shown)
-		if err != nil && slices.ContainsFunc(p.Kept, func(k plan.Kept) bool { return k.Owner == j.Owner }) {
+		if err != nil && slices.ContainsFunc(p.Kept, func(k plan.Kept) bool { return k.Frontend == nil && k.Owner == j.Owner }) {
 			j.refused = err
 		}
 		return j.refused != nil
 	})
 }
 
-// noteKept notes the pools that stay for what others have put into them: a Service's own, and of one that
+// noteKept notes the pools and frontends that stay for others: a Service's own, and of one that
 // leaves those that keep the load balancer.
 func (j *job) noteKept(all []plan.Kept) {
 	for _, k := range all {
-		its := k.Owner == j.Owner || k.Owner == "" && j.leaves() || k.Converting
+		its := k.Owner == j.Owner || k.Owner == "" && j.leaves() || k.Converting || k.Frontend != nil && hasPrefixFold(k.Frontend.Name, j.Owner)
 		if its && !slices.ContainsFunc(j.Kept, func(o plan.Kept) bool { return reflect.DeepEqual(o, k) }) {
 			j.Kept = append(j.Kept, k)
 		}

@@ -83,6 +83,63 @@ func (s *stage) write(id string, raw []byte) {
 	}
 }
 
+// add has somebody else add parts to a load balancer, in YAML: lists by their names in its properties.
+func (s *stage) add(balancer, parts string) {
+	raw, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(parts, "~", network)))
+	must(err)
+	var more map[string][]any
+	must(json.Unmarshal(raw, &more))
+	s.editBalancer(balancer, func(properties map[string]any) {
+		for list, items := range more {
+			is, _ := properties[list].([]any)
+			properties[list] = append(is, items...)
+		}
+	})
+}
+
+// take has somebody else remove a part of a load balancer from one of the lists in its properties.
+func (s *stage) take(balancer, list, name string) {
+	s.editBalancer(balancer, func(properties map[string]any) {
+		is, _ := properties[list].([]any)
+		properties[list] = slices.DeleteFunc(is, func(item any) bool { return item.(map[string]any)["name"] == name })
+	})
+}
+
+func (s *stage) editBalancer(balancer string, change func(properties map[string]any)) {
+	id := network + "/loadBalancers/" + balancer
+	raw, ok := s.emu.Get(id)
+	if !ok {
+		panic("there is no load balancer " + balancer)
+	}
+	var body map[string]any
+	must(json.Unmarshal(raw, &body))
+	properties := body["properties"].(map[string]any)
+	frontends, _ := properties["frontendIPConfigurations"].([]any)
+	for _, f := range frontends {
+		delete(f.(map[string]any)["properties"].(map[string]any), "inboundNatRules") // Azure shows what refers to it
+	}
+	pools, _ := properties["backendAddressPools"].([]any)
+	for _, p := range pools { // and of members what nobody may write
+		pool := p.(map[string]any)["properties"].(map[string]any)
+		members, _ := pool["loadBalancerBackendAddresses"].([]any)
+		if pool["backendIPConfigurations"] != nil { // their interfaces say where they are
+			delete(pool, "loadBalancerBackendAddresses")
+		}
+		for _, m := range members {
+			is := m.(map[string]any)
+			delete(is["properties"].(map[string]any), "provisioningState")
+			for _, key := range []string{"id", "etag", "type"} {
+				delete(is, key)
+			}
+		}
+	}
+	change(properties)
+	raw, err := json.Marshal(body)
+	must(err)
+	s.write(id, raw)
+	s.remember()
+}
+
 // drop has somebody else delete a resource, and all that refers to it if it is a load
 // balancer.
 func (s *stage) drop(name string) {

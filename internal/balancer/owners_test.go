@@ -3,10 +3,12 @@
 package balancer_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -83,6 +85,17 @@ func (p *poolStore) KeepPools(_ context.Context, changed map[lb.PoolKey]string) 
 		}
 	}
 	return nil
+}
+
+// spell lists the pools on record, and for whom Weir made them.
+func (p *poolStore) spell() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := ""
+	for _, key := range slices.Sorted(maps.Keys(p.of)) {
+		text += fmt.Sprintf("%s of %s\n", short(string(key)), p.of[key])
+	}
+	return cmp.Or(text, "nothing\n")
 }
 
 func (p *poolStore) set(what string) {

@@ -4,6 +4,7 @@ package balancer
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -47,6 +48,9 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	in.Foreign, in.Emptying, in.AddressAt = seen.foreign, seen.emptying, seen.ips.AddressAt
 	in.FamilyOf = func(f lb.Frontend) lb.Family { return seen.ips.Family(f.PublicIP) }
 	in.Made = seen.ips.IsMade
+	in.Left = slices.DeleteFunc(seen.left.On(l.id), func(name string) bool {
+		return l.cfg.Cluster.Binds(lb.PoolID{LoadBalancer: l.id, Name: name})
+	})
 	due := map[string]bool{}
 	for _, j := range jobs {
 		in.Shares = append(in.Shares, l.wanted(j, seen))

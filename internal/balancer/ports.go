@@ -69,8 +69,10 @@ type Cluster interface {
 	// Foreign returns, for people, those members of a pool of Services that Weir did not put there:
 	// addresses, and network interfaces whose machine is known to the pool and no node.
 	Foreign(ctx context.Context, pool lb.Pool) ([]string, error)
-	// Fills reports whether there is a BackendPool of a pool that Weir made.
+	// Fills reports whether there is a BackendPool of a pool that Weir made, and Binds whether there is one that anybody
+	// made.
 	Fills(pool lb.PoolID) bool
+	Binds(pool lb.PoolID) bool
 	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
 	// which Azure may hold something.
 	Reached() []securitygroup.Reached

@@ -23,6 +23,8 @@ type queue struct {
 
 	mu      sync.Mutex
 	waiting []*job
+	// removals wait for the end of a round.
+	removals []*removal
 	// apart is true if the next round is for a namespace that Azure has rejected Services of lately.
 	apart bool
 	// suspects are the namespaces that wait for such a round, in the order of their turns.
@@ -31,6 +33,32 @@ type queue struct {
 
 func newQueue(b *Balancers, of resource) *queue {
 	return &queue{Balancers: b, of: of, added: make(chan struct{}, 1)}
+}
+
+// remove has what nothing needs any more deleted from the load balancer.
+func (q *queue) remove(r *removal) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.removals = append(q.removals, r)
+	select {
+	case q.added <- struct{}{}:
+	default:
+	}
+}
+
+// endRemovals carries out the removals that wait.
+func (q *queue) endRemovals(ctx context.Context) {
+	q.mu.Lock()
+	all := q.removals
+	q.removals = nil
+	q.mu.Unlock()
+	for _, r := range all {
+		err := ctx.Err()
+		if l, is := q.of.(*loadBalancer); is && err == nil {
+			err = l.remove(ctx, r)
+		}
+		r.ended <- err
+	}
 }
 
 func (q *queue) add(j *job) {
@@ -185,6 +213,7 @@ func (q *queue) run(ctx context.Context) {
 				break
 			}
 		}
+		q.endRemovals(ctx)
 	}
 }
 

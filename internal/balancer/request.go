@@ -10,6 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/privatelinkround"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
 	"weir.dev/weir/internal/service"
 )
@@ -48,6 +49,8 @@ type Request struct {
 	// Groups are the names of further resource groups that may have public IPs which were
 	// made for it.
 	Groups []string
+	// DeleteUnused has the public IPs deleted that were made for the Service, and that it does not use.
+	DeleteUnused bool
 	// LinkGroups are the names of the resource groups that may have a Private Link Service of it.
 	LinkGroups []string
 }
@@ -65,6 +68,8 @@ type Result struct {
 	// Kept are pools that it needs no more, or that were the last of a load balancer, and that
 	// stay for what others have put into them; also if there is an error.
 	Kept []plan.Kept
+	// Unused are public IPs that were made for it, that it does not use, and that stay.
+	Unused []publicip.Unused
 	// Contests are those about what the Service has: there Azure does not hold what it
 	// wants, and Weir has left it so, or has tried again since.
 	Contests []contest.Contest

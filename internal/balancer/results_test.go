@@ -20,6 +20,9 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 	for _, k := range res.Kept {
 		p.stage.trace("%s: %s", name, k)
 	}
+	for _, ip := range res.Unused {
+		p.stage.trace("%s: %s", name, ip)
+	}
 	p.linked(name, r, cl, res)
 	if res.Err != nil {
 		return p.failed(name, cl, res.Err)

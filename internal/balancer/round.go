@@ -35,6 +35,7 @@ func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
 	ips.Label(ctx, requests(level))
 	ips.Remove(ctx, requests(level))
 	for _, j := range l.sift(ctx, level, l.unprovided) {
+		j.Unused = ips.Unused(j.ips)
 		j.stepDone(&l.contests)
 		l.next(j)
 	}

@@ -77,6 +77,8 @@ func (p *pools) Converts(lb.PoolID) (is, paused bool)                         { 
 
 func (p *pools) Fills(lb.PoolID) bool { return false }
 
+func (p *pools) Binds(lb.PoolID) bool { return false }
+
 func (p *pools) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	p.asked = append(p.asked, pool.ID.LoadBalancer.Name+"/"+pool.ID.Name)
 	return p.others, p.err

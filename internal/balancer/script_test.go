@@ -93,6 +93,10 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 		s.put(d.CmdArgs[0].Key, d.Input)
 	case "drop":
 		s.drop(d.CmdArgs[0].Key)
+	case "add":
+		s.add(d.CmdArgs[0].Key, d.Input)
+	case "take":
+		s.take(d.CmdArgs[0].Key, d.CmdArgs[1].Key, d.CmdArgs[2].Key)
 	case "fault":
 		must(s.emu.SetFaults(strings.ReplaceAll(d.Input, "~", network)))
 	case "overlap":
@@ -168,11 +172,15 @@ func (s *stage) do(d *datadriven.TestData) string {
 		s.setNodes(d)
 	case "look":
 		s.look()
+	case "delete-unneeded":
+		s.deleteUnneeded()
 	case "again":
 		s.again(d.CmdArgs[0].Key)
 	case "looks":
 		before = s.looks(atoi(d.CmdArgs[0].Key), wait)
 	case "wait":
+	case "left-pools":
+		return s.left.spell()
 	case "azure":
 		return s.cloud().spell()
 	case "writes":

@@ -59,6 +59,8 @@ func specOf(fields map[string]string) service.Service {
 			spec.SourceRanges = strings.Fields(value)
 		case "loadBalancerIP":
 			spec.LoadBalancerIP = value
+		case "allow-removal":
+			spec.Annotations[service.AllowRemoval] = value
 		case "label":
 			name, text, _ := strings.Cut(value, "=")
 			spec.Labels[name] = text

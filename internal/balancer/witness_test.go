@@ -112,7 +112,12 @@ func (s *stage) made(key string) bool {
 			return true
 		}
 	}
-	return false
+	for uid := 1; uid <= s.uids; uid++ { // one that is gone may have left its frontend
+		if owner := fmt.Sprintf("a%03x", uid); strings.HasPrefix(name, owner) && strings.Contains(key, " frontendIPConfigurations ") {
+			return true
+		}
+	}
+	return strings.Contains(s.left.spell(), "/backendaddresspools/"+name+" of ")
 }
 
 func (s *stage) bodies(of string) map[string]map[string]any {

@@ -60,6 +60,10 @@ func (b *standIn) Names() []string              { return []string{"kubernetes", 
 
 func (b *standIn) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
 
+func (b *standIn) DeleteUnneeded(context.Context) (balancer.Deleted, error) {
+	return balancer.Deleted{}, nil
+}
+
 // Rehearsal is one of an Azure that has nothing.
 func (b *standIn) Rehearsal() *rehearse.Rehearsal {
 	set := balancer.Settings{
@@ -92,6 +96,7 @@ func (nothing) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { r
 func (nothing) Converts(lb.PoolID) (is, paused bool)                         { return false, false }
 func (nothing) Foreign(context.Context, lb.Pool) ([]string, error)           { return nil, nil }
 func (nothing) Fills(lb.PoolID) bool                                         { return false }
+func (nothing) Binds(lb.PoolID) bool                                         { return false }
 func (nothing) Machines(_ context.Context, pool lb.Pool) (lb.Pool, error)    { return pool, nil }
 
 func (b *standIn) NodePlaces(context.Context) (map[string]string, error) { return nil, nil }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"weir.dev/weir/internal/lb"
@@ -90,6 +91,18 @@ func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, show
 	return k.change(ctx, changed)
 }
 
+// Forget removes pools from the record.
+func (k *Keeper) Forget(ctx context.Context, pools []lb.PoolKey) error {
+	if len(pools) == 0 {
+		return nil
+	}
+	changed := Record{}
+	for _, key := range pools {
+		changed[key] = ""
+	}
+	return k.change(ctx, changed)
+}
+
 func (k *Keeper) change(ctx context.Context, changed Record) error {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
@@ -112,6 +125,18 @@ func (k *Keeper) change(ctx context.Context, changed Record) error {
 	}
 	k.of = next
 	return nil
+}
+
+// On returns the names of the pools on a load balancer, in lower case and in order.
+func (r Record) On(on lb.LoadBalancerID) []string {
+	var names []string
+	for key := range r {
+		if key.LoadBalancer() == on.Key() {
+			names = append(names, string(key[strings.LastIndexByte(string(key), '/')+1:]))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Of returns those of the names that are pools on a load balancer which Weir made for a Service, and left.

@@ -95,7 +95,7 @@ func (k keeping) stays(f lb.Frontend) bool {
 		}
 		ours = true
 	}
-	if k.in.isRetained(f) {
+	if k.in.isRetained(f) || !ours && k.in.Abandoned != nil && k.in.Abandoned(f) {
 		return k.places[place(f)]
 	}
 	if k.accepted.owner(f.Name) == "" && (!ours || k.others.owner(f.Name) != "" || k.shares.owner(f.Name) != "") {

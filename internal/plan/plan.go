@@ -68,6 +68,9 @@ type Input struct {
 	// Retired are the names of shared pools that go as soon as no rule refers to them: another one has
 	// taken their place.
 	Retired []string
+	// Left are the names of the pools that Weir made and left to others, and for which there is no BackendPool: one
+	// that is empty goes as soon as nothing refers to it.
+	Left []string
 	// Foreign are the members of the pools of Services that Weir did not put there, for people, by
 	// the pools' names in lower case.
 	Foreign map[string][]string
@@ -79,6 +82,8 @@ type Input struct {
 	// made the address of a frontend. Nil knows nothing.
 	FamilyOf func(lb.Frontend) lb.Family
 	Made     func(lb.Frontend) bool
+	// Abandoned reports whether the Service of a frontend has left it; nil where another one may use it.
+	Abandoned func(lb.Frontend) bool
 	// ServiceOf names the Service that a rule is of, and AddressAt the address of a place, for
 	// people; empty where it is not known. Nil knows nothing.
 	ServiceOf, AddressAt func(string) string
@@ -93,7 +98,7 @@ type Plan struct {
 	Delete bool
 	// Changes lists what differs: additions forward, removals last and in reverse.
 	Changes []Change
-	// Kept are the pools that stay for what others have put into them.
+	// Kept are the pools and frontends that stay for what others have made.
 	Kept []Kept
 	// Emptying are the pools that keep a load balancer on which nothing else is left, until their
 	// network interfaces have left.
@@ -118,6 +123,7 @@ func Make(in Input) Plan {
 	for _, s := range accepted {
 		p.let(in, s, take(&p.Next, s))
 	}
+	p.keepPinned(accepted)
 	sweep(&p.Next, in)
 	p.retire(in)
 	p.Changes = Diff(in.Observed, p.Next)

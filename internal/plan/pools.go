@@ -10,16 +10,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Kept is a pool that would go, and stays because somebody else has put something into it.
+// Kept is a pool or a frontend that would go, and stays for what others have made.
 type Kept struct {
 	Pool lb.PoolID
 	// Owner is the owner of the Service that it was of; empty for a shared pool, which keeps
 	// its load balancer, or its kind if it is Converting.
 	Owner      string
 	Converting bool
-	// Why keeps one that is Converting, where that is no member.
+	// Why keeps it, where that is no member.
 	Why string
-	// Frontend is the frontend that stays because Azure requires one for Members; nil for a pool.
+	// Frontend is the frontend that stays because Azure requires one for Members, or for Why; nil for a pool.
 	Frontend *lb.Frontend
 	// Members are those that are not Weir's, for people.
 	Members []string
@@ -76,7 +76,12 @@ func (k Kept) String() string {
 	if len(k.Members) > 1 {
 		verb = "are"
 	}
-	if k.Frontend != nil {
+	switch {
+	case k.Frontend != nil && k.Why != "":
+		return fmt.Sprintf("%s of load balancer %s is not needed any more and stays without rules of the Service, for %s. "+
+			"Whoever made that has to delete it. Then the frontend goes as well; if the Service is deleted by then and Weir did not make the public IP, delete the frontend yourself",
+			describe(*k.Frontend), k.Pool.LoadBalancer.Name, k.Why)
+	case k.Frontend != nil:
 		return fmt.Sprintf("%s of load balancer %s is not needed any more and stays without rules: Azure requires it while the load balancer has %s. "+
 			"It goes with that, or once another frontend serves for it", describe(*k.Frontend), k.Pool.LoadBalancer.Name, text)
 	}
@@ -87,6 +92,9 @@ func (k Kept) String() string {
 			return what + k.Why
 		}
 		return what + text + " in it " + verb + " somebody else's. Whoever put that there has to take it out"
+	}
+	if k.Why != "" {
+		return what + " is not needed any more and stays, for " + k.Why + ". Whoever made that has to delete it"
 	}
 	if k.Owner == "" {
 		what = "load balancer " + k.Pool.LoadBalancer.Name + " with its backend pool " + k.Pool.Name
@@ -101,11 +109,18 @@ func (k Kept) String() string {
 func (p *Plan) let(in Input, s Share, had []string) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		name := is.ID.Name
-		if !contains(s.OwnPools, name) || contains(in.SharedPools, name) || contains(poolNames(s.Pools), name) || poolInUse(p.Next, is) {
+		if !contains(s.OwnPools, name) || contains(in.SharedPools, name) || contains(poolNames(s.Pools), name) {
+			return false
+		}
+		foreign := in.Foreign[strings.ToLower(name)]
+		if poolInUse(p.Next, is) {
+			why := in.foreignUse(p.Next, is)
+			if why != "" && (contains(had, name) || contains(s.MadePools, name) || contains(s.HeldPools, name)) {
+				p.Kept = append(p.Kept, Kept{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}, Owner: s.Owner, Why: why})
+			}
 			return false
 		}
 		its := contains(had, name) || contains(s.MadePools, name) || len(is.Addresses) == 0
-		foreign := in.Foreign[strings.ToLower(name)]
 		if len(foreign) > 0 && (its || contains(s.HeldPools, name)) {
 			p.keep(in, s.Owner, name, foreign)
 			return false
@@ -114,11 +129,46 @@ func (p *Plan) let(in Input, s Share, had []string) {
 	})
 }
 
-// retire takes out the shared pools in whose place another one is, once no rule refers to them. What
-// others have put into one keeps it, as do network interfaces.
+// foreignUse names what refers to a pool and is of no Service; empty for nothing.
+func (in Input) foreignUse(next lb.LoadBalancer, is lb.Pool) string {
+	due, others := rosterIn(in.Shares), rosterOf(in.Others)
+	for _, r := range next.Rules {
+		if strings.EqualFold(r.Pool, is.ID.Name) && due.owner(r.Name) == "" && others.owner(r.Name) == "" {
+			return "rule " + r.Name + " sends flows to it and is of no Service of this cluster"
+		}
+	}
+	if next.Pinned[strings.ToLower(is.ID.Name)] {
+		return pinnedBy
+	}
+	return ""
+}
+
+// pinnedBy is why a pinned frontend or pool stays.
+const pinnedBy = "an outbound or inbound NAT rule refers to it"
+
+// keepPinned tells of the frontends of Services that stay only because something else than a rule refers to them.
+func (p *Plan) keepPinned(accepted []Share) {
+	for _, f := range p.Next.Frontends {
+		if !p.Next.Pinned[strings.ToLower(f.Name)] || slices.ContainsFunc(p.Next.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Frontend, f.Name) }) {
+			continue
+		}
+		for _, s := range accepted {
+			if owns(s.Owner, f.Name) && !slices.ContainsFunc(s.Frontends, func(w lb.Frontend) bool { return place(w) == place(f) }) {
+				p.Kept = append(p.Kept, Kept{Pool: lb.PoolID{LoadBalancer: p.Next.ID}, Owner: s.Owner, Frontend: &f, Why: pinnedBy})
+			}
+		}
+	}
+}
+
+// retire takes out the shared pools in whose place another one is, once no rule refers to them, and the pools that
+// Weir left to others, once they are empty. What others have put into one keeps it, as do network interfaces.
 func (p *Plan) retire(in Input) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
-		return contains(in.Retired, is.ID.Name) && !poolInUse(p.Next, is) && len(in.Foreign[strings.ToLower(is.ID.Name)]) == 0
+		retired := contains(in.Retired, is.ID.Name) && len(in.Foreign[strings.ToLower(is.ID.Name)]) == 0
+		left := contains(in.Left, is.ID.Name) && len(is.Addresses) == 0 && !slices.ContainsFunc(in.Shares, func(s Share) bool {
+			return contains(poolNames(s.Pools), is.ID.Name)
+		})
+		return (retired || left) && !poolInUse(p.Next, is)
 	})
 }
 

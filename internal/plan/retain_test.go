@@ -5,6 +5,7 @@ package plan
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,93 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 			again.Shares = []Share{service("a9", 90)}
 			if p := Make(again); p.Retained != nil || !strings.Contains(strings.Join(spell(p.Changes), "; "), "remove frontend "+tt.retained) || lb.Tag(p.Next.Tags, TagRetained) != "" {
 				t.Errorf("beside another Service %v stays: %v", p.Retained, spell(p.Changes))
+			}
+		})
+	}
+}
+
+// A plan for no Service deletes what was left to others, once nothing uses it, and the load balancer if nothing else is
+// left. What others have, or a Service may use, stays.
+func TestWhatWasLeftToOthersGoes(t *testing.T) {
+	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
+	full := pool("shop-web")
+	full.Addresses = []lb.Address{{IP: netip.MustParseAddr("192.0.2.7")}}
+	left := func(edit func(*lb.LoadBalancer), pools ...lb.Pool) lb.LoadBalancer { // by a Service a1
+		b := after(empty, []Share{service("a1", 80)}, pools...)
+		b = Make(Input{Observed: b, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}, Foreign: map[string][]string{"shop-web": {"192.0.2.7"}}}).Next
+		if edit != nil {
+			edit(&b)
+		}
+		return b
+	}
+	nothing := []string{"remove frontend a1", "remove pool shop-web", "remove pool kubernetes"}
+	for name, tt := range map[string]struct {
+		in   Input
+		want []string // of the changes; it is deleted if these are all parts
+		gone bool
+	}{
+		"it is empty":               {Input{Observed: left(nil, pool("shop-web"))}, nothing, true},
+		"it has a member":           {Input{Observed: left(nil, full)}, nil, false},
+		"it is not on record":       {Input{Observed: left(nil, pool("theirs"))}, nil, false},
+		"a rule of others uses it":  {Input{Observed: left(func(b *lb.LoadBalancer) { b.Rules = []lb.Rule{{Name: "theirs", Pool: "Shop-Web", Frontend: "a1"}} }, pool("shop-web"))}, nil, false},
+		"an outbound rule uses it":  {Input{Observed: left(func(b *lb.LoadBalancer) { b.Pinned = map[string]bool{"shop-web": true} }, pool("shop-web"))}, nil, false},
+		"network interfaces are in": {Input{Observed: left(func(b *lb.LoadBalancer) { b.Pools[1].NIC = true }, pool("shop-web"))}, nil, false},
+		"a Service is there":        {Input{Observed: after(empty, []Share{service("a2", 81)}, pool("shop-web")), Others: []string{"a2"}}, []string{"remove pool shop-web"}, false},
+		"a Service takes it": {Input{Observed: after(empty, []Share{service("a2", 81)}, pool("shop-web")), Shares: []Share{func() Share {
+			s := service("a2", 81)
+			s.Pools = append(s.Pools, pool("shop-web"))
+			return s
+		}()}}, nil, false},
+		"interfaces have to leave": {Input{Observed: left(nil, pool("shop-web")), Emptying: map[string]int{"kubernetes": 1}}, []string{"remove pool shop-web"}, false},
+		"a frontend was pinned": {Input{Observed: func() lb.LoadBalancer {
+			b := after(empty, []Share{service("a1", 80)})
+			b.Rules, b.Probes = nil, nil
+			return b
+		}(), Abandoned: func(f lb.Frontend) bool { return f.Name == "a1" }}, []string{"remove frontend a1", "remove pool kubernetes"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.in.SharedPools, tt.in.Left = []string{"kubernetes"}, []string{"shop-web"}
+			p := Make(tt.in)
+			if got := spell(p.Changes); !slices.Equal(got, tt.want) || p.Delete != tt.gone {
+				t.Errorf("deleted %t: %q, want %q", p.Delete, got, tt.want)
+			}
+		})
+	}
+}
+
+// What another controller's rule refers to stays, and is told with what refers to it.
+func TestWhatRulesOfOthersReferToIsTold(t *testing.T) {
+	local := service("a1", 80)
+	local.OwnPools, local.Pools, local.Rules[0].Pool = []string{"shop-web"}, []lb.Pool{pool("shop-web")}, "shop-web"
+	six := six(service("a1-IPv6", 80))
+	for name, tt := range map[string]struct {
+		edit   func(*lb.LoadBalancer)
+		shares []Share
+		want   string // the beginning and the reason
+	}{
+		"nothing": {func(*lb.LoadBalancer) {}, []Share{gone("a1", "shop-web")}, ""},
+		"a rule to the pool": {func(b *lb.LoadBalancer) {
+			b.Rules = append(b.Rules, lb.Rule{Name: "theirs", Pool: "shop-web", Frontend: "appliance"})
+		}, []Share{gone("a1", "shop-web")}, "backend pool shop-web of load balancer kubernetes is not needed any more and stays, for rule theirs sends flows to it"},
+		"an outbound rule to the pool": {func(b *lb.LoadBalancer) { b.Pinned["shop-web"] = true }, []Share{gone("a1", "shop-web")},
+			"backend pool shop-web of load balancer kubernetes is not needed any more and stays, for an outbound or inbound NAT rule refers to it"},
+		"a NAT rule at the frontend": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []Share{gone("a1", "shop-web")},
+			"frontend a1 with public IP a1 of load balancer kubernetes is not needed any more and stays without rules of the Service, for an outbound or inbound NAT rule refers to it"},
+		"a NAT rule at the frontend of a family": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []Share{{Owner: "a1", Frontends: six.Frontends, Pools: local.Pools}},
+			"frontend a1 with public IP a1 of load balancer kubernetes"},
+		"a NAT rule at a frontend that it has": {func(b *lb.LoadBalancer) { b.Pinned["a1"] = true }, []Share{local}, ""},
+		"of somebody else's":                   {func(b *lb.LoadBalancer) { b.Pinned["appliance"] = true }, []Share{gone("a1", "shop-web")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := Make(Input{Observed: foreign(), Shares: []Share{local}}).Next
+			is.Etag = "1"
+			tt.edit(&is)
+			said := ""
+			for _, k := range Make(Input{Observed: is, Shares: tt.shares}).Kept {
+				said += k.String()
+			}
+			if !strings.HasPrefix(said, tt.want) || tt.want == "" && said != "" {
+				t.Errorf("it says %q", said)
 			}
 		})
 	}

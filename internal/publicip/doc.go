@@ -12,6 +12,7 @@
 //	write.go      what is written and when: before the load balancer, and after it
 //	label.go      those that people brought, with the labels that Services ask for (after it)
 //	remove.go     those that nobody wants any more (after it)
+//	unused.go     those that stay for a Service that does not use them (pure)
 //
 // What fails fails for those alone who want it, and nothing is tried again here.
 package publicip

@@ -103,6 +103,8 @@ type Request struct {
 	Leaves, Moves bool
 	// Lost are the resource groups of those that its frontends lost.
 	Lost []lb.ResourceID
+	// DeleteUnused has those deleted that were made for it and that it does not use.
+	DeleteUnused bool
 
 	// Changed is true if something was written for it.
 	Changed bool

@@ -116,6 +116,25 @@ func leave(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
 	return ip
 }
 
+// IsOrphan reports whether a public IP is marked as one that its Service has left.
+func (k *Keeper) IsOrphan(ip lb.PublicIP) bool { return k.cfg.orphan(ip) }
+
+// Orphans returns the public IPs that are marked as those that their Services have left.
+func (r *Round) Orphans() (all []lb.PublicIP) {
+	for _, ip := range r.known {
+		if r.cfg.orphan(ip) {
+			all = append(all, ip)
+		}
+	}
+	return all
+}
+
+// IsAbandoned reports whether the Service has left the public IP of a frontend.
+func (r *Round) IsAbandoned(f lb.Frontend) bool {
+	ip, known := r.ByID(f.PublicIP)
+	return known && r.cfg.orphan(ip)
+}
+
 // orphan reports whether a public IP is marked as one that its Service has left.
 func (c *Config) orphan(ip lb.PublicIP) bool {
 	of, tagged := ip.Tags[service.TagService]

@@ -134,7 +134,7 @@ func (r *Round) Gets(req *Request, ip lb.PublicIP) bool {
 // spares reports whether a public IP stays for a Service: it gets it, or one of its family that is made for it. An
 // address whose family is wanted is never given up for another name.
 func (r *Round) spares(req *Request, ip lb.PublicIP) bool {
-	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
+	return req.Desired != nil && (!req.DeleteUnused || !r.isUnused(req, ip)) && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
 		return f.PublicIP != nil && mayWant(r.resolve(*f.PublicIP, req), ip)
 	})
 }

@@ -51,10 +51,7 @@ type write struct {
 // Begin reads the public IPs of all requests, one list a resource group, and picks those that
 // they need. Nothing is written before Write.
 func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Request) *Round {
-	r := &Round{
-		cfg: &k.cfg, on: on, known: map[string]lb.PublicIP{}, listed: map[string]bool{}, brought: map[string][]*Request{},
-		first: map[string]*write{}, writes: map[string]*write{}, serviceOf: sync.OnceValue(k.cfg.serviceOf),
-	}
+	r := k.newRound(on)
 	read := map[string]error{}
 	for _, req := range requests {
 		req.Err, req.keys = nil, nil
@@ -76,6 +73,19 @@ func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Re
 	}
 	r.pickAll(ctx, &k.owners, requests)
 	return r
+}
+
+func (k *Keeper) newRound(on lb.LoadBalancerID) *Round {
+	return &Round{
+		cfg: &k.cfg, on: on, known: map[string]lb.PublicIP{}, listed: map[string]bool{}, brought: map[string][]*Request{},
+		first: map[string]*write{}, writes: map[string]*write{}, serviceOf: sync.OnceValue(k.cfg.serviceOf),
+	}
+}
+
+// Read returns a round without requests, which knows the public IPs that are where Services have them by default.
+func (k *Keeper) Read(ctx context.Context, on lb.LoadBalancerID) (*Round, error) {
+	r := k.newRound(on)
+	return r, r.read(ctx, group(k.cfg.Group))
 }
 
 // pick chooses the public IPs of a Service, and notes which have to be written.

@@ -192,6 +192,49 @@ func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
 	}
 }
 
+// A public IP that was made for a Service, and that neither it nor anybody else uses, stays and is told, until it is to be
+// deleted. One that others use stays as it is.
+func TestAPublicIPThatIsNotUsed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		usedBy string
+		edit   func(*Request)
+		unused string
+		said   []string
+	}{
+		"it stays":             {"", nil, "c-a1-IPv4", nil},
+		"it is deleted":        {"", func(r *Request) { r.DeleteUnused = true }, "", []string{"delete c-a1-IPv4"}},
+		"others use it":        {"x", func(r *Request) { r.DeleteUnused = true }, "", nil},
+		"the Service moves":    {"", func(r *Request) { r.DeleteUnused, r.Moves = true, true }, "", nil},
+		"it is wanted nowhere": {"", func(r *Request) { r.Desired = &service.Spec{Owner: "a1"} }, "", []string{"delete c-a1", "delete c-a1-IPv4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			second := exists("c-a1-IPv4", "shop/web", "20.0.0.2")
+			if second.UsedBy = tt.usedBy; tt.usedBy != "" {
+				second.UsedBy = kubernetes.String() + "/frontendIPConfigurations/a2"
+			}
+			first := exists("c-a1", "shop/web", "20.0.0.1")
+			if name != "it is wanted nowhere" {
+				first.UsedBy = kubernetes.String() + "/frontendIPConfigurations/a1"
+			}
+			keeper, azure := keeperOf(first, second)
+			req := requestOf(own(""))
+			if tt.edit != nil {
+				tt.edit(req)
+			}
+			round := keeper.Begin(t.Context(), kubernetes, []*Request{req})
+			round.Remove(t.Context(), []*Request{req})
+			unused := ""
+			for _, ip := range round.Unused(req) {
+				unused += ip.ID.Name
+			}
+			slices.Sort(azure.said)
+			if unused != tt.unused || !slices.Equal(azure.said, tt.said) || req.Err != nil {
+				t.Errorf("not used is %q, written is %q; %v", unused, azure.said, req.Err)
+			}
+		})
+	}
+}
+
 // Azure may show a name in other capitals than it was made with.
 func TestMadeForWhateverTheCapitals(t *testing.T) {
 	for name, want := range map[string]string{

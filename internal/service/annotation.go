@@ -48,6 +48,9 @@ const (
 	DisableSecurityRules = prefix + "azure-disable-load-balancer-nsg-rule"
 )
 
+// AllowRemoval is Weir's annotation on a Service by which a person gives its addresses up.
+const AllowRemoval = "weir.dev/allow-removal"
+
 // ofPort names an annotation of one port, such as port_80_no_lb_rule.
 func ofPort(port int32, what string) string {
 	return fmt.Sprintf("%sport_%d_%s", prefix, port, what)

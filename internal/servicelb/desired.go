@@ -163,7 +163,7 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 	req := balancer.Request{
 		Service: s.Name, Owner: service.Owner(s.UID), Created: s.Created, OwnPools: d.OwnPools, Desired: d.Spec,
 		Shown: s.Shown, Groups: union(union(recorded.Groups, d.Groups), d.Inherited), Again: s.WriteAgain,
-		LinkGroups: union(recorded.LinkGroups, d.LinkGroups),
+		LinkGroups: union(recorded.LinkGroups, d.LinkGroups), DeleteUnused: s.AllowRemoval,
 	}
 	places := leave
 	if on != "" {

@@ -159,6 +159,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 		if err := r.contested(ctx, s, st, res.Contests); err != nil {
 			return err
 		}
+		r.tell.unusedIPs(s, &st.Told, res.Unused)
 		if res.Link.Err == nil || st.Told.announced {
 			r.tell.ensured(s, &st.Told, res) // before it is forgotten that addresses were held back
 		}

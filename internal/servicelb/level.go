@@ -29,6 +29,8 @@ type Level struct {
 	// its security rules name.
 	selection string
 	nodes     []netip.Addr
+	// unused is true if public IPs that were made for it are not in use.
+	unused bool
 	// contests are the fights that people know of.
 	contests []contest.Contest
 }
@@ -41,7 +43,7 @@ const looksAtKept = 5 * time.Minute
 func (l *Level) reached(r balancer.Result, by Pending, now time.Time, lookAgainAfter time.Duration) {
 	req := r.Request
 	req.Leave = nil
-	l.request, l.selection, l.nodes = &req, by.selection, by.nodes
+	l.request, l.selection, l.nodes, l.unused = &req, by.selection, by.nodes, len(r.Unused) > 0
 	if r.Desired.Link != nil && (lookAgainAfter <= 0 || lookAgainAfter > looksAtLinks) {
 		lookAgainAfter = looksAtLinks
 	}

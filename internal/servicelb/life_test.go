@@ -276,6 +276,9 @@ func (l *life) Ensure(req balancer.Request) {
 	}
 	l.Says("asked: %s on %q, leave %v (on record %v), spare %t, shown %v, groups %v, held %s, made %s, again %q, own pools %v",
 		wants, req.On.Name, leave, req.Recorded, req.Spare, req.Shown, req.Groups, poolNames(req.HeldPools), poolNames(req.MadePools), req.Again, req.OwnPools)
+	if req.DeleteUnused {
+		l.Says("and to delete the public IPs that it does not use")
+	}
 }
 
 func (l *life) Rehearse(ctx context.Context, _ Service, request func(context.Context, Locator) (balancer.Request, bool, error)) (string, error) {

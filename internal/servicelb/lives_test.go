@@ -13,6 +13,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/rehearse"
 	"weir.dev/weir/internal/service"
 )
@@ -52,6 +53,40 @@ func TestLifeOfAService(t *testing.T) {
 		itIsUndone(l)
 		itLeaves(l)
 		itIsMissed(l)
+	})
+}
+
+// A public IP that it does not use is told of once, and deleted when a person says so.
+func TestLifeOfAServiceWithAnUnusedPublicIP(t *testing.T) {
+	unused := func(r *balancer.Result) {
+		r.Unused = []publicip.Unused{{PublicIP: lb.PublicIP{
+			ID: lb.ResourceID{ResourceGroup: "rg", Name: "kubernetes-a1-IPv4"}, Address: lost[0], Family: lb.IPv4,
+		}}}
+	}
+	lives(t, "service_with_an_unused_public_ip", func(o *Settings) { o.LookAgainAfter = time.Hour }, func(l *life) {
+		l.served()
+		l.When("It moves back to a load balancer, and does not use what it had on the other one.")
+		l.s.WriteAgain = "please"
+		l.looks()
+		l.ends(unused)
+		l.looks()
+		l.When("It is compared again.")
+		time.Sleep(time.Hour)
+		l.looks()
+		l.ends(unused)
+		l.looks()
+		l.When("A person allows it, and Azure refuses at first.")
+		l.s.AllowRemoval = true
+		time.Sleep(l.looks())
+		l.ends(func(r *balancer.Result) {
+			r.Err = &fault.Fault{Class: fault.Terminal, Code: "InternalServerError", Err: errors.New("not now")}
+		})
+		time.Sleep(l.looks())
+		l.looks()
+		l.ends()
+		l.looks()
+		l.When("Nothing is left of that.")
+		l.looks()
 	})
 }
 

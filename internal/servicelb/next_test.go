@@ -41,6 +41,8 @@ func TestNext(t *testing.T) {
 		st.Emptying.begins(balancer.Result{Request: balancer.Request{Desired: w}, Emptying: []plan.Emptying{{Interfaces: 3}}}, now)
 	}
 	bound := Service{Ownership: Ownership{Finalizer: true}}
+	unused := func(st *State) { level(st); st.Level.unused = true }
+	allows := Service{Ownership: Ownership{Finalizer: true}, AllowRemoval: true}
 	dry := Service{Ownership: Ownership{Finalizer: true}, DryRun: true}
 	for _, tt := range []struct {
 		about string
@@ -57,6 +59,9 @@ func TestNext(t *testing.T) {
 		{"its labels move it", level, bound, wants(func(d *Desired) { d.Selection = "n" }), Ask},
 		{"its security rules name other nodes", level, bound, wants(func(d *Desired) { d.NodesChanged = true }), Ask},
 		{"a person wants it written again", level, Service{Ownership: Ownership{Finalizer: true}, WriteAgain: "please"}, wants(), Ask},
+		{"it has a public IP that it does not use", unused, bound, wants(), Publish},
+		{"a person has that deleted", unused, allows, wants(), Ask},
+		{"there is none", level, allows, wants(), Publish},
 		{"somebody took the finalizer away", level, Service{}, wants(), Ask},
 		{"the informer has not shown the finalizer yet", func(st *State) { level(st); st.Placement.bound = false }, Service{}, wants(), Publish},
 		{"it is not time to look again", lookAt(now.Add(time.Second)), bound, wants(), Publish},

@@ -139,6 +139,7 @@ const (
 	ReasonRemovalHeld       = "LoadBalancerRemovalHeld"
 	ReasonKept              = "LoadBalancerKept"
 	ReasonPoolKept          = "BackendPoolKept"
+	ReasonIPUnused          = "PublicIPUnused"
 	ReasonPoolEmptying      = "BackendPoolEmptying"
 	ReasonPoolFilling       = "BackendPoolFilling"
 	ReasonDeferred          = "LoadBalancerDeferred"

@@ -15,7 +15,7 @@ import (
 
 // AllowRemovalAnnotation on a Service lets its own addresses be taken away, however many others
 // would lose theirs.
-const AllowRemovalAnnotation = "weir.dev/allow-removal"
+const AllowRemovalAnnotation = service.AllowRemoval
 
 // looksAgainHeld is how often a Service that waits for a person is asked for again: what would
 // have taken its addresses away may be mended.

@@ -15,6 +15,7 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/words"
 )
@@ -46,10 +47,11 @@ type Told struct {
 	// links are the warnings about a Private Link Service that were told last.
 	links map[string]bool
 	// note is the last note of a result, left what was told of pools that stay for what others
-	// have put there, emptying are the pools of which it was told that interfaces have to leave,
+	// have put there, unusedIPs what was told of public IPs that it does not use, emptying are the pools of which it was told that interfaces have to leave,
 	// unknown the annotations without effect, and unenforced the restrictions without.
 	note       string
 	left       map[string]bool
+	unusedIPs  map[string]bool
 	emptying   map[lb.PoolKey]bool
 	unknown    []string
 	unenforced string
@@ -159,6 +161,18 @@ func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
 		}
 	}
 	t.left = told
+}
+
+// unusedIPs tells of the public IPs that were made for a Service and that it does not use, once of the same.
+func (r teller) unusedIPs(s Service, t *Told, unused []publicip.Unused) {
+	told := map[string]bool{}
+	for _, ip := range unused {
+		text := ip.String()
+		if told[text] = true; !t.unusedIPs[text] {
+			r.reporter.Tell(s, Event{Reason: ReasonIPUnused, Warning: true, Text: text})
+		}
+	}
+	t.unusedIPs = told
 }
 
 // emptying tells which pools keep a load balancer until their network interfaces have left, once of

@@ -184,7 +184,7 @@ func TestWhatKeepsAPoolOfTheOtherKind(t *testing.T) {
 				must(s.facesOf(4))
 
 				must(s.ChangeService("shop/web", func(svc *corev1.Service) { setAnnotation(svc, dryRun, "true") }))
-				must(s.removeForeign("10.0.9.9"))
+				must(s.removeForeign(clusterName+"/"+clusterName, "10.0.9.9"))
 				s.Pass(5 * time.Minute)
 				s.says("DryRun", "~ pool kubernetes")
 				must(s.AddService("shop/api", nil))
@@ -305,14 +305,15 @@ func TestAPolicyChangesWhenThePoolIsFilled(t *testing.T) {
 	})
 }
 
-// removeForeign has somebody else take out what he has put into the shared pool.
-func (s *Stage) removeForeign(ip string) error {
-	delete(s.foreign, foreignMember{clusterName + "/" + clusterName, ip})
+// removeForeign has somebody else take out what he has put into a pool, such as kubernetes/kubernetes.
+func (s *Stage) removeForeign(of, ip string) error {
+	delete(s.foreign, foreignMember{of, ip})
 	nic := network + "networkInterfaces/theirs-" + ip
 	if _, there := s.emu.Get(nic); there {
 		return s.foreignInterface(outboundPool, ip)
 	}
-	id := network + "loadBalancers/" + clusterName + "/backendAddressPools/" + clusterName
+	balancer, name, _ := strings.Cut(of, "/")
+	id := network + "loadBalancers/" + balancer + "/backendAddressPools/" + name
 	raw, _ := s.emu.Get(id)
 	var body map[string]any
 	if err := json.Unmarshal(raw, &body); err != nil {

@@ -13,6 +13,9 @@ import (
 	"weir.dev/weir/internal/fault"
 	"weir.dev/weir/internal/lb"
 	"weir.dev/weir/internal/machinerules"
+	"weir.dev/weir/internal/plan"
+	"weir.dev/weir/internal/publicip"
+	"weir.dev/weir/internal/service"
 	"weir.dev/weir/internal/words"
 )
 
@@ -21,8 +24,9 @@ type Azure struct {
 	app.Azure
 	// Err is why azure.json cannot be used.
 	Err error
-	// balancers are those of the resource group, once they were read.
+	// balancers and ips are those of the resource groups, once they were read.
 	balancers []lb.LoadBalancer
+	ips       []lb.PublicIP
 }
 
 // Broken reports whether azure.json cannot be used.
@@ -40,6 +44,9 @@ func (a *Azure) checks() []named {
 		})},
 		named{"public IP addresses", a.reads("public IP addresses of resource group "+a.Config.ResourceGroup, func(ctx context.Context) (int, error) {
 			all, err := a.Client.ListPublicIPs(ctx, a.Config.SubscriptionID, a.Config.ResourceGroup)
+			if err == nil {
+				a.ips = append([]lb.PublicIP{}, all...) // none is known, too
+			}
 			return len(all), err
 		})})
 	if group := a.Config.SecurityGroup(); group.Name != "" {
@@ -48,7 +55,7 @@ func (a *Azure) checks() []named {
 			return 1, err
 		})})
 	}
-	all = append(all, named{"limits", func(context.Context) []Check { return a.limits() }})
+	all = append(all, named{"limits", func(context.Context) []Check { return a.limits() }}, named{"unused", func(context.Context) []Check { return a.unused() }})
 	return append(all, a.actions()...)
 }
 
@@ -132,4 +139,31 @@ func (a *Azure) limits() []Check {
 		return one(Warn, words.List(near, 5), "docs/runbooks/WeirRulesNearLimit.md")
 	}
 	return one(OK, fmt.Sprintf("no load balancer has nine tenths of %d rules or of %d frontends", most, lb.MaxFrontends), "")
+}
+
+// unused lists the public IPs that were made for Services and that nothing uses, and the frontends that stay only because
+// Azure requires them.
+func (a *Azure) unused() []Check {
+	if a.balancers == nil || a.ips == nil {
+		return one(Unknown, "the load balancers and public IP addresses were not read", "")
+	}
+	var found []string
+	for _, ip := range a.ips {
+		if ip.UsedBy == "" && publicip.MadeFor(ip, lb.Tag(ip.Tags, service.TagCluster)) != "" {
+			of := "a Service that has left it"
+			if name := lb.Tag(ip.Tags, service.TagService); name != "" {
+				of = "Service " + name
+			}
+			found = append(found, fmt.Sprintf("public IP %s (%s), made for %s", ip.ID.Name, ip.Address, of))
+		}
+	}
+	for _, b := range a.balancers {
+		if name := lb.Tag(b.Tags, plan.TagRetained); name != "" {
+			found = append(found, fmt.Sprintf("frontend %s of load balancer %s", name, b.ID.Name))
+		}
+	}
+	if slices.Sort(found); len(found) > 0 {
+		return one(Warn, "not in use: "+words.List(found, 5), `docs/guide/services.md, "Take it away", says why each stays, and how it is deleted`)
+	}
+	return one(OK, "no public IP of a Service is unused, and no frontend stays only because Azure requires it", "")
 }

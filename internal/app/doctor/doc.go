@@ -9,6 +9,6 @@
 //	rights.go       what the controller may do in the cluster, verb by verb
 //	state.go        what weir status says, and who else writes to the load balancers
 //	versions.go     whether Azure rejects writes because of their api-version
-//	azure.go        azure.json, what Azure answers, its clock and limits that are near
+//	azure.go        azure.json, what Azure answers, its clock, limits that are near, and what is not in use
 //	actions.go      what the identity may do in Azure, action by action
 package doctor

@@ -45,6 +45,7 @@ func (d Doctor) Examine(ctx context.Context) Report {
 		r.take(ctx, "provisioner", d.provisioner)
 		r.take(ctx, "bounds", d.bounds)
 		r.take(ctx, "other controllers", d.others)
+		r.take(ctx, "pools left to others", d.leftPools)
 		r.take(ctx, "api-versions", d.versions)
 	}
 	if d.Azure != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -288,6 +289,54 @@ func TestLimits(t *testing.T) {
 		a.balancers = []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Rules: make([]lb.Rule, rules)}}
 		if got := a.limits(); got[0].Verdict != want || want == Warn && got[0].Why != "kubernetes has 1351 of 1500 rules" {
 			t.Errorf("%d rules: %+v", rules, got)
+		}
+	}
+}
+
+// What Weir made and nothing uses is listed.
+func TestUnused(t *testing.T) {
+	a := &Azure{}
+	if got := a.unused(); got[0].Verdict != Unknown {
+		t.Errorf("%+v", got)
+	}
+	ip := func(name, of, usedBy string) lb.PublicIP {
+		return lb.PublicIP{ID: lb.ResourceID{Name: name}, UsedBy: usedBy, Address: netip.MustParseAddr("198.18.0.3"),
+			Tags: map[string]string{"k8s-azure-cluster-name": "kubernetes", "k8s-azure-service": of}}
+	}
+	for name, tt := range map[string]struct {
+		ip   lb.PublicIP
+		tags map[string]string
+		want Verdict
+		why  string
+	}{
+		"in use":                      {ip("kubernetes-a001", "shop/web", "/x"), nil, OK, ""},
+		"of people":                   {ip("mine", "shop/web", ""), nil, OK, ""},
+		"of a Service":                {ip("kubernetes-a001-IPv4", "shop/web", ""), nil, Warn, "not in use: public IP kubernetes-a001-IPv4 (198.18.0.3), made for Service shop/web"},
+		"left":                        {ip("kubernetes-a001", "", ""), nil, Warn, "not in use: public IP kubernetes-a001 (198.18.0.3), made for a Service that has left it"},
+		"a frontend that is required": {ip("mine", "", ""), map[string]string{"weir-retained-frontend": "a001"}, Warn, "not in use: frontend a001 of load balancer kubernetes"},
+	} {
+		a.ips, a.balancers = []lb.PublicIP{tt.ip}, []lb.LoadBalancer{{ID: lb.LoadBalancerID{Name: "kubernetes"}, Tags: tt.tags}}
+		if got := a.unused(); got[0].Verdict != tt.want || tt.why != "" && got[0].Why != tt.why || (tt.want == Warn) != (got[0].Do != "") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// The pools that Weir keeps for others are listed, with the Service that each was made for.
+func TestLeftPools(t *testing.T) {
+	const id = "/subscriptions/s/resourcegroups/rg/providers/microsoft.network/loadbalancers/kubernetes/backendaddresspools/shop-web"
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Data: map[string]string{"left-pools": id + " shop/web\n"}}
+	for name, tt := range map[string]struct {
+		objects []client.Object
+		want    Verdict
+		why     string
+	}{
+		"none": {nil, OK, "none is on record"},
+		"one":  {[]client.Object{m}, Warn, "backend pool shop-web of load balancer kubernetes, made for Service shop/web"},
+	} {
+		d := Doctor{API: fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(tt.objects...).Build(), Namespace: "weir-system"}
+		if got := d.leftPools(t.Context()); got[0].Verdict != tt.want || got[0].Why != tt.why {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -5,6 +5,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,6 +21,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 	"weir.dev/weir/internal/app/status"
 	"weir.dev/weir/internal/bound"
+	"weir.dev/weir/internal/kube/record"
 	"weir.dev/weir/internal/words"
 )
 
@@ -114,4 +119,24 @@ func (d Doctor) others(ctx context.Context) []Check {
 		return one(OK, "another controller takes Lease "+sharedLease.String()+": useResourceLease of azure.json has Weir take it, too", "")
 	}
 	return one(OK, "none is known", "")
+}
+
+// leftPools lists the pools that Weir made, does not need, and keeps for what others have in them.
+func (d Doctor) leftPools(ctx context.Context) []Check {
+	all, err := record.LeftPools{Reader: d.API, Namespace: d.Namespace, Log: slog.New(slog.DiscardHandler)}.ReadPools(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		return one(Unknown, "you may not get ConfigMap "+record.Name+" of namespace "+d.Namespace, "run it as an administrator of the cluster")
+	case err != nil:
+		return notAnswered(ctx, err)
+	}
+	var left []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		id := strings.Split(string(key), "/")
+		left = append(left, fmt.Sprintf("backend pool %s of load balancer %s, made for Service %s", id[len(id)-1], id[len(id)-3], all[key]))
+	}
+	if len(left) > 0 {
+		return one(Warn, words.List(left, 5), `whoever has put members or rules there removes them; docs/guide/services.md, "Take it away"`)
+	}
+	return one(OK, "none is on record", "")
 }

@@ -63,6 +63,8 @@ type Queue struct {
 	// failed may fail for them alone.
 	failed  []waitingEvent
 	dropped int
+	// named is the time in the last name: two events of one instant are two.
+	named int64
 }
 
 // waitingEvent is an event that waits.
@@ -98,7 +100,6 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	now, message := metav1.Now(), words.OfAnyTry(message)
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      fmt.Sprintf("%.200s.%x", ref.Name, now.UnixNano()),
 			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), // that of events about nodes
 		},
 		InvolvedObject: *ref, Reason: reason, Message: message, Type: kind,
@@ -106,6 +107,8 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 		Source: corev1.EventSource{Component: apiserver.FieldOwner}, ReportingController: apiserver.FieldOwner,
 	}
 	q.mu.Lock()
+	q.named = max(now.UnixNano(), q.named+1)
+	event.Name = fmt.Sprintf("%.200s.%x", ref.Name, q.named)
 	if len(q.waiting)+len(q.failed) >= mostWaiting {
 		oldest := &q.waiting
 		if len(q.failed) > 0 {

@@ -293,3 +293,16 @@ func TestTheQueueOfEventsIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// Two events of one instant have two names: the API server refuses the second one of a name.
+func TestTwoEventsOfOneInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(scheme.Scheme, &apiEvents{}, slog.New(slog.DiscardHandler))
+		for _, message := range []string{"one", "two"} {
+			q.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, corev1.EventTypeWarning, "BackendPoolKept", message)
+		}
+		if q.waiting[0].Name == q.waiting[1].Name {
+			t.Errorf("both are called %s", q.waiting[0].Name)
+		}
+	})
+}

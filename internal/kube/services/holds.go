@@ -28,6 +28,9 @@ func (h holds) Fills(pool lb.PoolID) bool {
 	return slices.ContainsFunc(h.view.PoolsAt(pool.Key()), h.own.Made)
 }
 
+// Binds implements balancer.Cluster.
+func (h holds) Binds(pool lb.PoolID) bool { return len(h.view.PoolsAt(pool.Key())) > 0 }
+
 // Converts implements balancer.Cluster.
 func (h holds) Converts(pool lb.PoolID) (is, paused bool) {
 	for _, p := range h.view.PoolsAt(pool.Key()) {

@@ -4,6 +4,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -49,24 +50,49 @@ func (r *Reconciler) Leftovers() int {
 }
 
 // FindLeftovers looks for what Services left whose finalizer somebody took away while nobody
-// watched, until the context is done, and says once of each that it is there.
+// watched, until the context is done, and says once of each that it is there. It has deleted what Services left to others
+// and nothing needs any more.
 func (r *Reconciler) FindLeftovers(ctx context.Context) {
-	for wait := leftoversAfter; sleep.For(ctx, wait) == nil; {
-		all, err := r.balancers.Leftovers(ctx)
-		wait = r.options.LookAgainAfter
-		if err != nil {
-			r.cfg.Log.DebugContext(ctx, "leftovers of Services cannot be looked for", "err", err)
-		} else {
-			for _, left := range r.left.replace(all) {
-				r.cfg.Log.WarnContext(ctx, "named as a Service's, and this cluster has no such Service: delete it by hand, unless another cluster of the same name has it",
-					"what", left.What, "madeFor", left.Service)
+	var next time.Time
+	for wait := leftoversAfter; sleep.For(ctx, wait) == nil; wait = r.options.LookAgainAfter {
+		if now := time.Now(); !now.Before(next) {
+			next = now
+			if r.findLeftovers(ctx) {
+				next = now.Add(leftoversAgain)
 			}
-			if len(all) == 0 {
-				wait = max(wait, leftoversAgain)
-			}
+		}
+		if err := r.deleteUnneeded(ctx); err != nil {
+			r.cfg.Log.WarnContext(ctx, "what nothing needs any more in Azure is not deleted yet", "err", err)
 		}
 		if r.options.LookAgainAfter <= 0 {
 			return
 		}
 	}
+}
+
+// findLeftovers reports whether there are none.
+func (r *Reconciler) findLeftovers(ctx context.Context) (none bool) {
+	all, err := r.balancers.Leftovers(ctx)
+	if err != nil {
+		r.cfg.Log.DebugContext(ctx, "leftovers of Services cannot be looked for", "err", err)
+		return false
+	}
+	for _, left := range r.left.replace(all) {
+		r.cfg.Log.WarnContext(ctx, "named as a Service's, and this cluster has no such Service: delete it by hand, unless another cluster of the same name has it",
+			"what", left.What, "madeFor", left.Service)
+	}
+	return len(all) == 0
+}
+
+// deleteUnneeded has deleted what Weir left to others, and the BackendPools of load balancers that do not exist.
+func (r *Reconciler) deleteUnneeded(ctx context.Context) error {
+	d, err := r.balancers.DeleteUnneeded(ctx)
+	failed := []error{err}
+	for _, id := range d.Gone {
+		failed = append(failed, serviceLedger{r}.DropNodePools(ctx, id))
+	}
+	if len(d.Emptying) > 0 {
+		failed = append(failed, serviceLedger{r}.EmptyPools(ctx, d.Emptying))
+	}
+	return errors.Join(failed...)
 }

@@ -19,6 +19,8 @@ import (
 type leavingThings struct {
 	Balancers
 	looks [][]balancer.Leftover
+	// deletions counts how often what nothing needs was to be deleted.
+	deletions int
 }
 
 func (l *leavingThings) Leftovers(context.Context) ([]balancer.Leftover, error) {
@@ -30,6 +32,11 @@ func (l *leavingThings) Leftovers(context.Context) ([]balancer.Leftover, error) 
 		return nil, errors.New("no answer")
 	}
 	return now, nil
+}
+
+func (l *leavingThings) DeleteUnneeded(context.Context) (balancer.Deleted, error) {
+	l.deletions++
+	return balancer.Deleted{}, nil
 }
 
 // Each is said once, as long as it stays, and counted; a look that fails changes nothing.
@@ -49,6 +56,9 @@ func TestLeftoversAreSaidOnce(t *testing.T) {
 			}
 			time.Sleep(10 * time.Minute)
 		}
+		if looks.deletions != 7 {
+			t.Errorf("%d deletions, want one at each look", looks.deletions)
+		}
 		time.Sleep(23 * time.Hour)
 		if n := c.Leftovers(); n != 0 || len(looks.looks) != 1 {
 			t.Errorf("%d counted, %d looks are left: where none are, they are looked for once a day", n, len(looks.looks))
@@ -56,6 +66,9 @@ func TestLeftoversAreSaidOnce(t *testing.T) {
 		time.Sleep(time.Hour)
 		if n := c.Leftovers(); n != 1 {
 			t.Errorf("%d counted a day later", n)
+		}
+		if want := 7 + 24*6; looks.deletions != want {
+			t.Errorf("%d deletions, want %d: they do not wait for the looks", looks.deletions, want)
 		}
 		cancel()
 		if said := log.String(); !strings.Contains(said, "public IP x") || !strings.Contains(said, "madeFor=shop/x") {

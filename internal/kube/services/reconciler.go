@@ -146,6 +146,8 @@ type Balancers interface {
 	LeftToOthers(pool lb.PoolKey) bool
 	// Leftovers returns what is named in Azure as a Service's, and no Service has it.
 	Leftovers(ctx context.Context) ([]balancer.Leftover, error)
+	// DeleteUnneeded deletes what Weir made, left to others, and nothing needs any more.
+	DeleteUnneeded(ctx context.Context) (balancer.Deleted, error)
 	// NodePlaces returns by address, and by machine, on which configuration Azure showed the nodes
 	// at first.
 	NodePlaces(ctx context.Context) (map[string]string, error)

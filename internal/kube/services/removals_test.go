@@ -55,9 +55,12 @@ func (*town) Run(context.Context)                                    {}
 func (*town) Reads(context.Context, string) error                    { return nil }
 func (*town) ReadsLinks(context.Context, string) error               { return nil }
 func (*town) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
-func (*town) NodePlaces(context.Context) (map[string]string, error)  { return nil, nil }
-func (*town) LeftToOthers(lb.PoolKey) bool                           { return false }
-func (*town) Names() []string                                        { return []string{"kubernetes", "kubernetes-internal"} }
+func (*town) DeleteUnneeded(context.Context) (balancer.Deleted, error) {
+	return balancer.Deleted{}, nil
+}
+func (*town) NodePlaces(context.Context) (map[string]string, error) { return nil, nil }
+func (*town) LeftToOthers(lb.PoolKey) bool                          { return false }
+func (*town) Names() []string                                       { return []string{"kubernetes", "kubernetes-internal"} }
 func (*town) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: name}
 }

@@ -60,6 +60,9 @@ func noteOf(r balancer.Result) string {
 	for _, k := range r.Kept {
 		notes = append(notes, k.String())
 	}
+	for _, ip := range r.Unused {
+		notes = append(notes, ip.String())
+	}
 	for _, text := range rehearse.LinkNotes(r) {
 		notes = append(notes, "private link service: "+text)
 	}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publicip
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+	"weir.dev/weir/internal/service"
+)
+
+// Unused is a public IP that was made for a Service, that nothing uses, and that stays for the Service.
+type Unused struct{ lb.PublicIP }
+
+// String says what stays and why, and what to do about it.
+func (u Unused) String() string {
+	return fmt.Sprintf("public IP %s (%s) of resource group %s was made for this Service and is not in use. It stays, because nobody can have a deleted address again; "+
+		"it is deleted with the Service, or when the Service needs no public %s address any more. To delete it now, set the annotation %s to \"true\"",
+		u.ID.Name, u.Address, u.ID.ResourceGroup, u.Family, service.AllowRemoval)
+}
+
+// Unused returns the public IPs that stay for a Service which has what it wants, though it does not use them.
+func (r *Round) Unused(req *Request) (all []Unused) {
+	for _, key := range slices.Sorted(maps.Keys(r.known)) {
+		if ip := r.known[key]; r.spares(req, ip) && r.isUnused(req, ip) {
+			all = append(all, Unused{ip})
+		}
+	}
+	return all
+}
+
+// isUnused reports whether a public IP was made for a Service that has its public IPs, and neither the Service nor
+// anything else uses it.
+func (r *Round) isUnused(req *Request, ip lb.PublicIP) bool {
+	free := ip.UsedBy == "" || slices.ContainsFunc(r.retired, func(id lb.ResourceID) bool { return id.Key() == ip.ID.Key() })
+	settled := req.Err == nil && req.Desired != nil && !req.Leaves && !req.Moves && len(req.keys) == len(req.Desired.Frontends)
+	return free && settled && strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) && !slices.Contains(req.keys, ip.ID.Key())
+}
