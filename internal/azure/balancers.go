@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// GetLoadBalancer reads a load balancer with all its parts. An error carries a
-// *fault.Fault: stale if it is gone.
+// GetLoadBalancer reads a load balancer. An error carries a *fault.Fault: stale if it does not
+// exist.
 func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
 	if err := checkID(id); err != nil {
 		return lb.LoadBalancer{}, err
@@ -22,21 +22,20 @@ func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	return decode(ofBalancer(id), id, shown, codec.DecodeLoadBalancer)
 }
 
-// ListLoadBalancers reads all load balancers of a resource group. An error carries a
-// *fault.Fault: stale if the group is gone.
+// ListLoadBalancers reads all load balancers of a resource group. An error carries a *fault.Fault:
+// stale if the group does not exist.
 func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
 	return listed(ctx, c, lb.TypeLoadBalancer, subscription, resourceGroup, func(at lb.ResourceID, shown codec.Document) (lb.LoadBalancer, error) {
 		return codec.DecodeLoadBalancer(lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Name: at.Name}, shown)
 	})
 }
 
-// PutLoadBalancer writes a load balancer, guarded by its Etag, waits until Azure is done,
-// and returns what Azure then shows: it is for the caller to compare. One that came from
-// a read keeps all that Weir does not model; one that was not read is made, if it does
-// not exist. What it is given is not changed.
+// PutLoadBalancer writes a load balancer, guarded by its Etag, waits until Azure has finished, and
+// returns the result for the caller to compare. A load balancer that was read retains all
+// properties
+// that Weir does not model; otherwise it is created. b is not modified.
 //
-// An error carries a *fault.Fault. One whose code is OutcomeUnknown says that the
-// write may have landed.
+// An error carries a *fault.Fault. With the code OutcomeUnknown, the write may have succeeded.
 func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	if err := checkBalancer(b); err != nil {
 		return lb.LoadBalancer{}, err
@@ -56,8 +55,7 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 	return decode(t, b.ID, shown, codec.DecodeLoadBalancer)
 }
 
-// checkBalancer refuses names that would become part of an id in the body and mean
-// something else there.
+// checkBalancer rejects names that would change the meaning of IDs in the body.
 func checkBalancer(b lb.LoadBalancer) error {
 	if err := checkID(b.ID); err != nil {
 		return err
@@ -70,9 +68,10 @@ func checkBalancer(b lb.LoadBalancer) error {
 	return nil
 }
 
-// DeleteLoadBalancer deletes a load balancer that came from a read, guarded by its Etag,
-// and waits until Azure is done. It is no error if there is none. An error carries a
-// *fault.Fault; one whose code is OutcomeUnknown says that it may be gone.
+// DeleteLoadBalancer deletes a load balancer that was read, guarded by its Etag, and waits until
+// Azure
+// has finished. A missing one is not an error. An error carries a *fault.Fault; with the code
+// OutcomeUnknown, it may be deleted.
 func (c *Client) DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error {
 	if err := checkID(b.ID); err != nil {
 		return err

@@ -19,31 +19,29 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// quotaCodes are the codes of a 429 that says the subscription's requests are used
-// up: Azure Resource Manager's buckets answer SubscriptionRequestsThrottled, its limits
-// per provider ResourceRequestsThrottled (both seen in public reports). Any other 429,
-// TooManyRequests among them, may be about one resource and closes nothing for the rest:
-// each pool that meets it is parked by itself.
+// quotaCodes are the 429 codes of an exhausted subscription quota: SubscriptionRequestsThrottled by
+// Azure Resource Manager, ResourceRequestsThrottled by a resource provider (both from public
+// reports). Other 429s, including TooManyRequests, may concern one resource and close no gate; only
+// the affected pool waits.
 var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}
 
-// computeCode is the code of a 429 of the compute provider's own quotas, a detail of
-// OperationNotAllowed (seen in public reports). Its target names the quota, and not which requests
-// count to it.
+// computeCode is the 429 code of the compute provider's quotas, a detail of OperationNotAllowed
+// (from public reports). Its target names the quota, not the requests that count toward it.
 const computeCode = "TooManyRequests"
 
-// lockCode says that another operation holds the load balancer.
+// lockCode means that another operation locks the load balancer.
 const lockCode = "RetryableErrorDueToAnotherOperation"
 
-// closedWithoutRetryAfter is how long a gate stays closed when the 429 named no
-// time. Assumed: the buckets refill by the second and locks last some ten seconds.
-// The message's "can be retried in N seconds" is text for people, not a contract.
+// closedWithoutRetryAfter applies if a 429 has no Retry-After. Assumption: quotas refill every
+// second and locks last about ten seconds. The message's "can be retried in N seconds" is not a
+// contract.
 const closedWithoutRetryAfter = 10 * time.Second
 
-// gateKey names a gate: the reads or the writes of a subscription, or all requests
-// for one load balancer.
+// gateKey identifies a gate: reads or writes of a subscription, or all requests for a load
+// balancer.
 type gateKey struct {
-	what  string // "reads", "writes", of Microsoft.Compute or of all, or "load balancer"
-	which string // folded subscription id or load balancer key
+	what  string // "reads", "writes", optionally " in Microsoft.Compute", or "load balancer"
+	which string // lower-case subscription ID or load balancer key
 }
 
 type closedGate struct {
@@ -51,14 +49,15 @@ type closedGate struct {
 	code  string
 }
 
-// gates holds what 429s have closed. As a policy it sits before the SDK's
-// retries, so that a closed gate costs no request and no back-off.
+// gates holds the gates that 429s closed. The policy runs before the SDK's retries, so a closed
+// gate
+// causes neither a request nor a backoff.
 type gates struct {
-	mu     sync.Mutex // guards all below; never held during a request
+	mu     sync.Mutex // guards the maps; not held during requests
 	closed map[gateKey]closedGate
-	// turns are those of the quotas that were used up, and are not whole again.
+	// turns schedules callers after a quota was exhausted, until it has refilled.
 	turns map[gateKey]*quota.Turns
-	// tell is told what closes; nil tells nobody.
+	// tell reports a closed gate; may be nil.
 	tell func(why string, until time.Time)
 }
 
@@ -66,8 +65,8 @@ func newGates() *gates {
 	return &gates{closed: map[gateKey]closedGate{}, turns: map[gateKey]*quota.Turns{}}
 }
 
-// quotaGate is that of a subscription's reads or writes. Deletions are writes: of
-// Microsoft.Network's quota they take the same part.
+// quotaGate returns the gate of a subscription's reads or writes. Deletions count as writes:
+// Microsoft.Network charges them the same.
 func quotaGate(subscription string, write bool) gateKey {
 	if write {
 		return gateKey{"writes", strings.ToLower(subscription)}
@@ -75,18 +74,17 @@ func quotaGate(subscription string, write bool) gateKey {
 	return gateKey{"reads", strings.ToLower(subscription)}
 }
 
-// computeGate is that of a subscription's reads or writes in Microsoft.Compute, whose quotas are
-// its own.
+// computeGate returns the gate of a subscription's Microsoft.Compute quota.
 func computeGate(subscription string, write bool) gateKey {
 	key := quotaGate(subscription, write)
 	key.what += " in Microsoft.Compute"
 	return key
 }
 
-// compute reports whether a call is the compute provider's to answer.
+// compute reports whether Microsoft.Compute serves the call.
 func (c *call) compute() bool { return strings.HasPrefix(c.id.Type, "Microsoft.Compute/") }
 
-// lockedLoadBalancer is what a lock's gate closes; the other gates are quotas.
+// lockedLoadBalancer is the kind of gate that a lock closes; all other kinds are quotas.
 const lockedLoadBalancer = "load balancer"
 
 func lockGate(id lb.LoadBalancerID) gateKey { return gateKey{lockedLoadBalancer, string(id.Key())} }
@@ -104,8 +102,7 @@ func (g *gates) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// gateOfRetries asks the gates once more before each of the SDK's own retries: one may
-// have closed since the first try.
+// gateOfRetries checks the gates again before each SDK retry.
 type gateOfRetries struct{ *gates }
 
 // Do implements policy.Policy.
@@ -116,8 +113,8 @@ func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// pass returns an error if a call would meet a closed gate. Following an accepted write
-// is never gated, nor is a request of the SDK's own.
+// pass returns an error if a gate for the call is closed. Polls and the SDK's own requests always
+// pass.
 func (g *gates) pass(c *call) error {
 	if c == nil || c.followsUp() {
 		return nil
@@ -135,7 +132,7 @@ func (g *gates) pass(c *call) error {
 	return nil
 }
 
-// learn closes what a 429 says is closed.
+// learn closes the gates that a 429 names.
 func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 	until, named := backoff.RetryAfter(resp.Header, now)
 	if !named {
@@ -154,7 +151,7 @@ func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 	}
 }
 
-// close never opens a gate earlier than it would have.
+// close closes a gate or extends it. It never shortens one.
 func (g *gates) close(key gateKey, gate closedGate) {
 	if g.shut(key, gate) && g.tell != nil {
 		g.tell((&gateClosed{key, gate}).why(), gate.until)
@@ -171,21 +168,20 @@ func (g *gates) shut(key gateKey, gate closedGate) (news bool) {
 		g.trim(time.Now())
 	}
 	g.closed[key] = gate
-	if key.what == "reads" || key.what == "writes" { // turns are of load balancers, which need these
+	if key.what == "reads" || key.what == "writes" { // turns apply to load balancers, which need these quotas
 		g.turns[key] = quota.Until(gate.until, key.what == "writes")
 	}
 	return true
 }
 
-// mostGates bounds the gates, and the turns after them. More are closed at a time only if
-// somebody makes up subscriptions.
+// mostGates limits closed and turns. Only invented subscription IDs reach it.
 const mostGates = 1024
 
-// trim makes room. The caller holds the lock.
+// trim makes space for a gate. Caller holds g.mu.
 func (g *gates) trim(now time.Time) {
 	maps.DeleteFunc(g.closed, func(_ gateKey, is closedGate) bool { return !is.until.After(now) })
 	maps.DeleteFunc(g.turns, func(_ gateKey, t *quota.Turns) bool { return t.Over(now) })
-	for len(g.closed) >= mostGates { // that which opens first
+	for len(g.closed) >= mostGates { // the gate that opens first
 		first := slices.MinFunc(slices.Collect(maps.Keys(g.closed)), func(a, b gateKey) int { return g.closed[a].until.Compare(g.closed[b].until) })
 		delete(g.closed, first)
 	}
@@ -194,7 +190,7 @@ func (g *gates) trim(now time.Time) {
 	}
 }
 
-// last returns the one of the gates that opens last, or zero if all are open.
+// last returns the gate that opens last, or zero values if all are open.
 func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -216,8 +212,8 @@ func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	return lastKey, last
 }
 
-// gateClosed says that a request met a closed gate and never left. It wraps
-// retryrepectthrottled.ErrTooManyRequest, by way of that package's ThrottleError.
+// gateClosed reports that a request was not sent because a gate is closed. It wraps
+// retryrepectthrottled.ErrTooManyRequest through ThrottleError.
 type gateClosed struct {
 	key gateKey
 	closedGate
@@ -228,7 +224,7 @@ func (e *gateClosed) Error() string {
 	return "not sent: " + e.why()
 }
 
-// why says what is closed, and since what.
+// why describes the closed gate, its end and its cause.
 func (e *gateClosed) why() string {
 	whose := "the subscription's " + e.key.what + " are"
 	if e.key.what == lockedLoadBalancer {
@@ -237,7 +233,7 @@ func (e *gateClosed) why() string {
 	return fmt.Sprintf("%s closed until %s after 429 %s", whose, e.until.UTC().Format(time.RFC3339), e.code)
 }
 
-// Unwrap leads to retryrepectthrottled.ErrTooManyRequest.
+// Unwrap returns an error that wraps retryrepectthrottled.ErrTooManyRequest.
 func (e *gateClosed) Unwrap() error {
 	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
 }

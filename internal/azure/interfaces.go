@@ -14,18 +14,17 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Machines returns a pool with the virtual machine of each network interface in it. The
-// interfaces of a scale set's uniform instances name theirs; of the others each resource group
-// is listed once, see package attached. One that is not there, or that no machine has, stays without. An error
-// carries a *fault.Fault.
+// Machines returns the pool with the virtual machine of each network interface. The ID of a uniform
+// instance's interface contains it; for others the resource group is listed once (see package
+// attached). Missing and unattached interfaces get none. An error carries a *fault.Fault.
 func (c *Client) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return c.attached.Of(pool, time.Now(), func(subscription, resourceGroup string) (attached.Machines, error) {
 		return c.interfacesOf(ctx, subscription, resourceGroup)
 	})
 }
 
-// interfacesOf returns the machines of a resource group's network interfaces, by the names of
-// those in lower case. A group that is gone has none.
+// interfacesOf returns the interfaces of a resource group by lower-case name. A missing group has
+// none.
 func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup string) (attached.Machines, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
 	shown, err := c.List(ctx, Resource{ID: place})

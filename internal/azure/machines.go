@@ -11,10 +11,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// AvailabilitySet returns the name of the availability set of the virtual machine that a
-// node's spec.providerID names; empty if it is in none. A member of a scale set is
-// refused: lb.VMSetOfProviderID knows its scale set. An error carries a *fault.Fault:
-// stale if the machine is gone.
+// AvailabilitySet returns the name of the availability set of the VM in a node's spec.providerID;
+// empty if it has none. It rejects members of scale sets, see lb.VMSetOfProviderID. An error
+// carries a
+// *fault.Fault: stale if the VM does not exist.
 func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string, error) {
 	scaleSet, id, err := lb.VMSetOfProviderID(providerID)
 	if err == nil && scaleSet != "" {

@@ -11,8 +11,9 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Get reads a pool. An error carries a *fault.Fault: stale if the pool or its load
-// balancer is gone.
+// Get reads a pool. An error carries a *fault.Fault: stale if the pool or its load balancer does
+// not
+// exist.
 func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	if err := checkID(id); err != nil {
 		return lb.Pool{}, err
@@ -24,13 +25,12 @@ func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	return decode(ofPool(id), id, shown, codec.DecodePool)
 }
 
-// Put writes a pool that came from Get with other Addresses, or of network interfaces with
-// other admin states, guarded by its Etag,
-// waits until Azure is done, and returns what Azure then shows: it is for the
-// caller to compare. The pool it is given is not changed.
+// Put writes a pool that was read, with changed Addresses or, for network interfaces, changed admin
+// states. The write is guarded by Etag. Put waits until Azure has finished and returns the result
+// for
+// the caller to compare. pool is not modified.
 //
-// An error carries a *fault.Fault. One whose code is OutcomeUnknown says that the
-// write may have landed.
+// An error carries a *fault.Fault. With the code OutcomeUnknown, the write may have succeeded.
 func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	begun, err := c.Begin(ctx, pool)
 	if err != nil {
@@ -39,7 +39,9 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return begun.End(ctx, true)
 }
 
-// Begin implements poolupdate.Pipeline: it writes a pool as Put does, and returns once Azure has accepted it.
+// Begin implements poolupdate.Pipeline: it writes a pool like Put and returns once Azure has
+// accepted
+// the write.
 func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
 	if err := c.checkPool(pool); err != nil {
 		return poolupdate.Begun{}, err
@@ -62,7 +64,7 @@ func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, err
 	}}, nil
 }
 
-// checkPool refuses a pool that may not be written.
+// checkPool rejects a pool that must not be written.
 func (c *Client) checkPool(pool lb.Pool) error {
 	if err := checkID(pool.ID); err != nil {
 		return err

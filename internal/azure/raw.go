@@ -24,27 +24,26 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Raw sends requests as somebody else has written them, with the credentials, retries, gates
-// and bounds of all others. It implements probe.Azure.
+// Raw sends prebuilt requests through the Client's pipeline. It implements probe.Azure.
 type Raw struct {
-	Endpoint string // of Resource Manager
+	Endpoint string // Resource Manager
 	pipe     runtime.Pipeline
 }
 
-// Raw returns what sends requests as they are.
+// Raw returns a sender of prebuilt requests.
 func (c *Client) Raw() (*Raw, error) {
 	return &Raw{Endpoint: c.plain.Endpoint(), pipe: c.plain.Pipeline()}, nil
 }
 
-// begun is a write that Azure has taken.
+// begun is a write that Azure accepted.
 type begun struct {
 	call   *call
 	poller *runtime.Poller[json.RawMessage]
 	first  *http.Response
 }
 
-// Send implements probe.Azure. A request that was not sent, because something asked to wait,
-// is sent when the time has come.
+// Send implements probe.Azure. A request that a gate or a Retry-After holds back is sent when it
+// opens or expires.
 func (r *Raw) Send(ctx context.Context, q probe.Request) (probe.Answer, error) {
 	for {
 		this := &call{op: opOf[q.Method], target: targetOf(q.Path)}
@@ -78,7 +77,7 @@ func (r *Raw) once(ctx context.Context, this *call, q probe.Request) (probe.Answ
 	if err != nil {
 		return none, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it is in memory
+	defer func() { _ = resp.Body.Close() }() // the body is in memory
 	body, err := runtime.Payload(resp)
 	if err != nil {
 		return none, err
@@ -139,7 +138,7 @@ func (r *Raw) Follow(ctx context.Context, a probe.Answer) (probe.End, error) {
 		return probe.End{}, errors.New("the answer began nothing")
 	}
 	follow := b.call.following()
-	follow.over = a.At // of what is over already
+	follow.over = a.At // if the operation is already finished
 	_, err := wait(withCall(ctx, follow), follow, b.poller, b.first, nil)
 	end := probe.End{State: "Succeeded", Running: follow.running, Over: follow.over}
 	if err == nil {
@@ -157,8 +156,8 @@ func (r *Raw) Follow(ctx context.Context, a probe.Answer) (probe.End, error) {
 	return end, nil
 }
 
-// notBefore returns when what was not sent may be sent; false if it was sent, or refused for
-// good.
+// notBefore returns when an unsent request may be sent. It returns false for requests that were
+// sent or rejected permanently.
 func notBefore(err error) (time.Time, bool) {
 	if gate, ok := errors.AsType[*gateClosed](err); ok {
 		return gate.until, true
@@ -169,7 +168,7 @@ func notBefore(err error) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// targetOf is what a path is about: a resource group, what it holds, or a pool of that.
+// targetOf returns the target of a path: a resource group, a resource in it, or a pool.
 func targetOf(path string) target {
 	var t target
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -188,10 +187,10 @@ func targetOf(path string) target {
 	return t
 }
 
-// typeResourceGroup is that of resource groups.
+// typeResourceGroup is the ARM type of resource groups.
 const typeResourceGroup = "Microsoft.Resources/resourceGroups"
 
-// objectOf is a JSON object; nil if the text is none. Numbers stay as they are written.
+// objectOf decodes a JSON object and keeps numbers as written; nil if the text is not an object.
 func objectOf(body []byte) probe.Object {
 	var o probe.Object
 	dec := json.NewDecoder(strings.NewReader(string(body)))
@@ -202,7 +201,7 @@ func objectOf(body []byte) probe.Object {
 	return o
 }
 
-// messageOf is the innermost message of a refusal, for people.
+// messageOf returns the innermost message of an error response.
 func messageOf(this *call, resp *http.Response) string {
 	list := errorsOf(resp)
 	for i := len(list) - 1; i >= 0; i-- {

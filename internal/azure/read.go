@@ -20,14 +20,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// documents reads and writes resources as documents, whatever they are.
+// documents reads and writes resources of any type as documents.
 type documents struct {
 	plain          *arm.Client
 	withoutIfMatch bool
 	newer          apiversion.Memory
 }
 
-// get reads one resource with the api-version that it needs.
+// get reads a resource with its api-version.
 func (d *documents) get(ctx context.Context, t target) (codec.Document, error) {
 	return d.read(ctx, t, d.version(t))
 }
@@ -49,7 +49,7 @@ func (d *documents) fetch(ctx context.Context, t target, version string) (text j
 	return text, err
 }
 
-// isThere reports whether an answer has a property. It does not copy what that holds.
+// isThere reports whether a property is present, without copying its value.
 type isThere bool
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -64,8 +64,9 @@ type shownResource struct {
 	Properties isThere `json:"properties"`
 }
 
-// document returns what was read without the spaces in it, which stays in memory. It refuses an answer that is not the
-// resource: taken for an empty one, it would have everything in it forgotten or overwritten.
+// document returns the compacted response. It rejects a response about another resource: treated as
+// an
+// empty one, it would cause data loss.
 func document(t target, shown codec.Document) (codec.Document, error) {
 	var is shownResource
 	if json.Unmarshal(shown.Text, &is) != nil || !bool(is.Properties) || !shows(t.resource(), is.ID, is.Name) {
@@ -83,7 +84,7 @@ func compact(shown codec.Document) codec.Document {
 	return shown
 }
 
-// decode decodes what was read; an answer in another form is refused.
+// decode decodes a document and rejects unexpected formats.
 func decode[I, T any](t target, id I, shown codec.Document, by func(I, codec.Document) (T, error)) (T, error) {
 	value, err := by(id, shown)
 	if err != nil {
@@ -93,9 +94,8 @@ func decode[I, T any](t target, id I, shown codec.Document, by func(I, codec.Doc
 	return value, nil
 }
 
-// list reads all resources of a type in a resource group, or all instances of a scale set, page by page. An answer that
-// is no list, or holds what does not belong in it, is refused as a whole: what is missing
-// from a list will be taken for not there.
+// list reads all resources of a type in a resource group, or all instances of a scale set. One
+// unexpected item rejects the whole list, because missing items would be treated as deleted.
 func (d *documents) list(ctx context.Context, all target) ([]codec.Document, error) {
 	type page struct {
 		Value []*json.RawMessage `json:"value"`
@@ -140,8 +140,9 @@ func (d *documents) list(ctx context.Context, all target) ([]codec.Document, err
 	return found, nil
 }
 
-// listed reads all resources of a type in a resource group. Their ids are spelled as the list was asked for: what
-// belongs elsewhere is not what then is looked for.
+// listed lists and decodes all resources of a type in a resource group. Their IDs use the spelling
+// of
+// the arguments.
 func listed[T any](ctx context.Context, c *Client, kind, subscription, resourceGroup string, by func(lb.ResourceID, codec.Document) (T, error)) ([]T, error) {
 	all := ofAll(kind, subscription, resourceGroup)
 	shown, err := c.list(ctx, all)

@@ -17,8 +17,7 @@ func (g *gates) enter(id lb.LoadBalancerID, now time.Time) (until time.Time, why
 	return g.turnOf(id.SubscriptionID, string(id.Key()), now, lockGate(id))
 }
 
-// EnterResource asks for leave to work on a network interface, or on a scale set and its instances,
-// as Enter does for a load balancer.
+// EnterResource is Enter for a network interface, or for a scale set and its instances.
 func (c *Client) EnterResource(id lb.ResourceID) (until time.Time, why string) {
 	var more []gateKey
 	if (&call{target: target{id: id}}).compute() {
@@ -27,7 +26,7 @@ func (c *Client) EnterResource(id lb.ResourceID) (until time.Time, why string) {
 	return c.gates.turnOf(id.SubscriptionID, id.Key(), time.Now(), more...)
 }
 
-// turnOf is for whoever has a key of its own; more are gates besides the subscription's.
+// turnOf requests a turn for the caller who; more are gates in addition to the subscription's.
 func (g *gates) turnOf(subscription, who string, now time.Time, more ...gateKey) (until time.Time, why string) {
 	quotas := []gateKey{quotaGate(subscription, false), quotaGate(subscription, true)}
 	if key, gate := g.last(now, append(more, quotas...)...); !gate.until.IsZero() {

@@ -14,11 +14,12 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// version returns the api-version with which a resource is read.
+// version returns the api-version for reading a resource.
 func (d *documents) version(t target) string { return d.newer.Of(t.id.Type, t.id.String()) }
 
-// newerVersion returns the api-version that a write has to have, as its rejection names it; empty if the error is
-// no such rejection, or names none that is newer than what was sent.
+// newerVersion returns the api-version that a rejection requires; empty for other errors, or if it
+// is
+// not newer than the one sent.
 func newerVersion(err error, sent string) string {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.StatusCode != http.StatusBadRequest {
@@ -34,9 +35,10 @@ func newerVersion(err error, sent string) string {
 	return newest
 }
 
-// beginWith sends a write with a newer api-version, as an edit of what Azure shows with that. It needs no right but
-// to read the resource: where the provider does not have the api-version the read is rejected, and rejected, which is
-// why it is asked for, is returned. It sends one write, and does not return to begin.
+// beginWith reads the resource with a newer api-version and sends one write that edits the result.
+// It
+// needs only read permission. If the provider lacks the api-version, it returns rejected, the error
+// that requested it.
 func (d *documents) beginWith(ctx context.Context, r request, version string, rejected error) (taken, error) {
 	shown, err := d.read(ctx, r.call.target, version)
 	if err != nil {
@@ -55,7 +57,7 @@ func (d *documents) beginWith(ctx context.Context, r request, version string, re
 	return d.try(ctx, r, version, body)
 }
 
-// lacksVersion reports whether a resource provider rejects a request because it does not have its api-version.
+// lacksVersion reports whether a resource provider does not support the api-version.
 func lacksVersion(answer *azcore.ResponseError) bool {
 	return slices.ContainsFunc(codesOf(answer.RawResponse), func(code string) bool {
 		return slices.Contains([]string{"NoRegisteredProviderFound", "InvalidApiVersionParameter", "InvalidResourceType"}, code)

@@ -12,16 +12,15 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// Azure Resource Manager tells beside each answer to a write how many more it takes just now: of
-// the caller, and of all callers of the subscription. Answers for what it finds missing in its
-// own index carry neither.
+// Remaining writes of the caller and of the whole subscription, sent by Azure Resource Manager with
+// the response to a write. A 404 from its own index has neither header.
 const (
 	headerCallerWrites = "x-ms-ratelimit-remaining-subscription-writes"
 	headerAllWrites    = "x-ms-ratelimit-remaining-subscription-global-writes"
 )
 
-// counts counts a write in Microsoft.Network that leaves: the window that is counted is that
-// provider's. What a write in Microsoft.Compute takes of Resource Manager's bucket, answers tell.
+// counts records an outgoing Microsoft.Network write; the local window covers only that provider.
+// Response headers cover the writes to Microsoft.Compute.
 func (w wire) counts(ctx context.Context, c *call) {
 	if w.writes != nil && c != nil && c.write() && !c.compute() {
 		of, now := calls.NamespacesOf(ctx), time.Now()
@@ -30,7 +29,7 @@ func (w wire) counts(ctx context.Context, c *call) {
 	}
 }
 
-// learns takes what an answer tells of the writes that are left.
+// learns records the remaining writes from the headers of a response.
 func (w wire) learns(c *call, resp *http.Response) {
 	if w.writes == nil || c == nil || resp == nil {
 		return
@@ -41,7 +40,7 @@ func (w wire) learns(c *call, resp *http.Response) {
 	}
 }
 
-// remaining is the number in a header, or -1.
+// remaining returns the number in a header, or -1.
 func remaining(h http.Header, name string) int {
 	n, err := strconv.ParseUint(h.Get(name), 10, 31)
 	if err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attached remembers which virtual machines have the network interfaces of pools: a pool
-// names interfaces alone, and to ask Azure whose they are is a list of a resource group.
+// Package attached caches the virtual machines of network interfaces. A pool only names interfaces,
+// and
+// looking up their machines lists a whole resource group.
 package attached
 
 import (
@@ -15,38 +16,37 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// How long a list is believed. An interface is made for a machine and goes with it, so it is asked
-// again for those alone that can be moved by hand; one that no machine had is asked for sooner.
+// Cache lifetimes. Interfaces rarely move between machines; unattached ones are looked up sooner.
 const (
 	knownFor   = time.Hour
 	unknownFor = time.Minute
 )
 
-// Interface is what is known of one: its machine, empty if none has it, and its addresses by the names
-// of its IP configurations in lower case.
+// Interface is a cached network interface. Machine is empty if it is unattached; Addresses are
+// keyed by
+// the lower-case name of the IP configuration.
 type Interface struct {
 	Machine   string
 	Addresses map[string]netip.Addr
 }
 
-// Machines are interfaces by their names in lower case.
+// Machines are interfaces by lower-case name.
 type Machines map[string]Interface
 
-// Interfaces is what is remembered. Its zero value is nothing; it is asked from several goroutines
-// at once.
+// Interfaces is a cache, safe for concurrent use. The zero value is empty.
 type Interfaces struct {
-	mu     sync.Mutex // never held while a resource group is listed
+	mu     sync.Mutex // not held during a list
 	groups map[lb.ResourceID]group
 }
 
-// group is a resource group as it was listed.
+// group is a resource group as listed.
 type group struct {
 	at       time.Time
 	machines Machines
 }
 
-// Of returns a pool with the machine of each of its interfaces. One of a scale set's uniform instance
-// names it; for the others list is asked, once for each resource group, unless it was before.
+// Of returns the pool with the machine of each interface. The ID of a uniform instance's interface
+// names it; for others, list is called at most once per resource group.
 func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, resourceGroup string) (Machines, error)) (lb.Pool, error) {
 	addresses := make([]lb.Address, len(pool.Addresses))
 	copy(addresses, pool.Addresses)
@@ -79,7 +79,7 @@ func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, res
 	return pool, nil
 }
 
-// of returns the machine of an interface, if it is known well enough.
+// of returns a cached interface that has not expired.
 func (i *Interfaces) of(key lb.ResourceID, name string, now time.Time) (is Interface, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -101,7 +101,7 @@ func (i *Interfaces) learn(key lb.ResourceID, machines Machines, now time.Time) 
 	i.groups[key] = group{now, machines}
 }
 
-// misses notes an interface that a list does not show, so that it is not listed for again at once.
+// misses caches an interface that a list does not contain, so that it is not listed again at once.
 func (i *Interfaces) misses(key lb.ResourceID, name string, is Interface) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
