@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// ErrNotRead is of a write of what was not read before: what else it holds would be lost.
+// ErrNotRead rejects a write without a prior read, which would lose other properties.
 var ErrNotRead = errors.New("it was not read before, so what else it holds would be lost")
 
-// Document is a resource as Azure returned it. It is the Origin of what is decoded from it, and nothing
-// changes it: a write edits a copy.
+// Document is a resource as Azure returned it. It is the Origin of the decoded value and is never
+// modified: a write edits a copy.
 type Document struct {
-	// Version is the api-version it was read with, and has to be written with: another one may have
-	// other properties.
+	// Version is the api-version of the read and of the write; others may have other properties.
 	Version string
 	Text    json.RawMessage
 }
 
-// VersionOf returns the api-version with which an Origin was read; empty if nothing was read.
+// VersionOf returns the api-version of an Origin; empty if nothing was read.
 func VersionOf(origin any) string {
 	switch origin := origin.(type) {
 	case Document:
@@ -34,7 +33,7 @@ func VersionOf(origin any) string {
 
 type object = map[string]any
 
-// read returns an Origin as an object of its own. Numbers stay as they are written.
+// read returns a copy of an Origin as an object, with numbers as written.
 func read(origin any) (object, error) {
 	document, ok := origin.(Document)
 	if !ok || document.Text == nil {
@@ -51,7 +50,7 @@ func (d Document) object() (object, error) {
 	return body, err
 }
 
-// at returns an object within an object; an empty one that is part of nothing if there is none.
+// at returns a nested object, or a detached empty one if there is none.
 func at(o object, key string) object {
 	if inner, ok := o[key].(object); ok {
 		return inner
@@ -59,7 +58,7 @@ func at(o object, key string) object {
 	return object{}
 }
 
-// within returns an object within an object, which gets an empty one if it has none.
+// within returns a nested object and creates it if necessary.
 func within(o object, key string) object {
 	inner, ok := o[key].(object)
 	if !ok {
@@ -69,7 +68,7 @@ func within(o object, key string) object {
 	return inner
 }
 
-// list returns the objects of an array, an empty one for what is no object.
+// list returns the objects of an array, with an empty object for every other element.
 func list(v any) []object {
 	array, _ := v.([]any)
 	all := make([]object, len(array))
@@ -92,7 +91,7 @@ func without(o object, keys ...string) {
 	}
 }
 
-// withoutAll takes properties that only Azure sets from the parts of a kind. Azure shows no part as null.
+// withoutAll removes the read-only properties azures from all parts of a kind.
 func withoutAll(properties object, kind string, azures ...string) {
 	if properties[kind] == nil {
 		return
@@ -104,7 +103,7 @@ func withoutAll(properties object, kind string, azures ...string) {
 	properties[kind] = parts
 }
 
-// strip takes from a part of a resource what only Azure sets, and returns its properties.
+// strip removes the read-only properties of a part and returns its properties.
 func strip(part object, azures ...string) object {
 	without(part, "etag", "type")
 	properties := within(part, "properties")
@@ -113,17 +112,18 @@ func strip(part object, azures ...string) object {
 	return properties
 }
 
-// The functions below put what is wanted into an object. Where the object is not fresh and has it already they
-// change nothing: what Azure leaves out, or spells its own way, stays so.
+// The functions below set a property only if the object is fresh or the value changes. Azure's
+// defaults
+// and spellings are otherwise retained.
 
-// set puts a number or a truth value, zeros too.
+// set sets a number or a boolean, including zero values.
 func set[T comparable](fresh bool, o object, key string, was, is T) {
 	if fresh || was != is {
 		o[key] = is
 	}
 }
 
-// say puts a word; empty is none.
+// say sets a string and deletes it if empty.
 func say[T ~string](fresh bool, o object, key string, was, is T) {
 	switch {
 	case !fresh && was == is:
@@ -134,7 +134,7 @@ func say[T ~string](fresh bool, o object, key string, was, is T) {
 	}
 }
 
-// refer puts a reference; an empty id is none.
+// refer sets a reference and deletes it if the ID is empty.
 func refer(o object, key, was, is string) {
 	switch {
 	case strings.EqualFold(was, is):
@@ -145,8 +145,10 @@ func refer(o object, key, was, is string) {
 	}
 }
 
-// parts gives an object the parts of a kind, each edited from what was read of it. edit gets fresh for a
-// new part, which has its name. No part is an empty array: Azure would keep what an absent one has.
+// parts replaces the parts of a kind by next, each an edit of what was read. A new part has only a
+// name;
+// edit then gets fresh. No parts become an empty array, because Azure keeps the parts if it is
+// absent.
 func parts[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, is T)) {
 	shown, known := map[string]object{}, map[string]T{}
 	for _, part := range list(properties[kind]) {
@@ -169,7 +171,7 @@ func parts[T any](properties object, kind string, was, next []T, name func(T) st
 	properties[kind] = all
 }
 
-// editTags gives a resource tags; none is an empty object.
+// editTags replaces the tags, with an empty object if there are none.
 func editTags(body object, tags map[string]string) {
 	all := object{}
 	for name, text := range tags {
@@ -182,5 +184,5 @@ type shownRef struct {
 	ID string `json:"id"`
 }
 
-// name is the last part of the id.
+// name returns the last segment of the ID.
 func (r shownRef) name() string { return r.ID[strings.LastIndexByte(r.ID, '/')+1:] }

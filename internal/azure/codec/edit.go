@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ErrOtherShape is of a write that names other interfaces or IP configurations than were read.
+// ErrOtherShape rejects a write with other interfaces or IP configurations than were read.
 var ErrOtherShape = errors.New("it has other interfaces or IP configurations than were read")
 
 const (
@@ -17,7 +17,7 @@ const (
 	keyPools      = "loadBalancerBackendAddressPools"
 )
 
-// setAllPools gives each interface of a profile its pools.
+// setAllPools sets the pools of each interface of a profile.
 func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 	interfaces := list(profile[keyInterfaces])
 	if len(interfaces) != len(next) {
@@ -31,8 +31,9 @@ func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 	return nil
 }
 
-// setPools gives each IP configuration of an interface its pools. One that is in them already is
-// left as it is, and so is each pool that it stays in.
+// setPools sets the pools of each IP configuration of an interface. References that do not change
+// are
+// retained as they are.
 func setPools(shown object, next lb.InterfaceConfiguration) error {
 	ips := list(at(shown, "properties")["ipConfigurations"])
 	if len(ips) != len(next.IPConfigurations) {

@@ -12,10 +12,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// etag returns the etag of a resource that Azure shows.
+// etag returns the etag of a resource, or lb.NoEtag.
 func etag(shown string) string { return cmp.Or(shown, lb.NoEtag) }
 
-// EtagIn returns the etag in the body of an answer, which can be read again; empty if it tells none.
+// EtagIn returns the etag in the body of a response, or "". The body can be read again.
 func EtagIn(resp *http.Response) string {
 	var shown struct {
 		Etag string `json:"etag"`
@@ -27,7 +27,7 @@ func EtagIn(resp *http.Response) string {
 	return shown.Etag
 }
 
-// NullList reports whether an answer is an empty list that is written as null. One without any value is no list.
+// NullList reports whether a list response has the value null. A missing value is not a list.
 func NullList(answer *http.Response) bool {
 	if answer == nil {
 		return false

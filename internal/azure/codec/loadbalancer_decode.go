@@ -12,11 +12,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// BalancerDocument is the Origin of a load balancer: its pools are apart, for they are nearly all of a
-// large one, and each is written alone as well. A pool in Pools is the Origin of that pool, too.
+// BalancerDocument is the Origin of a load balancer. Its pools are separate: they are most of its
+// size,
+// and each is also written alone. Each entry is the Origin of its pool.
 type BalancerDocument struct {
 	Document                     // without the pools
-	Pools    map[string]Document // by name in lower case
+	Pools    map[string]Document // by lower-case name
 }
 
 type shownBalancer struct {
@@ -43,13 +44,13 @@ type shownBalancerProperties struct {
 	NATPools  []shownUse       `json:"inboundNatPools"`
 }
 
-// shownUse is what refers to frontends and pools, and is not in the vocabulary.
+// shownUse is a resource that refers to frontends and pools and is not modeled.
 type shownUse struct {
 	Properties struct {
 		Frontend  shownRef   `json:"frontendIPConfiguration"`
 		Frontends []shownRef `json:"frontendIPConfigurations"`
 		Pool      shownRef   `json:"backendAddressPool"`
-		// Configuration is the IP configuration that an inbound NAT rule is for.
+		// Configuration is the IP configuration of an inbound NAT rule.
 		Configuration shownRef `json:"backendIPConfiguration"`
 	} `json:"properties"`
 }
@@ -98,7 +99,7 @@ type shownRule struct {
 
 var errPoolsWithin = errors.New("its backendAddressPools are not found where they have to be")
 
-// DecodeLoadBalancer turns what Azure shows of a load balancer into the vocabulary.
+// DecodeLoadBalancer decodes a load balancer.
 func DecodeLoadBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, error) {
 	rest, texts, err := splitPools(shown.Text)
 	if err != nil {
@@ -125,7 +126,7 @@ func DecodeLoadBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, 
 	return b, nil
 }
 
-// decodeBalancer decodes all but the pools.
+// decodeBalancer decodes a load balancer without its pools.
 func decodeBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, error) {
 	var is shownBalancer
 	if err := json.Unmarshal(shown.Text, &is); err != nil {
@@ -159,7 +160,7 @@ func decodeBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, erro
 	return b, nil
 }
 
-// countNATRules counts the inbound NAT rules that Azure counts for network interfaces; see lb.LoadBalancer.
+// countNATRules counts the inbound NAT rules of network interfaces; see lb.LoadBalancer.
 func (p *shownBalancerProperties) countNATRules() map[string]int {
 	n, single := map[string]int{}, map[string]int{}
 	for _, r := range p.NATRules {
@@ -176,9 +177,10 @@ func (p *shownBalancerProperties) countNATRules() map[string]int {
 	return n
 }
 
-// pin notes the frontends and pools that something refers to which is not in the
-// vocabulary. What other resources refer to them (a private link service, a load balancer
-// of another region) Azure does not show here: it refuses to remove what they use.
+// pin records the frontends and pools that unmodeled resources use. Azure does not show references
+// from
+// other resources here (a private link service, a cross-region load balancer), but rejects
+// removals.
 func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 	add := func(references ...shownRef) {
 		for _, r := range references {
@@ -193,7 +195,7 @@ func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 			add(use.Properties.Frontends...)
 		}
 	}
-	// A rule of a gateway load balancer has two pools, and the vocabulary room for one.
+	// Rules of a gateway load balancer have two pools; lb.Rule holds one.
 	for _, r := range p.Rules {
 		if r == nil {
 			continue
@@ -209,10 +211,10 @@ func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 func (s shownFrontend) decode() lb.Frontend {
 	p := s.Properties
 	f := lb.Frontend{Name: s.Name, Zones: s.Zones, PublicIP: p.PublicIP.ID, Subnet: p.Subnet.ID, Family: p.Version}
-	f.PrivateIP, _ = netip.ParseAddr(p.IP) // zero if it is none
+	f.PrivateIP, _ = netip.ParseAddr(p.IP) // zero if invalid
 	f.Static = f.Subnet != "" && p.Method == static
 	if f.Family == "" && f.Subnet != "" {
-		f.Family = lb.IPv4 // Azure's default; of a public frontend the public IP tells
+		f.Family = lb.IPv4 // Azure's default; a public frontend has the family of its public IP
 	}
 	return f
 }
@@ -221,13 +223,12 @@ func (s shownProbe) decode() lb.Probe {
 	p := s.Properties
 	return lb.Probe{
 		Name: s.Name, Protocol: p.Protocol, Port: p.Port, Path: p.Path, IntervalSeconds: p.Interval,
-		// The threshold is what Azure acts upon (documented); the number of probes is what
-		// older clients set.
+		// Azure uses the threshold (documented); older clients set numberOfProbes.
 		Threshold: cmp.Or(p.Threshold, p.Probes),
 	}
 }
 
-// pool names the pool of a rule.
+// pool returns the name of the rule's pool.
 func (s shownRule) pool() string {
 	if name := s.Properties.Pool.name(); name != "" || len(s.Properties.Pools) == 0 {
 		return name

@@ -11,11 +11,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// EncodeLoadBalancer returns the body that makes a load balancer what b says. It is what was read,
-// edited: what b says otherwise is said otherwise, and all else that a client may set is sent back as it was.
+// EncodeLoadBalancer returns the body for b, an edit of the document that was read. Properties that
+// do
+// not change are sent back as they were.
 func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	body, was := object{}, lb.LoadBalancer{}
-	if whole, ok := b.Origin.(Document); ok { // read anew, with the pools
+	if whole, ok := b.Origin.(Document); ok { // read again, with the pools
 		shown, err := DecodeLoadBalancer(b.ID, whole)
 		if err != nil {
 			return nil, err
@@ -74,11 +75,11 @@ func editExtendedLocation(body object, was, is string) {
 
 func editFrontend(part object, fresh bool, was, f lb.Frontend) {
 	p := strip(part, "inboundNatPools", "inboundNatRules", "loadBalancingRules", "outboundRules")
-	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // none named is none asked for
+	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // an empty list requests no zones
 		part["zones"] = f.Zones
 	}
 	if !strings.EqualFold(was.PublicIP, f.PublicIP) {
-		delete(p, "publicIPPrefix") // the address comes from the one or the other
+		delete(p, "publicIPPrefix") // address and prefix are mutually exclusive
 	}
 	refer(p, "publicIPAddress", was.PublicIP, f.PublicIP)
 	refer(p, "subnet", was.Subnet, f.Subnet)
@@ -119,7 +120,7 @@ func editRule(id string, part object, fresh bool, was, is lb.Rule) {
 	refer(p, "probe", to("probes", was.Probe), to("probes", is.Probe))
 	refer(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", is.Pool))
 	if !strings.EqualFold(was.Pool, is.Pool) {
-		delete(p, "backendAddressPools") // Azure shows the pool there, too
+		delete(p, "backendAddressPools") // Azure repeats the pool there
 	}
 	say(fresh, p, "protocol", was.Transport, is.Transport)
 	say(fresh, p, "loadDistribution", was.Distribution, is.Distribution)
@@ -135,12 +136,12 @@ func editRule(id string, part object, fresh bool, was, is lb.Rule) {
 	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *is.TCPReset)
 }
 
-// encodePart encodes a pool within its load balancer, as a write of the pool alone does. What it holds besides its
-// addresses comes from where the pool was read last: by itself, or with the load balancer. A pool that was
-// read with another api-version than the load balancer may lack what this one shows.
+// encodePart encodes a pool within its load balancer, like a separate write of the pool. Its other
+// properties come from its latest read, alone or with the load balancer. A pool read with another
+// api-version may lack properties of this one.
 //
-// The entries of a pool of network interfaces go as they were shown: the interface, which only Azure sets, is
-// all that tells one from another. That Azure takes them so is assumed.
+// Entries of network interfaces are sent as read, including the read-only interface, their only
+// identity. That Azure accepts this is assumed.
 func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.RawMessage, error) {
 	here, known := origin.Pools[strings.ToLower(pool.ID.Name)]
 	from, alone := pool.Origin.(Document)

@@ -69,8 +69,7 @@ func (c shownConfiguration) decode() lb.InterfaceConfiguration {
 	return next
 }
 
-// DecodeInterface turns what Azure shows of a network interface into the vocabulary. The place is
-// where it was asked for.
+// DecodeInterface decodes a network interface. place is the ID of the request.
 func DecodeInterface(place lb.ResourceID, shown Document) (lb.NetworkInterface, error) {
 	var is struct {
 		ID         string `json:"id"`
@@ -93,7 +92,7 @@ func DecodeInterface(place lb.ResourceID, shown Document) (lb.NetworkInterface, 
 	}, place.Validate()
 }
 
-// EncodeInterface returns the body that gives an interface its pools.
+// EncodeInterface returns the body that sets the pools of an interface.
 func EncodeInterface(next lb.NetworkInterface) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {
@@ -111,7 +110,7 @@ func EncodeInterface(next lb.NetworkInterface) (any, error) {
 	return body, setPools(body, next.InterfaceConfiguration)
 }
 
-// DecodeScaleSet turns what Azure shows of a scale set into the vocabulary.
+// DecodeScaleSet decodes a scale set.
 func DecodeScaleSet(place lb.ResourceID, shown Document) (lb.ScaleSet, error) {
 	var is struct {
 		ID         string `json:"id"`
@@ -133,17 +132,16 @@ func DecodeScaleSet(place lb.ResourceID, shown Document) (lb.ScaleSet, error) {
 	place.Name = path.Base(is.ID)
 	return lb.ScaleSet{
 		ID: place, Etag: is.Etag, Provisioning: is.Properties.State, Interfaces: is.Properties.Profile.Network.decode(),
-		Uniform:     !strings.EqualFold(is.Properties.Orchestration, "Flexible"), // which older ones do not say
+		Uniform:     !strings.EqualFold(is.Properties.Orchestration, "Flexible"), // older ones omit it
 		UpgradeMode: is.Properties.Upgrade.Mode, Origin: shown,
 	}, place.Validate()
 }
 
-// lackingInPatch are the properties of a public IP configuration that Azure takes in a PUT of a scale set and not in a
-// PATCH (documented).
+// lackingInPatch are the public IP properties of a scale set that PUT accepts and PATCH does not
+// (documented).
 var lackingInPatch = []string{"ipTags", "publicIPAddressVersion"}
 
-// NeedsPut reports whether the model of a scale set is written with a PUT: it has properties that a PATCH does not, and
-// a PATCH of its interfaces would remove them.
+// NeedsPut reports whether the model has properties that a PATCH of its interfaces would remove.
 func NeedsPut(s lb.ScaleSet) bool {
 	shown, err := read(s.Origin)
 	if err != nil {
@@ -164,9 +162,11 @@ func modelOf(scaleSet object) object {
 	return at(at(at(scaleSet, "properties"), "virtualMachineProfile"), "networkProfile")
 }
 
-// EncodeModel returns the body of a PATCH or a PUT that gives the model of a scale set its pools. An array is
-// replaced as a whole, so all that it holds is sent. What is not named stays, in a PUT too (observed:
-// cloud-provider-azure sends no more than this). To name an image or an identity takes the right to use it.
+// EncodeModel returns the body of a PATCH or PUT that sets the pools of a scale set's model. Arrays
+// are
+// replaced as a whole. Absent properties are retained, also by PUT (observed: cloud-provider-azure
+// sends
+// no more than this). Sending an image or identity would require permission to use it.
 func EncodeModel(next lb.ScaleSet) (any, error) {
 	shown, err := read(next.Origin)
 	if err != nil {
@@ -184,10 +184,10 @@ func EncodeModel(next lb.ScaleSet) (any, error) {
 	return body, nil
 }
 
-// instanceRule is what the id of an instance looks like; it becomes part of a request.
+// instanceRule matches instance IDs, which become part of a URL.
 var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
 
-// DecodeInstance turns what Azure shows of an instance of a scale set into the vocabulary.
+// DecodeInstance decodes a scale set instance.
 func DecodeInstance(scaleSet lb.ResourceID, shown Document) (lb.Instance, error) {
 	var is struct {
 		ID         string `json:"id"`
@@ -214,8 +214,9 @@ func DecodeInstance(scaleSet lb.ResourceID, shown Document) (lb.Instance, error)
 	}, nil
 }
 
-// EncodeInstance returns the body that gives an instance its pools. The image is left out, as
-// Azure's own command line does: who names one has to be allowed to read it.
+// EncodeInstance returns the body that sets the pools of an instance. It omits the image, as the
+// Azure CLI
+// does, because sending it requires permission to read it.
 func EncodeInstance(next lb.Instance) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {

@@ -24,7 +24,7 @@ type shownPoolProperties struct {
 	Outbounds      []shownRef      `json:"outboundRules"`
 }
 
-// shownPart is what tells one part of a resource from another.
+// shownPart identifies a part of a resource.
 type shownPart struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -40,9 +40,9 @@ type shownAddress struct {
 	} `json:"properties"`
 }
 
-// DecodePool turns what Azure shows into the vocabulary. An entry whose address is no
-// IP address (a frontend of another load balancer, say) is kept with a zero IP: it
-// is somebody else's, and a write sends it back as it was.
+// DecodePool decodes a pool. An entry without an IP address, e.g. a frontend of another load
+// balancer,
+// gets a zero IP: it is foreign, and a write sends it back unchanged.
 func DecodePool(id lb.PoolID, shown Document) (lb.Pool, error) {
 	var is shownPool
 	if err := json.Unmarshal(shown.Text, &is); err != nil {
@@ -75,16 +75,16 @@ func (s shownPool) decode(id lb.PoolID, shown Document) lb.Pool {
 func (a shownAddress) decode() lb.Address {
 	p := a.Properties
 	next := lb.Address{Name: a.Name, VirtualNetwork: p.VirtualNetwork.ID, AdminState: p.AdminState}
-	next.IP, _ = netip.ParseAddr(p.IP) // zero if it is none
+	next.IP, _ = netip.ParseAddr(p.IP) // zero if invalid
 	if !next.IP.IsValid() && p.Interface != nil {
 		next.Interface = p.Interface.ID
 	}
 	return next
 }
 
-// holdsInterfaces reports whether a pool's entries are network interfaces. Those
-// have a reference to the interface in place of an address; an entry with an
-// address is an IP entry even if Azure adds whose interface bears it (assumed).
+// holdsInterfaces reports whether the entries are network interfaces, which have a reference
+// instead of
+// an address. An entry with an address is an IP entry even if it also has a reference (assumed).
 func (p shownPoolProperties) holdsInterfaces() bool {
 	addresses := 0
 	for _, entry := range p.Addresses {
@@ -99,8 +99,8 @@ func (p shownPoolProperties) holdsInterfaces() bool {
 	return len(p.Interfaces) > 0 && addresses == 0
 }
 
-// provisioning returns how far Azure is with the last write. A delete that runs is one: what it
-// is about is still shown, and will not be.
+// provisioning returns the provisioning state. Deleting counts as Updating: the content is about to
+// disappear.
 func provisioning(shown string) lb.Provisioning {
 	if lb.Provisioning(shown) == lb.Deleting {
 		return lb.Updating
@@ -108,8 +108,9 @@ func provisioning(shown string) lb.Provisioning {
 	return lb.Provisioning(shown)
 }
 
-// Members returns the members that Azure shows of a pool. Older pools show network interfaces by the IP
-// configurations alone that are in it, and have no entries; no write of a pool can name those.
+// Members returns the members of a pool. Older pools of network interfaces have no entries, only
+// the IP
+// configurations; a pool write cannot name those.
 func Members(of lb.Pool) []lb.Address {
 	var is shownPool
 	shown, ok := of.Origin.(Document)

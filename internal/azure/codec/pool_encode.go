@@ -10,14 +10,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ErrNoVirtualNetwork is of a pool of addresses of which nothing says in which network they are.
+// ErrNoVirtualNetwork rejects a pool of addresses without a known virtual network.
 var ErrNoVirtualNetwork = errors.New("the pool has no virtual network and azure.json names none: set vnetName")
 
 const keyAddresses = "loadBalancerBackendAddresses"
 
-// EncodePool returns the body that gives a pool its addresses. All else that a client may set is sent back
-// as it was read. An address that the pool held keeps all that its entry says but its admin state,
-// which is the address's.
+// EncodePool returns the body that sets the addresses of a pool. Other properties are sent back as
+// read.
+// An existing entry changes only its admin state.
 func EncodePool(pool lb.Pool, fallback string) (any, error) {
 	body, err := read(pool.Origin)
 	if err != nil {
@@ -27,20 +27,23 @@ func EncodePool(pool lb.Pool, fallback string) (any, error) {
 	return body, editPool(stripPool(body), pool.Addresses, fallback)
 }
 
-// stripPool takes from a pool what only Azure sets, but the interfaces of its entries. It returns its properties.
+// stripPool removes the read-only properties of a pool, except interfaces of entries, and returns
+// its
+// properties.
 func stripPool(body object) object {
 	properties := strip(body, "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules")
 	entries := list(properties[keyAddresses])
 	for _, entry := range entries {
-		without(entry, "id") // an entry has a name alone
+		without(entry, "id") // an entry only has a name
 		strip(entry, "inboundNatRulesPortMapping")
 	}
 	properties[keyAddresses] = entries
 	return properties
 }
 
-// editPool gives a pool addresses. An empty pool has to be sent as an empty array: Azure would keep what
-// it has.
+// editPool sets the addresses of a pool. No addresses become an empty array, because Azure keeps
+// them if
+// it is absent.
 func editPool(properties object, addresses []lb.Address, fallback string) error {
 	entries, _ := properties[keyAddresses].([]object)
 	network := entryNetwork(entries)
@@ -68,8 +71,8 @@ func editPool(properties object, addresses []lb.Address, fallback string) error 
 	return nil
 }
 
-// editEntry gives an entry the admin state of its address. What refers to an interface is taken from it: the entry
-// has a name.
+// editEntry sets the admin state of an entry. The reference to an interface is removed; the name
+// identifies the entry.
 func editEntry(entry object, a lb.Address) {
 	properties := within(entry, "properties")
 	without(properties, "networkInterfaceIPConfiguration", "adminState")
@@ -78,9 +81,9 @@ func editEntry(entry object, a lb.Address) {
 	}
 }
 
-// entryNetwork returns the virtual network that the entries of a pool carry
-// themselves, by its id or by that of a subnet in it; empty if none does. Azure
-// allows one virtual network a pool, so the first decides.
+// entryNetwork returns the virtual network of the entries, from its ID or that of a subnet; empty
+// if
+// none has one. Azure allows one virtual network per pool, so the first counts.
 func entryNetwork(entries []object) string {
 	for _, entry := range entries {
 		properties := at(entry, "properties")
@@ -95,7 +98,7 @@ func entryNetwork(entries []object) string {
 	return ""
 }
 
-// staying finds the entry of a pool that an address stands for, each once.
+// staying indexes the entries of a pool by address; each is taken once.
 type staying map[lb.Address][]object
 
 func index(entries []object) staying {
@@ -107,7 +110,7 @@ func index(entries []object) staying {
 	return s
 }
 
-// addressOf returns what identifies an entry, as shownAddress.decode does.
+// addressOf returns the identity of an entry, like shownAddress.decode.
 func addressOf(entry object) lb.Address {
 	properties := at(entry, "properties")
 	a := lb.Address{Name: word(entry, "name")}
@@ -128,7 +131,7 @@ func (s staying) take(a lb.Address) object {
 	return entries[0]
 }
 
-// identity is what makes an address the same entry: name and IP, or the interface.
+// identity is the key of an entry: the interface, or name and IP.
 func identity(a lb.Address) lb.Address {
 	if a.Interface != "" {
 		return lb.Address{Interface: strings.ToLower(a.Interface)}
@@ -136,7 +139,7 @@ func identity(a lb.Address) lb.Address {
 	return lb.Address{Name: strings.ToLower(a.Name), IP: a.IP}
 }
 
-// SameInterfaces reports whether the addresses of a pool are just the interfaces that it was read with.
+// SameInterfaces reports whether the pool has exactly the interfaces that were read.
 func SameInterfaces(pool lb.Pool) bool {
 	shown, err := read(pool.Origin)
 	if err != nil {

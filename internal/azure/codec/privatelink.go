@@ -58,8 +58,7 @@ type shownConnection struct {
 	} `json:"properties"`
 }
 
-// DecodePrivateLinkService turns what Azure shows of a Private Link Service into the vocabulary. The
-// place is where it was asked for.
+// DecodePrivateLinkService decodes a Private Link Service. place is the ID of the request.
 func DecodePrivateLinkService(place lb.ResourceID, shown Document) (lb.PrivateLinkService, error) {
 	var is shownLink
 	if err := json.Unmarshal(shown.Text, &is); err != nil {
@@ -88,15 +87,16 @@ func DecodePrivateLinkService(place lb.ResourceID, shown Document) (lb.PrivateLi
 }
 
 func (n shownNAT) decode() lb.NATAddress {
-	address, _ := netip.ParseAddr(n.Properties.Address) // absent while Azure chooses
+	address, _ := netip.ParseAddr(n.Properties.Address) // absent until Azure assigns one
 	return lb.NATAddress{
 		Name: n.Name, Subnet: n.Properties.Subnet.ID, Primary: n.Properties.Primary,
 		Static: strings.EqualFold(n.Properties.Allocation, "Static"), Address: address,
 	}
 }
 
-// EncodePrivateLinkService returns the body of a write: that of one that was read keeps all that it
-// does not change, also what the SDK has no word for. Connections are not part of it.
+// EncodePrivateLinkService returns the body of a write. Unchanged and unknown properties are sent
+// back as
+// read. Connections are omitted.
 func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 	body, is := object{"location": next.Location, "properties": object{}}, lb.PrivateLinkService{}
 	if next.Origin != nil {
@@ -131,7 +131,7 @@ func linkRefs(ids []string) []object {
 	return all
 }
 
-// encodeNAT sends an address that is as it was read just so, and a new one with all that is to be said.
+// encodeNAT sends an unchanged address as read, and all properties of a new one.
 func encodeNAT(shown []object, is, next []lb.NATAddress) []object {
 	all := make([]object, 0, len(next))
 	for _, n := range next {
@@ -151,19 +151,17 @@ func encodeNAT(shown []object, is, next []lb.NATAddress) []object {
 	return all
 }
 
-// setSubscriptions leaves a list that stays as it is. Azure shows none where there is none, and an
-// empty one takes the list away.
+// setSubscriptions sets a changed list. Azure omits an empty list, and an empty list clears it.
 func setSubscriptions(properties object, key string, is, next []string) {
 	if !slices.Equal(is, next) {
 		properties[key] = object{"subscriptions": append([]string{}, next...)}
 	}
 }
 
-// policies is the property of a subnet that keeps Private Link Services out of it, unless it is
-// Disabled.
+// policies is the subnet property that blocks Private Link Services unless Disabled.
 const policies = "privateLinkServiceNetworkPolicies"
 
-// DecodeSubnet turns what Azure shows of a subnet into the vocabulary.
+// DecodeSubnet decodes a subnet.
 func DecodeSubnet(of lb.ResourceID, shown Document) (lb.Subnet, error) {
 	var is struct {
 		ID         string `json:"id"`
@@ -200,7 +198,7 @@ func DecodeSubnet(of lb.ResourceID, shown Document) (lb.Subnet, error) {
 	return s, nil
 }
 
-// EncodeSubnet returns the body that turns the policies of a subnet off. All else is as it was read.
+// EncodeSubnet returns the body that disables the network policies of a subnet.
 func EncodeSubnet(next lb.Subnet) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {
@@ -211,7 +209,7 @@ func EncodeSubnet(next lb.Subnet) (any, error) {
 	without(properties, "provisioningState", "ipConfigurations", "ipConfigurationProfiles", "interfaceEndpoints", "privateEndpoints",
 		"purpose", "resourceNavigationLinks", "serviceAssociationLinks")
 	withoutAll(properties, "applicationGatewayIPConfigurations")
-	for _, d := range list(properties["delegations"]) { // whose type a client may set
+	for _, d := range list(properties["delegations"]) { // their type is writable
 		without(d, "etag")
 		without(at(d, "properties"), "actions", "provisioningState")
 	}

@@ -38,7 +38,7 @@ type shownPublicIP struct {
 	} `json:"properties"`
 }
 
-// DecodePublicIP returns a public IP as the rooms know it; Origin keeps what they do not.
+// DecodePublicIP decodes a public IP.
 func DecodePublicIP(id lb.ResourceID, shown Document) (lb.PublicIP, error) {
 	var is shownPublicIP
 	if err := json.Unmarshal(shown.Text, &is); err != nil {
@@ -50,7 +50,7 @@ func DecodePublicIP(id lb.ResourceID, shown Document) (lb.PublicIP, error) {
 		Static: p.Method == static, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioning(p.State),
 		Zones: is.Zones, IPTags: map[string]string{}, Tags: decodeTags(is.Tags), Origin: shown,
 	}
-	ip.Address, _ = netip.ParseAddr(p.Address) // zero if there is none yet
+	ip.Address, _ = netip.ParseAddr(p.Address) // zero until one is assigned
 	for _, tag := range p.IPTags {
 		ip.IPTags[tag.Kind] = tag.Tag
 	}
@@ -63,8 +63,7 @@ func DecodePublicIP(id lb.ResourceID, shown Document) (lb.PublicIP, error) {
 	return ip, nil
 }
 
-// EncodePublicIP returns the body that makes a public IP what ip says, as EncodeLoadBalancer
-// does for a load balancer.
+// EncodePublicIP returns the body for ip, like EncodeLoadBalancer.
 func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	body, fresh, was := object{}, ip.Origin == nil, lb.PublicIP{}
 	if !fresh {
@@ -106,7 +105,7 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	return body, nil
 }
 
-// editLabel gives a public IP another DNS label. The full name follows from it, and is Azure's to say.
+// editLabel sets the DNS label. Azure derives the FQDN from it.
 func editLabel(properties object, label string) {
 	settings := within(properties, "dnsSettings")
 	without(settings, "domainNameLabel", "fqdn")
@@ -114,13 +113,13 @@ func editLabel(properties object, label string) {
 		settings["domainNameLabel"] = label
 		return
 	}
-	without(settings, "domainNameLabelScope") // of the label
+	without(settings, "domainNameLabelScope") // belongs to the label
 	if len(settings) == 0 {
 		delete(properties, "dnsSettings")
 	}
 }
 
-// static is how an address is allocated that stays.
+// static is the allocation method of a permanent address.
 const static = "Static"
 
 func allocation(stays bool) string {

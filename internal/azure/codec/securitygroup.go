@@ -39,7 +39,7 @@ type shownSecurityRule struct {
 	} `json:"properties"`
 }
 
-// DecodeSecurityGroup returns a security group as the rooms know it; Origin keeps what they do not.
+// DecodeSecurityGroup decodes a security group.
 func DecodeSecurityGroup(id lb.ResourceID, shown Document) (lb.SecurityGroup, error) {
 	var is shownSecurityGroup
 	if err := json.Unmarshal(shown.Text, &is); err != nil {
@@ -70,7 +70,7 @@ func (r shownSecurityRule) decode() lb.SecurityRule {
 	}
 }
 
-// oneOrMany reads what has a field for one and a field for many.
+// oneOrMany merges a singular and a plural field.
 func oneOrMany(one string, many []string) []string {
 	if one != "" {
 		return append([]string{one}, many...)
@@ -78,8 +78,7 @@ func oneOrMany(one string, many []string) []string {
 	return many
 }
 
-// EncodeSecurityGroup returns the body that makes a group what g says, as EncodeLoadBalancer
-// does for a load balancer.
+// EncodeSecurityGroup returns the body for g, like EncodeLoadBalancer.
 func EncodeSecurityGroup(g lb.SecurityGroup) (any, error) {
 	body, err := read(g.Origin)
 	if err != nil {
@@ -107,8 +106,7 @@ func editSecurityRule(part object, fresh bool, was, is lb.SecurityRule) {
 	sayOneOrMany(p, "destinationPortRange", "destinationPortRanges", was.DestinationPorts, is.DestinationPorts)
 }
 
-// sayOneOrMany puts a list into the one field or the other: Azure takes no tag and no "*"
-// in that for many.
+// sayOneOrMany sets the singular or the plural field: Azure rejects tags and "*" in the plural one.
 func sayOneOrMany(p object, one, many string, was, is []string) {
 	switch {
 	case slices.Equal(was, is):

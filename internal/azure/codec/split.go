@@ -8,17 +8,16 @@ import (
 	"slices"
 )
 
-// splitPools returns the text of a load balancer with an empty list of pools, and the text of each pool. What is
-// returned shares nothing with the text.
+// splitPools returns a copy of a load balancer with an empty pool list, and a copy of each pool.
 func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err error) {
 	w := walker{text: text}
 	end, ok := w.root(skipSpace(text, 0))
 	if !ok || skipSpace(text, end) != len(text) {
-		return slices.Clone(text), nil, nil // whoever decodes it says why
+		return slices.Clone(text), nil, nil // decoding reports the error
 	}
 	from := 0
 	for _, c := range w.cuts {
-		pools = nil // the last one counts, as in all of JSON
+		pools = nil // the last duplicate key counts, as in encoding/json
 		if err := json.Unmarshal(text[c.from:c.to], &pools); err != nil {
 			return nil, nil, err
 		}
@@ -28,11 +27,12 @@ func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err
 	return slices.Clip(append(rest, text[from:]...)), pools, nil
 }
 
-// cut is where the pools of a load balancer are.
+// cut is the position of the pools in the text.
 type cut struct{ from, to int }
 
-// walker finds them. It is no parser: what it passes over is checked by whoever decodes it. Its methods
-// are given where a value begins, and return where it ends; false if it does not.
+// walker finds the cuts. It does not validate JSON; the decoder does. Methods take the start of a
+// value
+// and return its end, or false.
 type walker struct {
 	text []byte
 	cuts []cut
@@ -58,8 +58,9 @@ func (w *walker) properties(at int) (int, bool) {
 	})
 }
 
-// members calls value for each member of an object, which returns where its value ends. What is no
-// object is passed over.
+// members calls value for each member of an object; value returns the end of the member. Other
+// values
+// are skipped.
 func (w *walker) members(at int, value func(key string, at int) (int, bool)) (int, bool) {
 	if at >= len(w.text) || w.text[at] != '{' {
 		return skip(w.text, at)
@@ -93,7 +94,7 @@ func skipSpace(text []byte, at int) int {
 	return at
 }
 
-// skip returns where the value ends that begins at a place.
+// skip returns the end of the value that starts at at.
 func skip(text []byte, at int) (end int, ok bool) {
 	depth := 0
 	for ; at < len(text); at++ {
@@ -113,7 +114,7 @@ func skip(text []byte, at int) (end int, ok bool) {
 		case '}', ']':
 			depth--
 		default:
-			if depth == 0 { // a number, or a word
+			if depth == 0 { // a number or a literal
 				n := bytes.IndexAny(text[at:], ",]} \n\r\t")
 				return at + n, n > 0
 			}

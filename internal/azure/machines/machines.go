@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machines reads and writes what makes machines members of pools of network interfaces:
-// interfaces, the models of scale sets, and their instances. All of it goes through an azure.Client,
-// whose gates, retries and guards are those of all requests.
+// Package machines reads and writes the pool membership of network interfaces, scale set models and
+// their instances. All requests use the retries, gates and guards of an azure.Client.
 package machines
 
 import (
@@ -18,16 +17,17 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Client reads and writes them. It is safe for concurrent use. Every error of it carries a
-// *fault.Fault: stale if what was asked for is gone; one of a write whose code is OutcomeUnknown says
-// that the write may have landed.
+// Client reads and writes them. It is safe for concurrent use. Errors carry a *fault.Fault: stale
+// if the
+// resource does not exist. With the code OutcomeUnknown, a write may have succeeded.
 type Client struct{ arm *azure.Client }
 
-// New returns a Client that sends its requests by another.
+// New returns a Client that sends requests through arm.
 func New(arm *azure.Client) *Client { return &Client{arm} }
 
-// ListInterfaces reads all network interfaces of a resource group, but those of scale sets' uniform
-// instances, with one request a page.
+// ListInterfaces reads all network interfaces of a resource group, except those of uniform
+// instances,
+// with one request per page.
 func (c *Client) ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
 	return all(ctx, c, azure.Resource{ID: place}, place, codec.DecodeInterface)
@@ -40,8 +40,9 @@ func (c *Client) GetInterface(ctx context.Context, id lb.ResourceID) (lb.Network
 	return shown, err
 }
 
-// PrimaryInterface reads which network interface of a virtual machine is its primary one, or the only
-// one: it may be in another resource group. It is zero if the machine names none.
+// PrimaryInterface reads the ID of a VM's primary or only network interface, which may be in
+// another
+// resource group. It returns zero if there is none.
 func (c *Client) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
 	return one(ctx, c, azure.Resource{ID: vm}, vm, decodePrimary)
 }
@@ -71,15 +72,16 @@ func decodePrimary(_ lb.ResourceID, shown codec.Document) (none lb.ResourceID, e
 	return none, nil
 }
 
-// PutInterface gives an interface that was read other pools, guarded by its Etag, waits until Azure
-// is done, and returns what Azure then shows. All else stays as it was read.
+// PutInterface changes the pools of an interface that was read, guarded by its Etag, waits until
+// Azure
+// has finished, and returns the result. Other properties are retained.
 func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
 	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
 		next.ID, codec.DecodeInterface)
 }
 
-// ListScaleSets reads all scale sets of a resource group. Those of a list may have no Etag: one that
-// is to be written is read by itself.
+// ListScaleSets reads all scale sets of a resource group. They may lack an Etag: read one again
+// before writing it.
 func (c *Client) ListScaleSets(ctx context.Context, subscription, resourceGroup string) ([]lb.ScaleSet, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeScaleSet}
 	return all(ctx, c, azure.Resource{ID: place}, place, codec.DecodeScaleSet)
@@ -92,8 +94,9 @@ func (c *Client) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet
 	return shown, err
 }
 
-// PatchModel gives the model of a scale set that was read other pools, as PutInterface does an
-// interface, with a PATCH, or with a PUT where a PATCH would lose properties. No instance has them by that alone.
+// PatchModel changes the pools of a scale set's model, like PutInterface. It uses PATCH, or PUT if
+// a PATCH
+// would lose properties. Instances are not changed.
 func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error) {
 	method := http.MethodPatch
 	if codec.NeedsPut(next) {
@@ -103,8 +106,8 @@ func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet,
 		next.ID, codec.DecodeScaleSet)
 }
 
-// ListInstances reads all instances of a uniform scale set. As of scale sets, one that is to be
-// written is read by itself.
+// ListInstances reads all instances of a uniform scale set. They may lack an Etag: read one again
+// before writing it.
 func (c *Client) ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]lb.Instance, error) {
 	return all(ctx, c, azure.Resource{ID: scaleSet, Child: "virtualMachines"}, scaleSet, codec.DecodeInstance)
 }
@@ -116,14 +119,15 @@ func (c *Client) GetInstance(ctx context.Context, scaleSet lb.ResourceID, id str
 	return shown, err
 }
 
-// PutInstance gives an instance that was read other pools, as PutInterface does an interface.
+// PutInstance changes the pools of an instance, like PutInterface.
 func (c *Client) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error) {
 	return write(ctx, c, instance(next.ScaleSet, next.ID), http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInstance(next) },
 		next.ScaleSet, codec.DecodeInstance)
 }
 
-// Upgrade has instances brought to all that the model of their scale set says, and waits until Azure
-// is done. It does nothing for none: to Azure an absent list would be an error, and "*" is all.
+// Upgrade upgrades instances to the whole model of their scale set and waits for the end. No
+// instances
+// is a no-op: Azure rejects an absent list, and "*" means all.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if len(instances) == 0 {
 		return nil
@@ -135,7 +139,7 @@ func instance(scaleSet lb.ResourceID, id string) azure.Resource {
 	return azure.Resource{ID: scaleSet, Child: "virtualMachines/" + id}
 }
 
-// decoder makes a value of what Azure shows; the place is that of what was asked for.
+// decoder decodes a document; place is the ID of the request.
 type decoder[T any] func(place lb.ResourceID, shown codec.Document) (T, error)
 
 func one[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) (T, error) {
@@ -163,12 +167,12 @@ func all[T any](ctx context.Context, c *Client, r azure.Resource, place lb.Resou
 	return list, nil
 }
 
-// write writes what encode returns, which edits the document at origin.
+// write sends the body of encode, which edits the document at origin.
 func write[T any](ctx context.Context, c *Client, r azure.Resource, method string, origin *any, etag string, encode func() (any, error),
 	place lb.ResourceID, decode decoder[T],
 ) (T, error) {
 	if *origin == nil {
-		*origin = codec.Document{} // nothing is made here
+		*origin = codec.Document{} // never create
 	}
 	shown, err := c.arm.Write(ctx, r, method, origin, etag, encode)
 	if err != nil {
@@ -178,7 +182,7 @@ func write[T any](ctx context.Context, c *Client, r azure.Resource, method strin
 	return decoded(place, shown, decode)
 }
 
-// decoded refuses an answer that is not in the form of what was asked for.
+// decoded decodes a document and rejects unexpected formats.
 func decoded[T any](place lb.ResourceID, shown codec.Document, decode decoder[T]) (T, error) {
 	value, err := decode(place, shown)
 	if err != nil {

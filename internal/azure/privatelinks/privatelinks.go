@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package privatelinks reads and writes Private Link Services, the connections of private endpoints to
-// them, and of subnets whether they take one. All of it goes through an azure.Client, whose gates,
-// retries and guards are those of all requests.
+// Package privatelinks reads and writes Private Link Services, their private endpoint connections,
+// and
+// the network policies of subnets. All requests use the retries, gates and guards of an
+// azure.Client.
 package privatelinks
 
 import (
@@ -18,12 +19,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Client reads and writes them. It is safe for concurrent use. Every error of it carries a
-// *fault.Fault: stale if what was asked for is gone; one of a write whose code is OutcomeUnknown says
-// that the write may have landed.
+// Client reads and writes them. It is safe for concurrent use. Errors carry a *fault.Fault: stale
+// if the
+// resource does not exist. With the code OutcomeUnknown, a write may have succeeded.
 type Client struct{ arm *azure.Client }
 
-// New returns a Client that sends its requests by another.
+// New returns a Client that sends requests through arm.
 func New(arm *azure.Client) *Client { return &Client{arm} }
 
 // Get reads a Private Link Service with its connections.
@@ -35,7 +36,7 @@ func (c *Client) Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkServi
 	return decoded(id, shown, codec.DecodePrivateLinkService)
 }
 
-// List reads all Private Link Services of a resource group, with one request a page.
+// List reads all Private Link Services of a resource group, with one request per page.
 func (c *Client) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypePrivateLinkService}
 	shown, err := c.arm.List(ctx, azure.Resource{ID: place})
@@ -53,9 +54,11 @@ func (c *Client) List(ctx context.Context, subscription, resourceGroup string) (
 	return all, nil
 }
 
-// Put writes a Private Link Service, guarded by its Etag, waits until Azure is done, and returns what
-// Azure then shows. One that was read keeps all that Weir does not model; one that was not is made, if
-// there is none. Its connections and its alias are Azure's to say, and are not written.
+// Put writes a Private Link Service, guarded by its Etag, waits until Azure has finished, and
+// returns the
+// result. One that was read retains all properties that Weir does not model; otherwise it is
+// created.
+// Connections and alias are read-only.
 func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
 	shown, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodePrivateLinkService(next)
@@ -66,19 +69,21 @@ func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.Privat
 	return decoded(next.ID, shown, codec.DecodePrivateLinkService)
 }
 
-// Delete deletes a Private Link Service that came from a read, guarded by its Etag, and waits until
-// Azure is done. It is no error if there is none. Its connections have to go before (assumed).
+// Delete deletes a Private Link Service that was read, guarded by its Etag, and waits for the end.
+// A
+// missing one is not an error. Its connections must be deleted first (assumed).
 func (c *Client) Delete(ctx context.Context, p lb.PrivateLinkService) error {
 	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, &p.Origin, p.Etag, nil)
 	return unlessGone(err)
 }
 
-// DeleteConnection removes a connection of a private endpoint, and waits until Azure is done. It is no
-// error if there is none. The private endpoint stays, and is its owner's.
+// DeleteConnection deletes a private endpoint connection and waits for the end. A missing one is
+// not
+// an error. The private endpoint is not deleted.
 func (c *Client) DeleteConnection(ctx context.Context, of lb.ResourceID, connection lb.PrivateEndpointConnection) error {
 	at := azure.Resource{ID: of, Child: "privateEndpointConnections/" + connection.Name}
 	etag := connection.Etag
-	if etag == "" { // a list may not show it (assumed)
+	if etag == "" { // lists may omit it (assumed)
 		var shown struct {
 			Etag string `json:"etag"`
 		}
@@ -105,12 +110,13 @@ func (c *Client) GetSubnet(ctx context.Context, network lb.ResourceID, name stri
 	return decoded(network, shown, codec.DecodeSubnet)
 }
 
-// OpenSubnet turns off the network policies that keep Private Link Services out of a subnet that was
-// read, as Put writes. All else of it stays as it was read.
+// OpenSubnet disables the network policies that block Private Link Services in a subnet that was
+// read,
+// like Put. Other properties are retained.
 func (c *Client) OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error) {
 	next.LinkPolicies = false
 	if next.Origin == nil {
-		next.Origin = codec.Document{} // none is made here
+		next.Origin = codec.Document{} // never create
 	}
 	shown, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodeSubnet(next)
@@ -125,7 +131,7 @@ func subnet(network lb.ResourceID, name string) azure.Resource {
 	return azure.Resource{ID: network, Child: "subnets/" + name}
 }
 
-// unlessGone makes a success of a deletion's fault that says that there is nothing left.
+// unlessGone returns nil for the fault of a missing resource.
 func unlessGone(err error) error {
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return nil
@@ -133,7 +139,7 @@ func unlessGone(err error) error {
 	return err
 }
 
-// decoded refuses an answer that is not in the form of what was asked for.
+// decoded decodes a document and rejects unexpected formats.
 func decoded[T any](place lb.ResourceID, shown codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
 	value, err := decode(place, shown)
 	if err != nil {

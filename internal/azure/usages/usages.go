@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usages reads how much of a subscription's limits is in use in a region.
+// Package usages reads the usage of a subscription's quotas in a region.
 package usages
 
 import (
@@ -18,13 +18,13 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// version is the API version of Microsoft.Network, and mostPages how many pages are read.
+// version is the api-version of Microsoft.Network; mostPages limits a list.
 const (
 	version   = "2025-05-01"
 	mostPages = 20
 )
 
-// regionRule is what the name of a region looks like, without spaces; it becomes part of a request.
+// regionRule matches region names without spaces; they become part of a URL.
 var regionRule = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
 
 type page struct {
@@ -38,7 +38,7 @@ type page struct {
 	NextLink string `json:"nextLink"`
 }
 
-// List returns those of Microsoft.Network. Who may not read them gets an error.
+// List returns the Microsoft.Network usages. It fails without read permission.
 func List(ctx context.Context, client *azure.Client, subscription, location string) ([]migrate.Usage, error) {
 	region := strings.ToLower(strings.ReplaceAll(location, " ", ""))
 	if !regionRule.MatchString(region) {
@@ -63,7 +63,7 @@ func List(ctx context.Context, client *azure.Client, subscription, location stri
 			return all, nil
 		}
 		if next, err := url.Parse(p.NextLink); err != nil || !strings.HasPrefix(p.NextLink, strings.TrimRight(raw.Endpoint, "/")+"/") || !strings.EqualFold(next.Path, at) {
-			return nil, errors.New("its next page is at another address, which is not asked") // a token goes nowhere else
+			return nil, errors.New("its next page is at another address, which is not asked") // never send the token elsewhere
 		}
 		ask.Link = p.NextLink
 	}
