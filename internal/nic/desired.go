@@ -10,46 +10,45 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Pool is a backend pool of network interfaces, and the machines that belong in it.
+// Pool is a backend pool of network interfaces with its members.
 type Pool struct {
 	ID     lb.PoolID
 	Family lb.Family
-	// Configuration names the load balancer configuration that the pool's load balancer belongs
-	// to; an internal load balancer has that of its twin.
+	// Configuration is the load balancer configuration of the pool. An internal load balancer
+	// shares
+	// that of the public one.
 	Configuration string
-	// Every is true for a pool of all nodes, in which machines belong that are yet to come. It is
-	// false for one that follows the endpoints of a Service.
+	// Every is set for a pool of all nodes, including future ones; not for the pool of a Service's
+	// endpoints.
 	Every   bool
 	Members []Machine
-	// Leaves are machines that Azure shows in the pool, and that have to leave. Of a machine that is neither,
-	// a pool of all nodes says nothing: its node may be newer than what was handed over of the pool.
+	// Leaves are machines to remove. A pool of all nodes decides nothing about machines that are
+	// neither Members nor Leaves: they may be newer than this value.
 	Leaves []Machine
 }
 
-// Pools are the pools that an interface shall be in, by the family of its address.
+// Pools are the desired pools of an interface by IP family.
 type Pools map[lb.Family][]lb.PoolID
 
-// Node is a machine that is a node of the cluster.
+// Node is a machine that is a cluster node.
 type Node struct {
 	Machine Machine
-	// Configuration is the load balancer configuration that the node is placed on; empty where
-	// nothing says so.
+	// Configuration is the load balancer configuration of the node; empty if not placed.
 	Configuration string
 }
 
-// Desired says where machines belong.
+// Desired maps machines and scale set models to pools.
 type Desired struct {
-	machines map[string]Pools // by Machine.Key; those of a node are none, if it belongs in none
-	// open are the pools of all nodes that say nothing of a machine which is a node, on the configuration that it
-	// is on.
+	machines map[string]Pools // by Machine.Key; empty for a node without pools
+	// open are the pools of all nodes, of the node's configuration, that do not decide about it.
 	open map[string]Pools
-	// leaves are the pools that have machines leave.
+	// leaves are the pools that a machine must leave.
 	leaves map[string]map[lb.PoolKey]bool
-	// models are by the key of the scale set, those of the configuration with the most instances first.
+	// models are by scale set key; the configuration with the most instances is first.
 	models map[string][]Pools
 }
 
-// Machine returns the pools of a machine; none for one that is no member of any.
+// Machine returns the pools of a machine.
 func (d Desired) Machine(m Machine) Pools { return d.machines[m.Key()] }
 
 // Node reports whether a machine is a node.
@@ -58,7 +57,7 @@ func (d Desired) Node(m Machine) bool {
 	return ok
 }
 
-// Stays returns those of pools that do not have a machine leave.
+// Stays returns the pools that the machine need not leave.
 func (d Desired) Stays(m Machine, pools Pools) Pools {
 	leaves := d.leaves[m.Key()]
 	if len(leaves) == 0 {
@@ -75,16 +74,19 @@ func (d Desired) Stays(m Machine, pools Pools) Pools {
 	return stays
 }
 
-// Open are the pools of all nodes that have yet to say whether a node belongs in them.
+// Open returns the pools of all nodes that have not decided about a node.
 func (d Desired) Open(m Machine) Pools { return d.open[m.Key()] }
 
-// Models are the pools that the model of a uniform scale set may have, which its next instances get: those
-// of each configuration that an instance belongs to.
+// Models returns the alternatives for a uniform scale set's model: the pools of each configuration
+// of its
+// instances.
 func (d Desired) Models(scaleSet lb.ResourceID) []Pools { return d.models[scaleSet.Key()] }
 
-// Model returns the pools of a model that shows these interfaces: where its instances are spread over
-// configurations, those of the one that it is in already, else of the one with the most instances. An
-// upgrade to another model would take all instances out that belong in the first.
+// Model returns the pools of a scale set model, one of Models: the alternative that the model
+// already
+// uses, else the first. Changing the alternative would remove instances from their pools with the
+// next
+// upgrade.
 func (d Desired) Model(scaleSet lb.ResourceID, shown []lb.InterfaceConfiguration) Pools {
 	may := d.models[scaleSet.Key()]
 	for _, pools := range may {
@@ -98,12 +100,12 @@ func (d Desired) Model(scaleSet lb.ResourceID, shown []lb.InterfaceConfiguration
 	return may[0]
 }
 
-// Desire returns where machines belong, of all pools and of all nodes, also those that belong in
-// none. Azure takes an interface into the pools of one public load balancer and one internal one, so
-// a machine goes into those of one configuration: the one that its node is placed on, else the
-// first by name. Pools are in the order of their ids.
+// Desire computes the pools of machines from all pools and all nodes, including nodes in no pool.
+// Azure allows an interface in the pools of one public and one internal load balancer, so a machine
+// gets
+// the pools of one configuration: its node's, else the first by name. Pools are sorted by ID.
 //
-// A model has the pools of all nodes that an instance of its scale set is in, of one configuration; see
+// A scale set model has the pools of all nodes of its instances, of one configuration; see
 // Desired.Model.
 func Desire(pools []Pool, nodes []Node) Desired {
 	pools = slices.Clone(pools)
@@ -165,7 +167,7 @@ func (d Desired) modelsOf(pools []Pool, of map[string]string) {
 		pools     Pools
 		instances map[string]bool
 	}
-	sets := map[string]map[string]*model{} // by the scale set and the configuration
+	sets := map[string]map[string]*model{} // by scale set and configuration
 	for _, p := range pools {
 		for _, m := range p.Members {
 			if !p.Every || !m.Uniform() || of[m.Key()] != p.Configuration {
@@ -192,7 +194,7 @@ func (d Desired) modelsOf(pools []Pool, of map[string]string) {
 	}
 }
 
-// with returns the pools and another one, once.
+// with adds a pool unless it is present.
 func (ps Pools) with(p Pool) Pools {
 	if ps == nil {
 		ps = Pools{}

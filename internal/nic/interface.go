@@ -9,20 +9,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Step is what comes next for a machine that has network interfaces of its own. It is done if
-// nothing is to be written and nothing waited for.
+// Step is the next action for a machine with standalone network interfaces; the zero value means
+// done.
 type Step struct {
-	// Write is the interface as it shall become; nil if none is to be written now.
+	// Write is the interface to write; may be nil.
 	Write *lb.NetworkInterface
-	// Waits says why the machine is not where it belongs though nothing is written; empty if it is
-	// there, or something is.
+	// Waits is why the machine is not in its pools and nothing is written; may be empty.
 	Waits string
-	// Unusable is true if that is so because it has no primary interface.
+	// Unusable is set if the machine has no primary interface.
 	Unusable bool
 }
 
-// Interface returns what comes next for a machine, of all interfaces that Azure shows. Of several
-// that the machine has, the primary one is written.
+// Interface returns the next action for a machine. all are the observed interfaces; the machine's
+// primary
+// one is written.
 func Interface(m Machine, all []lb.NetworkInterface, want Pools, ours Ours) Step {
 	shown, why := interfaceOf(m, all)
 	if shown == nil {
@@ -38,7 +38,7 @@ func Interface(m Machine, all []lb.NetworkInterface, want Pools, ours Ours) Step
 		return Step{}
 	case busy(shown.Provisioning):
 		return Step{Waits: what + " is " + string(shown.Provisioning)}
-	case next.Changed, shown.Provisioning == lb.Failed: // what a failed write shows may not be in force
+	case next.Changed, shown.Provisioning == lb.Failed: // after a failed write, the shown content may not be in effect
 		write := *shown
 		write.InterfaceConfiguration = next.InterfaceConfiguration
 		return Step{Write: &write}
@@ -46,7 +46,7 @@ func Interface(m Machine, all []lb.NetworkInterface, want Pools, ours Ours) Step
 	return Step{Waits: next.lacks(what)}
 }
 
-// interfaceOf returns the primary interface of a machine, or why there is none.
+// interfaceOf returns the primary interface of a machine, or the reason that there is none.
 func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, string) {
 	var own []*lb.NetworkInterface
 	var configurations []lb.InterfaceConfiguration
@@ -65,8 +65,8 @@ func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, st
 	return own[at], ""
 }
 
-// Found reports whether the primary interface of a machine is among those that Azure shows. One that
-// is not marked may be a second one, whose machine has its first in another resource group.
+// Found reports whether all contains the primary interface of a machine. An unmarked one may be
+// secondary, with the primary one in another resource group.
 func Found(m Machine, all []lb.NetworkInterface) bool {
 	return slices.ContainsFunc(all, func(i lb.NetworkInterface) bool { return i.Machine == m.Key() && i.Primary })
 }
@@ -74,10 +74,10 @@ func Found(m Machine, all []lb.NetworkInterface) bool {
 // wants reports whether there are any pools.
 func wants(p Pools) bool { return len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 }
 
-// busy reports whether Azure is at work on a resource: what it shows may be taken back yet.
+// busy reports whether a write is in progress; it may still be rolled back.
 func busy(p lb.Provisioning) bool { return p != "" && p != lb.Succeeded && p != lb.Failed }
 
-// lacks says which address is missing; empty if none is.
+// lacks describes the missing address, if any.
 func (n Next) lacks(what string) string {
 	if len(n.Lacks) == 0 {
 		return ""

@@ -8,18 +8,19 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Next is what an interface shall say.
+// Next is the desired configuration of an interface.
 type Next struct {
 	lb.InterfaceConfiguration
-	// Changed is true if it has to be written.
+	// Changed is set if the interface has to be written.
 	Changed bool
-	// Lacks are the families for which pools are wanted and the interface has no address.
+	// Lacks are families with desired pools for which the interface has no address.
 	Lacks []lb.Family
 }
 
-// NextOf returns an interface whose primary IP configuration of each family is in the pools that
-// are wanted, in all that are not ours, and in no others. What it is in keeps its order; what is
-// added comes last. Nothing else is changed, and what it is given is left as it is.
+// NextOf returns shown with the primary IP configuration of each family in exactly the wanted pools
+// and
+// its foreign pools. Existing pools retain their order; new ones are appended. shown is not
+// modified.
 func NextOf(shown lb.InterfaceConfiguration, want Pools, ours Ours) Next {
 	next := Next{InterfaceConfiguration: shown}
 	next.IPConfigurations = slices.Clone(shown.IPConfigurations)
@@ -39,7 +40,7 @@ func NextOf(shown lb.InterfaceConfiguration, want Pools, ours Ours) Next {
 	return next
 }
 
-// poolsOf returns the pools that an IP configuration shall be in.
+// poolsOf returns the desired pools of an IP configuration.
 func poolsOf(shown []string, want []lb.PoolID, ours Ours) []string {
 	wanted, has := map[lb.PoolKey]bool{}, map[lb.PoolKey]bool{}
 	for _, id := range want {
@@ -63,9 +64,8 @@ func poolsOf(shown []string, want []lb.PoolID, ours Ours) []string {
 	return next
 }
 
-// primary returns the index of the primary IP configuration of a family; -1 if there is none of
-// the family. Azure marks one of an interface, which is of IPv4 where it has both; the first of the
-// other family stands for that.
+// primary returns the index of a family's primary IP configuration, or -1. Azure marks only one per
+// interface, the IPv4 one if both exist; the first of the other family counts as primary.
 func primary(ips []lb.IPConfiguration, family lb.Family) int {
 	at := slices.IndexFunc(ips, func(ip lb.IPConfiguration) bool { return ip.Family == family && ip.Primary })
 	if at < 0 {
@@ -74,8 +74,7 @@ func primary(ips []lb.IPConfiguration, family lb.Family) int {
 	return at
 }
 
-// primaryOf returns the index of a machine's primary interface: the one that is marked, or the
-// only one; -1 if neither is there.
+// primaryOf returns the index of the marked or only interface, or -1.
 func primaryOf(interfaces []lb.InterfaceConfiguration) int {
 	if at := slices.IndexFunc(interfaces, func(i lb.InterfaceConfiguration) bool { return i.Primary }); at >= 0 {
 		return at
@@ -86,7 +85,7 @@ func primaryOf(interfaces []lb.InterfaceConfiguration) int {
 	return -1
 }
 
-// nextOfAll is NextOf for the primary one of several interfaces; false if none is primary.
+// nextOfAll applies NextOf to the primary interface; false if there is none.
 func nextOfAll(shown []lb.InterfaceConfiguration, want Pools, ours Ours) (next []lb.InterfaceConfiguration, n Next, ok bool) {
 	at := primaryOf(shown)
 	if at < 0 {

@@ -8,12 +8,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Ours is the set of pools that a machine may be taken out of. What else it is in is somebody
-// else's: other load balancers, pools of outbound rules, application gateways.
+// Ours is the set of managed pools, from which a machine may be removed. All others are foreign:
+// other
+// load balancers, pools of outbound rules, application gateways.
 type Ours map[lb.PoolKey]bool
 
-// NewOurs returns the set of the pools that Weir has recorded, and of those that it holds: the
-// cluster's own pools on load balancers that are Weir's to write.
+// NewOurs returns the set of recorded pools and of the cluster's pools on load balancers that Weir
+// manages.
 func NewOurs(recorded, held []lb.PoolID) Ours {
 	ours := make(Ours, len(recorded)+len(held))
 	for _, pools := range [][]lb.PoolID{recorded, held} {
@@ -24,8 +25,8 @@ func NewOurs(recorded, held []lb.PoolID) Ours {
 	return ours
 }
 
-// Holds reports whether an ARM id is that of a pool in the set, however it is spelled.
+// Holds reports whether the pool with this ARM ID is in the set, ignoring case.
 func (o Ours) Holds(id string) bool { return o[keyOf(id)] }
 
-// keyOf folds an ARM id of a pool as lb.PoolID.Key does.
+// keyOf returns the key of a pool's ARM ID, like lb.PoolID.Key.
 func keyOf(id string) lb.PoolKey { return lb.PoolKey(strings.ToLower(strings.TrimSpace(id))) }

@@ -10,54 +10,53 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Known is what has to be known of a scale set besides what Azure shows. Its keys are ids of
-// instances; what it does not name is false.
+// Known is the recorded state of a scale set, by instance ID.
 type Known struct {
-	// Level are the instances that were as the model says when Weir last wrote the model: nothing
-	// but that write is new to them. Bringing any other one to the model may bring it somebody
-	// else's change, too, a new image among them.
+	// Level are instances that had the latest model when Weir last wrote it, so an upgrade applies
+	// only that write. Upgrading others could apply foreign changes, such as a new image.
 	Level map[string]bool
-	// Overdue are those that Azure was to upgrade by itself, and has been waited for long enough.
+	// Overdue are instances that Azure has not upgraded in time.
 	Overdue map[string]bool
-	// Alone are those that Weir has written by themselves after it last wrote the model. They are behind it
-	// for that, and no upgrade is on its way to them.
+	// Alone are instances that Weir wrote directly since the last model write. They lack the latest
+	// model for that reason, and no upgrade will follow.
 	Alone map[string]bool
 }
 
-// Steps are what comes next for a uniform scale set: the model alone if it is not as it shall be,
-// else its instances, one request after the other. The scale set is done if there are none.
+// Steps are the next actions for a uniform scale set: first the model, then the instances one by
+// one. No
+// steps means done.
 type Steps struct {
-	// Model is the scale set as its model shall become; nil if it is so already.
+	// Model is the scale set with the desired model; nil if it is in sync.
 	Model *lb.ScaleSet
-	// Upgrade are the ids of the instances that one request brings to the model.
+	// Upgrade are the IDs of instances to upgrade with one request.
 	Upgrade []string
-	// Write are instances as they shall become, each by a request of its own.
+	// Write are instances to write, each with its own request.
 	Write []lb.Instance
-	// Upgrading are the ids of those of Waits that Azure is to bring to the model by itself.
+	// Upgrading are the IDs of waiting instances that Azure upgrades automatically.
 	Upgrading []string
-	// Waits are instances, or the scale set, that nothing is done for yet, and why.
+	// Waits are the blocked instances or scale set, with reasons.
 	Waits []Wait
 }
 
-// Wait is something that is waited for.
+// Wait is a blocked resource.
 type Wait struct {
 	Resource Resource
-	// Why is for people, and names the resource.
+	// Why is a message for users that names the resource.
 	Why string
 }
 
-// Done reports whether nothing is left to do or to wait for.
+// Done reports whether there is nothing left to do or to wait for.
 func (s Steps) Done() bool {
 	return s.Model == nil && len(s.Upgrade)+len(s.Write)+len(s.Waits) == 0
 }
 
-// ScaleSet returns what comes next for a uniform scale set and its instances. The model goes first:
-// an instance that was written before its model would lose what it got to the next upgrade, and
-// the next instance would come with what is no longer wanted.
+// ScaleSet returns the next actions for a uniform scale set and its instances. The model goes
+// first:
+// an upgrade to an old model would undo a direct write, and a new instance would join the wrong
+// pools.
 //
-// An instance that is no node keeps those of the model's pools that it is in, since the model gave
-// them to it, and leaves all others of ours, since a pool with members cannot be deleted. One whose node is
-// gone leaves the pools that say so.
+// An instance that is no node retains the model's pools and leaves all other managed pools, since a
+// pool with members cannot be deleted. After its node was deleted it leaves the pools that list it.
 func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, ours Ours, known Known) Steps {
 	model := Resource{ID: set.ID}
 	if !set.Uniform || set.Provisioning == lb.Deleting {
@@ -87,7 +86,7 @@ func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, ours Ours,
 	return steps
 }
 
-// instance adds what comes next for an instance of a scale set whose model is in these pools, as it shall be.
+// instance adds the next action for an instance; model are the pools of the scale set's model.
 func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desired, ours Ours, known Known) {
 	if i.Provisioning == lb.Deleting {
 		return
@@ -97,7 +96,7 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 	pools := want.Machine(m)
 	if !want.Node(m) {
 		pools = want.Stays(m, within(model, i.Interfaces))
-	} else if open := within(want.Open(m), i.Interfaces); len(open) > 0 { // its model gave it these, and they may want it
+	} else if open := within(want.Open(m), i.Interfaces); len(open) > 0 { // the model added these pools, and they may still want the instance
 		pools = pools.and(open)
 	}
 	wait := func(why string) { s.Waits = append(s.Waits, Wait{this, why}) }
@@ -123,7 +122,7 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 	}
 }
 
-// and returns the pools and others of the same configuration, in the order of their ids.
+// and merges pools of the same configuration, sorted by ID.
 func (ps Pools) and(others Pools) Pools {
 	all := maps.Clone(ps)
 	for family, ids := range others {
@@ -134,7 +133,7 @@ func (ps Pools) and(others Pools) Pools {
 	return all
 }
 
-// within returns those of a model's pools that the primary one of several interfaces is in.
+// within returns the pools of model that the primary interface is in.
 func within(model Pools, interfaces []lb.InterfaceConfiguration) Pools {
 	at := primaryOf(interfaces)
 	if at < 0 {
@@ -156,7 +155,7 @@ func within(model Pools, interfaces []lb.InterfaceConfiguration) Pools {
 	return in
 }
 
-// same reports whether two interfaces shall be in the same pools.
+// same reports whether two sets of pools are equal.
 func same(a, b Pools) bool {
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		if !slices.EqualFunc(a[family], b[family], func(x, y lb.PoolID) bool { return x.Key() == y.Key() }) {
@@ -166,7 +165,7 @@ func same(a, b Pools) bool {
 	return true
 }
 
-// byID orders instances by their numbers, which are decimal and have no sign.
+// byID orders instances by number.
 func byID(a, b lb.Instance) int {
 	return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 }
