@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bound computes how much of a shared load balancer or security group one namespace
-// may use.
+// Package bound computes the share of a shared load balancer or security group that one namespace
+// may
+// use.
 package bound
 
 import (
@@ -10,33 +11,33 @@ import (
 	"strconv"
 )
 
-// Annotations on a Namespace that set its bounds. Only administrators of the cluster write
-// Namespaces; the role edit cannot.
+// Annotations of a Namespace that set its bounds. Only cluster administrators can write Namespaces;
+// the
+// role edit cannot.
 const (
-	// MaxRules bounds the load balancing rules, and MaxFrontends the frontends, on each load
-	// balancer.
+	// MaxRules limits load balancing rules, and MaxFrontends frontends, per load balancer.
 	MaxRules     = "weir.dev/max-rules"
 	MaxFrontends = "weir.dev/max-frontends"
-	// MaxSecurityRules bounds the rules in the security group.
+	// MaxSecurityRules limits the rules in the security group.
 	MaxSecurityRules = "weir.dev/max-security-rules"
 )
 
-// Annotations are all of them.
+// Annotations are all annotations of this package.
 var Annotations = []string{MaxRules, MaxFrontends, MaxSecurityRules}
 
-// reserveDivisor is the part of a resource that a namespace without neighbors leaves free: a
-// tenth, and at least one of what Azure limits. Without it, the first namespace of a cluster could leave nothing for the second one.
+// reserveDivisor is the inverse of the reserve that one namespace leaves to future ones: a tenth,
+// and at
+// least one where Azure sets the limit.
 const reserveDivisor = 10
 
-// Settings are the bounds that the annotations of one Namespace set. The zero value sets none.
+// Settings are the bounds from the annotations of a Namespace. The zero value has none.
 type Settings struct {
 	Namespace string
 	set       map[string]int
 	invalid   map[string]string
 }
 
-// Read parses the annotations of a Namespace. An invalid value sets no bound, so the default
-// applies.
+// Read parses the annotations of a Namespace. An invalid value is ignored: the default applies.
 func Read(namespace string, annotations map[string]string) Settings {
 	s := Settings{Namespace: namespace}
 	for _, name := range Annotations {
@@ -60,11 +61,12 @@ func Read(namespace string, annotations map[string]string) Settings {
 	return s
 }
 
-// maxValue is how many characters of an invalid value are quoted.
+// maxValue is the number of bytes of an invalid value that are quoted.
 const maxValue = 32
 
-// Keep returns the text of an annotation that is worth caching: no valid value is longer than
-// maxValue characters, and an invalid one stays invalid.
+// Keep truncates an annotation for the cache: valid values are shorter than maxValue, and an
+// invalid one
+// stays invalid.
 func Keep(text string) string {
 	if len(text) > maxValue {
 		return text[:maxValue] + "…"
@@ -72,7 +74,7 @@ func Keep(text string) string {
 	return text
 }
 
-// Problems describes the annotations with an invalid value, in the order of Annotations.
+// Problems describes invalid annotations, in the order of Annotations.
 func (s Settings) Problems() []string {
 	var all []string
 	for _, name := range Annotations {
@@ -84,13 +86,13 @@ func (s Settings) Problems() []string {
 	return all
 }
 
-// IsSet reports whether an annotation sets a bound.
+// IsSet reports whether any bound is set.
 func (s Settings) IsSet() bool { return len(s.set) > 0 }
 
-// Capacity is how much a resource holds.
+// Capacity is the size of a resource.
 type Capacity struct {
 	Max int
-	// By names what sets Max; empty for the limit of Azure.
+	// By describes the source of Max; empty for Azure's limit.
 	By string
 }
 
@@ -101,22 +103,22 @@ func (c Capacity) String() string {
 	return fmt.Sprintf("%d, %s", c.Max, c.By)
 }
 
-// Bound is how much one namespace may use.
+// Bound is the share that one namespace may use.
 type Bound struct {
 	Max int
-	// By names what sets Max: the default, or an annotation.
+	// By describes the source of Max: the default or an annotation.
 	By string
 }
 
-// Of returns the bound of a namespace. shared is true if other namespaces use the resource, too.
-// The default is half of the capacity if they do, and all but the reserve if they do not.
+// Of returns the bound of a namespace. The default is half of the capacity if shared with other
+// namespaces, else the capacity minus the reserve.
 func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 	if n, is := s.set[annotation]; is {
 		return Bound{min(n, c.Max), fmt.Sprintf("annotation %s of Namespace %s", annotation, s.Namespace)}
 	}
 	b := Bound{c.Max, "default: " + c.String()}
 	reserve := c.Max / reserveDivisor
-	if c.By == "" { // what an administrator sets low is meant to be used
+	if c.By == "" { // an administrator's limit is meant to be used
 		reserve = max(reserve, min(1, c.Max/2))
 	}
 	switch {
@@ -135,9 +137,9 @@ func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 	return b
 }
 
-// Part returns the bound of something that comes with what the annotation bounds, such as the addresses
-// in security rules: the default of its capacity c, or the same part of c that the annotation
-// sets of its own capacity, if that is more.
+// Part returns the bound of a related quantity, e.g. the addresses in security rules: the default
+// for
+// capacity c, or the annotation's share of its own capacity of applied to c, if that is larger.
 func (s Settings) Part(annotation string, of, c Capacity, shared bool) Bound {
 	b := Settings{Namespace: s.Namespace, invalid: s.invalid}.Of(annotation, c, shared)
 	if n, is := s.set[annotation]; is && of.Max > 0 {
@@ -148,16 +150,15 @@ func (s Settings) Part(annotation string, of, c Capacity, shared bool) Bound {
 	return b
 }
 
-// ErrExceeded marks the rejection of a Service whose namespace would exceed a bound.
+// ErrExceeded rejects a Service that would exceed a bound of its namespace.
 var ErrExceeded = errors.New("bound of the namespace exceeded")
 
-// Exceeded returns the rejection: what the namespace would have, of which resource, its bound and
-// what sets it.
+// Exceeded returns the rejection, with the requested number, the resource, and the bound.
 func Exceeded(namespace string, would int, what, resource string, b Bound, annotation string) error {
 	return fmt.Errorf("%w: namespace %s would have %d %s in %s and may have %d (%s). Have the Services of the namespace use fewer, or ask an administrator of the cluster to set annotation %s on Namespace %s",
 		ErrExceeded, namespace, would, what, resource, b.Max, b.By, annotation, namespace)
 }
 
-// Allows reports whether a namespace may go from one number to another. A number that does not
-// grow is allowed even above the bound: what exists is never taken away.
+// Allows reports whether a namespace may change its use from was to would. Use above the bound may
+// remain, but not grow.
 func (b Bound) Allows(was, would int) bool { return would <= max(b.Max, was) }
