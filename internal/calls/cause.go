@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// MaxCauses is how many causes a Call names: one write may be for hundreds of Services.
+// MaxCauses limits the causes of a Call: one write may serve hundreds of Services.
 const MaxCauses = 20
 
-// Cause is a Kubernetes object for whose sake Azure is asked.
+// Cause is the Kubernetes object that a request is made for.
 type Cause struct {
 	// Kind is BackendPool, Service or Node.
 	Kind      string `json:"kind"`
@@ -23,14 +23,13 @@ type (
 	namespacesKey struct{}
 )
 
-// For returns a context whose requests are made for causes, in place of those it had. Beyond MaxCauses
-// they are left out.
+// For returns a context with causes, replacing earlier ones. Causes beyond MaxCauses are dropped.
 func For(ctx context.Context, causes ...Cause) context.Context {
 	ctx = context.WithValue(ctx, namespacesKey{}, namespacesOf(causes))
 	return context.WithValue(ctx, causesKey{}, slices.Clone(causes[:min(len(causes), MaxCauses)]))
 }
 
-// Namespaces are those of causes, each once.
+// Namespaces are the namespaces of causes, sorted and unique.
 type Namespaces struct{ OfServices, OfPools []string }
 
 func namespacesOf(causes []Cause) (of Namespaces) {
@@ -47,14 +46,13 @@ func namespacesOf(causes []Cause) (of Namespaces) {
 	return Namespaces{slices.Compact(of.OfServices), slices.Compact(of.OfPools)}
 }
 
-// NamespacesOf returns the namespaces of all Services and BackendPools for which the requests of a context are made,
-// those beyond MaxCauses included.
+// NamespacesOf returns the namespaces of all causes of a context, including those beyond MaxCauses.
 func NamespacesOf(ctx context.Context) Namespaces {
 	of, _ := ctx.Value(namespacesKey{}).(Namespaces)
 	return of
 }
 
-// CausesOf returns for whom the requests of a context are made. Nobody changes them.
+// CausesOf returns the causes of a context. Do not modify them.
 func CausesOf(ctx context.Context) []Cause {
 	causes, _ := ctx.Value(causesKey{}).([]Cause)
 	return causes
