@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package once keeps short texts in memory once that ten thousand objects have in common: names and
-// addresses of nodes, names of load balancers, words of conditions.
+// Package once interns short strings shared by thousands of objects: names and addresses of nodes,
+// names
+// of load balancers, messages of conditions.
 package once
 
 import (
@@ -10,9 +11,9 @@ import (
 )
 
 const (
-	// longest is the longest text that is shared: what is longer is an object's own as a rule.
+	// longest is the maximum length of an interned string; longer ones are rarely shared.
 	longest = 64
-	// most bounds how many texts are known, so that what nobody has any more takes two megabytes at most.
+	// most limits the table to two megabytes.
 	most = 20_000
 )
 
@@ -21,9 +22,9 @@ var known = struct {
 	texts map[string]string
 }{texts: map[string]string{}}
 
-// Text returns a text whose memory all share that have the same. It is for what is kept: to look one up
-// takes longer than to compare two. Package unique does not serve here, for it forgets a text of which
-// nobody keeps the handle.
+// Text returns an interned copy of text. Use it only for retained strings: a lookup is slower than
+// a
+// comparison. Package unique is unsuitable, because it drops strings without a retained handle.
 func Text[T ~string](text T) T {
 	if text == "" || len(text) > longest {
 		return text
