@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// askIfMatch writes a pool with the etag that it has, and once more with the one that it had.
+// askIfMatch writes a pool with the current etag, then with the outdated one.
 func (r *run) askIfMatch(ctx context.Context) error {
 	_, pool, err := r.readBalancer(ctx)
 	if err != nil {
@@ -47,8 +47,9 @@ func (r *run) askIfMatch(ctx context.Context) error {
 	return nil
 }
 
-// askUnchanged repeats what is there. An etag that changes by itself would look like one that
-// the write renewed, so it is read twice before.
+// askUnchanged writes the current content. It reads the etag twice before, to detect changes
+// without a
+// write.
 func (r *run) askUnchanged(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *run) askUnchanged(ctx context.Context) error {
 	return nil
 }
 
-// askIfNoneMatch writes what is there as if it were not.
+// askIfNoneMatch writes existing resources with If-None-Match.
 func (r *run) askIfNoneMatch(ctx context.Context) error {
 	balancer, pool, err := r.readBalancer(ctx)
 	if err != nil {

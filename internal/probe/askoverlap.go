@@ -9,8 +9,9 @@ import (
 	"sync"
 )
 
-// askOverlap writes one pool while a write of another on the same load balancer runs, until
-// rounds enough say the same, or two something different.
+// askOverlap writes a pool during the write of another pool of the load balancer, until enough
+// rounds
+// agree or two differ.
 func (r *run) askOverlap(ctx context.Context) error {
 	var rounds []round
 	together := false
@@ -23,7 +24,7 @@ func (r *run) askOverlap(ctx context.Context) error {
 		outcome, why := one.outcome()
 		r.note("PUT of a pool", put{one.first, one.firstEnd}, "", overlapping)
 		r.note("PUT of another pool at once", put{one.second, one.secondEnd}, one.shows()+saw(outcome, why), overlapping)
-		// A write that was too quick for the next one is sent along with it.
+		// If the first write was too fast, send both at once in the next round.
 		together = outcome == "" && one.firstEnd.State == succeeded && one.secondEnd.State == succeeded
 		if _, _, enough := ofRounds(rounds); enough {
 			break
@@ -34,7 +35,7 @@ func (r *run) askOverlap(ctx context.Context) error {
 	return nil
 }
 
-// shows says whose addresses were there in the end, if both writes were taken.
+// shows describes which addresses were present in the end, if both writes were accepted.
 func (r round) shows() string {
 	if !r.first.took() || !r.second.took() {
 		return ""
@@ -42,8 +43,7 @@ func (r round) shows() string {
 	return fmt.Sprintf("what the first put is there: %t, what this put: %t; so ", r.firstThere, r.secondThere)
 }
 
-// overlap does one round. The pools get addresses that they never had, so that it can be told
-// whose write is there.
+// overlap runs one round. Both pools get new addresses, which identify the write.
 func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 	a, b := r.spare(), r.spare()
 	first := write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(none), a}))
@@ -72,7 +72,7 @@ func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 		}
 	}
 	if !one.first.took() || !one.second.took() {
-		return one, nil // it is told by the refusal
+		return one, nil // the rejection is the result
 	}
 	balancer, pool, err := r.readBalancer(ctx)
 	if err != nil {
@@ -82,13 +82,14 @@ func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 	return one, nil
 }
 
-// shown reports whether the two pools show these addresses.
+// shown reports whether the two pools contain these addresses.
 func shown(balancer, pool Object, a, b member) (first, second bool) {
 	return stateOf(members(pool), a.ip) != "", stateOf(members(poolOf(balancer, furtherPool)), b.ip) != ""
 }
 
-// sendBoth sends the second write when the first is answered, or both together. Nobody waits
-// out what they meet: it is the answer.
+// sendBoth sends the second write after the response to the first, or both at once. It does not
+// retry: the
+// response is the result.
 func (r *run) sendBoth(ctx context.Context, first, second Request, together bool) (one round, err error) {
 	r.calls.Add(2)
 	r.shown = nil

@@ -29,7 +29,7 @@ func (r *run) askInterfaceState(ctx context.Context) error {
 	if pool, err = r.look(ctx, id); err != nil {
 		return err
 	}
-	after := "" // it is not shown
+	after := "" // the entry is missing
 	if now := members(pool); len(now) == 1 {
 		after = now[0].state
 	}
@@ -43,8 +43,9 @@ func (r *run) askInterfaceState(ctx context.Context) error {
 	return nil
 }
 
-// askFailedParent tries to have a load balancer end Failed: no certain way is known. It is
-// written while the machine behind it is deleted.
+// askFailedParent tries to make a load balancer Failed, by writing it while its machine is deleted.
+// No
+// reliable way is known.
 func (r *run) askFailedParent(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {

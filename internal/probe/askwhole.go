@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// askWholeAddresses sends another address by a write of the load balancer.
+// askWholeAddresses sends another address in a load balancer PUT.
 func (r *run) askWholeAddresses(ctx context.Context) error {
 	balancer, pool, err := r.readBalancer(ctx)
 	if err != nil {
@@ -34,8 +34,7 @@ func (r *run) askWholeAddresses(ctx context.Context) error {
 	return nil
 }
 
-// askWholeStates sets an address Down by the pool's own write first: whether that works is
-// what the other is measured by.
+// askWholeStates first sets an address Down by a pool PUT, as the baseline.
 func (r *run) askWholeStates(ctx context.Context) error {
 	own, err := r.put(ctx, poolWrite, write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(down), r.spare()})))
 	if err != nil {
@@ -73,7 +72,7 @@ func (r *run) askWholeStates(ctx context.Context) error {
 	return nil
 }
 
-// askNewPools has a write of the load balancer make one more pool.
+// askNewPools adds a pool by a load balancer PUT.
 func (r *run) askNewPools(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The resources as they are written.
+// Request bodies of the resources.
 
 func ref(id string) Object { return Object{"id": id} }
 
@@ -26,8 +26,7 @@ func (r *run) virtualNetworkBody() Object {
 	})
 }
 
-// balancerBody is an internal load balancer with one rule, one probe and one pool, which has
-// these properties.
+// balancerBody is an internal load balancer with one rule, one probe and one pool.
 func (r *run) balancerBody(name string, pool Object) Object {
 	id := r.balancer(name)
 	body := r.located(Object{
@@ -53,7 +52,7 @@ func (p place) poolProperties(list []member) Object {
 
 func (p place) poolBody(list []member) Object { return Object{"properties": p.poolProperties(list)} }
 
-// nicBody is a network interface with a fixed address and no public one.
+// nicBody is a network interface with a static private address.
 func (r *run) nicBody(ip string, pools ...string) Object {
 	config := Object{
 		"subnet": ref(r.subnet()), "primary": true,

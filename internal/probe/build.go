@@ -11,7 +11,9 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// build makes the group and what is in it. The first write of a load balancer asks already.
+// build creates the resource group and its resources. The first write of a load balancer already
+// answers
+// a question.
 func (r *run) build(ctx context.Context) error {
 	r.Say("making resource group " + r.group + " in " + r.Location)
 	is, err := r.send(ctx, Request{Method: methodGet, Path: r.self(), Version: groupVersion})
@@ -28,7 +30,7 @@ func (r *run) build(ctx context.Context) error {
 		what, id string
 		body     Object
 	}{
-		// Without rules: those that Azure has for all keep the internet out.
+		// Azure's default rules block the internet.
 		{"network security group", r.securityGroup(), r.located(Object{})},
 		{"virtual network", r.virtualNetwork(), r.virtualNetworkBody()},
 	} {
@@ -48,23 +50,22 @@ func (r *run) build(ctx context.Context) error {
 	return r.buildMachines(ctx)
 }
 
-// makeGroup makes the group, and notes if nothing tells whether it has.
+// makeGroup creates the resource group and records an unknown outcome.
 func (r *run) makeGroup(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // nothing was sent
 	}
-	r.made = true // from here on it may be there, whatever is answered
+	r.made = true // it may exist from here on, whatever the response
 	const what = "resource group"
 	w, err := r.put(ctx, "", write(r.self(), r.groupBody()))
 	r.unanswered = !w.took() && (err != nil && fault.From(err).Undecided || inDoubt(w.Status))
 	return made(what, r.self(), w, err)
 }
 
-// inDoubt reports whether an answer may be that of a server in between, which has passed the
-// request on.
+// inDoubt reports whether a proxy may have sent the response and forwarded the request.
 func inDoubt(status int) bool { return status == statusRequestTimeout || status >= statusServerError }
 
-// create makes a part without which nothing can be asked.
+// create creates a required resource.
 func (r *run) create(ctx context.Context, what, id string, body Object) error {
 	w, err := r.put(ctx, "", write(id, body))
 	return made(what, id, w, err)
@@ -84,8 +85,7 @@ func made(what, id string, w put, err error) error {
 	return fmt.Errorf("%s %s could not be made: %s: %s", what, path.Base(id), w, message)
 }
 
-// buildBalancers makes the load balancers as Weir makes new ones: with addresses in their
-// pools, and on condition that they are not there.
+// buildBalancers creates the load balancers as Weir does: with addresses and If-None-Match.
 func (r *run) buildBalancers(ctx context.Context) error {
 	const what = "load balancer"
 	r.Say("making the load balancers")
@@ -123,7 +123,7 @@ func (r *run) lookAtNew(ctx context.Context, w put, sent []member) error {
 	return nil
 }
 
-// buildMachines starts both before it waits for one.
+// buildMachines starts both machines before it waits.
 func (r *run) buildMachines(ctx context.Context) error {
 	const what = "virtual machine"
 	r.Say("starting two virtual machines, which takes a minute or two")
@@ -144,7 +144,7 @@ func (r *run) buildMachines(ctx context.Context) error {
 	return nil
 }
 
-// The questions.
+// Names of the questions.
 const (
 	wholeAddresses = "wholeWriteAddresses"
 	wholeStates    = "wholeWriteAdminStates"

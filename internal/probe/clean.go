@@ -14,18 +14,17 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Left is a resource group that a probe has left behind.
+// Left is a leftover resource group of a probe.
 type Left struct {
 	Name, Location string
-	// Created is when its probe began, as its tag says.
+	// Created is the start time of its probe, from its tag.
 	Created string
 }
 
-// mostPages bounds the list of groups.
+// mostPages limits the list of groups.
 const mostPages = 100
 
-// Find returns the resource groups of a subscription that probes have made: those whose name
-// begins as theirs do, and whose tag says so.
+// Find returns the resource groups of probes in a subscription, by name prefix and tag.
 func Find(ctx context.Context, azure Azure, subscription string) ([]Left, error) {
 	var found []Left
 	q := Request{
@@ -55,8 +54,9 @@ func Find(ctx context.Context, azure Azure, subscription string) ([]Left, error)
 	return nil, fmt.Errorf("list resource groups: more than %d pages", mostPages)
 }
 
-// Remove deletes resource groups that probes have made, and waits until they are gone. An
-// error joins a *LeftBehind for each that is still there.
+// Remove deletes resource groups of probes and waits for the end. The error joins a *LeftBehind for
+// each
+// that still exists.
 func Remove(ctx context.Context, azure Azure, subscription string, list []Left, say func(string)) error {
 	var failed error
 	for _, l := range list {
@@ -70,7 +70,7 @@ func Remove(ctx context.Context, azure Azure, subscription string, list []Left, 
 	return failed
 }
 
-// remove deletes a group, of which Azure has to say that a probe made it.
+// remove deletes a group after it has verified its tag.
 func remove(ctx context.Context, azure Azure, at place) error {
 	is, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
 	switch {
@@ -106,14 +106,14 @@ func remove(ctx context.Context, azure Azure, at place) error {
 	return err
 }
 
-// A write whose answer is missing arrives within arrivesWithin, if it ever does; it is looked for
-// every lookEvery.
+// A write without a response takes effect within arrivesWithin, if ever; lookEvery is the read
+// interval.
 const (
 	arrivesWithin = time.Minute
 	lookEvery     = 5 * time.Second
 )
 
-// appears looks for a group whose write may be under way still, and reports whether it was seen.
+// appears waits for a group with an unconfirmed write and reports whether it exists.
 func appears(ctx context.Context, azure Azure, at place) (bool, error) {
 	for until := time.Now().Add(arrivesWithin); ; {
 		is, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
@@ -129,7 +129,7 @@ func appears(ctx context.Context, azure Azure, at place) (bool, error) {
 	}
 }
 
-// patiently sends a request until Azure is not busy.
+// patiently sends a request and retries while Azure is busy.
 func patiently(ctx context.Context, azure Azure, q Request) (Answer, error) {
 	for {
 		a, err := azure.Send(ctx, q)
@@ -142,10 +142,10 @@ func patiently(ctx context.Context, azure Azure, q Request) (Answer, error) {
 	}
 }
 
-// whenBusy is how long Azure is given that names no time.
+// whenBusy is the delay without a Retry-After.
 const whenBusy = 10 * time.Second
 
-// busy reports whether the same request is worth sending later.
+// busy reports whether the request should be retried.
 func busy(a Answer) bool {
 	return a.Status == statusTooManyRequests ||
 		a.Status == statusConflict && slices.Contains(a.Codes, "AnotherOperationInProgress")

@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// Span is how long something took: what is seen by polls is known within bounds.
+// Span is a duration with bounds, because polls observe it.
 type Span struct {
 	AtLeastSeconds float64 `json:"atLeastSeconds"`
 	AtMostSeconds  float64 `json:"atMostSeconds"`
 }
 
-// Latency is how long the writes of one kind took, from the request to the end of what it
-// began.
+// Latency summarizes the duration of one kind of write, from the request to the end of its
+// operation.
 type Latency struct {
 	Write string `json:"write"`
 	Count int    `json:"count"`
-	// AtOnce counts those that had ended when they were answered.
+	// AtOnce counts writes that had finished with the first response.
 	AtOnce  int  `json:"atOnce"`
 	Median  Span `json:"median"`
 	Longest Span `json:"longest"`
 }
 
-// sample is one write that succeeded.
+// sample is one successful write.
 type sample struct {
 	write  string
 	span   Span
 	atOnce bool
 }
 
-// spanOf is how long a write took.
+// spanOf returns the duration of a write.
 func spanOf(a Answer, end End) Span {
 	from := a.At
 	if end.Running.After(from) {
@@ -44,7 +44,7 @@ func spanOf(a Answer, end End) Span {
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
 
-// latencies sums samples up, in the order in which their kinds came first.
+// latencies summarizes samples by kind, in order of first appearance.
 func latencies(all []sample) []Latency {
 	kinds := map[string][]sample{}
 	var order []string

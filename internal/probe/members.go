@@ -44,7 +44,7 @@ func array(list []Object) []any {
 	return all
 }
 
-// with returns a copy of an object with another value.
+// with returns a copy of an object with a changed value.
 func with(o Object, key string, value any) Object {
 	next := maps.Clone(o)
 	if next == nil {
@@ -74,8 +74,7 @@ func entries(list []member) []any {
 	return all
 }
 
-// members are those of a pool as it is shown, in the order of their addresses. No admin
-// state and None are the same.
+// members returns the addresses of a pool, sorted by IP. A missing admin state counts as None.
 func members(pool Object) []member {
 	var all []member
 	for _, e := range objects(properties(pool), addressesKey) {
@@ -107,7 +106,7 @@ func stateOf(list []member, ip string) string {
 	return ""
 }
 
-// poolOf returns a pool of a load balancer as it is shown; nil if there is none.
+// poolOf returns a pool of a load balancer, or nil.
 func poolOf(balancer Object, name string) Object {
 	for _, p := range objects(properties(balancer), poolsKey) {
 		if strings.EqualFold(text(p, "name"), name) {
@@ -117,7 +116,7 @@ func poolOf(balancer Object, name string) Object {
 	return nil
 }
 
-// withPool returns a load balancer with another pool of that name, or one more.
+// withPool returns a copy of a load balancer with a pool replaced or added.
 func withPool(balancer Object, name string, pool Object) Object {
 	list := objects(properties(balancer), poolsKey)
 	i := slices.IndexFunc(list, func(p Object) bool { return strings.EqualFold(text(p, "name"), name) })
@@ -130,19 +129,18 @@ func withPool(balancer Object, name string, pool Object) Object {
 	return with(balancer, "properties", with(properties(balancer), poolsKey, array(list)))
 }
 
-// withMembers returns a pool with these members.
+// withMembers returns a copy of a pool with these members.
 func withMembers(pool Object, list []member) Object {
 	return with(pool, "properties", with(properties(pool), addressesKey, entries(list)))
 }
 
-// Of what Azure shows it alone sets these.
+// Read-only properties.
 var (
 	serverKeys   = []string{"etag", "type", "resourceGuid", "provisioningState"}
 	backReferred = []string{"loadBalancingRules", "outboundRules", "outboundRule", "inboundNatRules", "inboundNatPools", "backendIPConfigurations"}
 )
 
-// sendable returns a resource as it was shown, without what Azure alone sets, so that the
-// write of it changes nothing.
+// sendable returns a resource without its read-only properties; writing it changes nothing.
 func sendable(shown Object) Object {
 	next := without(shown, append([]string{"name"}, serverKeys...)...)
 	p := without(properties(shown), serverKeys...)
@@ -158,7 +156,7 @@ func sendable(shown Object) Object {
 	return next
 }
 
-// sendableChild is sendable for what is part of a load balancer, such as a pool.
+// sendableChild is sendable for a child of a load balancer, such as a pool.
 func sendableChild(shown Object) Object {
 	next := without(shown, serverKeys...)
 	if p := properties(shown); p != nil {

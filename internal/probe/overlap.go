@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	// enoughRounds settle the question: with answers by chance, of three, all are alike once
-	// in 81 times.
+	// enoughRounds is conclusive: three equally likely answers agree by chance once in 81 times.
 	enoughRounds = 5
-	// mostRounds bound those that met no running write, too.
+	// mostRounds limits all rounds, including those without an overlap.
 	mostRounds = 8
-	// fewestRounds say something, if they all say the same.
+	// fewestRounds is the minimum for a result.
 	fewestRounds = 3
 )
 
-// round is one write that ran, and one that came meanwhile, on two pools of a load balancer.
+// round is two overlapping writes of two pools of a load balancer.
 type round struct {
 	first, second       Answer
 	firstEnd, secondEnd End
-	// firstSeen and secondSeen say whether what they put was there when Azure had taken both, and
-	// firstThere and secondThere whether it is there in the end.
+	// firstSeen and secondSeen are whether the content of each write was present once Azure had
+	// accepted both; firstThere and secondThere, whether it is present in the end.
 	firstSeen, secondSeen   bool
 	firstThere, secondThere bool
 }
 
-// outcome says what the second write met; none with the reason why nothing can be said.
+// outcome returns the result of the second write, or the reason that there is none.
 func (r round) outcome() (a behaviour.Answer, why string) {
 	for _, one := range []struct {
 		of  Answer
@@ -75,7 +74,7 @@ func overtaken(seen, there, winner bool) (a behaviour.Answer, why string) {
 	return behaviour.SupersedeDiscard, ""
 }
 
-// ofRounds is the verdict on all rounds so far, and whether more would change nothing.
+// ofRounds returns the result of all rounds, and whether more rounds are needless.
 func ofRounds(rounds []round) (a behaviour.Answer, why string, enough bool) {
 	count := map[behaviour.Answer]int{}
 	counted, last := 0, "no write was under way when another came"

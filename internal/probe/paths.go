@@ -4,14 +4,14 @@ package probe
 
 import "strconv"
 
-// The api-versions that are asked for: of Microsoft.Network the one that Weir speaks.
+// api-versions of the requests. The one of Microsoft.Network is Weir's.
 const (
 	networkVersion = "2025-05-01"
 	computeVersion = "2024-07-01"
 	groupVersion   = "2021-04-01"
 )
 
-// place is a subscription and a resource group in it.
+// place is a resource group in a subscription.
 type place struct{ subscription, group string }
 
 func (p place) groups() string { return "/subscriptions/" + p.subscription + "/resourceGroups" }
@@ -31,23 +31,22 @@ func (p place) machine(of string) string {
 	return p.self() + "/providers/Microsoft.Compute/virtualMachines/weir-probe-" + of
 }
 
-// The two load balancers, each with one machine in service: by its address in a pool of IP
-// addresses, and by its network interface.
+// The two load balancers, each with one machine in service: by IP address and by network interface.
 const (
 	byAddress   = "addresses"
 	byInterface = "interfaces"
 	membersPool = "members"
-	// furtherPool is made by a write of its load balancer.
+	// furtherPool is created by a load balancer PUT.
 	furtherPool = "further"
 )
 
-// The network is nobody else's: it is peered with nothing.
+// The virtual network is isolated.
 const (
 	networkPrefix = "192.168.254.0/24"
-	// servingIP is the machine in the pool of addresses.
+	// servingIP is the machine in the IP pool.
 	servingIP = "192.168.254.10"
 	joinedIP  = "192.168.254.11"
 )
 
-// spareIP is an address of the subnet without a machine.
+// spareIP returns a subnet address without a machine.
 func spareIP(n int) string { return "192.168.254." + strconv.Itoa(100+n%100) }

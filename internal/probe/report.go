@@ -15,40 +15,40 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Report is what a probe has found out. Nothing in it says whose Azure it was.
+// Report is the result of a probe. It does not identify the subscription.
 type Report struct {
-	// Behaviour are the answers; a question that stays open has none.
+	// Behaviour has the answers; open questions have none.
 	Behaviour behaviour.Behaviour `json:"behaviour"`
-	// Version is that of the program, When the time of its start.
+	// Version is the program version, When the start time.
 	Version string    `json:"version"`
 	When    time.Time `json:"when"`
-	// Cloud is AzurePublicCloud, another one, or emulator.
+	// Cloud is a cloud name or emulator.
 	Cloud    string `json:"cloud"`
 	Location string `json:"location"`
-	// Requests counts those that were sent, but for polls.
+	// Requests counts sent requests, except polls.
 	Requests  int       `json:"requests"`
 	Questions []Finding `json:"questions"`
 	Latencies []Latency `json:"latencies"`
 }
 
-// Finding is a question with what was seen of it.
+// Finding is a question with its observations.
 type Finding struct {
 	Name    string           `json:"name"`
 	Asks    string           `json:"asks"`
 	Assumed behaviour.Answer `json:"assumed"`
-	// Answer is empty if the question stays open, and then Why says why.
+	// Answer is empty for an open question; Why is then the reason.
 	Answer behaviour.Answer `json:"answer,omitempty"`
 	Why    string           `json:"why,omitempty"`
 	Seen   []Seen           `json:"seen,omitempty"`
 }
 
-// Seen is one thing that was done, and what came of it.
+// Seen is one observation.
 type Seen struct {
 	Did string `json:"did"`
-	// Status and Codes are Azure's.
+	// Status and Codes are those of the response.
 	Status int      `json:"status"`
 	Codes  []string `json:"codes,omitempty"`
-	// Ended is how the write ended: Succeeded, Failed or Canceled.
+	// Ended is the end of the write: Succeeded, Failed or Canceled.
 	Ended string `json:"ended,omitempty"`
 	Saw   string `json:"saw,omitempty"`
 }
@@ -64,7 +64,7 @@ func (r Report) Open() int {
 	return n
 }
 
-// report sums up what was found so far.
+// report summarizes the findings so far.
 func (r *run) report() Report {
 	is := Report{
 		Version: r.Version, When: r.began.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
@@ -88,10 +88,10 @@ func (r *run) report() Report {
 	return is
 }
 
-// clean makes a text one that may be published.
+// clean prepares text for publication.
 func (r *run) clean(text string) string { return line(Redact(text, r.secrets()...)) }
 
-// JSON is the report for machines.
+// JSON encodes the report.
 func (r Report) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -100,10 +100,10 @@ func (r Report) JSON() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// MaxReport bounds a report that is read.
+// MaxReport limits a report that is read, in bytes.
 const MaxReport = 1 << 20
 
-// Parse reads a report, of which the behaviour alone must be there. An error names the key.
+// Parse decodes a report; only the behavior is required.
 func Parse(text []byte) (Report, error) {
 	var r Report
 	if len(text) > MaxReport {

@@ -16,24 +16,24 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Probe is one run: a resource group is made, Azure is asked, and the group is deleted.
+// Probe is one run: it creates a resource group, measures, and deletes the group.
 type Probe struct {
 	Azure Azure
 	Settings
-	// Say is told what goes on, one line at a time.
+	// Say reports progress, one line per call.
 	Say func(text string)
 }
 
-// LeftBehind says that a resource group of a probe may still be there.
+// LeftBehind reports a resource group that may still exist.
 type LeftBehind struct {
 	Group string
-	// Unseen is true if nothing tells whether the write that makes it arrived: it is not there,
-	// and may come to be there, empty.
+	// Unseen is set if the outcome of its creation is unknown: it does not exist, but may appear,
+	// empty.
 	Unseen bool
 	Err    error
 }
 
-// Error names the group and what went wrong.
+// Error names the group and the error.
 func (e *LeftBehind) Error() string {
 	if e.Unseen {
 		return fmt.Sprintf("resource group %s may come to be there yet: %v", e.Group, e.Err)
@@ -41,35 +41,33 @@ func (e *LeftBehind) Error() string {
 	return fmt.Sprintf("resource group %s could not be deleted: %v", e.Group, e.Err)
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns Err.
 func (e *LeftBehind) Unwrap() error { return e.Err }
 
-// toDelete bounds the deletion of a group, which goes on when the run is over.
+// toDelete limits the deletion of a group, which does not depend on the run's context.
 const toDelete = 30 * time.Minute
 
-// run is a probe on its way.
+// run is a probe in progress.
 type run struct {
 	Probe
 	place
 	tags  Object
 	began time.Time
-	// made is set once the group may be there, and unanswered if nothing tells whether the
-	// write that makes it arrived.
+	// made is set once the group may exist, unanswered if the outcome of its creation is unknown.
 	made, unanswered bool
 	calls            atomic.Int64
 	findings         map[string]*Finding
 	samples          []sample
 	spares           int
-	// shown is the load balancer with the pool of addresses as it was last read; nil once it
-	// was written.
+	// shown is the load balancer with the IP pool as last read; nil after a write.
 	shown Object
-	// first is what a new load balancer did with the addresses of its pool.
+	// first is the effect of creating a load balancer on the addresses of its pool.
 	first look
 }
 
-// Run asks all questions and cleans up, whatever happens: when the context is done, too. The
-// report holds what was found until then; a question that stays open is no error. One error
-// may be a *LeftBehind.
+// Run answers all questions and always cleans up, even if ctx is done. The report has the findings
+// so far;
+// open questions are no error. The error may wrap a *LeftBehind.
 func (p Probe) Run(ctx context.Context) (Report, error) {
 	now := time.Now()
 	r := &run{
@@ -92,7 +90,7 @@ func (p Probe) Run(ctx context.Context) (Report, error) {
 	return r.report(), p.redacted(err)
 }
 
-// cleanUp deletes the group, if it was made.
+// cleanUp deletes the group if it was created.
 func (r *run) cleanUp(ctx context.Context) error {
 	if !r.made {
 		return nil
@@ -117,7 +115,7 @@ func (r *run) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// redacted is an error whose words anybody may read.
+// redacted returns the error with a redacted message.
 func (p Probe) redacted(err error) error {
 	if err == nil {
 		return nil
@@ -125,7 +123,7 @@ func (p Probe) redacted(err error) error {
 	return &told{Redact(err.Error(), p.secrets()...), err}
 }
 
-// told is an error with other words.
+// told is an error with another message.
 type told struct {
 	text string
 	err  error
@@ -144,7 +142,7 @@ func (r *run) send(ctx context.Context, q Request) (Answer, error) {
 	return patiently(ctx, counting{r}, q)
 }
 
-// counting counts what is sent.
+// counting counts requests.
 type counting struct{ *run }
 
 // Send implements Azure.
@@ -188,7 +186,7 @@ type put struct {
 	End
 }
 
-// done reports whether Azure took the write and finished it.
+// done reports whether the write succeeded.
 func (w put) done() bool { return w.took() && w.State == succeeded }
 
 func (w put) String() string {
@@ -202,7 +200,7 @@ func write(id string, body Object) Request {
 	return Request{Method: methodPut, Path: id, Version: version(id), Body: body}
 }
 
-// put writes and waits for the end; what is not empty is the kind of its latency.
+// put writes and waits for the end. kind is the kind of latency to record; may be empty.
 func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
 	a, err := r.send(ctx, q)
 	if err != nil {
@@ -228,12 +226,12 @@ func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
 	return w, nil
 }
 
-// watchEvery is how exactly a latency is known: an operation asks to be polled every 10 s,
-// but what it writes may be read.
+// watchEvery is the resolution of latencies. Operations ask for polls every 10 s; the resource
+// itself may be
+// read more often.
 const watchEvery = 2 * time.Second
 
-// watch reads what is being written until it is no longer, and returns when that was; zero
-// if that cannot be told.
+// watch reads a resource until its write has finished and returns the time; zero if unknown.
 func (r *run) watch(ctx context.Context, id string, a Answer) End {
 	seen, is := End{Over: a.At}, a
 	for {
@@ -255,7 +253,7 @@ func (r *run) watch(ctx context.Context, id string, a Answer) End {
 	}
 }
 
-// note keeps what was seen, for each of the questions that it tells something of.
+// note records an observation for each of the questions.
 func (r *run) note(did string, w put, saw string, questions ...string) {
 	s := Seen{Did: did, Status: w.Status, Codes: slices.Concat(w.Answer.Codes, w.End.Codes), Ended: w.State, Saw: saw}
 	for _, q := range questions {
@@ -263,7 +261,7 @@ func (r *run) note(did string, w put, saw string, questions ...string) {
 	}
 }
 
-// settle keeps the answer to a question, or why there is none.
+// settle records the answer to a question, or the reason that there is none.
 func (r *run) settle(question string, a behaviour.Answer, why string) {
 	f := r.findings[question]
 	f.Answer, f.Why = a, why
@@ -274,11 +272,11 @@ func (r *run) settle(question string, a behaviour.Answer, why string) {
 	r.Say(fmt.Sprintf("  %s: %s", question, a))
 }
 
-// spare is an address that no pool had before.
+// spare returns an address that no pool had before.
 func (r *run) spare() member {
 	r.spares++
 	return member{name: fmt.Sprintf("spare-%d", r.spares), ip: spareIP(r.spares), state: none}
 }
 
-// serving is the address with a machine behind it.
+// serving is the address of the machine.
 func serving(state string) member { return member{"machine", servingIP, state} }

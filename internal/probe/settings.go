@@ -9,39 +9,38 @@ import (
 	"time"
 )
 
-// Settings say where a probe works, and with what.
+// Settings configure a probe.
 type Settings struct {
-	// Subscription and Location are where everything is made.
+	// Subscription and Location are the place of all resources.
 	Subscription, Location string
 	// VMSize is the size of the two machines, Image publisher:offer:sku:version.
 	VMSize, Image string
-	// Key is a public key in OpenSSH's form, which Azure wants. Nobody has the private one.
+	// Key is an OpenSSH public key, required by Azure. Its private key is discarded.
 	Key string
-	// Suffix tells one run from another; see Name.
+	// Suffix distinguishes runs; see Name.
 	Suffix string
-	// Version is that of the program.
+	// Version is the program version.
 	Version string
-	// Cloud is which Azure it is, for the report.
+	// Cloud is the name of the cloud, for the report.
 	Cloud string
-	// Secrets must not be in the report, such as the tenant's id.
+	// Secrets must not appear in the report, e.g. the tenant ID.
 	Secrets []string
 }
 
-// DefaultVMSize is a small machine that most regions have.
+// DefaultVMSize is a small size that most regions have.
 const DefaultVMSize = "Standard_B1s"
 
-// DefaultImage is a small system that answers on port 22.
+// DefaultImage is a small image that listens on port 22.
 const DefaultImage = "Canonical:ubuntu-24_04-lts:server:latest"
 
 // Emulated is the Cloud of an emulator.
 const Emulated = "emulator"
 
-// A group is known by both.
+// Both identify a group of a probe.
 const (
-	// Prefix begins the name of each resource group of a probe.
+	// Prefix is the name prefix of the resource groups.
 	Prefix = "weir-probe-"
-	// Tag is on each, and its value is the name of the group, so that a tag that was copied
-	// elsewhere means nothing.
+	// Tag is the key of their tag. Its value is the group name, so copied tags do not match.
 	Tag = "weir-probe"
 )
 
@@ -53,8 +52,7 @@ var (
 	suffixRule   = regexp.MustCompile(`^[0-9a-z]{6,20}$`)
 )
 
-// Normalize returns the settings with what is empty filled in, and the location as Azure
-// spells it. An error names the flag and the value.
+// Normalize returns the settings with defaults and Azure's spelling of the location.
 func (s Settings) Normalize() (Settings, error) {
 	s.Location = strings.ToLower(strings.ReplaceAll(s.Location, " ", ""))
 	if s.VMSize == "" {
@@ -82,7 +80,7 @@ func (s Settings) Normalize() (Settings, error) {
 	return s, nil
 }
 
-// CheckSubscription reports why an id is none of a subscription.
+// CheckSubscription returns an error for an invalid subscription ID.
 func CheckSubscription(id string) error {
 	if !idRule.MatchString(id) {
 		return fmt.Errorf("--subscription %q: want %s", id, subscriptionWanted)
@@ -92,10 +90,10 @@ func CheckSubscription(id string) error {
 
 const subscriptionWanted = "the id of a subscription, or set subscriptionId in azure.json"
 
-// Name is that of the resource group.
+// Name is the name of the resource group.
 func (s Settings) Name() string { return Prefix + s.Suffix }
 
-// Offer says what a probe would make, what it costs and what it is for.
+// Offer describes the resources of a probe, their price and its purpose.
 func (s Settings) Offer() string {
 	return fmt.Sprintf(`weir probe-azure makes one resource group, asks Azure by some 55 requests, and deletes the group again:
 
@@ -113,7 +111,7 @@ It answers how this Azure treats:
 `, s.Subscription, s.Name(), s.Location, s.VMSize, s.Image) + asks()
 }
 
-// tags are on everything that is made.
+// tags are set on all resources.
 func (s Settings) tags(now time.Time) Object {
 	return Object{
 		Tag:       s.Name(),
@@ -122,7 +120,7 @@ func (s Settings) tags(now time.Time) Object {
 	}
 }
 
-// mine reports whether a resource group was made by a probe.
+// mine reports whether a probe created the resource group.
 func mine(name string, tags Object) bool {
 	value, _ := tags[Tag].(string)
 	return len(name) > len(Prefix) && strings.EqualFold(name[:len(Prefix)], Prefix) && strings.EqualFold(value, name)

@@ -10,10 +10,9 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// The verdicts: what was sent and seen goes in, the answer comes out. No answer comes with
-// the reason why the question stays open.
+// The functions below map observations to answers. Without an answer, they return the reason.
 
-// ofAddresses is the verdict on a write with other addresses.
+// ofAddresses is the result of a write with other addresses.
 func ofAddresses(before, sent, after []member) (a behaviour.Answer, why string) {
 	switch {
 	case slices.Equal(ips(before), ips(sent)):
@@ -26,7 +25,7 @@ func ofAddresses(before, sent, after []member) (a behaviour.Answer, why string) 
 	return "", fmt.Sprintf("afterwards the pool had neither what was there nor what was sent: %s", shownMembers(after))
 }
 
-// ofState is the verdict on a write with another admin state of an address.
+// ofState is the result of a write with another admin state.
 func ofState(before, sent, after string) (a behaviour.Answer, why string) {
 	switch after {
 	case sent:
@@ -39,7 +38,7 @@ func ofState(before, sent, after string) (a behaviour.Answer, why string) {
 	return "", fmt.Sprintf("afterwards the admin state was neither %s nor %s", before, sent)
 }
 
-// ofNewPool is the verdict on the addresses of a pool that a write of its load balancer made.
+// ofNewPool is the effect of a load balancer PUT on a new pool's addresses.
 func ofNewPool(sent, after []member) (a behaviour.Answer, why string) {
 	switch {
 	case len(after) == 0:
@@ -50,7 +49,7 @@ func ofNewPool(sent, after []member) (a behaviour.Answer, why string) {
 	return "", "the new pool had other addresses than were sent: " + shownMembers(after)
 }
 
-// ofEtag is the verdict on the etag after a write that changes nothing.
+// ofEtag is the effect of a write without changes.
 func ofEtag(before, after string) (a behaviour.Answer, why string) {
 	switch {
 	case before == "" || after == "":
@@ -61,7 +60,7 @@ func ofEtag(before, after string) (a behaviour.Answer, why string) {
 	return behaviour.Renewed, ""
 }
 
-// ofGuard is the verdict on a header that should have the write refused.
+// ofGuard is the result of a write with a conditional header that does not match.
 func ofGuard(a Answer) (verdict behaviour.Answer, why string) {
 	switch {
 	case a.Status == statusPreconditionFailed:
@@ -72,8 +71,7 @@ func ofGuard(a Answer) (verdict behaviour.Answer, why string) {
 	return "", "the write was refused for another reason: " + said(a)
 }
 
-// ofRefusal is the verdict on a write that Azure may refuse with 400: what it does with one
-// that it takes is asked of taken.
+// ofRefusal is the result of a write that Azure may reject with 400; taken interprets a success.
 func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verdict behaviour.Answer, why string) {
 	switch {
 	case a.Status == statusBadRequest:
@@ -86,7 +84,7 @@ func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verd
 	return taken()
 }
 
-// ofChildOfFailed is the verdict on a write of a pool whose load balancer is Failed.
+// ofChildOfFailed is the result of a pool PUT if the load balancer is Failed.
 func ofChildOfFailed(a Answer) (verdict behaviour.Answer, why string) {
 	switch {
 	case a.took():
@@ -97,7 +95,7 @@ func ofChildOfFailed(a Answer) (verdict behaviour.Answer, why string) {
 	return "", "the write was refused for another reason: " + said(a)
 }
 
-// agreed is the answer in which several looks agree.
+// agreed returns the common answer of several looks.
 func agreed(looks []look) (a behaviour.Answer, why string) {
 	for _, l := range looks {
 		switch {
@@ -115,14 +113,14 @@ func agreed(looks []look) (a behaviour.Answer, why string) {
 	return a, ""
 }
 
-// look is an answer to a question that is asked at several places.
+// look is an answer from one of several places.
 type look struct {
 	at     string
 	answer behaviour.Answer
 	why    string
 }
 
-// said is an answer in a few words, without those of Azure.
+// said is the status and the codes of a response.
 func said(a Answer) string {
 	return strings.TrimSpace(fmt.Sprint(a.Status, " ", strings.Join(a.Codes, " ")))
 }
