@@ -95,7 +95,7 @@ func TestDesire(t *testing.T) {
 	}
 }
 
-// No machine and no model is ever in the pools of two configurations, whatever is asked for.
+// No machine or model is ever in pools of two configurations.
 func TestAMachineIsInOneConfiguration(t *testing.T) {
 	machines := []nic.Machine{alone, instance("0"), instance("1"), instance("2")}
 	rapid.Check(t, func(t *rapid.T) {

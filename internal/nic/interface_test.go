@@ -27,7 +27,7 @@ func TestInterface(t *testing.T) {
 		name  string
 		shown []lb.NetworkInterface
 		want  string
-		write string // the interface, and the pools it is written with
+		write string // the interface and its written pools
 		waits string
 	}{
 		{"joins", []lb.NetworkInterface{networkInterface("n", alone, "o/x")}, k8s, "n o/x kubernetes/k8s", ""},
@@ -61,7 +61,7 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// An address that is not there is told, once all else is as wanted.
+// A missing address is reported once everything else is in sync.
 func TestAnInterfaceWithoutAnAddress(t *testing.T) {
 	want := nic.Pools{lb.IPv4: poolsOf("kubernetes/k8s"), lb.IPv6: poolsOf("kubernetes/k8s-IPv6")}
 	shown := networkInterface("n", alone, "")

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// pool is the id of a pool of a load balancer, written "balancer/pool".
+// pool returns the ID of a pool written as "balancer/pool".
 func pool(name string) lb.PoolID {
 	balancer, pool, _ := strings.Cut(name, "/")
 	return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: balancer}, Name: pool}
@@ -73,7 +73,7 @@ func TestNextOf(t *testing.T) {
 	}
 }
 
-// Which IP configuration is written of several.
+// The IP configuration that is written.
 func TestTheAddressThatIsWritten(t *testing.T) {
 	v4, v6 := lb.IPConfiguration{Family: lb.IPv4}, lb.IPConfiguration{Family: lb.IPv6}
 	primary := v4
@@ -81,7 +81,7 @@ func TestTheAddressThatIsWritten(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		ips     []lb.IPConfiguration
-		v4, v6  int // the index that is written; -1 for none
+		v4, v6  int // written index; -1 for none
 		lacking int
 	}{
 		{"the only one", []lb.IPConfiguration{v4}, 0, -1, 1},
@@ -105,7 +105,7 @@ func TestTheAddressThatIsWritten(t *testing.T) {
 	}
 }
 
-// somePools draws ids of pools, with the capitals of one or another.
+// somePools draws pool IDs with varying case.
 func somePools(t *rapid.T, label string) []string {
 	all := rapid.SliceOfN(rapid.SampledFrom(ids("k/a k/b k/c i/a o/x o/y o/z")), 0, 6).Draw(t, label)
 	for i := range all {
@@ -118,7 +118,7 @@ func somePools(t *rapid.T, label string) []string {
 
 func fold(id string) string { return strings.ToLower(id) }
 
-// The laws of a write, whatever an interface shows and whatever is wanted.
+// Properties of NextOf for any interface and any desired pools.
 func TestLawsOfAWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var shown lb.InterfaceConfiguration
