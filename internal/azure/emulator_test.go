@@ -84,8 +84,7 @@ func TestAPoolFillsAndEmpties(t *testing.T) {
 	})
 }
 
-// Writers that know nothing of each other lose no update, whatever Azure does with
-// writes that overlap: the guard and a fresh read settle it.
+// Concurrent writers lose no update, however Azure treats overlapping writes.
 func TestConcurrentWritersLoseNothing(t *testing.T) {
 	for _, overlap := range armemu.Overlaps() {
 		t.Run(string(overlap), func(t *testing.T) {

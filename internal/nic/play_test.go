@@ -16,7 +16,7 @@ import (
 type play struct {
 	set       lb.ScaleSet
 	instances []lb.Instance
-	// foreign are instances without a foreign change of the model.
+	// foreign are instances that would get a foreign change with the latest model.
 	foreign map[string]bool
 	// was are the foreign pools of each instance.
 	was    map[string][]string
