@@ -22,7 +22,7 @@ const mostPages = 1000
 const mostErrorBytes = 1 << 20
 
 // bounds limits the cost of a response, including one from an intermediate proxy. The policy runs
-// between wire, which observes rejected responses as truncated, and the SDK's decoding.
+// between the observing policy, which sees rejected responses as truncated, and the SDK's decoding.
 type bounds struct{}
 
 // Do implements policy.Policy.

@@ -65,7 +65,7 @@ func readBody(t *testing.T, body string) lb.Pool {
 	return pool
 }
 
-// written returns the body that Put sends.
+// written returns the body of a pool write.
 func written(t *testing.T, pool lb.Pool, change ...func(*Options)) (string, error) {
 	t.Helper()
 	wire := &fakeARM{answer: in(shown)}

@@ -7,7 +7,7 @@
 // decoding cost of a response, redact secrets in text. Only these packages import the Azure SDK.
 //
 //	options.go     New: endpoint, credential and settings → Client
-//	pools.go       Get and Put
+//	pools.go       backend pools
 //	interfaces.go  pools of network interfaces and their machines
 //	balancers.go   whole load balancers
 //	publicips.go   public IPs

@@ -35,7 +35,7 @@ type Transport interface {
 type Options struct {
 	// Endpoint is the Azure Resource Manager endpoint.
 	Endpoint cloud.Endpoint
-	// Credential authorizes requests; see Credentials and Emulator.
+	// Credential authorizes requests; see [Credentials] and [Emulator].
 	Credential azcore.TokenCredential
 	// Transport sends the requests; the default is an HTTP client that does not follow redirects.
 	Transport Transport

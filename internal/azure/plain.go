@@ -64,7 +64,7 @@ func (c *Client) List(ctx context.Context, r Resource) ([]codec.Document, error)
 
 // Write sends a PUT, PATCH or DELETE guarded by etag, waits until Azure has finished, and returns
 // the
-// result. A nil *origin creates the resource. body returns an edit of *origin, which Write may
+// result. A nil *origin creates the resource. body returns an edit of *origin, which it may
 // replace
 // with a newer read. An error carries a *fault.Fault; with the code OutcomeUnknown, the write may
 // have
@@ -87,7 +87,7 @@ func (c *Client) Write(ctx context.Context, r Resource, method string, origin *a
 }
 
 // Upgrade upgrades instances of a scale set to its model and waits for the end. The upgrade applies
-// the whole model. Errors are like those of Write, but a 404 that names no resource concerns an
+// the whole model. Errors are like those of [Client.Write], but a 404 that names no resource concerns an
 // instance and is not stale.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if err := checkType(lb.TypeScaleSet, scaleSet); err != nil {

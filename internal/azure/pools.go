@@ -39,7 +39,7 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return begun.End(ctx, true)
 }
 
-// Begin implements poolupdate.Pipeline: it writes a pool like Put and returns once Azure has
+// Begin implements poolupdate.Pipeline: it writes a pool like [Client.Put] and returns once Azure has
 // accepted
 // the write.
 func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {

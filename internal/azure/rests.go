@@ -28,7 +28,7 @@ type rest struct {
 // all callers. The policy runs inside the SDK's retries: it sees every response and delays those
 // retries too.
 type rests struct {
-	mu sync.Mutex // guards of; not held during requests
+	mu sync.Mutex // guards the map; not held during requests
 	of map[string]rest
 }
 

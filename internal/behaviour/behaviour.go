@@ -75,7 +75,7 @@ type Question struct {
 	Evidence string
 }
 
-// Questions returns the table, in the order of Behaviour's fields.
+// Questions returns the table, in the order of the fields of [Behaviour].
 func Questions() []Question {
 	return []Question{
 		{"wholeWriteAddresses", "a PUT of a load balancer with other addresses for a pool that is there", []Answer{Ignored, Taken}, "Azure/azure-rest-api-specs#11234"},
@@ -109,7 +109,7 @@ func (b Behaviour) Or(other Behaviour) Behaviour {
 	return b
 }
 
-// Get returns the answer to question i of Questions.
+// Get returns the answer to question i of [Questions].
 func (b Behaviour) Get(i int) Answer {
 	return reflect.ValueOf(b).Field(i).Interface().(Answer) //nolint:forcetypeassert // a test walks all fields
 }
@@ -138,7 +138,7 @@ func names(all []Question) string {
 	return strings.Join(list, ", ")
 }
 
-// String lists the differences from Assumed, in the order of Questions.
+// String lists the differences from [Assumed], in the order of [Questions].
 func (b Behaviour) String() string {
 	var parts []string
 	for i, q := range Questions() {

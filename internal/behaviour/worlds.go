@@ -7,9 +7,9 @@ package behaviour
 // five. Any two sets intersect, and none contains another.
 var turned = []uint8{0b00111, 0b11001, 0b01110, 0b10011, 0b11100, 0b01011, 0b10110, 0b01101, 0b11010, 0b10101}
 
-// Worlds returns few Behaviours for tests that must pass with any Azure. They include every answer
+// Worlds returns few behaviors for tests that must pass with any Azure. They include every answer
 // to
-// every question and, together with Assumed, every pair of answers to two-answer questions.
+// every question and, together with [Assumed], every pair of answers to two-answer questions.
 func Worlds() []Behaviour {
 	worlds := make([]Behaviour, 6)
 	pairs := 0
@@ -29,7 +29,7 @@ func Worlds() []Behaviour {
 	return worlds
 }
 
-// Drawn returns a Behaviour with answers selected by pick(n) in [0, n).
+// Drawn returns a [Behaviour] with answers selected by pick(n) in [0, n).
 func Drawn(pick func(n int) int) Behaviour {
 	var b Behaviour
 	for i, q := range Questions() {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answer is an Answer and its expected classification.
+// answer is a failure and its expected classification.
 type answer struct {
 	name   string
 	answer Answer

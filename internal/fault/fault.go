@@ -2,7 +2,7 @@
 
 // Package fault classifies failed Azure requests: which retry layer owns a failure, and when it may
 // be
-// retried. An adapter describes the failure as an Answer; Classify turns it into a Fault by one
+// retried. An adapter describes the failure as an [Answer]; Classify turns it into a Fault by one
 // table.
 package fault
 

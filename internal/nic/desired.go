@@ -23,7 +23,7 @@ type Pool struct {
 	Every   bool
 	Members []Machine
 	// Leaves are machines to remove. A pool of all nodes decides nothing about machines that are
-	// neither Members nor Leaves: they may be newer than this value.
+	// in neither list: they may be newer than this value.
 	Leaves []Machine
 }
 
@@ -82,7 +82,7 @@ func (d Desired) Open(m Machine) Pools { return d.open[m.Key()] }
 // instances.
 func (d Desired) Models(scaleSet lb.ResourceID) []Pools { return d.models[scaleSet.Key()] }
 
-// Model returns the pools of a scale set model, one of Models: the alternative that the model
+// Model returns the pools of a scale set model, one of [Desired.Models]: the alternative that the model
 // already
 // uses, else the first. Changing the alternative would remove instances from their pools with the
 // next

@@ -101,7 +101,7 @@ func TestAMachineIsInOneConfiguration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		configuration := map[lb.PoolKey]string{}
 		var pools []nic.Pool
-		for _, id := range poolsOf("a/k8s a-internal/k8s b/k8s b/web c/k8s") {
+		for _, id := range poolIDs("a/k8s a-internal/k8s b/k8s b/web c/k8s") {
 			c := strings.TrimSuffix(id.LoadBalancer.Name, "-internal")
 			configuration[id.Key()] = c
 			pools = append(pools, nic.Pool{

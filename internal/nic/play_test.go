@@ -93,7 +93,7 @@ func TestStepsComeToAnEnd(t *testing.T) {
 			}
 		}
 		wasModel := foreign(p.set.Interfaces)
-		want, ours := desire(members, nodes, ""), nic.NewOurs(nil, poolsOf(k8s))
+		want, ours := desire(members, nodes, ""), nic.NewOurs(nil, poolIDs(k8s))
 		rounds := 0
 		for ; ; rounds++ {
 			steps := nic.ScaleSet(p.set, p.instances, want, ours, known)

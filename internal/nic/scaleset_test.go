@@ -20,7 +20,7 @@ func scaleSet(mode lb.UpgradeMode, pools string) lb.ScaleSet {
 	return lb.ScaleSet{ID: blue, Etag: "e1", Provisioning: lb.Succeeded, Uniform: true, UpgradeMode: mode, Interfaces: interfaces(pools)}
 }
 
-// told formats Steps.
+// told formats the next actions.
 func told(s nic.Steps) string {
 	var all []string
 	if s.Model != nil {
@@ -92,7 +92,7 @@ func TestScaleSet(t *testing.T) {
 				tt.mode = lb.UpgradeManual
 			}
 			want := desire(tt.members, tt.nodes, tt.gone)
-			steps := nic.ScaleSet(scaleSet(tt.mode, tt.model), tt.instances, want, nic.NewOurs(nil, poolsOf(k8s)), tt.known)
+			steps := nic.ScaleSet(scaleSet(tt.mode, tt.model), tt.instances, want, nic.NewOurs(nil, poolIDs(k8s)), tt.known)
 			if got := told(steps); got != tt.want || steps.Done() != (tt.want == "") {
 				t.Errorf("got %q, done %v; want %q", got, steps.Done(), tt.want)
 			}
@@ -174,7 +174,7 @@ func TestAScaleSetThatIsSpread(t *testing.T) {
 				}
 			}
 		}
-		ours := nic.NewOurs(nil, poolsOf("a/k8s b/k8s"))
+		ours := nic.NewOurs(nil, poolIDs("a/k8s b/k8s"))
 		got := told(nic.ScaleSet(scaleSet(lb.UpgradeAutomatic, tt.model), []lb.Instance{in("0", "a/k8s"), in("1", "a/k8s"), in("2", "a/k8s")}, nic.Desire(pools, nodes), ours, nic.Known{}))
 		if got != tt.want {
 			t.Errorf("placed on %q, the model in %q: got %q, want %q", tt.placed, tt.model, got, tt.want)

@@ -53,7 +53,7 @@ type run struct {
 	place
 	tags  Object
 	began time.Time
-	// made is set once the group may exist, unanswered if the outcome of its creation is unknown.
+	// made is set once the group may exist; the other flag, if the outcome of its creation is unknown.
 	made, unanswered bool
 	calls            atomic.Int64
 	findings         map[string]*Finding

@@ -17,7 +17,7 @@ type Settings struct {
 	VMSize, Image string
 	// Key is an OpenSSH public key, required by Azure. Its private key is discarded.
 	Key string
-	// Suffix distinguishes runs; see Name.
+	// Suffix distinguishes runs; see [Settings.Name].
 	Suffix string
 	// Version is the program version.
 	Version string

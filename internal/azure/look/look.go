@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// After are the delays between acceptance and the early reads. Azure's Retry-After is ten seconds,
+// After has the delays between acceptance and the early reads. Azure's Retry-After is ten seconds,
 // but a
 // pool of addresses without machines takes one or two (51 of 51 recordings), a load balancer four.
 var After = [...]time.Duration{2 * time.Second, 5 * time.Second}

@@ -14,7 +14,7 @@ const Longest = 400
 
 var rulePattern = regexp.MustCompile(`-{5,}`)
 
-// Line makes text safe for events and logs: redacted, on one line, printable, at most Longest
+// Line makes text safe for events and logs: redacted, on one line, printable, at most [Longest]
 // runes.
 func Line(text string) string {
 	text = Text(strings.Map(func(r rune) rune { // before Text: such characters could hide a secret

@@ -65,7 +65,7 @@ func Of(text []byte) Load {
 	return l
 }
 
-// Bearable returns an *Unbearable if the limits are exceeded.
+// Bearable returns an [Unbearable] if the limits are exceeded.
 func (l Load) Bearable() error {
 	switch {
 	case l.depth > mostDepth:

@@ -22,7 +22,7 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
-// FuzzWeigh checks that Of accepts any text and stays within its bounds.
+// FuzzWeigh checks the bounds of the result for any text.
 func FuzzWeigh(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,{"b":"\\\""}]}`, `]][[`, `"\u0000`, "\"\\"} {
 		f.Add([]byte(seed))
