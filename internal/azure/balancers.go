@@ -15,25 +15,24 @@ func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	if err := checkID(id); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	shown, err := c.get(ctx, ofBalancer(id))
+	doc, err := c.get(ctx, ofBalancer(id))
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	return decode(ofBalancer(id), id, shown, codec.DecodeLoadBalancer)
+	return decode(ofBalancer(id), id, doc, codec.DecodeLoadBalancer)
 }
 
 // ListLoadBalancers reads all load balancers of a resource group. An error carries a *fault.Fault:
 // stale if the group does not exist.
 func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
-	return listed(ctx, c, lb.TypeLoadBalancer, subscription, resourceGroup, func(at lb.ResourceID, shown codec.Document) (lb.LoadBalancer, error) {
-		return codec.DecodeLoadBalancer(lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Name: at.Name}, shown)
+	return listed(ctx, c, lb.TypeLoadBalancer, subscription, resourceGroup, func(at lb.ResourceID, doc codec.Document) (lb.LoadBalancer, error) {
+		return codec.DecodeLoadBalancer(lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Name: at.Name}, doc)
 	})
 }
 
 // PutLoadBalancer writes a load balancer, guarded by its Etag, waits until Azure has finished, and
 // returns the result for the caller to compare. A load balancer that was read retains all
-// properties
-// that Weir does not model; otherwise it is created. b is not modified.
+// properties that Weir does not model; otherwise it is created. b is not modified.
 //
 // An error carries a *fault.Fault. With the code OutcomeUnknown, the write may have succeeded.
 func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
@@ -48,11 +47,11 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	shown, err := a.end(ctx, c.balancerLooks(b, a))
+	doc, err := a.end(ctx, c.balancerLooks(b, a))
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	return decode(t, b.ID, shown, codec.DecodeLoadBalancer)
+	return decode(t, b.ID, doc, codec.DecodeLoadBalancer)
 }
 
 // checkBalancer rejects names that would change the meaning of IDs in the body.
@@ -69,8 +68,7 @@ func checkBalancer(b lb.LoadBalancer) error {
 }
 
 // DeleteLoadBalancer deletes a load balancer that was read, guarded by its Etag, and waits until
-// Azure
-// has finished. A missing one is not an error. An error carries a *fault.Fault; with the code
+// Azure has finished. A missing one is not an error. An error carries a *fault.Fault; with the code
 // OutcomeUnknown, it may be deleted.
 func (c *Client) DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error {
 	if err := checkID(b.ID); err != nil {

@@ -2,9 +2,9 @@
 
 // Package azure is the Azure Resource Manager client: it reads and writes load balancers, backend
 // pools, public IPs and security groups, and converts errors into *fault.Fault. Package codec
-// converts
-// Azure's JSON, machines handles network interfaces and scale sets, cloud the endpoint, weight the
-// decoding cost of a response, redact secrets in text. Only these packages import the Azure SDK.
+// converts Azure's JSON, machines handles network interfaces and scale sets, cloud the endpoint,
+// weight the decoding cost of a response, redact secrets in text. Only these packages import the
+// Azure SDK.
 //
 //	options.go     New: endpoint, credential and settings → Client
 //	pools.go       backend pools
@@ -34,8 +34,7 @@
 //	tracing.go     span attributes
 //
 // The SDK retries 408, 500, 502, 503 and 504, and connections lost during a read. A 429, 409, 412
-// or a
-// lost response to a write is returned after one request; the pool lane retries it.
+// or a lost response to a write is returned after one request; the pool lane retries it.
 //
 // A Client is safe for concurrent use. It has no goroutines and needs no closing.
 package azure

@@ -40,8 +40,7 @@ func refusal(code string, err error) error {
 }
 
 // classify converts the error of a call into a *fault.Fault. The chain keeps the SDK's error and
-// the
-// error of ctx.
+// the error of ctx.
 func classify(ctx context.Context, c *call, err error) error {
 	a := answerOf(ctx, c, err, time.Now())
 	cause := err
@@ -52,8 +51,7 @@ func classify(ctx context.Context, c *call, err error) error {
 }
 
 // answerOf describes how a call failed. The possible outcome of a write depends on its progress:
-// not
-// sent, sent without a response, answered, or accepted.
+// not sent, sent without a response, answered, or accepted.
 func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answer {
 	if gate, ok := errors.AsType[*gateClosed](err); ok {
 		return fault.Answer{GateClosed: true, MayLand: c.passedOn.Load(), RetryAt: gate.until}

@@ -50,8 +50,7 @@ type closedGate struct {
 }
 
 // gates holds the gates that 429s closed. The policy runs before the SDK's retries, so a closed
-// gate
-// causes neither a request nor a backoff.
+// gate causes neither a request nor a backoff.
 type gates struct {
 	mu     sync.Mutex // guards the maps; not held during requests
 	closed map[gateKey]closedGate
@@ -158,7 +157,7 @@ func (g *gates) close(key gateKey, gate closedGate) {
 	}
 }
 
-func (g *gates) shut(key gateKey, gate closedGate) (news bool) {
+func (g *gates) shut(key gateKey, gate closedGate) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !gate.until.After(g.closed[key].until) {
@@ -179,7 +178,7 @@ const mostGates = 1024
 
 // trim makes space for a gate. Caller holds g.mu.
 func (g *gates) trim(now time.Time) {
-	maps.DeleteFunc(g.closed, func(_ gateKey, is closedGate) bool { return !is.until.After(now) })
+	maps.DeleteFunc(g.closed, func(_ gateKey, gate closedGate) bool { return !gate.until.After(now) })
 	maps.DeleteFunc(g.turns, func(_ gateKey, t *quota.Turns) bool { return t.Over(now) })
 	for len(g.closed) >= mostGates { // the gate that opens first
 		first := slices.MinFunc(slices.Collect(maps.Keys(g.closed)), func(a, b gateKey) int { return g.closed[a].until.Compare(g.closed[b].until) })
@@ -226,11 +225,11 @@ func (e *gateClosed) Error() string {
 
 // why describes the closed gate, its end and its cause.
 func (e *gateClosed) why() string {
-	whose := "the subscription's " + e.key.what + " are"
+	subject := "the subscription's " + e.key.what + " are"
 	if e.key.what == lockedLoadBalancer {
-		whose = "the load balancer is"
+		subject = "the load balancer is"
 	}
-	return fmt.Sprintf("%s closed until %s after 429 %s", whose, e.until.UTC().Format(time.RFC3339), e.code)
+	return fmt.Sprintf("%s closed until %s after 429 %s", subject, e.until.UTC().Format(time.RFC3339), e.code)
 }
 
 // Unwrap returns an error that wraps retryrepectthrottled.ErrTooManyRequest.

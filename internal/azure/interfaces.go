@@ -27,9 +27,9 @@ func (c *Client) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 // none.
 func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup string) (attached.Machines, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
-	shown, err := c.List(ctx, Resource{ID: place})
-	machines := make(attached.Machines, len(shown))
-	for _, item := range shown {
+	docs, err := c.List(ctx, Resource{ID: place})
+	machines := make(attached.Machines, len(docs))
+	for _, item := range docs {
 		i, err := codec.DecodeInterface(place, item)
 		if err != nil {
 			return nil, notThat(target{id: place})

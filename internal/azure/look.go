@@ -22,8 +22,7 @@ type looks struct {
 }
 
 // before reads until the time of the first poll and reports whether the write has finished. A
-// failed
-// read is ignored.
+// failed read is ignored.
 func (l *looks) before(ctx context.Context, follow *call, poll time.Time) (result json.RawMessage, over bool) {
 	if l == nil || l.over == nil {
 		return result, false
@@ -45,13 +44,12 @@ func (l *looks) before(ctx context.Context, follow *call, poll time.Time) (resul
 }
 
 // looksAt returns the early reads of a written resource. There are none if the previous write of
-// the
-// load balancer was slow, or if the response has no etag.
-func looksAt[I, T any](c *Client, a taken, id I, by func(I, codec.Document) (T, error), over func(accepted string, shown T) bool) *looks {
-	of, _ := a.call.loadBalancer()
-	l := &looks{polled: func(over bool) { c.slow.Learn(of, over) }}
+// the load balancer was slow, or if the response has no etag.
+func looksAt[I, T any](c *Client, a taken, id I, convert func(I, codec.Document) (T, error), over func(accepted string, doc T) bool) *looks {
+	loadBalancer, _ := a.call.loadBalancer()
+	l := &looks{polled: func(over bool) { c.slow.Learn(loadBalancer, over) }}
 	accepted := codec.EtagIn(a.first)
-	if accepted == "" || c.slow.Is(of) {
+	if accepted == "" || c.slow.Is(loadBalancer) {
 		return l
 	}
 	l.over = func(ctx context.Context) (json.RawMessage, bool) {
@@ -59,24 +57,24 @@ func looksAt[I, T any](c *Client, a taken, id I, by func(I, codec.Document) (T, 
 		if err != nil {
 			return nil, false
 		}
-		shown, err := document(a.call.target, codec.Document{Version: a.version, Text: text})
+		doc, err := document(a.call.target, codec.Document{Version: a.version, Text: text})
 		if err != nil {
 			return nil, false
 		}
-		is, err := by(id, shown)
-		return text, err == nil && over(accepted, is)
+		value, err := convert(id, doc)
+		return text, err == nil && over(accepted, value)
 	}
 	return l
 }
 
 // poolLooks returns the early reads of a written pool.
 func (c *Client) poolLooks(written lb.Pool, a taken) *looks {
-	return looksAt(c, a, written.ID, codec.DecodePool, func(accepted string, shown lb.Pool) bool { return look.PoolOver(written, accepted, shown) })
+	return looksAt(c, a, written.ID, codec.DecodePool, func(accepted string, observed lb.Pool) bool { return look.PoolOver(written, accepted, observed) })
 }
 
 // balancerLooks returns the early reads of a written load balancer.
 func (c *Client) balancerLooks(written lb.LoadBalancer, a taken) *looks {
-	return looksAt(c, a, written.ID, codec.DecodeLoadBalancer, func(accepted string, shown lb.LoadBalancer) bool {
-		return look.BalancerOver(written, accepted, shown)
+	return looksAt(c, a, written.ID, codec.DecodeLoadBalancer, func(accepted string, observed lb.LoadBalancer) bool {
+		return look.BalancerOver(written, accepted, observed)
 	})
 }

@@ -13,8 +13,7 @@ import (
 
 // AvailabilitySet returns the name of the availability set of the VM in a node's spec.providerID;
 // empty if it has none. It rejects members of scale sets, see lb.VMSetOfProviderID. An error
-// carries a
-// *fault.Fault: stale if the VM does not exist.
+// carries a *fault.Fault: stale if the VM does not exist.
 func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string, error) {
 	scaleSet, id, err := lb.VMSetOfProviderID(providerID)
 	if err == nil && scaleSet != "" {
@@ -23,7 +22,7 @@ func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string
 	if err != nil {
 		return "", refusal(codeInvalidID, err)
 	}
-	shown, err := c.Read(ctx, Resource{ID: id})
+	doc, err := c.Read(ctx, Resource{ID: id})
 	if err != nil {
 		return "", err
 	}
@@ -34,7 +33,7 @@ func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string
 			} `json:"availabilitySet"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &vm); err != nil {
+	if err := json.Unmarshal(doc.Text, &vm); err != nil {
 		return "", notThat(target{id: id})
 	}
 	set := vm.Properties.AvailabilitySet.ID

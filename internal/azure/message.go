@@ -154,8 +154,7 @@ func whose(code string) string {
 }
 
 // lacks drops the granted permissions, which a LinkedAuthorizationFailed lists first and at length,
-// so
-// that the missing one is not truncated.
+// so that the missing one is not truncated.
 func lacks(message string) string {
 	const but = "however, it does not have permission"
 	if at := strings.Index(message, but); at >= 0 {

@@ -85,8 +85,7 @@ func retryOptions(r Retry) policy.RetryOptions {
 	return policy.RetryOptions{
 		MaxRetries: r.MaxRetries,
 		// Jitter is at most a fifth, so twice the cap always yields the cap. A negative RetryDelay
-		// is
-		// documented as no delay, but azcore 1.24 uses the cap.
+		// is documented as no delay, but azcore 1.24 uses the cap.
 		RetryDelay:    2 * r.Pause,
 		MaxRetryDelay: r.Pause,
 		StatusCodes:   statuses,
@@ -134,8 +133,7 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 	if resp != nil {
 		status = resp.StatusCode
 		// The SDK's ResponseError keeps the request and prints it; drop its secrets. The SDK needs
-		// no
-		// request headers afterwards.
+		// no request headers afterwards.
 		resp.Request = redact.Request(req.Raw())
 	}
 	if w.observe != nil {
@@ -160,13 +158,13 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 }
 
 // observed adds the resource, the causes and Azure's request IDs to a Call.
-func observed(req *policy.Request, resp *http.Response, is calls.Call) calls.Call {
+func observed(req *policy.Request, resp *http.Response, record calls.Call) calls.Call {
 	ctx := req.Raw().Context()
 	if c := callOf(ctx); c != nil {
-		is.Resource, is.Causes = c.resource(), calls.CausesOf(ctx)
+		record.Resource, record.Causes = c.resource(), calls.CausesOf(ctx)
 	}
-	is.RequestID, is.CorrelationID = idsOf(resp)
-	return is
+	record.RequestID, record.CorrelationID = idsOf(resp)
+	return record
 }
 
 // idsOf returns Azure's request ID and correlation ID, both empty without a response.
@@ -185,8 +183,8 @@ func headerID(resp *http.Response, header string) string {
 	return ""
 }
 
-// pinned sends the token only to Azure Resource Manager. It checks the URLs that responses name
-// for polling and for the next page.
+// pinned sends the token only to Azure Resource Manager. It checks the URLs that responses name for
+// polling and for the next page.
 type pinned struct{ endpoint cloud.Endpoint }
 
 // Do implements policy.Policy.

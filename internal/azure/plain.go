@@ -51,8 +51,7 @@ func (c *Client) Read(ctx context.Context, r Resource) (codec.Document, error) {
 }
 
 // List returns all resources of a type in a resource group, or all instances of a scale set. An
-// error
-// carries a *fault.Fault: stale if the group or the scale set does not exist.
+// error carries a *fault.Fault: stale if the group or the scale set does not exist.
 func (c *Client) List(ctx context.Context, r Resource) ([]codec.Document, error) {
 	if r.ID.Name != "" {
 		if err := r.check(); err != nil {
@@ -63,12 +62,9 @@ func (c *Client) List(ctx context.Context, r Resource) ([]codec.Document, error)
 }
 
 // Write sends a PUT, PATCH or DELETE guarded by etag, waits until Azure has finished, and returns
-// the
-// result. A nil *origin creates the resource. body returns an edit of *origin, which it may
-// replace
-// with a newer read. An error carries a *fault.Fault; with the code OutcomeUnknown, the write may
-// have
-// succeeded.
+// the result. A nil *origin creates the resource. body returns an edit of *origin, which it may
+// replace with a newer read. An error carries a *fault.Fault; with the code OutcomeUnknown, the
+// write may have succeeded.
 func (c *Client) Write(ctx context.Context, r Resource, method string, origin *any, etag string, body func() (any, error)) (codec.Document, error) {
 	q := put(r.target(), origin, etag, body)
 	if _, err := q.encoded(); err != nil { // checked before the ID, which may be empty if nothing was read
@@ -87,8 +83,8 @@ func (c *Client) Write(ctx context.Context, r Resource, method string, origin *a
 }
 
 // Upgrade upgrades instances of a scale set to its model and waits for the end. The upgrade applies
-// the whole model. Errors are like those of [Client.Write], but a 404 that names no resource concerns an
-// instance and is not stale.
+// the whole model. Errors are like those of [Client.Write], but a 404 that names no resource
+// concerns an instance and is not stale.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if err := checkType(lb.TypeScaleSet, scaleSet); err != nil {
 		return err

@@ -12,36 +12,33 @@ import (
 )
 
 // Get reads a pool. An error carries a *fault.Fault: stale if the pool or its load balancer does
-// not
-// exist.
+// not exist.
 func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	if err := checkID(id); err != nil {
 		return lb.Pool{}, err
 	}
-	shown, err := c.get(ctx, ofPool(id))
+	doc, err := c.get(ctx, ofPool(id))
 	if err != nil {
 		return lb.Pool{}, err
 	}
-	return decode(ofPool(id), id, shown, codec.DecodePool)
+	return decode(ofPool(id), id, doc, codec.DecodePool)
 }
 
 // Put writes a pool that was read, with changed Addresses or, for network interfaces, changed admin
 // states. The write is guarded by Etag. Put waits until Azure has finished and returns the result
-// for
-// the caller to compare. pool is not modified.
+// for the caller to compare. pool is not modified.
 //
 // An error carries a *fault.Fault. With the code OutcomeUnknown, the write may have succeeded.
 func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
-	begun, err := c.Begin(ctx, pool)
+	accepted, err := c.Begin(ctx, pool)
 	if err != nil {
 		return lb.Pool{}, err
 	}
-	return begun.End(ctx, true)
+	return accepted.End(ctx, true)
 }
 
-// Begin implements poolupdate.Pipeline: it writes a pool like [Client.Put] and returns once Azure has
-// accepted
-// the write.
+// Begin implements poolupdate.Pipeline: it writes a pool like [Client.Put] and returns once Azure
+// has accepted the write.
 func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
 	if err := c.checkPool(pool); err != nil {
 		return poolupdate.Begun{}, err
@@ -52,15 +49,15 @@ func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, err
 		return poolupdate.Begun{}, err
 	}
 	early := c.poolLooks(pool, a)
-	return poolupdate.Begun{Etag: codec.EtagIn(a.first), Over: a.poller.Done(), End: func(ctx context.Context, looks bool) (lb.Pool, error) {
-		if !looks {
+	return poolupdate.Begun{Etag: codec.EtagIn(a.first), Over: a.poller.Done(), End: func(ctx context.Context, readEarly bool) (lb.Pool, error) {
+		if !readEarly {
 			early.over = nil
 		}
-		shown, err := a.end(ctx, early)
+		doc, err := a.end(ctx, early)
 		if err != nil {
 			return lb.Pool{}, err
 		}
-		return decode(ofPool(id), id, shown, codec.DecodePool)
+		return decode(ofPool(id), id, doc, codec.DecodePool)
 	}}, nil
 }
 

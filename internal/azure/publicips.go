@@ -14,11 +14,11 @@ func (c *Client) GetPublicIP(ctx context.Context, id lb.ResourceID) (lb.PublicIP
 	if err := checkType(lb.TypePublicIP, id); err != nil {
 		return lb.PublicIP{}, err
 	}
-	shown, err := c.get(ctx, target{id: id})
+	doc, err := c.get(ctx, target{id: id})
 	if err != nil {
 		return lb.PublicIP{}, err
 	}
-	return decode(target{id: id}, id, shown, codec.DecodePublicIP)
+	return decode(target{id: id}, id, doc, codec.DecodePublicIP)
 }
 
 // ListPublicIPs reads the public IPs of a resource group, except those of scale set instances. An
@@ -36,11 +36,11 @@ func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, 
 	if err := c.checkRead(t, opPut, ip.Origin != nil, ip.Etag); err != nil {
 		return lb.PublicIP{}, err
 	}
-	shown, err := c.carryOut(ctx, put(t, &ip.Origin, ip.Etag, func() (any, error) { return codec.EncodePublicIP(ip) }))
+	doc, err := c.carryOut(ctx, put(t, &ip.Origin, ip.Etag, func() (any, error) { return codec.EncodePublicIP(ip) }))
 	if err != nil {
 		return lb.PublicIP{}, err
 	}
-	return decode(t, ip.ID, shown, codec.DecodePublicIP)
+	return decode(t, ip.ID, doc, codec.DecodePublicIP)
 }
 
 // DeletePublicIP deletes a public IP that was read, like DeleteLoadBalancer. Azure rejects the

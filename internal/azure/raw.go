@@ -46,26 +46,26 @@ type begun struct {
 // opens or expires.
 func (r *Raw) Send(ctx context.Context, q probe.Request) (probe.Answer, error) {
 	for {
-		this := &call{op: opOf[q.Method], target: targetOf(q.Path)}
-		answer, err := r.once(withCall(ctx, this), this, q)
+		c := &call{op: opOf[q.Method], target: targetOf(q.Path)}
+		answer, err := r.once(withCall(ctx, c), c, q)
 		if err == nil {
 			return answer, nil
 		}
 		until, waits := notBefore(err)
 		if !waits {
-			return probe.Answer{}, classify(ctx, this, err)
+			return probe.Answer{}, classify(ctx, c, err)
 		}
 		if err := sleep.For(ctx, time.Until(until)); err != nil {
-			return probe.Answer{}, classify(ctx, this, err)
+			return probe.Answer{}, classify(ctx, c, err)
 		}
 	}
 }
 
 var opOf = map[string]string{http.MethodGet: opGet, http.MethodPut: opPut, http.MethodDelete: opDelete}
 
-func (r *Raw) once(ctx context.Context, this *call, q probe.Request) (probe.Answer, error) {
+func (r *Raw) once(ctx context.Context, c *call, q probe.Request) (probe.Answer, error) {
 	var none probe.Answer
-	if this.op == "" {
+	if c.op == "" {
 		return none, &refused{fmt.Errorf("method %q is not one that a probe sends", q.Method)}
 	}
 	req, err := r.request(ctx, q)
@@ -87,17 +87,17 @@ func (r *Raw) once(ctx context.Context, this *call, q probe.Request) (probe.Answ
 		answer.Wait = until.Sub(answer.At)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		answer.Codes, answer.Message = codesOf(resp), messageOf(this, resp)
+		answer.Codes, answer.Message = codesOf(resp), messageOf(c, resp)
 		return answer, nil
 	}
-	if !this.write() {
+	if !c.write() {
 		return answer, nil
 	}
 	poller, err := runtime.NewPoller[json.RawMessage](resp, r.pipe, nil)
 	if err != nil {
 		return none, err
 	}
-	answer.Begun = &begun{call: this, poller: poller, first: resp}
+	answer.Begun = &begun{call: c, poller: poller, first: resp}
 	return answer, nil
 }
 
@@ -144,15 +144,15 @@ func (r *Raw) Follow(ctx context.Context, a probe.Answer) (probe.End, error) {
 	if err == nil {
 		return end, nil
 	}
-	is := answerOf(ctx, follow, err, time.Now())
-	if !is.OperationEnded {
+	failure := answerOf(ctx, follow, err, time.Now())
+	if !failure.OperationEnded {
 		return probe.End{}, classify(ctx, follow, err)
 	}
-	end.State, end.Codes = "Failed", is.Codes
-	if slices.Contains(is.Codes, fault.CodeCanceled) {
+	end.State, end.Codes = "Failed", failure.Codes
+	if slices.Contains(failure.Codes, fault.CodeCanceled) {
 		end.State = fault.CodeCanceled
 	}
-	end.Message = explain(follow, is, err)
+	end.Message = explain(follow, failure, err)
 	return end, nil
 }
 
@@ -202,11 +202,11 @@ func objectOf(body []byte) probe.Object {
 }
 
 // messageOf returns the innermost message of an error response.
-func messageOf(this *call, resp *http.Response) string {
+func messageOf(c *call, resp *http.Response) string {
 	list := errorsOf(resp)
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
-			return redact.Line(this.without(lacks(list[i].Message)))
+			return redact.Line(c.without(lacks(list[i].Message)))
 		}
 	}
 	return http.StatusText(resp.StatusCode)

@@ -33,10 +33,10 @@ func (d *documents) get(ctx context.Context, t target) (codec.Document, error) {
 }
 
 func (d *documents) read(ctx context.Context, t target, version string) (codec.Document, error) {
-	this := &call{op: opGet, target: t}
-	text, err := d.fetch(withCall(ctx, this), t, version)
+	c := &call{op: opGet, target: t}
+	text, err := d.fetch(withCall(ctx, c), t, version)
 	if err != nil {
-		return codec.Document{}, classify(ctx, this, err)
+		return codec.Document{}, classify(ctx, c, err)
 	}
 	return document(t, codec.Document{Version: version, Text: text})
 }
@@ -65,28 +65,27 @@ type shownResource struct {
 }
 
 // document returns the compacted response. It rejects a response about another resource: treated as
-// an
-// empty one, it would cause data loss.
-func document(t target, shown codec.Document) (codec.Document, error) {
-	var is shownResource
-	if json.Unmarshal(shown.Text, &is) != nil || !bool(is.Properties) || !shows(t.resource(), is.ID, is.Name) {
+// an empty one, it would cause data loss.
+func document(t target, doc codec.Document) (codec.Document, error) {
+	var header shownResource
+	if json.Unmarshal(doc.Text, &header) != nil || !bool(header.Properties) || !shows(t.resource(), header.ID, header.Name) {
 		return codec.Document{}, notThat(t)
 	}
-	return compact(shown), nil
+	return compact(doc), nil
 }
 
-func compact(shown codec.Document) codec.Document {
+func compact(doc codec.Document) codec.Document {
 	var text bytes.Buffer
-	text.Grow(len(shown.Text))
-	if json.Compact(&text, shown.Text) == nil {
-		shown.Text = bytes.Clone(text.Bytes())
+	text.Grow(len(doc.Text))
+	if json.Compact(&text, doc.Text) == nil {
+		doc.Text = bytes.Clone(text.Bytes())
 	}
-	return shown
+	return doc
 }
 
 // decode decodes a document and rejects unexpected formats.
-func decode[I, T any](t target, id I, shown codec.Document, by func(I, codec.Document) (T, error)) (T, error) {
-	value, err := by(id, shown)
+func decode[I, T any](t target, id I, doc codec.Document, convert func(I, codec.Document) (T, error)) (T, error) {
+	value, err := convert(id, doc)
 	if err != nil {
 		var none T
 		return none, notThat(t)
@@ -105,7 +104,7 @@ func (d *documents) list(ctx context.Context, all target) ([]codec.Document, err
 		return nil, err
 	}
 	version := d.version(all)
-	this := &call{op: opList, target: all}
+	c := &call{op: opList, target: all}
 	var found []codec.Document
 	for pager := runtime.NewPager(runtime.PagingHandler[page]{
 		More: func(p page) bool { return p.Next != "" },
@@ -122,16 +121,16 @@ func (d *documents) list(ctx context.Context, all target) ([]codec.Document, err
 		},
 	}); pager.More(); {
 		var answer *http.Response
-		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, this), &answer))
+		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, c), &answer))
 		if err != nil {
-			return nil, classify(ctx, this, err)
+			return nil, classify(ctx, c, err)
 		}
 		if page.Value == nil && !codec.NullList(answer) || slices.Contains(page.Value, nil) {
 			return nil, notThat(all)
 		}
 		for _, item := range page.Value {
-			var is shownResource
-			if json.Unmarshal(*item, &is) != nil || is.ID == nil || !strings.EqualFold(path.Dir(*is.ID), all.resource()) {
+			var header shownResource
+			if json.Unmarshal(*item, &header) != nil || header.ID == nil || !strings.EqualFold(path.Dir(*header.ID), all.resource()) {
 				return nil, notThat(all)
 			}
 			found = append(found, compact(codec.Document{Version: version, Text: *item}))
@@ -141,26 +140,25 @@ func (d *documents) list(ctx context.Context, all target) ([]codec.Document, err
 }
 
 // listed lists and decodes all resources of a type in a resource group. Their IDs use the spelling
-// of
-// the arguments.
-func listed[T any](ctx context.Context, c *Client, kind, subscription, resourceGroup string, by func(lb.ResourceID, codec.Document) (T, error)) ([]T, error) {
+// of the arguments.
+func listed[T any](ctx context.Context, c *Client, kind, subscription, resourceGroup string, convert func(lb.ResourceID, codec.Document) (T, error)) ([]T, error) {
 	all := ofAll(kind, subscription, resourceGroup)
-	shown, err := c.list(ctx, all)
+	docs, err := c.list(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	var found []T
-	for _, item := range shown {
-		var is shownResource
-		if err := json.Unmarshal(item.Text, &is); err != nil || !bool(is.Properties) {
+	for _, item := range docs {
+		var header shownResource
+		if err := json.Unmarshal(item.Text, &header); err != nil || !bool(header.Properties) {
 			return nil, notThat(all)
 		}
-		id, err := lb.ParseResourceID(*is.ID, kind)
+		id, err := lb.ParseResourceID(*header.ID, kind)
 		if err != nil {
 			return nil, notThat(all)
 		}
 		id.SubscriptionID, id.ResourceGroup = subscription, resourceGroup
-		one, err := decode(all, id, item, by)
+		one, err := decode(all, id, item, convert)
 		if err != nil {
 			return nil, err
 		}

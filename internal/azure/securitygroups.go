@@ -11,22 +11,20 @@ import (
 )
 
 // GetSecurityGroup reads a network security group. An error carries a *fault.Fault: stale if it
-// does
-// not exist.
+// does not exist.
 func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error) {
 	if err := checkType(lb.TypeSecurityGroup, id); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	shown, err := c.get(ctx, target{id: id})
+	doc, err := c.get(ctx, target{id: id})
 	if err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	return decode(target{id: id}, id, shown, codec.DecodeSecurityGroup)
+	return decode(target{id: id}, id, doc, codec.DecodeSecurityGroup)
 }
 
 // PutSecurityGroup writes a security group that was read, like PutLoadBalancer. It never creates
-// one,
-// since subnets would have to refer to it.
+// one, since subnets would have to refer to it.
 func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error) {
 	if err := checkType(lb.TypeSecurityGroup, g.ID); err != nil {
 		return lb.SecurityGroup{}, err
@@ -38,9 +36,9 @@ func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.S
 	if err := c.checkRead(t, opPut, true, g.Etag); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	shown, err := c.carryOut(ctx, put(t, &g.Origin, g.Etag, func() (any, error) { return codec.EncodeSecurityGroup(g) }))
+	doc, err := c.carryOut(ctx, put(t, &g.Origin, g.Etag, func() (any, error) { return codec.EncodeSecurityGroup(g) }))
 	if err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	return decode(t, g.ID, shown, codec.DecodeSecurityGroup)
+	return decode(t, g.ID, doc, codec.DecodeSecurityGroup)
 }

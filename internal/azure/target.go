@@ -36,8 +36,7 @@ func ofAll(kind, subscription, resourceGroup string) target {
 }
 
 // loadBalancer returns the load balancer of a request; false if there is none, or for a list, which
-// a
-// lock on one does not block.
+// a lock on one does not block.
 func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 	id := lb.LoadBalancerID{SubscriptionID: t.id.SubscriptionID, ResourceGroup: t.id.ResourceGroup, Name: t.id.Name}
 	return id, t.id.Type == lb.TypeLoadBalancer && t.id.Name != ""

@@ -18,8 +18,7 @@ import (
 func (d *documents) version(t target) string { return d.newer.Of(t.id.Type, t.id.String()) }
 
 // newerVersion returns the api-version that a rejection requires; empty for other errors, or if it
-// is
-// not newer than the one sent.
+// is not newer than the one sent.
 func newerVersion(err error, sent string) string {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.StatusCode != http.StatusBadRequest {
@@ -36,11 +35,10 @@ func newerVersion(err error, sent string) string {
 }
 
 // beginWith reads the resource with a newer api-version and sends one write that edits the result.
-// It
-// needs only read permission. If the provider lacks the api-version, it returns rejected, the error
-// that requested it.
+// It needs only read permission. If the provider lacks the api-version, it returns rejected, the
+// error that requested it.
 func (d *documents) beginWith(ctx context.Context, r request, version string, rejected error) (taken, error) {
-	shown, err := d.read(ctx, r.call.target, version)
+	doc, err := d.read(ctx, r.call.target, version)
 	if err != nil {
 		if answer, ok := errors.AsType[*azcore.ResponseError](err); ok && rejected != nil && lacksVersion(answer) {
 			return taken{}, rejected
@@ -48,7 +46,7 @@ func (d *documents) beginWith(ctx context.Context, r request, version string, re
 		return taken{}, err
 	}
 	d.newer.Learn(r.call.id.String(), version)
-	*r.origin = shown
+	*r.origin = doc
 	body, err := r.encoded()
 	if err != nil {
 		return taken{}, err

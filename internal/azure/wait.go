@@ -18,13 +18,11 @@ import (
 )
 
 // wait polls an accepted write until it finishes, as slowly as the responses ask for. It waits out
-// a
-// 429 to a poll or to the final GET, because the write continues anyway. Any other error ends the
+// a 429 to a poll or to the final GET, because the write continues anyway. Any other error ends the
 // wait, as does a Retry-After beyond the deadline of ctx, so that the caller can park the pool and
-// free
-// its lane. early reads the resource before the first poll; may be nil.
+// free its lane. early reads the resource before the first poll; may be nil.
 func wait(ctx context.Context, follow *call, poller *runtime.Poller[json.RawMessage], first *http.Response, early *looks) (none json.RawMessage, err error) {
-	answer, begun := first, time.Now()
+	answer, start := first, time.Now()
 	for n := 1; !poller.Done(); n++ {
 		next := pollAt(answer, time.Now())
 		if n == 1 {
@@ -41,7 +39,7 @@ func wait(ctx context.Context, follow *call, poller *runtime.Poller[json.RawMess
 			return none, runtime.NewResponseError(resp)
 		case err == nil:
 			answer = resp
-			if follow.seen(poller.Done(), time.Now()); n == 1 && early != nil && look.Tells(poller.Done(), time.Since(begun)) {
+			if follow.seen(poller.Done(), time.Now()); n == 1 && early != nil && look.Tells(poller.Done(), time.Since(start)) {
 				early.polled(poller.Done())
 			}
 		case throttled != nil && !tooLate(ctx, throttled):
@@ -76,10 +74,8 @@ func (c *call) seen(over bool, now time.Time) {
 }
 
 // lostPoll reports whether a poll failed that the SDK accepts. After a response with only a
-// Location,
-// the SDK treats 408, 500, 502, 503 and 504 as in progress. Its retries are used up by then;
-// polling
-// on would be a second retry layer.
+// Location, the SDK treats 408, 500, 502, 503 and 504 as in progress. Its retries are used up by
+// then; polling on would be a second retry layer.
 func lostPoll(done bool, resp *http.Response) bool {
 	return !done && resp.StatusCode >= http.StatusBadRequest && resp.StatusCode != http.StatusTooManyRequests
 }
@@ -104,8 +100,7 @@ func throttledBy(err error) *http.Response {
 }
 
 // rested waits for the end of a Retry-After that blocks the polling of an accepted write. It
-// returns
-// false for other errors, or if ctx ends first.
+// returns false for other errors, or if ctx ends first.
 func rested(ctx context.Context, err error) bool {
 	rest, ok := errors.AsType[*resting](err)
 	if end, ends := ctx.Deadline(); !ok || ends && rest.until.After(end) {

@@ -19,8 +19,7 @@ import (
 
 // guard returns the conditional header of a write: If-Match with the etag that was read, or
 // If-None-Match for a new resource. That the real service honors them is assumed. A resource
-// without
-// an etag is not guarded.
+// without an etag is not guarded.
 func (d *documents) guard(etag string) http.Header {
 	switch {
 	case d.withoutIfMatch || etag == lb.NoEtag:
@@ -127,8 +126,7 @@ func (d *documents) try(ctx context.Context, r request, version string, body any
 }
 
 // end waits for the end of the write and returns the resulting document; empty after a deletion or
-// an
-// action. early reads the resource before the first poll; may be nil.
+// an action. early reads the resource before the first poll; may be nil.
 func (a taken) end(ctx context.Context, early *looks) (codec.Document, error) {
 	follow := a.call.following()
 	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first, early)

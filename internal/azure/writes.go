@@ -23,9 +23,9 @@ const (
 // Response headers cover the writes to Microsoft.Compute.
 func (w wire) counts(ctx context.Context, c *call) {
 	if w.writes != nil && c != nil && c.write() && !c.compute() {
-		of, now := calls.NamespacesOf(ctx), time.Now()
-		w.writes.Wrote(c.id.SubscriptionID, now, of.OfServices...)
-		w.writes.WroteForPools(c.id.SubscriptionID, now, of.OfPools...)
+		namespaces, now := calls.NamespacesOf(ctx), time.Now()
+		w.writes.Wrote(c.id.SubscriptionID, now, namespaces.OfServices...)
+		w.writes.WroteForPools(c.id.SubscriptionID, now, namespaces.OfPools...)
 	}
 }
 

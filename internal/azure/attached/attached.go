@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package attached caches the virtual machines of network interfaces. A pool only names interfaces,
-// and
-// looking up their machines lists a whole resource group.
+// and looking up their machines lists a whole resource group.
 package attached
 
 import (
@@ -23,8 +22,7 @@ const (
 )
 
 // Interface is a cached network interface. Machine is empty if it is unattached; Addresses are
-// keyed by
-// the lower-case name of the IP configuration.
+// keyed by the lower-case name of the IP configuration.
 type Interface struct {
 	Machine   string
 	Addresses map[string]netip.Addr
@@ -80,16 +78,16 @@ func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, res
 }
 
 // of returns a cached interface that has not expired.
-func (i *Interfaces) of(key lb.ResourceID, name string, now time.Time) (is Interface, known bool) {
+func (i *Interfaces) of(key lb.ResourceID, name string, now time.Time) (found Interface, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	g := i.groups[key]
-	is, known = g.machines[name]
+	found, known = g.machines[name]
 	last := knownFor
-	if is.Machine == "" {
+	if found.Machine == "" {
 		last = unknownFor
 	}
-	return is, known && now.Sub(g.at) < last
+	return found, known && now.Sub(g.at) < last
 }
 
 func (i *Interfaces) learn(key lb.ResourceID, machines Machines, now time.Time) {
@@ -102,8 +100,8 @@ func (i *Interfaces) learn(key lb.ResourceID, machines Machines, now time.Time) 
 }
 
 // misses caches an interface that a list does not contain, so that it is not listed again at once.
-func (i *Interfaces) misses(key lb.ResourceID, name string, is Interface) {
+func (i *Interfaces) misses(key lb.ResourceID, name string, entry Interface) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.groups[key].machines[name] = is
+	i.groups[key].machines[name] = entry
 }

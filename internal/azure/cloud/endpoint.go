@@ -56,8 +56,7 @@ const (
 )
 
 // NameOf returns the canonical name of a cloud in azure.json. It ignores case and surrounding
-// spaces. The
-// default is AzurePublicCloud; unknown names are returned unchanged.
+// spaces. The default is AzurePublicCloud; unknown names are returned unchanged.
 func NameOf(name string) string {
 	trimmed := strings.TrimSpace(name)
 	if trimmed == "" {
@@ -75,8 +74,7 @@ func NameOf(name string) string {
 }
 
 // EndpointOf returns the endpoint of a cloud in azure.json, see NameOf. A ResourceManager override
-// is
-// also the audience unless Audience is set. AzureStackCloud has no default endpoint.
+// is also the audience unless Audience is set. AzureStackCloud has no default endpoint.
 func EndpointOf(name string, o Overrides) (Endpoint, error) {
 	known := NameOf(name)
 	if known == stackCloud {
@@ -157,9 +155,8 @@ func (e Endpoint) Cleartext() bool {
 }
 
 // Admits returns an error if a token must not be sent to u. Allowed are the endpoint's host and,
-// over
-// https, its subdomains, because Resource Manager sometimes returns regional operation URLs, e.g.
-// eastus.management.azure.com.
+// over https, its subdomains, because Resource Manager sometimes returns regional operation URLs,
+// e.g. eastus.management.azure.com.
 func (e Endpoint) Admits(u *url.URL) error {
 	if u.Scheme != "https" && !Loopback(u.Hostname()) {
 		return fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)
@@ -168,9 +165,9 @@ func (e Endpoint) Admits(u *url.URL) error {
 	if err != nil {
 		return fmt.Errorf("resourceManagerEndpoint: %w", err)
 	}
-	host, own := strings.ToLower(u.Hostname()), strings.ToLower(base.Hostname())
-	region := u.Scheme == "https" && strings.HasSuffix(host, "."+own)
-	if u.Scheme != base.Scheme || port(u) != port(base) || host != own && !region {
+	host, armHost := strings.ToLower(u.Hostname()), strings.ToLower(base.Hostname())
+	region := u.Scheme == "https" && strings.HasSuffix(host, "."+armHost)
+	if u.Scheme != base.Scheme || port(u) != port(base) || host != armHost && !region {
 		return fmt.Errorf("refusing to send a token to %s, which an answer named: it is not on the resourceManagerEndpoint's host %s, nor on one below it", u.Host, base.Host)
 	}
 	return nil

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package codec converts Azure's JSON of load balancers, backend pools, public IPs, security
-// groups,
-// network interfaces, scale sets and Private Link Services into types of package lb, and back.
+// groups, network interfaces, scale sets and Private Link Services into types of package lb, and
+// back.
 //
 //	document.go      documents and how they are edited
 //	loadbalancer_decode.go, loadbalancer_encode.go  load balancers
@@ -16,6 +16,5 @@
 //	etag.go          the etag of an undecoded response
 //
 // A body is an edited copy of the document that was read: writable properties that Weir does not
-// change,
-// including unknown ones, are sent back unchanged. Read-only properties are removed.
+// change, including unknown ones, are sent back unchanged. Read-only properties are removed.
 package codec

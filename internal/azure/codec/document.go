@@ -113,59 +113,57 @@ func strip(part object, azures ...string) object {
 }
 
 // The functions below set a property only if the object is fresh or the value changes. Azure's
-// defaults
-// and spellings are otherwise retained.
+// defaults and spellings are otherwise retained.
 
 // set sets a number or a boolean, including zero values.
-func set[T comparable](fresh bool, o object, key string, was, is T) {
-	if fresh || was != is {
-		o[key] = is
+func set[T comparable](fresh bool, o object, key string, was, want T) {
+	if fresh || was != want {
+		o[key] = want
 	}
 }
 
 // say sets a string and deletes it if empty.
-func say[T ~string](fresh bool, o object, key string, was, is T) {
+func say[T ~string](fresh bool, o object, key string, was, want T) {
 	switch {
-	case !fresh && was == is:
-	case is == "":
+	case !fresh && was == want:
+	case want == "":
 		delete(o, key)
 	default:
-		o[key] = string(is)
+		o[key] = string(want)
 	}
 }
 
 // refer sets a reference and deletes it if the ID is empty.
-func refer(o object, key, was, is string) {
+func refer(o object, key, was, want string) {
 	switch {
-	case strings.EqualFold(was, is):
-	case is == "":
+	case strings.EqualFold(was, want):
+	case want == "":
 		delete(o, key)
 	default:
-		o[key] = object{"id": is}
+		o[key] = object{"id": want}
 	}
 }
 
 // parts replaces the parts of a kind by next, each an edit of what was read. A new part has only a
-// name;
-// edit then gets fresh. No parts become an empty array, because Azure keeps the parts if it is
-// absent.
-func parts[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, is T)) {
-	shown, known := map[string]object{}, map[string]T{}
+// name; edit then gets fresh. No parts become an empty array, because Azure keeps the parts if it
+// is absent.
+func parts[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, want T)) {
+	byName, known := map[string]object{}, map[string]T{}
 	for _, part := range list(properties[kind]) {
-		shown[strings.ToLower(word(part, "name"))] = part
+		byName[strings.ToLower(word(part, "name"))] = part
 	}
 	for _, part := range was {
 		known[strings.ToLower(name(part))] = part
 	}
 	all := make([]object, 0, len(next))
-	for _, is := range next {
-		key := strings.ToLower(name(is))
-		part, ok := shown[key]
+	for _, want := range next {
+		key := strings.ToLower(name(want))
+		part, ok := byName[key]
 		if !ok {
-			part = object{"name": name(is)}
+			part = object{"name": name(want)}
 		}
-		delete(shown, key)
-		edit(part, !ok, known[key], is)
+		delete(byName, key)
+		edit(part, !ok, known[key], want)
 		all = append(all, part)
 	}
 	properties[kind] = all

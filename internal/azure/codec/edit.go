@@ -23,8 +23,8 @@ func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 	if len(interfaces) != len(next) {
 		return ErrOtherShape
 	}
-	for i, shown := range interfaces {
-		if err := setPools(shown, next[i]); err != nil {
+	for i, configuration := range interfaces {
+		if err := setPools(configuration, next[i]); err != nil {
 			return err
 		}
 	}
@@ -32,10 +32,9 @@ func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 }
 
 // setPools sets the pools of each IP configuration of an interface. References that do not change
-// are
-// retained as they are.
-func setPools(shown object, next lb.InterfaceConfiguration) error {
-	ips := list(at(shown, "properties")["ipConfigurations"])
+// are retained as they are.
+func setPools(configuration object, next lb.InterfaceConfiguration) error {
+	ips := list(at(configuration, "properties")["ipConfigurations"])
 	if len(ips) != len(next.IPConfigurations) {
 		return ErrOtherShape
 	}

@@ -13,18 +13,18 @@ import (
 )
 
 // etag returns the etag of a resource, or lb.NoEtag.
-func etag(shown string) string { return cmp.Or(shown, lb.NoEtag) }
+func etag(value string) string { return cmp.Or(value, lb.NoEtag) }
 
 // EtagIn returns the etag in the body of a response, or "". The body can be read again.
 func EtagIn(resp *http.Response) string {
-	var shown struct {
+	var resource struct {
 		Etag string `json:"etag"`
 	}
 	body, err := runtime.Payload(resp)
-	if err != nil || json.Unmarshal(body, &shown) != nil {
+	if err != nil || json.Unmarshal(body, &resource) != nil {
 		return ""
 	}
-	return shown.Etag
+	return resource.Etag
 }
 
 // NullList reports whether a list response has the value null. A missing value is not a list.

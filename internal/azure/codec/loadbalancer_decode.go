@@ -13,8 +13,7 @@ import (
 )
 
 // BalancerDocument is the Origin of a load balancer. Its pools are separate: they are most of its
-// size,
-// and each is also written alone. Each entry is the Origin of its pool.
+// size, and each is also written alone. Each entry is the Origin of its pool.
 type BalancerDocument struct {
 	Document                     // without the pools
 	Pools    map[string]Document // by lower-case name
@@ -100,45 +99,45 @@ type shownRule struct {
 var errPoolsWithin = errors.New("its backendAddressPools are not found where they have to be")
 
 // DecodeLoadBalancer decodes a load balancer.
-func DecodeLoadBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, error) {
-	rest, texts, err := splitPools(shown.Text)
+func DecodeLoadBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
+	rest, texts, err := splitPools(doc.Text)
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	origin := BalancerDocument{Document{shown.Version, rest}, make(map[string]Document, len(texts))}
+	origin := BalancerDocument{Document{doc.Version, rest}, make(map[string]Document, len(texts))}
 	b, err := decodeBalancer(id, origin.Document)
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
 	for _, text := range texts {
-		var is *shownPool
-		if err := json.Unmarshal(text, &is); err != nil {
+		var pool *shownPool
+		if err := json.Unmarshal(text, &pool); err != nil {
 			return lb.LoadBalancer{}, err
 		}
-		if is == nil {
+		if pool == nil {
 			continue
 		}
-		part := Document{shown.Version, text}
-		origin.Pools[strings.ToLower(is.Name)] = part
-		b.Pools = append(b.Pools, is.decode(lb.PoolID{LoadBalancer: id, Name: is.Name}, part))
+		part := Document{doc.Version, text}
+		origin.Pools[strings.ToLower(pool.Name)] = part
+		b.Pools = append(b.Pools, pool.decode(lb.PoolID{LoadBalancer: id, Name: pool.Name}, part))
 	}
 	b.Origin = origin
 	return b, nil
 }
 
 // decodeBalancer decodes a load balancer without its pools.
-func decodeBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, error) {
-	var is shownBalancer
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+func decodeBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
+	var resource shownBalancer
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	p := &is.Properties
+	p := &resource.Properties
 	if len(p.Pools) > 0 { // a write would delete them
 		return lb.LoadBalancer{}, errPoolsWithin
 	}
 	b := lb.LoadBalancer{
-		ID: id, Etag: etag(is.Etag), Location: is.Location, SKU: cmp.Or(is.SKU.Name, lb.Basic), ExtendedLocation: is.Extended.Name,
-		Tags: decodeTags(is.Tags), Provisioning: provisioning(p.State), Pinned: map[string]bool{},
+		ID: id, Etag: etag(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), ExtendedLocation: resource.Extended.Name,
+		Tags: decodeTags(resource.Tags), Provisioning: provisioning(p.State), Pinned: map[string]bool{},
 	}
 	for _, f := range p.Frontends {
 		if f != nil {
@@ -166,9 +165,9 @@ func (p *shownBalancerProperties) countNATRules() map[string]int {
 	for _, r := range p.NATRules {
 		if pool := r.Properties.Pool.name(); pool != "" {
 			n[strings.ToLower(pool)]++
-		} else if of := strings.ToLower(r.Properties.Configuration.ID); of != "" {
-			single[of]++
-			n[""] = max(n[""], single[of])
+		} else if configuration := strings.ToLower(r.Properties.Configuration.ID); configuration != "" {
+			single[configuration]++
+			n[""] = max(n[""], single[configuration])
 		}
 	}
 	if len(n) == 0 {
@@ -178,8 +177,7 @@ func (p *shownBalancerProperties) countNATRules() map[string]int {
 }
 
 // pin records the frontends and pools that unmodeled resources use. Azure does not show references
-// from
-// other resources here (a private link service, a cross-region load balancer), but rejects
+// from other resources here (a private link service, a cross-region load balancer), but rejects
 // removals.
 func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 	add := func(references ...shownRef) {

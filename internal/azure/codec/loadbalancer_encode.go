@@ -12,16 +12,15 @@ import (
 )
 
 // EncodeLoadBalancer returns the body for b, an edit of the document that was read. Properties that
-// do
-// not change are sent back as they were.
+// do not change are sent back as they were.
 func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	body, was := object{}, lb.LoadBalancer{}
-	if whole, ok := b.Origin.(Document); ok { // read again, with the pools
-		shown, err := DecodeLoadBalancer(b.ID, whole)
+	if doc, ok := b.Origin.(Document); ok { // read again, with the pools
+		decoded, err := DecodeLoadBalancer(b.ID, doc)
 		if err != nil {
 			return nil, err
 		}
-		b.Origin = shown.Origin
+		b.Origin = decoded.Origin
 	}
 	origin, known := b.Origin.(BalancerDocument)
 	if known {
@@ -48,8 +47,8 @@ func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	withoutAll(p, "inboundNatPools")
 	parts(p, "frontendIPConfigurations", was.Frontends, b.Frontends, func(f lb.Frontend) string { return f.Name }, editFrontend)
 	parts(p, "probes", was.Probes, b.Probes, func(p lb.Probe) string { return p.Name }, editProbe)
-	parts(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part object, fresh bool, was, is lb.Rule) {
-		editRule(b.ID.String(), part, fresh, was, is)
+	parts(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part object, fresh bool, was, want lb.Rule) {
+		editRule(b.ID.String(), part, fresh, was, want)
 	})
 	pools := make([]json.RawMessage, 0, len(b.Pools))
 	for _, pool := range b.Pools {
@@ -63,13 +62,13 @@ func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	return body, nil
 }
 
-func editExtendedLocation(body object, was, is string) {
+func editExtendedLocation(body object, was, want string) {
 	switch {
-	case was == is:
-	case is == "":
+	case was == want:
+	case want == "":
 		delete(body, "extendedLocation")
 	default:
-		body["extendedLocation"] = object{"name": is, "type": "EdgeZone"}
+		body["extendedLocation"] = object{"name": want, "type": "EdgeZone"}
 	}
 }
 
@@ -98,17 +97,17 @@ func editFrontend(part object, fresh bool, was, f lb.Frontend) {
 	}
 }
 
-func editProbe(part object, fresh bool, was, is lb.Probe) {
+func editProbe(part object, fresh bool, was, want lb.Probe) {
 	p := strip(part, "loadBalancingRules")
-	say(fresh, p, "protocol", was.Protocol, is.Protocol)
-	say(fresh, p, "requestPath", was.Path, is.Path)
-	set(fresh, p, "port", was.Port, is.Port)
-	set(fresh, p, "intervalInSeconds", was.IntervalSeconds, is.IntervalSeconds)
-	set(fresh, p, "probeThreshold", was.Threshold, is.Threshold)
-	set(fresh, p, "numberOfProbes", was.Threshold, is.Threshold)
+	say(fresh, p, "protocol", was.Protocol, want.Protocol)
+	say(fresh, p, "requestPath", was.Path, want.Path)
+	set(fresh, p, "port", was.Port, want.Port)
+	set(fresh, p, "intervalInSeconds", was.IntervalSeconds, want.IntervalSeconds)
+	set(fresh, p, "probeThreshold", was.Threshold, want.Threshold)
+	set(fresh, p, "numberOfProbes", was.Threshold, want.Threshold)
 }
 
-func editRule(id string, part object, fresh bool, was, is lb.Rule) {
+func editRule(id string, part object, fresh bool, was, want lb.Rule) {
 	p := strip(part)
 	to := func(collection, name string) string {
 		if name == "" {
@@ -116,24 +115,24 @@ func editRule(id string, part object, fresh bool, was, is lb.Rule) {
 		}
 		return id + "/" + collection + "/" + name
 	}
-	refer(p, "frontendIPConfiguration", to("frontendIPConfigurations", was.Frontend), to("frontendIPConfigurations", is.Frontend))
-	refer(p, "probe", to("probes", was.Probe), to("probes", is.Probe))
-	refer(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", is.Pool))
-	if !strings.EqualFold(was.Pool, is.Pool) {
+	refer(p, "frontendIPConfiguration", to("frontendIPConfigurations", was.Frontend), to("frontendIPConfigurations", want.Frontend))
+	refer(p, "probe", to("probes", was.Probe), to("probes", want.Probe))
+	refer(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", want.Pool))
+	if !strings.EqualFold(was.Pool, want.Pool) {
 		delete(p, "backendAddressPools") // Azure repeats the pool there
 	}
-	say(fresh, p, "protocol", was.Transport, is.Transport)
-	say(fresh, p, "loadDistribution", was.Distribution, is.Distribution)
-	set(fresh, p, "frontendPort", was.FrontendPort, is.FrontendPort)
-	set(fresh, p, "backendPort", was.BackendPort, is.BackendPort)
-	set(fresh, p, "idleTimeoutInMinutes", was.IdleMinutes, is.IdleMinutes)
-	set(fresh, p, "enableFloatingIP", was.FloatingIP, is.FloatingIP)
-	set(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, is.DisableOutboundSNAT)
-	if is.TCPReset == nil {
+	say(fresh, p, "protocol", was.Transport, want.Transport)
+	say(fresh, p, "loadDistribution", was.Distribution, want.Distribution)
+	set(fresh, p, "frontendPort", was.FrontendPort, want.FrontendPort)
+	set(fresh, p, "backendPort", was.BackendPort, want.BackendPort)
+	set(fresh, p, "idleTimeoutInMinutes", was.IdleMinutes, want.IdleMinutes)
+	set(fresh, p, "enableFloatingIP", was.FloatingIP, want.FloatingIP)
+	set(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, want.DisableOutboundSNAT)
+	if want.TCPReset == nil {
 		delete(p, "enableTcpReset")
 		return
 	}
-	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *is.TCPReset)
+	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *want.TCPReset)
 }
 
 // encodePart encodes a pool within its load balancer, like a separate write of the pool. Its other
@@ -144,12 +143,12 @@ func editRule(id string, part object, fresh bool, was, is lb.Rule) {
 // identity. That Azure accepts this is assumed.
 func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.RawMessage, error) {
 	here, known := origin.Pools[strings.ToLower(pool.ID.Name)]
-	from, alone := pool.Origin.(Document)
-	if known && (!alone || from.Version != origin.Version) {
-		from, alone = here, true
+	from, found := pool.Origin.(Document)
+	if known && (!found || from.Version != origin.Version) {
+		from, found = here, true
 	}
 	body := object{}
-	if alone {
+	if found {
 		var err error
 		if body, err = from.object(); err != nil {
 			return nil, err

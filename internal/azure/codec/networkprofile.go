@@ -70,8 +70,8 @@ func (c shownConfiguration) decode() lb.InterfaceConfiguration {
 }
 
 // DecodeInterface decodes a network interface. place is the ID of the request.
-func DecodeInterface(place lb.ResourceID, shown Document) (lb.NetworkInterface, error) {
-	var is struct {
+func DecodeInterface(place lb.ResourceID, doc Document) (lb.NetworkInterface, error) {
+	var resource struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
@@ -82,13 +82,13 @@ func DecodeInterface(place lb.ResourceID, shown Document) (lb.NetworkInterface, 
 		} `json:"properties"`
 	}
 	var configuration shownConfiguration
-	if err := errors.Join(json.Unmarshal(shown.Text, &is), json.Unmarshal(shown.Text, &configuration)); err != nil {
+	if err := errors.Join(json.Unmarshal(doc.Text, &resource), json.Unmarshal(doc.Text, &configuration)); err != nil {
 		return lb.NetworkInterface{}, err
 	}
-	place.Name = path.Base(is.ID)
+	place.Name = path.Base(resource.ID)
 	return lb.NetworkInterface{
-		ID: place, Etag: is.Etag, Provisioning: is.Properties.State, Machine: lb.MachineKey(is.Properties.Machine.ID),
-		InterfaceConfiguration: configuration.decode(), Origin: shown,
+		ID: place, Etag: resource.Etag, Provisioning: resource.Properties.State, Machine: lb.MachineKey(resource.Properties.Machine.ID),
+		InterfaceConfiguration: configuration.decode(), Origin: doc,
 	}, place.Validate()
 }
 
@@ -111,8 +111,8 @@ func EncodeInterface(next lb.NetworkInterface) (any, error) {
 }
 
 // DecodeScaleSet decodes a scale set.
-func DecodeScaleSet(place lb.ResourceID, shown Document) (lb.ScaleSet, error) {
-	var is struct {
+func DecodeScaleSet(place lb.ResourceID, doc Document) (lb.ScaleSet, error) {
+	var resource struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
@@ -126,14 +126,14 @@ func DecodeScaleSet(place lb.ResourceID, shown Document) (lb.ScaleSet, error) {
 			} `json:"virtualMachineProfile"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.ScaleSet{}, err
 	}
-	place.Name = path.Base(is.ID)
+	place.Name = path.Base(resource.ID)
 	return lb.ScaleSet{
-		ID: place, Etag: is.Etag, Provisioning: is.Properties.State, Interfaces: is.Properties.Profile.Network.decode(),
-		Uniform:     !strings.EqualFold(is.Properties.Orchestration, "Flexible"), // older ones omit it
-		UpgradeMode: is.Properties.Upgrade.Mode, Origin: shown,
+		ID: place, Etag: resource.Etag, Provisioning: resource.Properties.State, Interfaces: resource.Properties.Profile.Network.decode(),
+		Uniform:     !strings.EqualFold(resource.Properties.Orchestration, "Flexible"), // older ones omit it
+		UpgradeMode: resource.Properties.Upgrade.Mode, Origin: doc,
 	}, place.Validate()
 }
 
@@ -143,11 +143,11 @@ var lackingInPatch = []string{"ipTags", "publicIPAddressVersion"}
 
 // NeedsPut reports whether the model has properties that a PATCH of its interfaces would remove.
 func NeedsPut(s lb.ScaleSet) bool {
-	shown, err := read(s.Origin)
+	body, err := read(s.Origin)
 	if err != nil {
 		return false
 	}
-	for _, i := range list(modelOf(shown)[keyInterfaces]) {
+	for _, i := range list(modelOf(body)[keyInterfaces]) {
 		for _, ip := range list(at(i, "properties")["ipConfigurations"]) {
 			public := at(at(ip, "properties"), "publicIPAddressConfiguration")
 			if public["sku"] != nil || slices.ContainsFunc(lackingInPatch, func(key string) bool { return at(public, "properties")[key] != nil }) {
@@ -163,23 +163,22 @@ func modelOf(scaleSet object) object {
 }
 
 // EncodeModel returns the body of a PATCH or PUT that sets the pools of a scale set's model. Arrays
-// are
-// replaced as a whole. Absent properties are retained, also by PUT (observed: cloud-provider-azure
-// sends
-// no more than this). Sending an image or identity would require permission to use it.
+// are replaced as a whole. Absent properties are retained, also by PUT (observed:
+// cloud-provider-azure sends no more than this). Sending an image or identity would require
+// permission to use it.
 func EncodeModel(next lb.ScaleSet) (any, error) {
-	shown, err := read(next.Origin)
+	scaleSet, err := read(next.Origin)
 	if err != nil {
 		return nil, err
 	}
-	profile := modelOf(shown)
+	profile := modelOf(scaleSet)
 	if err := setAllPools(profile, next.Interfaces); err != nil {
 		return nil, err
 	}
 	network := object{keyInterfaces: profile[keyInterfaces]}
 	body := object{"properties": object{"virtualMachineProfile": object{"networkProfile": network}}}
 	if NeedsPut(next) {
-		body["location"] = shown["location"]
+		body["location"] = scaleSet["location"]
 	}
 	return body, nil
 }
@@ -188,8 +187,8 @@ func EncodeModel(next lb.ScaleSet) (any, error) {
 var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
 
 // DecodeInstance decodes a scale set instance.
-func DecodeInstance(scaleSet lb.ResourceID, shown Document) (lb.Instance, error) {
-	var is struct {
+func DecodeInstance(scaleSet lb.ResourceID, doc Document) (lb.Instance, error) {
+	var resource struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
@@ -201,22 +200,21 @@ func DecodeInstance(scaleSet lb.ResourceID, shown Document) (lb.Instance, error)
 			} `json:"protectionPolicy"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.Instance{}, err
 	}
-	id := path.Base(is.ID)
+	id := path.Base(resource.ID)
 	if !instanceRule.MatchString(id) {
 		return lb.Instance{}, fmt.Errorf("%q is no id of an instance: want a number", id)
 	}
 	return lb.Instance{
-		ScaleSet: scaleSet, ID: id, Etag: is.Etag, Provisioning: is.Properties.State, LatestModel: is.Properties.Latest,
-		Protected: is.Properties.Protection.Actions, Interfaces: is.Properties.Network.decode(), Origin: shown,
+		ScaleSet: scaleSet, ID: id, Etag: resource.Etag, Provisioning: resource.Properties.State, LatestModel: resource.Properties.Latest,
+		Protected: resource.Properties.Protection.Actions, Interfaces: resource.Properties.Network.decode(), Origin: doc,
 	}, nil
 }
 
 // EncodeInstance returns the body that sets the pools of an instance. It omits the image, as the
-// Azure CLI
-// does, because sending it requires permission to read it.
+// Azure CLI does, because sending it requires permission to read it.
 func EncodeInstance(next lb.Instance) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {

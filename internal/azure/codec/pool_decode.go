@@ -41,18 +41,17 @@ type shownAddress struct {
 }
 
 // DecodePool decodes a pool. An entry without an IP address, e.g. a frontend of another load
-// balancer,
-// gets a zero IP: it is foreign, and a write sends it back unchanged.
-func DecodePool(id lb.PoolID, shown Document) (lb.Pool, error) {
-	var is shownPool
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+// balancer, gets a zero IP: it is foreign, and a write sends it back unchanged.
+func DecodePool(id lb.PoolID, doc Document) (lb.Pool, error) {
+	var pool shownPool
+	if err := json.Unmarshal(doc.Text, &pool); err != nil {
 		return lb.Pool{}, err
 	}
-	return is.decode(id, shown), nil
+	return pool.decode(id, doc), nil
 }
 
-func (s shownPool) decode(id lb.PoolID, shown Document) lb.Pool {
-	pool := lb.Pool{ID: id, Etag: etag(s.Etag), Origin: shown}
+func (s shownPool) decode(id lb.PoolID, doc Document) lb.Pool {
+	pool := lb.Pool{ID: id, Etag: etag(s.Etag), Origin: doc}
 	p := s.Properties
 	if p == nil {
 		return pool
@@ -83,8 +82,8 @@ func (a shownAddress) decode() lb.Address {
 }
 
 // holdsInterfaces reports whether the entries are network interfaces, which have a reference
-// instead of
-// an address. An entry with an address is an IP entry even if it also has a reference (assumed).
+// instead of an address. An entry with an address is an IP entry even if it also has a reference
+// (assumed).
 func (p shownPoolProperties) holdsInterfaces() bool {
 	addresses := 0
 	for _, entry := range p.Addresses {
@@ -101,24 +100,23 @@ func (p shownPoolProperties) holdsInterfaces() bool {
 
 // provisioning returns the provisioning state. Deleting counts as Updating: the content is about to
 // disappear.
-func provisioning(shown string) lb.Provisioning {
-	if lb.Provisioning(shown) == lb.Deleting {
+func provisioning(state string) lb.Provisioning {
+	if lb.Provisioning(state) == lb.Deleting {
 		return lb.Updating
 	}
-	return lb.Provisioning(shown)
+	return lb.Provisioning(state)
 }
 
 // Members returns the members of a pool. Older pools of network interfaces have no entries, only
-// the IP
-// configurations; a pool write cannot name those.
-func Members(of lb.Pool) []lb.Address {
-	var is shownPool
-	shown, ok := of.Origin.(Document)
-	if len(of.Addresses) > 0 || !ok || json.Unmarshal(shown.Text, &is) != nil || is.Properties == nil {
-		return of.Addresses
+// the IP configurations; a pool write cannot name those.
+func Members(pool lb.Pool) []lb.Address {
+	var resource shownPool
+	doc, ok := pool.Origin.(Document)
+	if len(pool.Addresses) > 0 || !ok || json.Unmarshal(doc.Text, &resource) != nil || resource.Properties == nil {
+		return pool.Addresses
 	}
 	var all []lb.Address
-	for _, c := range is.Properties.Interfaces {
+	for _, c := range resource.Properties.Interfaces {
 		if c != nil && c.ID != "" {
 			all = append(all, lb.Address{Name: c.Name, Interface: c.ID})
 		}

@@ -16,8 +16,7 @@ var ErrNoVirtualNetwork = errors.New("the pool has no virtual network and azure.
 const keyAddresses = "loadBalancerBackendAddresses"
 
 // EncodePool returns the body that sets the addresses of a pool. Other properties are sent back as
-// read.
-// An existing entry changes only its admin state.
+// read. An existing entry changes only its admin state.
 func EncodePool(pool lb.Pool, fallback string) (any, error) {
 	body, err := read(pool.Origin)
 	if err != nil {
@@ -28,8 +27,7 @@ func EncodePool(pool lb.Pool, fallback string) (any, error) {
 }
 
 // stripPool removes the read-only properties of a pool, except interfaces of entries, and returns
-// its
-// properties.
+// its properties.
 func stripPool(body object) object {
 	properties := strip(body, "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules")
 	entries := list(properties[keyAddresses])
@@ -42,15 +40,14 @@ func stripPool(body object) object {
 }
 
 // editPool sets the addresses of a pool. No addresses become an empty array, because Azure keeps
-// them if
-// it is absent.
+// them if it is absent.
 func editPool(properties object, addresses []lb.Address, fallback string) error {
 	entries, _ := properties[keyAddresses].([]object)
 	network := entryNetwork(entries)
-	stays := index(entries)
+	existing := index(entries)
 	all := make([]object, 0, len(addresses))
 	for _, address := range addresses {
-		entry := stays.take(address)
+		entry := existing.take(address)
 		if entry == nil {
 			switch {
 			case word(at(properties, "virtualNetwork"), "id") != "", network != "":
@@ -82,8 +79,7 @@ func editEntry(entry object, a lb.Address) {
 }
 
 // entryNetwork returns the virtual network of the entries, from its ID or that of a subnet; empty
-// if
-// none has one. Azure allows one virtual network per pool, so the first counts.
+// if none has one. Azure allows one virtual network per pool, so the first counts.
 func entryNetwork(entries []object) string {
 	for _, entry := range entries {
 		properties := at(entry, "properties")
@@ -141,17 +137,17 @@ func identity(a lb.Address) lb.Address {
 
 // SameInterfaces reports whether the pool has exactly the interfaces that were read.
 func SameInterfaces(pool lb.Pool) bool {
-	shown, err := read(pool.Origin)
+	body, err := read(pool.Origin)
 	if err != nil {
 		return false
 	}
-	entries := list(at(shown, "properties")[keyAddresses])
+	entries := list(at(body, "properties")[keyAddresses])
 	if len(entries) != len(pool.Addresses) {
 		return false
 	}
-	stays := index(entries)
+	existing := index(entries)
 	for _, a := range pool.Addresses {
-		if a.Interface == "" || stays.take(a) == nil {
+		if a.Interface == "" || existing.take(a) == nil {
 			return false
 		}
 	}

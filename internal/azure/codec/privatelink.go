@@ -59,25 +59,25 @@ type shownConnection struct {
 }
 
 // DecodePrivateLinkService decodes a Private Link Service. place is the ID of the request.
-func DecodePrivateLinkService(place lb.ResourceID, shown Document) (lb.PrivateLinkService, error) {
-	var is shownLink
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+func DecodePrivateLinkService(place lb.ResourceID, doc Document) (lb.PrivateLinkService, error) {
+	var resource shownLink
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.PrivateLinkService{}, err
 	}
-	place.Name = path.Base(is.ID)
+	place.Name = path.Base(resource.ID)
 	p := lb.PrivateLinkService{
-		ID: place, Etag: etag(is.Etag), Location: is.Location, Provisioning: is.Properties.State, Alias: is.Properties.Alias,
-		FQDNs: is.Properties.FQDNs, ProxyProtocol: is.Properties.ProxyProtocol,
-		Visibility: is.Properties.Visibility.Subscriptions, AutoApproval: is.Properties.AutoApproval.Subscriptions,
-		Tags: is.Tags, Origin: shown,
+		ID: place, Etag: etag(resource.Etag), Location: resource.Location, Provisioning: resource.Properties.State, Alias: resource.Properties.Alias,
+		FQDNs: resource.Properties.FQDNs, ProxyProtocol: resource.Properties.ProxyProtocol,
+		Visibility: resource.Properties.Visibility.Subscriptions, AutoApproval: resource.Properties.AutoApproval.Subscriptions,
+		Tags: resource.Tags, Origin: doc,
 	}
-	for _, f := range is.Properties.Frontends {
+	for _, f := range resource.Properties.Frontends {
 		p.Frontends = append(p.Frontends, f.ID)
 	}
-	for _, n := range is.Properties.IPConfigurations {
+	for _, n := range resource.Properties.IPConfigurations {
 		p.NAT = append(p.NAT, n.decode())
 	}
-	for _, c := range is.Properties.Connections {
+	for _, c := range resource.Properties.Connections {
 		p.Connections = append(p.Connections, lb.PrivateEndpointConnection{
 			Name: c.Name, Etag: c.Etag, Endpoint: c.Properties.Endpoint.ID, Provisioning: c.Properties.State,
 			Status: c.Properties.Link.Status, Description: c.Properties.Link.Description,
@@ -95,16 +95,15 @@ func (n shownNAT) decode() lb.NATAddress {
 }
 
 // EncodePrivateLinkService returns the body of a write. Unchanged and unknown properties are sent
-// back as
-// read. Connections are omitted.
+// back as read. Connections are omitted.
 func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
-	body, is := object{"location": next.Location, "properties": object{}}, lb.PrivateLinkService{}
+	body, was := object{"location": next.Location, "properties": object{}}, lb.PrivateLinkService{}
 	if next.Origin != nil {
 		var err error
 		if body, err = read(next.Origin); err != nil {
 			return nil, err
 		}
-		if is, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
+		if was, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
 			return nil, err
 		}
 	}
@@ -112,14 +111,14 @@ func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 	properties := at(body, "properties")
 	without(properties, "alias", "networkInterfaces", "privateEndpointConnections", "provisioningState", "resourceGuid")
 	body["tags"] = next.Tags
-	if !slices.Equal(is.Frontends, next.Frontends) {
+	if !slices.Equal(was.Frontends, next.Frontends) {
 		properties["loadBalancerFrontendIpConfigurations"] = linkRefs(next.Frontends)
 	}
-	properties["ipConfigurations"] = encodeNAT(list(properties["ipConfigurations"]), is.NAT, next.NAT)
+	properties["ipConfigurations"] = encodeNAT(list(properties["ipConfigurations"]), was.NAT, next.NAT)
 	properties["enableProxyProtocol"] = next.ProxyProtocol
 	properties["fqdns"] = append([]string{}, next.FQDNs...)
-	setSubscriptions(properties, "visibility", is.Visibility, next.Visibility)
-	setSubscriptions(properties, "autoApproval", is.AutoApproval, next.AutoApproval)
+	setSubscriptions(properties, "visibility", was.Visibility, next.Visibility)
+	setSubscriptions(properties, "autoApproval", was.AutoApproval, next.AutoApproval)
 	return body, nil
 }
 
@@ -132,14 +131,14 @@ func linkRefs(ids []string) []object {
 }
 
 // encodeNAT sends an unchanged address as read, and all properties of a new one.
-func encodeNAT(shown []object, is, next []lb.NATAddress) []object {
+func encodeNAT(configurations []object, was, next []lb.NATAddress) []object {
 	all := make([]object, 0, len(next))
 	for _, n := range next {
-		if i := slices.Index(is, n); i >= 0 {
-			if properties := strip(shown[i]); !n.Static {
+		if i := slices.Index(was, n); i >= 0 {
+			if properties := strip(configurations[i]); !n.Static {
 				without(properties, "privateIPAddress")
 			}
-			all = append(all, shown[i])
+			all = append(all, configurations[i])
 			continue
 		}
 		properties := object{"subnet": object{"id": n.Subnet}, "primary": n.Primary, "privateIPAddressVersion": "IPv4", "privateIPAllocationMethod": "Dynamic"}
@@ -152,8 +151,8 @@ func encodeNAT(shown []object, is, next []lb.NATAddress) []object {
 }
 
 // setSubscriptions sets a changed list. Azure omits an empty list, and an empty list clears it.
-func setSubscriptions(properties object, key string, is, next []string) {
-	if !slices.Equal(is, next) {
+func setSubscriptions(properties object, key string, was, next []string) {
+	if !slices.Equal(was, next) {
 		properties[key] = object{"subscriptions": append([]string{}, next...)}
 	}
 }
@@ -162,8 +161,8 @@ func setSubscriptions(properties object, key string, is, next []string) {
 const policies = "privateLinkServiceNetworkPolicies"
 
 // DecodeSubnet decodes a subnet.
-func DecodeSubnet(of lb.ResourceID, shown Document) (lb.Subnet, error) {
-	var is struct {
+func DecodeSubnet(network lb.ResourceID, doc Document) (lb.Subnet, error) {
+	var resource struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
@@ -176,14 +175,14 @@ func DecodeSubnet(of lb.ResourceID, shown Document) (lb.Subnet, error) {
 			} `json:"networkSecurityGroup"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.Subnet{}, err
 	}
 	s := lb.Subnet{
-		Network: of, Name: path.Base(is.ID), Etag: etag(is.Etag), Provisioning: is.Properties.State,
-		LinkPolicies: !strings.EqualFold(is.Properties.Policies, "Disabled"), SecurityGroup: is.Properties.Group.ID, Origin: shown,
+		Network: network, Name: path.Base(resource.ID), Etag: etag(resource.Etag), Provisioning: resource.Properties.State,
+		LinkPolicies: !strings.EqualFold(resource.Properties.Policies, "Disabled"), SecurityGroup: resource.Properties.Group.ID, Origin: doc,
 	}
-	for _, text := range append(is.Properties.Prefixes, is.Properties.Prefix) {
+	for _, text := range append(resource.Properties.Prefixes, resource.Properties.Prefix) {
 		if text == "" {
 			continue
 		}

@@ -39,16 +39,16 @@ type shownPublicIP struct {
 }
 
 // DecodePublicIP decodes a public IP.
-func DecodePublicIP(id lb.ResourceID, shown Document) (lb.PublicIP, error) {
-	var is shownPublicIP
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+func DecodePublicIP(id lb.ResourceID, doc Document) (lb.PublicIP, error) {
+	var resource shownPublicIP
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.PublicIP{}, err
 	}
-	p := is.Properties
+	p := resource.Properties
 	ip := lb.PublicIP{
-		ID: id, Etag: etag(is.Etag), Location: is.Location, SKU: cmp.Or(is.SKU.Name, lb.Basic), Family: cmp.Or(p.Version, lb.IPv4),
+		ID: id, Etag: etag(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), Family: cmp.Or(p.Version, lb.IPv4),
 		Static: p.Method == static, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioning(p.State),
-		Zones: is.Zones, IPTags: map[string]string{}, Tags: decodeTags(is.Tags), Origin: shown,
+		Zones: resource.Zones, IPTags: map[string]string{}, Tags: decodeTags(resource.Tags), Origin: doc,
 	}
 	ip.Address, _ = netip.ParseAddr(p.Address) // zero until one is assigned
 	for _, tag := range p.IPTags {
@@ -122,16 +122,16 @@ func editLabel(properties object, label string) {
 // static is the allocation method of a permanent address.
 const static = "Static"
 
-func allocation(stays bool) string {
-	if stays {
+func allocation(isStatic bool) string {
+	if isStatic {
 		return static
 	}
 	return "Dynamic"
 }
 
-func decodeTags(shown map[string]string) map[string]string {
-	if shown == nil {
+func decodeTags(tags map[string]string) map[string]string {
+	if tags == nil {
 		return map[string]string{}
 	}
-	return shown
+	return tags
 }

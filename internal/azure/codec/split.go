@@ -31,8 +31,7 @@ func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err
 type cut struct{ from, to int }
 
 // walker finds the cuts. It does not validate JSON; the decoder does. Methods take the start of a
-// value
-// and return its end, or false.
+// value and return its end, or false.
 type walker struct {
 	text []byte
 	cuts []cut
@@ -59,8 +58,7 @@ func (w *walker) properties(at int) (int, bool) {
 }
 
 // members calls value for each member of an object; value returns the end of the member. Other
-// values
-// are skipped.
+// values are skipped.
 func (w *walker) members(at int, value func(key string, at int) (int, bool)) (int, bool) {
 	if at >= len(w.text) || w.text[at] != '{' {
 		return skip(w.text, at)

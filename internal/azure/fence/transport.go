@@ -16,8 +16,7 @@ import (
 
 // ByMethod sends writes over separate connections that check the fence before every byte. A process
 // may be suspended between the pipeline's check and the transport, and a DELETE has no body to
-// check
-// in. Reads use ordinary connections and still work after leadership is lost.
+// check in. Reads use ordinary connections and still work after leadership is lost.
 type ByMethod struct {
 	Reads, Writes *http.Transport
 
@@ -57,8 +56,7 @@ func (t ByMethod) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // conn rejects writes after leadership is lost. A transport can delay a request without a body, in
-// a
-// buffer, in TLS or until it has a connection. This is the last check before the kernel.
+// a buffer, in TLS or until it has a connection. This is the last check before the kernel.
 type conn struct {
 	net.Conn
 
@@ -74,8 +72,7 @@ func (c conn) Write(p []byte) (int, error) {
 }
 
 // maxHeaderBytes limits response headers, including those of 1xx. Azure sends less than 8 KiB; 1
-// MiB
-// of tiny headers takes 10 MiB of memory.
+// MiB of tiny headers takes 10 MiB of memory.
 const maxHeaderBytes = 64 << 10
 
 // lively returns a transport that detects a dead connection within 15 s. Load balancers share one

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package look decides when a read shows the end of a write, and when to read
-// (docs/design/0054). It performs no I/O.
+// Package look decides when a read shows the end of a write, and when to read (docs/design/0054).
+// It performs no I/O.
 package look
 
 import (
@@ -15,31 +15,28 @@ import (
 )
 
 // After has the delays between acceptance and the early reads. Azure's Retry-After is ten seconds,
-// but a
-// pool of addresses without machines takes one or two (51 of 51 recordings), a load balancer four.
+// but a pool of addresses without machines takes one or two (51 of 51 recordings), a load balancer
+// four.
 var After = [...]time.Duration{2 * time.Second, 5 * time.Second}
 
 // Tells reports whether the first poll, after this delay, shows how slow writes are: it came after
-// the
-// last early read, or the write had finished.
+// the last early read, or the write had finished.
 func Tells(over bool, after time.Duration) bool { return over || after >= After[len(After)-1] }
 
-// PoolOver reports whether shown is the result of writing a pool; accepted is the etag of the
+// PoolOver reports whether observed is the result of writing a pool; accepted is the etag of the
 // acceptance.
-func PoolOver(written lb.Pool, accepted string, shown lb.Pool) bool {
-	return ended(shown.Provisioning, shown.Etag, accepted, written.Etag) && slices.Equal(members(written), members(shown))
+func PoolOver(written lb.Pool, accepted string, observed lb.Pool) bool {
+	return ended(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(members(written), members(observed))
 }
 
 // BalancerOver is PoolOver for a load balancer.
-func BalancerOver(written lb.LoadBalancer, accepted string, shown lb.LoadBalancer) bool {
-	return ended(shown.Provisioning, shown.Etag, accepted, written.Etag) && slices.Equal(parts(written), parts(shown))
+func BalancerOver(written lb.LoadBalancer, accepted string, observed lb.LoadBalancer) bool {
+	return ended(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(parts(written), parts(observed))
 }
 
 // ended reports whether the etag and state are those of a finished write, which changes the etag
-// once
-// more (true for every recorded write that answers Updating). Anything else is left to the poll: a
-// read
-// older than the write or its acceptance, or another client's write.
+// once more (true for every recorded write that answers Updating). Anything else is left to the
+// poll: a read older than the write or its acceptance, or another client's write.
 func ended(state lb.Provisioning, etag, accepted, before string) bool {
 	return state == lb.Succeeded && etag != lb.NoEtag && etag != accepted && etag != before
 }
@@ -78,8 +75,7 @@ func parts(b lb.LoadBalancer) []string {
 const mostSlow = 1024
 
 // Slow remembers load balancers with a write that was still in progress at the first poll; an early
-// read
-// would be wasted. The zero value is empty. It is safe for concurrent use.
+// read would be wasted. The zero value is empty. It is safe for concurrent use.
 type Slow struct {
 	mu sync.Mutex
 	of map[lb.LoadBalancerID]struct{}

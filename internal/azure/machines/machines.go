@@ -18,16 +18,14 @@ import (
 )
 
 // Client reads and writes them. It is safe for concurrent use. Errors carry a *fault.Fault: stale
-// if the
-// resource does not exist. With the code OutcomeUnknown, a write may have succeeded.
+// if the resource does not exist. With the code OutcomeUnknown, a write may have succeeded.
 type Client struct{ arm *azure.Client }
 
 // New returns a Client that sends requests through arm.
 func New(arm *azure.Client) *Client { return &Client{arm} }
 
 // ListInterfaces reads all network interfaces of a resource group, except those of uniform
-// instances,
-// with one request per page.
+// instances, with one request per page.
 func (c *Client) ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
 	return all(ctx, c, azure.Resource{ID: place}, place, codec.DecodeInterface)
@@ -35,19 +33,18 @@ func (c *Client) ListInterfaces(ctx context.Context, subscription, resourceGroup
 
 // GetInterface reads a network interface.
 func (c *Client) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error) {
-	shown, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
-	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
-	return shown, err
+	value, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
+	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
+	return value, err
 }
 
 // PrimaryInterface reads the ID of a VM's primary or only network interface, which may be in
-// another
-// resource group. It returns zero if there is none.
+// another resource group. It returns zero if there is none.
 func (c *Client) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
 	return one(ctx, c, azure.Resource{ID: vm}, vm, decodePrimary)
 }
 
-func decodePrimary(_ lb.ResourceID, shown codec.Document) (none lb.ResourceID, err error) {
+func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err error) {
 	var vm struct {
 		Properties struct {
 			NetworkProfile struct {
@@ -60,7 +57,7 @@ func decodePrimary(_ lb.ResourceID, shown codec.Document) (none lb.ResourceID, e
 			} `json:"networkProfile"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &vm); err != nil {
+	if err := json.Unmarshal(doc.Text, &vm); err != nil {
 		return none, err
 	}
 	all := vm.Properties.NetworkProfile.Interfaces
@@ -73,8 +70,7 @@ func decodePrimary(_ lb.ResourceID, shown codec.Document) (none lb.ResourceID, e
 }
 
 // PutInterface changes the pools of an interface that was read, guarded by its Etag, waits until
-// Azure
-// has finished, and returns the result. Other properties are retained.
+// Azure has finished, and returns the result. Other properties are retained.
 func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
 	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
 		next.ID, codec.DecodeInterface)
@@ -89,14 +85,13 @@ func (c *Client) ListScaleSets(ctx context.Context, subscription, resourceGroup 
 
 // GetScaleSet reads a scale set.
 func (c *Client) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error) {
-	shown, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeScaleSet)
-	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
-	return shown, err
+	value, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeScaleSet)
+	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
+	return value, err
 }
 
 // PatchModel changes the pools of a scale set's model, like PutInterface. It uses PATCH, or PUT if
-// a PATCH
-// would lose properties. Instances are not changed.
+// a PATCH would lose properties. Instances are not changed.
 func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error) {
 	method := http.MethodPatch
 	if codec.NeedsPut(next) {
@@ -114,9 +109,9 @@ func (c *Client) ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]l
 
 // GetInstance reads an instance of a uniform scale set.
 func (c *Client) GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error) {
-	shown, err := one(ctx, c, instance(scaleSet, id), scaleSet, codec.DecodeInstance)
-	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
-	return shown, err
+	value, err := one(ctx, c, instance(scaleSet, id), scaleSet, codec.DecodeInstance)
+	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
+	return value, err
 }
 
 // PutInstance changes the pools of an instance, like PutInterface.
@@ -126,8 +121,7 @@ func (c *Client) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance
 }
 
 // Upgrade upgrades instances to the whole model of their scale set and waits for the end. No
-// instances
-// is a no-op: Azure rejects an absent list, and "*" means all.
+// instances is a no-op: Azure rejects an absent list, and "*" means all.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if len(instances) == 0 {
 		return nil
@@ -143,21 +137,21 @@ func instance(scaleSet lb.ResourceID, id string) azure.Resource {
 type decoder[T any] func(place lb.ResourceID, shown codec.Document) (T, error)
 
 func one[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) (T, error) {
-	shown, err := c.arm.Read(ctx, r)
+	doc, err := c.arm.Read(ctx, r)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return decoded(place, shown, decode)
+	return decoded(place, doc, decode)
 }
 
 func all[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) ([]T, error) {
-	shown, err := c.arm.List(ctx, r)
+	docs, err := c.arm.List(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]T, 0, len(shown))
-	for _, item := range shown {
+	list := make([]T, 0, len(docs))
+	for _, item := range docs {
 		one, err := decoded(place, item, decode)
 		if err != nil {
 			return nil, err
@@ -174,17 +168,17 @@ func write[T any](ctx context.Context, c *Client, r azure.Resource, method strin
 	if *origin == nil {
 		*origin = codec.Document{} // never create
 	}
-	shown, err := c.arm.Write(ctx, r, method, origin, etag, encode)
+	doc, err := c.arm.Write(ctx, r, method, origin, etag, encode)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return decoded(place, shown, decode)
+	return decoded(place, doc, decode)
 }
 
 // decoded decodes a document and rejects unexpected formats.
-func decoded[T any](place lb.ResourceID, shown codec.Document, decode decoder[T]) (T, error) {
-	value, err := decode(place, shown)
+func decoded[T any](place lb.ResourceID, doc codec.Document, decode decoder[T]) (T, error) {
+	value, err := decode(place, doc)
 	if err != nil {
 		var none T
 		return none, fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))

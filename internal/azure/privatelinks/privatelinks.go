@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package privatelinks reads and writes Private Link Services, their private endpoint connections,
-// and
-// the network policies of subnets. All requests use the retries, gates and guards of an
+// and the network policies of subnets. All requests use the retries, gates and guards of an
 // azure.Client.
 package privatelinks
 
@@ -20,8 +19,7 @@ import (
 )
 
 // Client reads and writes them. It is safe for concurrent use. Errors carry a *fault.Fault: stale
-// if the
-// resource does not exist. With the code OutcomeUnknown, a write may have succeeded.
+// if the resource does not exist. With the code OutcomeUnknown, a write may have succeeded.
 type Client struct{ arm *azure.Client }
 
 // New returns a Client that sends requests through arm.
@@ -29,22 +27,22 @@ func New(arm *azure.Client) *Client { return &Client{arm} }
 
 // Get reads a Private Link Service with its connections.
 func (c *Client) Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkService, error) {
-	shown, err := c.arm.Read(ctx, azure.Resource{ID: id})
+	doc, err := c.arm.Read(ctx, azure.Resource{ID: id})
 	if err != nil {
 		return lb.PrivateLinkService{}, err
 	}
-	return decoded(id, shown, codec.DecodePrivateLinkService)
+	return decoded(id, doc, codec.DecodePrivateLinkService)
 }
 
 // List reads all Private Link Services of a resource group, with one request per page.
 func (c *Client) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypePrivateLinkService}
-	shown, err := c.arm.List(ctx, azure.Resource{ID: place})
+	docs, err := c.arm.List(ctx, azure.Resource{ID: place})
 	if err != nil {
 		return nil, err
 	}
-	all := make([]lb.PrivateLinkService, 0, len(shown))
-	for _, item := range shown {
+	all := make([]lb.PrivateLinkService, 0, len(docs))
+	for _, item := range docs {
 		p, err := decoded(place, item, codec.DecodePrivateLinkService)
 		if err != nil {
 			return nil, err
@@ -55,76 +53,71 @@ func (c *Client) List(ctx context.Context, subscription, resourceGroup string) (
 }
 
 // Put writes a Private Link Service, guarded by its Etag, waits until Azure has finished, and
-// returns the
-// result. One that was read retains all properties that Weir does not model; otherwise it is
-// created.
-// Connections and alias are read-only.
+// returns the result. One that was read retains all properties that Weir does not model; otherwise
+// it is created. Connections and alias are read-only.
 func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
-	shown, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
+	doc, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodePrivateLinkService(next)
 	})
 	if err != nil {
 		return lb.PrivateLinkService{}, err
 	}
-	return decoded(next.ID, shown, codec.DecodePrivateLinkService)
+	return decoded(next.ID, doc, codec.DecodePrivateLinkService)
 }
 
 // Delete deletes a Private Link Service that was read, guarded by its Etag, and waits for the end.
-// A
-// missing one is not an error. Its connections must be deleted first (assumed).
+// A missing one is not an error. Its connections must be deleted first (assumed).
 func (c *Client) Delete(ctx context.Context, p lb.PrivateLinkService) error {
 	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, &p.Origin, p.Etag, nil)
 	return unlessGone(err)
 }
 
 // DeleteConnection deletes a private endpoint connection and waits for the end. A missing one is
-// not
-// an error. The private endpoint is not deleted.
-func (c *Client) DeleteConnection(ctx context.Context, of lb.ResourceID, connection lb.PrivateEndpointConnection) error {
-	at := azure.Resource{ID: of, Child: "privateEndpointConnections/" + connection.Name}
+// not an error. The private endpoint is not deleted.
+func (c *Client) DeleteConnection(ctx context.Context, service lb.ResourceID, connection lb.PrivateEndpointConnection) error {
+	at := azure.Resource{ID: service, Child: "privateEndpointConnections/" + connection.Name}
 	etag := connection.Etag
 	if etag == "" { // lists may omit it (assumed)
-		var shown struct {
+		var resource struct {
 			Etag string `json:"etag"`
 		}
 		document, err := c.arm.Read(ctx, at)
 		if err != nil {
 			return unlessGone(err)
 		}
-		if err := json.Unmarshal(document.Text, &shown); err != nil {
-			return otherForm(of, err)
+		if err := json.Unmarshal(document.Text, &resource); err != nil {
+			return otherForm(service, err)
 		}
-		etag = cmp.Or(shown.Etag, lb.NoEtag)
+		etag = cmp.Or(resource.Etag, lb.NoEtag)
 	}
-	shown := any(connection)
-	_, err := c.arm.Write(ctx, at, http.MethodDelete, &shown, etag, nil)
+	resource := any(connection)
+	_, err := c.arm.Write(ctx, at, http.MethodDelete, &resource, etag, nil)
 	return unlessGone(err)
 }
 
 // GetSubnet reads a subnet of a virtual network.
 func (c *Client) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
-	shown, err := c.arm.Read(ctx, subnet(network, name))
+	doc, err := c.arm.Read(ctx, subnet(network, name))
 	if err != nil {
 		return lb.Subnet{}, err
 	}
-	return decoded(network, shown, codec.DecodeSubnet)
+	return decoded(network, doc, codec.DecodeSubnet)
 }
 
 // OpenSubnet disables the network policies that block Private Link Services in a subnet that was
-// read,
-// like Put. Other properties are retained.
+// read, like Put. Other properties are retained.
 func (c *Client) OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error) {
 	next.LinkPolicies = false
 	if next.Origin == nil {
 		next.Origin = codec.Document{} // never create
 	}
-	shown, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
+	doc, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodeSubnet(next)
 	})
 	if err != nil {
 		return lb.Subnet{}, err
 	}
-	return decoded(next.Network, shown, codec.DecodeSubnet)
+	return decoded(next.Network, doc, codec.DecodeSubnet)
 }
 
 func subnet(network lb.ResourceID, name string) azure.Resource {
@@ -140,8 +133,8 @@ func unlessGone(err error) error {
 }
 
 // decoded decodes a document and rejects unexpected formats.
-func decoded[T any](place lb.ResourceID, shown codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
-	value, err := decode(place, shown)
+func decoded[T any](place lb.ResourceID, doc codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
+	value, err := decode(place, doc)
 	if err != nil {
 		var none T
 		return none, otherForm(place, err)

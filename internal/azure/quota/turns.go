@@ -11,10 +11,8 @@ import (
 
 // Refill rates of Azure's quotas. Writes: Microsoft.Network allows 1,000 in 5 minutes, less than
 // Resource Manager's 10 per second. Reads: 25 per second, bursts of 250. All are documented and
-// apply
-// per identity and region. The cost of an attempt is an assumption: one write, and a read, some
-// polls
-// and the final read.
+// apply per identity and region. The cost of an attempt is an assumption: one write, and a read,
+// some polls and the final read.
 const (
 	writesPerSecond = 1000.0 / (5 * 60)
 	writesSaved     = 200
@@ -28,8 +26,7 @@ const (
 const turnHolds = 5 * time.Second
 
 // Turns schedules attempts after a quota's gate opened, at the refill rate: all lanes together
-// would
-// close it again. It is not safe for concurrent use.
+// would close it again. It is not safe for concurrent use.
 type Turns struct {
 	limiter *rate.Limiter
 	cost    int
@@ -38,8 +35,7 @@ type Turns struct {
 }
 
 // Until returns the turns of the write or read quota, exhausted until a time. At that time one
-// attempt
-// may start.
+// attempt may start.
 func Until(until time.Time, writes bool) *Turns {
 	perSecond, saved, cost := rate.Limit(readsPerSecond), readsSaved, readsAnAttempt
 	if writes {

@@ -15,12 +15,10 @@ import (
 	"weir.dev/weir/internal/azure/redact"
 )
 
-// Provider adapts provider, which may be nil; of returns attributes of the request's target. Only
-// client
-// spans are created: the SDK's spans around its methods would duplicate them, with whole error
-// bodies
-// as status.
-func Provider(provider trace.TracerProvider, of func(context.Context) []attribute.KeyValue) tracing.Provider {
+// Provider adapts provider, which may be nil; attributesOf returns attributes of the request's
+// target. Only client spans are created: the SDK's spans around its methods would duplicate them,
+// with whole error bodies as status.
+func Provider(provider trace.TracerProvider, attributesOf func(context.Context) []attribute.KeyValue) tracing.Provider {
 	if provider == nil {
 		return tracing.Provider{}
 	}
@@ -31,7 +29,7 @@ func Provider(provider trace.TracerProvider, of func(context.Context) []attribut
 				return ctx, tracing.Span{}
 			}
 			ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient),
-				trace.WithAttributes(attributes(options.Attributes)...), trace.WithAttributes(of(ctx)...))
+				trace.WithAttributes(attributes(options.Attributes)...), trace.WithAttributes(attributesOf(ctx)...))
 			return ctx, spanOf(span)
 		}, nil)
 	}, nil)

@@ -49,10 +49,10 @@ func List(ctx context.Context, client *azure.Client, subscription, location stri
 		return nil, err
 	}
 	at := "/subscriptions/" + url.PathEscape(subscription) + "/providers/Microsoft.Network/locations/" + region + "/usages"
-	ask := probe.Request{Method: http.MethodGet, Path: at, Version: version}
+	request := probe.Request{Method: http.MethodGet, Path: at, Version: version}
 	var all []migrate.Usage
 	for range mostPages {
-		p, err := one(ctx, raw, ask)
+		p, err := one(ctx, raw, request)
 		if err != nil {
 			return nil, err
 		}
@@ -65,13 +65,13 @@ func List(ctx context.Context, client *azure.Client, subscription, location stri
 		if next, err := url.Parse(p.NextLink); err != nil || !strings.HasPrefix(p.NextLink, strings.TrimRight(raw.Endpoint, "/")+"/") || !strings.EqualFold(next.Path, at) {
 			return nil, errors.New("its next page is at another address, which is not asked") // never send the token elsewhere
 		}
-		ask.Link = p.NextLink
+		request.Link = p.NextLink
 	}
 	return nil, fmt.Errorf("there are more than %d pages", mostPages)
 }
 
-func one(ctx context.Context, raw *azure.Raw, ask probe.Request) (p page, err error) {
-	answer, err := raw.Send(ctx, ask)
+func one(ctx context.Context, raw *azure.Raw, request probe.Request) (p page, err error) {
+	answer, err := raw.Send(ctx, request)
 	if err != nil {
 		return p, err
 	}
