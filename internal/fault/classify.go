@@ -27,8 +27,7 @@ type Answer struct {
 	// OperationEnded is set when an accepted operation ended as Failed or Canceled.
 	OperationEnded bool
 	// OutcomeUnknown is set when the outcome of a sent write is unknown: no response, a failed
-	// poll,
-	// or a success with other content.
+	// poll, or a success with other content.
 	OutcomeUnknown bool
 	// GateClosed is set when a closed local gate blocked the request.
 	GateClosed bool

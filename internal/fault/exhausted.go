@@ -3,6 +3,5 @@
 package fault
 
 // Exhausted reports whether the SDK has used up its retries. The cause is not the request, so
-// bisecting
-// it is useless.
+// bisecting it is useless.
 func (f *Fault) Exhausted() bool { return f.Reason == "sdk_exhausted" || f.Reason == "unreachable" }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fault classifies failed Azure requests: which retry layer owns a failure, and when it may
-// be
-// retried. An adapter describes the failure as an [Answer]; Classify turns it into a Fault by one
-// table.
+// be retried. An adapter describes the failure as an [Answer]; Classify turns it into a Fault by
+// one table.
 package fault
 
 import (
@@ -88,8 +87,7 @@ func Deferred(until time.Time, err error) *Fault {
 func (f *Fault) Deferred() bool { return f != nil && f.Reason == reasonDeferred }
 
 // Overtaken reports whether a write was rejected because its etag was outdated. Earlier writes
-// guarded
-// by the same etag have succeeded by then, or never will. f may be nil.
+// guarded by the same etag have succeeded by then, or never will. f may be nil.
 func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
 
 // Throttled reports whether Azure throttled the request. f may be nil.
@@ -118,8 +116,7 @@ func (f *Fault) Error() string {
 func (f *Fault) Unwrap() error { return f.Err }
 
 // RequestOf returns Azure's request IDs from the outermost Fault in err's chain that has them;
-// empty if
-// none has.
+// empty if none has.
 func RequestOf(err error) (requestID, correlationID string) {
 	for err != nil {
 		f, ok := errors.AsType[*Fault](err)
@@ -135,8 +132,7 @@ func RequestOf(err error) (requestID, correlationID string) {
 }
 
 // From returns the Fault in err's chain, or a terminal one that wraps err: unclassified errors are
-// not
-// retried. It returns nil for nil.
+// not retried. It returns nil for nil.
 func From(err error) *Fault {
 	if err == nil {
 		return nil
