@@ -15,15 +15,14 @@ type Pool struct {
 	ID     lb.PoolID
 	Family lb.Family
 	// Configuration is the load balancer configuration of the pool. An internal load balancer
-	// shares
-	// that of the public one.
+	// shares that of the public one.
 	Configuration string
 	// Every is set for a pool of all nodes, including future ones; not for the pool of a Service's
 	// endpoints.
 	Every   bool
 	Members []Machine
-	// Leaves are machines to remove. A pool of all nodes decides nothing about machines that are
-	// in neither list: they may be newer than this value.
+	// Leaves are machines to remove. A pool of all nodes decides nothing about machines that are in
+	// neither list: they may be newer than this value.
 	Leaves []Machine
 }
 
@@ -63,47 +62,43 @@ func (d Desired) Stays(m Machine, pools Pools) Pools {
 	if len(leaves) == 0 {
 		return pools
 	}
-	stays := Pools{}
+	retained := Pools{}
 	for family, ids := range pools {
 		for _, id := range ids {
 			if !leaves[id.Key()] {
-				stays[family] = append(stays[family], id)
+				retained[family] = append(retained[family], id)
 			}
 		}
 	}
-	return stays
+	return retained
 }
 
 // Open returns the pools of all nodes that have not decided about a node.
 func (d Desired) Open(m Machine) Pools { return d.open[m.Key()] }
 
 // Models returns the alternatives for a uniform scale set's model: the pools of each configuration
-// of its
-// instances.
+// of its instances.
 func (d Desired) Models(scaleSet lb.ResourceID) []Pools { return d.models[scaleSet.Key()] }
 
-// Model returns the pools of a scale set model, one of [Desired.Models]: the alternative that the model
-// already
-// uses, else the first. Changing the alternative would remove instances from their pools with the
-// next
-// upgrade.
-func (d Desired) Model(scaleSet lb.ResourceID, shown []lb.InterfaceConfiguration) Pools {
-	may := d.models[scaleSet.Key()]
-	for _, pools := range may {
-		if wants(within(pools, shown)) {
+// Model returns the pools of a scale set model, one of [Desired.Models]: the alternative that the
+// model already uses, else the first. Changing the alternative would remove instances from their
+// pools with the next upgrade.
+func (d Desired) Model(scaleSet lb.ResourceID, observed []lb.InterfaceConfiguration) Pools {
+	candidates := d.models[scaleSet.Key()]
+	for _, pools := range candidates {
+		if wants(within(pools, observed)) {
 			return pools
 		}
 	}
-	if len(may) == 0 {
+	if len(candidates) == 0 {
 		return nil
 	}
-	return may[0]
+	return candidates[0]
 }
 
 // Desire computes the pools of machines from all pools and all nodes, including nodes in no pool.
 // Azure allows an interface in the pools of one public and one internal load balancer, so a machine
-// gets
-// the pools of one configuration: its node's, else the first by name. Pools are sorted by ID.
+// gets the pools of one configuration: its node's, else the first by name. Pools are sorted by ID.
 //
 // A scale set model has the pools of all nodes of its instances, of one configuration; see
 // Desired.Model.
@@ -113,11 +108,11 @@ func Desire(pools []Pool, nodes []Node) Desired {
 		return cmp.Or(cmp.Compare(a.Configuration, b.Configuration), cmp.Compare(a.ID.Key(), b.ID.Key()))
 	})
 	d := Desired{machines: map[string]Pools{}, open: map[string]Pools{}, leaves: map[string]map[lb.PoolKey]bool{}, models: map[string][]Pools{}}
-	of := map[string]string{} // the configuration of each machine
+	configurationOf := map[string]string{} // the configuration of each machine
 	for _, n := range nodes {
 		d.machines[n.Machine.Key()] = Pools{}
 		if n.Configuration != "" {
-			of[n.Machine.Key()] = n.Configuration
+			configurationOf[n.Machine.Key()] = n.Configuration
 		}
 	}
 	for _, p := range pools {
@@ -128,41 +123,41 @@ func Desire(pools []Pool, nodes []Node) Desired {
 			d.leaves[m.Key()][p.ID.Key()] = true
 		}
 		for _, m := range p.Members {
-			if _, placed := of[m.Key()]; !placed {
-				of[m.Key()] = p.Configuration
+			if _, placed := configurationOf[m.Key()]; !placed {
+				configurationOf[m.Key()] = p.Configuration
 			}
-			if of[m.Key()] == p.Configuration {
+			if configurationOf[m.Key()] == p.Configuration {
 				d.machines[m.Key()] = d.machines[m.Key()].with(p)
 			}
 		}
 	}
-	d.openOf(pools, nodes, of)
-	d.modelsOf(pools, of)
+	d.openOf(pools, nodes, configurationOf)
+	d.modelsOf(pools, configurationOf)
 	return d
 }
 
-func (d Desired) openOf(pools []Pool, nodes []Node, of map[string]string) {
+func (d Desired) openOf(pools []Pool, nodes []Node, configurationOf map[string]string) {
 	for _, p := range pools {
 		if !p.Every {
 			continue
 		}
-		said := map[string]bool{}
+		decided := map[string]bool{}
 		for _, m := range p.Members {
-			said[m.Key()] = true
+			decided[m.Key()] = true
 		}
 		for _, m := range p.Leaves {
-			said[m.Key()] = true
+			decided[m.Key()] = true
 		}
 		for _, n := range nodes {
 			key := n.Machine.Key()
-			if on := of[key]; n.Machine.Uniform() && !said[key] && (on == "" || on == p.Configuration) {
+			if on := configurationOf[key]; n.Machine.Uniform() && !decided[key] && (on == "" || on == p.Configuration) {
 				d.open[key] = d.open[key].with(p)
 			}
 		}
 	}
 }
 
-func (d Desired) modelsOf(pools []Pool, of map[string]string) {
+func (d Desired) modelsOf(pools []Pool, configurationOf map[string]string) {
 	type model struct {
 		pools     Pools
 		instances map[string]bool
@@ -170,7 +165,7 @@ func (d Desired) modelsOf(pools []Pool, of map[string]string) {
 	sets := map[string]map[string]*model{} // by scale set and configuration
 	for _, p := range pools {
 		for _, m := range p.Members {
-			if !p.Every || !m.Uniform() || of[m.Key()] != p.Configuration {
+			if !p.Every || !m.Uniform() || configurationOf[m.Key()] != p.Configuration {
 				continue
 			}
 			set := m.ScaleSet.Key()
@@ -184,12 +179,12 @@ func (d Desired) modelsOf(pools []Pool, of map[string]string) {
 			one.pools, one.instances[m.Key()] = one.pools.with(p), true
 		}
 	}
-	for set, by := range sets {
-		names := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
-			return cmp.Or(cmp.Compare(len(by[b].instances), len(by[a].instances)), cmp.Compare(a, b))
+	for set, byName := range sets {
+		names := slices.SortedFunc(maps.Keys(byName), func(a, b string) int {
+			return cmp.Or(cmp.Compare(len(byName[b].instances), len(byName[a].instances)), cmp.Compare(a, b))
 		})
 		for _, name := range names {
-			d.models[set] = append(d.models[set], by[name].pools)
+			d.models[set] = append(d.models[set], byName[name].pools)
 		}
 	}
 }

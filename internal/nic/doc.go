@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nic decides how machines join backend pools of network interfaces. Such a pool is not
-// written
-// itself; each interface lists its pools. The package is pure: desired and observed values in,
-// resources
-// to write out.
+// written itself; each interface lists its pools. The package is pure: desired and observed values
+// in, resources to write out.
 //
 //	machine.go    a node's spec.providerID → the machine
 //	resource.go   the resource of one write, and its lane

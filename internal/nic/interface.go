@@ -21,25 +21,24 @@ type Step struct {
 }
 
 // Interface returns the next action for a machine. all are the observed interfaces; the machine's
-// primary
-// one is written.
-func Interface(m Machine, all []lb.NetworkInterface, want Pools, ours Ours) Step {
-	shown, why := interfaceOf(m, all)
-	if shown == nil {
+// primary one is written.
+func Interface(m Machine, all []lb.NetworkInterface, want Pools, managed Ours) Step {
+	observed, reason := interfaceOf(m, all)
+	if observed == nil {
 		if wants(want) {
-			return Step{Waits: why, Unusable: true}
+			return Step{Waits: reason, Unusable: true}
 		}
 		return Step{}
 	}
-	next := NextOf(shown.InterfaceConfiguration, want, ours)
-	what := Resource{ID: shown.ID}.String()
+	next := NextOf(observed.InterfaceConfiguration, want, managed)
+	what := Resource{ID: observed.ID}.String()
 	switch concerns := next.Changed || wants(want); {
-	case shown.Provisioning == lb.Deleting, !concerns:
+	case observed.Provisioning == lb.Deleting, !concerns:
 		return Step{}
-	case busy(shown.Provisioning):
-		return Step{Waits: what + " is " + string(shown.Provisioning)}
-	case next.Changed, shown.Provisioning == lb.Failed: // after a failed write, the shown content may not be in effect
-		write := *shown
+	case busy(observed.Provisioning):
+		return Step{Waits: what + " is " + string(observed.Provisioning)}
+	case next.Changed, observed.Provisioning == lb.Failed: // after a failed write, the shown content may not be in effect
+		write := *observed
 		write.InterfaceConfiguration = next.InterfaceConfiguration
 		return Step{Write: &write}
 	}
@@ -48,21 +47,21 @@ func Interface(m Machine, all []lb.NetworkInterface, want Pools, ours Ours) Step
 
 // interfaceOf returns the primary interface of a machine, or the reason that there is none.
 func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, string) {
-	var own []*lb.NetworkInterface
+	var owned []*lb.NetworkInterface
 	var configurations []lb.InterfaceConfiguration
 	for i := range all {
 		if all[i].Machine == m.Key() {
-			own, configurations = append(own, &all[i]), append(configurations, all[i].InterfaceConfiguration)
+			owned, configurations = append(owned, &all[i]), append(configurations, all[i].InterfaceConfiguration)
 		}
 	}
 	at := primaryOf(configurations)
 	switch {
-	case len(own) == 0:
+	case len(owned) == 0:
 		return nil, m.String() + " has no network interface"
 	case at < 0:
-		return nil, fmt.Sprintf("%s has %d network interfaces, and none is primary", m, len(own))
+		return nil, fmt.Sprintf("%s has %d network interfaces, and none is primary", m, len(owned))
 	}
-	return own[at], ""
+	return owned[at], ""
 }
 
 // Found reports whether all contains the primary interface of a machine. An unmarked one may be

@@ -17,13 +17,12 @@ type Next struct {
 	Lacks []lb.Family
 }
 
-// NextOf returns shown with the primary IP configuration of each family in exactly the wanted pools
-// and
-// its foreign pools. Existing pools retain their order; new ones are appended. shown is not
-// modified.
-func NextOf(shown lb.InterfaceConfiguration, want Pools, ours Ours) Next {
-	next := Next{InterfaceConfiguration: shown}
-	next.IPConfigurations = slices.Clone(shown.IPConfigurations)
+// NextOf returns observed with the primary IP configuration of each family in exactly the wanted
+// pools and its foreign pools. Existing pools retain their order; new ones are appended. observed
+// is not modified.
+func NextOf(observed lb.InterfaceConfiguration, want Pools, managed Ours) Next {
+	next := Next{InterfaceConfiguration: observed}
+	next.IPConfigurations = slices.Clone(observed.IPConfigurations)
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		at := primary(next.IPConfigurations, family)
 		if at < 0 {
@@ -33,7 +32,7 @@ func NextOf(shown lb.InterfaceConfiguration, want Pools, ours Ours) Next {
 			continue
 		}
 		ip := &next.IPConfigurations[at]
-		pools := poolsOf(ip.Pools, want[family], ours)
+		pools := poolsOf(ip.Pools, want[family], managed)
 		next.Changed = next.Changed || !slices.Equal(pools, ip.Pools)
 		ip.Pools = pools
 	}
@@ -41,24 +40,24 @@ func NextOf(shown lb.InterfaceConfiguration, want Pools, ours Ours) Next {
 }
 
 // poolsOf returns the desired pools of an IP configuration.
-func poolsOf(shown []string, want []lb.PoolID, ours Ours) []string {
-	wanted, has := map[lb.PoolKey]bool{}, map[lb.PoolKey]bool{}
+func poolsOf(observed []string, want []lb.PoolID, managed Ours) []string {
+	wanted, present := map[lb.PoolKey]bool{}, map[lb.PoolKey]bool{}
 	for _, id := range want {
 		wanted[id.Key()] = true
 	}
-	next := make([]string, 0, len(shown)+len(want))
-	for _, id := range shown {
+	next := make([]string, 0, len(observed)+len(want))
+	for _, id := range observed {
 		key := keyOf(id)
 		switch {
-		case wanted[key] && !has[key], !wanted[key] && !ours[key]:
+		case wanted[key] && !present[key], !wanted[key] && !managed[key]:
 			next = append(next, id)
 		}
-		has[key] = true
+		present[key] = true
 	}
 	for _, id := range want {
-		if !has[id.Key()] {
+		if !present[id.Key()] {
 			next = append(next, id.String())
-			has[id.Key()] = true
+			present[id.Key()] = true
 		}
 	}
 	return next
@@ -86,13 +85,13 @@ func primaryOf(interfaces []lb.InterfaceConfiguration) int {
 }
 
 // nextOfAll applies NextOf to the primary interface; false if there is none.
-func nextOfAll(shown []lb.InterfaceConfiguration, want Pools, ours Ours) (next []lb.InterfaceConfiguration, n Next, ok bool) {
-	at := primaryOf(shown)
+func nextOfAll(observed []lb.InterfaceConfiguration, want Pools, managed Ours) (next []lb.InterfaceConfiguration, n Next, ok bool) {
+	at := primaryOf(observed)
 	if at < 0 {
-		return shown, Next{}, false
+		return observed, Next{}, false
 	}
-	n = NextOf(shown[at], want, ours)
-	next = slices.Clone(shown)
+	n = NextOf(observed[at], want, managed)
+	next = slices.Clone(observed)
 	next[at] = n.InterfaceConfiguration
 	return next, n, true
 }

@@ -9,20 +9,19 @@ import (
 )
 
 // Ours is the set of managed pools, from which a machine may be removed. All others are foreign:
-// other
-// load balancers, pools of outbound rules, application gateways.
+// other load balancers, pools of outbound rules, application gateways.
 type Ours map[lb.PoolKey]bool
 
 // NewOurs returns the set of recorded pools and of the cluster's pools on load balancers that Weir
 // manages.
 func NewOurs(recorded, held []lb.PoolID) Ours {
-	ours := make(Ours, len(recorded)+len(held))
+	managed := make(Ours, len(recorded)+len(held))
 	for _, pools := range [][]lb.PoolID{recorded, held} {
 		for _, id := range pools {
-			ours[id.Key()] = true
+			managed[id.Key()] = true
 		}
 	}
-	return ours
+	return managed
 }
 
 // Holds reports whether the pool with this ARM ID is in the set, ignoring case.

@@ -47,8 +47,7 @@ func (r Resource) Key() string {
 }
 
 // Lane is equal for resources that must be written one at a time. A scale set and its instances
-// share
-// one, because Azure answers concurrent writes with 409.
+// share one, because Azure answers concurrent writes with 409.
 func (r Resource) Lane() string { return r.ID.Key() }
 
 // String is used in messages.

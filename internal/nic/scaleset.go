@@ -23,8 +23,7 @@ type Known struct {
 }
 
 // Steps are the next actions for a uniform scale set: first the model, then the instances one by
-// one. No
-// steps means done.
+// one. No steps means done.
 type Steps struct {
 	// Model is the scale set with the desired model; nil if it is in sync.
 	Model *lb.ScaleSet
@@ -51,19 +50,18 @@ func (s Steps) Done() bool {
 }
 
 // ScaleSet returns the next actions for a uniform scale set and its instances. The model goes
-// first:
-// an upgrade to an old model would undo a direct write, and a new instance would join the wrong
-// pools.
+// first: an upgrade to an old model would undo a direct write, and a new instance would join the
+// wrong pools.
 //
 // An instance that is no node retains the model's pools and leaves all other managed pools, since a
 // pool with members cannot be deleted. After its node was deleted it leaves the pools that list it.
-func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, ours Ours, known Known) Steps {
+func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, managed Ours, known Known) Steps {
 	model := Resource{ID: set.ID}
 	if !set.Uniform || set.Provisioning == lb.Deleting {
 		return Steps{}
 	}
 	pools := want.Model(set.ID, set.Interfaces)
-	interfaces, next, ok := nextOfAll(set.Interfaces, pools, ours)
+	interfaces, next, ok := nextOfAll(set.Interfaces, pools, managed)
 	switch {
 	case !ok && !wants(pools):
 	case !ok:
@@ -75,45 +73,45 @@ func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, ours Ours,
 		return Steps{Model: &set}
 	}
 	var steps Steps
-	if why := next.lacks(model.String()); why != "" {
-		steps.Waits = append(steps.Waits, Wait{model, why})
+	if reason := next.lacks(model.String()); reason != "" {
+		steps.Waits = append(steps.Waits, Wait{model, reason})
 	}
 	instances = slices.Clone(instances)
 	slices.SortFunc(instances, byID)
 	for _, i := range instances {
-		steps.instance(set, pools, i, want, ours, known)
+		steps.instance(set, pools, i, want, managed, known)
 	}
 	return steps
 }
 
 // instance adds the next action for an instance; model are the pools of the scale set's model.
-func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desired, ours Ours, known Known) {
+func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desired, managed Ours, known Known) {
 	if i.Provisioning == lb.Deleting {
 		return
 	}
 	m := Machine{ScaleSet: set.ID, Instance: i.ID}
-	this := Resource{ID: set.ID, Instance: i.ID}
+	target := Resource{ID: set.ID, Instance: i.ID}
 	pools := want.Machine(m)
 	if !want.Node(m) {
 		pools = want.Stays(m, within(model, i.Interfaces))
 	} else if open := within(want.Open(m), i.Interfaces); len(open) > 0 { // the model added these pools, and they may still want the instance
 		pools = pools.and(open)
 	}
-	wait := func(why string) { s.Waits = append(s.Waits, Wait{this, why}) }
-	interfaces, next, ok := nextOfAll(i.Interfaces, pools, ours)
+	wait := func(reason string) { s.Waits = append(s.Waits, Wait{target, reason}) }
+	interfaces, next, ok := nextOfAll(i.Interfaces, pools, managed)
 	switch {
 	case !ok && wants(pools):
-		wait("none of the network interfaces of " + this.String() + " is primary")
+		wait("none of the network interfaces of " + target.String() + " is primary")
 	case !ok, !next.Changed && !wants(pools):
 	case busy(i.Provisioning):
-		wait(this.String() + " is " + string(i.Provisioning))
+		wait(target.String() + " is " + string(i.Provisioning))
 	case !next.Changed && i.Provisioning != lb.Failed:
-		if why := next.lacks(this.String()); why != "" {
-			wait(why)
+		if reason := next.lacks(target.String()); reason != "" {
+			wait(reason)
 		}
 	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode != lb.UpgradeManual && !known.Overdue[i.ID] && !known.Alone[i.ID]:
 		s.Upgrading = append(s.Upgrading, i.ID)
-		wait(this.String() + " is not upgraded to the scale set's model yet, which its upgrade policy " + string(set.UpgradeMode) + " leaves to Azure")
+		wait(target.String() + " is not upgraded to the scale set's model yet, which its upgrade policy " + string(set.UpgradeMode) + " leaves to Azure")
 	case same(pools, model) && !i.LatestModel && !i.Protected && set.UpgradeMode == lb.UpgradeManual && known.Level[i.ID]:
 		s.Upgrade = append(s.Upgrade, i.ID)
 	default:
@@ -139,15 +137,15 @@ func within(model Pools, interfaces []lb.InterfaceConfiguration) Pools {
 	if at < 0 {
 		return nil
 	}
-	has, in := map[lb.PoolKey]bool{}, Pools{}
+	present, in := map[lb.PoolKey]bool{}, Pools{}
 	for _, ip := range interfaces[at].IPConfigurations {
 		for _, id := range ip.Pools {
-			has[keyOf(id)] = true
+			present[keyOf(id)] = true
 		}
 	}
 	for family, ids := range model {
 		for _, id := range ids {
-			if has[id.Key()] {
+			if present[id.Key()] {
 				in[family] = append(in[family], id)
 			}
 		}
