@@ -21,8 +21,7 @@ const (
 const MaxFrontends = 600
 
 // MaxMachineRules is the maximum number of load balancing and inbound NAT rules per IP
-// configuration of
-// a network interface, over all its load balancers.
+// configuration of a network interface, over all its load balancers.
 // https://learn.microsoft.com/azure/load-balancer/load-balancer-common-deployment-errors
 const MaxMachineRules = 299
 
@@ -51,8 +50,7 @@ type LoadBalancer struct {
 	NATRules map[string]int
 
 	// Origin is the adapter's document that was read. A write uses it to retain properties that
-	// Weir
-	// does not model.
+	// Weir does not model.
 	Origin any
 }
 

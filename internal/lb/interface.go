@@ -74,8 +74,7 @@ type Instance struct {
 	// Provisioning may have other values, e.g. Creating or Deallocating.
 	Provisioning Provisioning
 	// LatestModel is set if the instance has the latest model. It may be false for reasons
-	// unrelated
-	// to the network, and is false for an instance that was written directly.
+	// unrelated to the network, and is false for an instance that was written directly.
 	LatestModel bool
 	// Protected excludes the instance from actions on the scale set, including upgrades.
 	Protected  bool

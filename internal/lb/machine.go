@@ -17,8 +17,8 @@ const TypeNetworkInterface = "Microsoft.Network/networkInterfaces"
 const TypeScaleSet = "Microsoft.Compute/virtualMachineScaleSets"
 
 // VMSetOfProviderID parses a node's spec.providerID, azure:///subscriptions/…. It returns the name
-// of the
-// scale set; or, with an empty name, the virtual machine, which may be in an availability set.
+// of the scale set; or, with an empty name, the virtual machine, which may be in an availability
+// set.
 func VMSetOfProviderID(text string) (scaleSet string, machine ResourceID, err error) {
 	const scheme = "azure://"
 	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) {
@@ -40,8 +40,7 @@ func VMSetOfProviderID(text string) (scaleSet string, machine ResourceID, err er
 }
 
 // MachineKey is the lower-case key of a virtual machine or scale set instance, from spec.providerID
-// or
-// an ARM ID.
+// or an ARM ID.
 func MachineKey(id string) string {
 	return strings.TrimPrefix(strings.ToLower(strings.TrimSpace(id)), "azure://")
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lb has the types of Azure load balancers and their network resources. They are plain
-// values
-// without I/O or clocks.
+// values without I/O or clocks.
 package lb
 
 import "net/netip"
@@ -43,8 +42,7 @@ type Pool struct {
 	// Outbound is set for a pool of an outbound rule: its members use it for outbound flows.
 	Outbound bool
 	// Origin is the adapter's document that was read. A write uses it to retain properties that
-	// Weir
-	// does not model.
+	// Weir does not model.
 	Origin any
 }
 
@@ -52,8 +50,7 @@ type Pool struct {
 type Provisioning string
 
 // Provisioning states. While Updating, the shown content may be rolled back; when Failed, it may
-// not
-// be in effect.
+// not be in effect.
 const (
 	Succeeded Provisioning = "Succeeded"
 	Updating  Provisioning = "Updating"
@@ -76,8 +73,7 @@ type Address struct {
 }
 
 // Admin states. Down accepts no new flows, regardless of the probes. None, Azure's default, leaves
-// the
-// decision to the probes.
+// the decision to the probes.
 const (
 	Down = "Down"
 	None = "None"

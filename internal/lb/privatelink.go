@@ -68,8 +68,7 @@ const (
 )
 
 // MostNATAddresses is the limit per Private Link Service, MostPrivateLinkServices the default limit
-// per
-// load balancer.
+// per load balancer.
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
 const (
 	MostNATAddresses        = 8

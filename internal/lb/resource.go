@@ -8,8 +8,7 @@ import (
 )
 
 // ResourceID identifies a top-level resource of Microsoft.Network or Microsoft.Compute. Azure IDs
-// are
-// case-insensitive: compare Keys, not IDs.
+// are case-insensitive: compare Keys, not IDs.
 type ResourceID struct {
 	SubscriptionID string
 	ResourceGroup  string
@@ -37,8 +36,8 @@ func (id ResourceID) Key() string { return strings.ToLower(id.String()) }
 
 // Validate returns an error for the first invalid part.
 func (id ResourceID) Validate() error {
-	of := LoadBalancerID{SubscriptionID: id.SubscriptionID, ResourceGroup: id.ResourceGroup, Name: "n"}
-	if err := of.Validate(); err != nil {
+	scope := LoadBalancerID{SubscriptionID: id.SubscriptionID, ResourceGroup: id.ResourceGroup, Name: "n"}
+	if err := scope.Validate(); err != nil {
 		return err
 	}
 	if !nameRule.MatchString(id.Name) {

@@ -17,8 +17,7 @@ type SecurityGroup struct {
 }
 
 // Limits of a security group: rules, and addresses or ranges over all rules, separately for sources
-// and
-// destinations.
+// and destinations.
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-networking-limits
 const (
 	MostSecurityRules    = 1000

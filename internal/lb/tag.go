@@ -15,8 +15,7 @@ const MostTags = 50
 const TagRule = `tags with names of 1 to 512 characters without <, >, %, &, \, ? and /, and values of at most 256`
 
 // ValidTag reports whether Azure accepts a tag. Tag names are case-insensitive; callers must check
-// for
-// duplicates.
+// for duplicates.
 func ValidTag(name, value string) bool {
 	return name != "" && utf8.RuneCountInString(name) <= 512 && utf8.RuneCountInString(value) <= 256 &&
 		!strings.ContainsAny(name, `<>%&\?/`)
