@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package behaviour lists undocumented behaviors of Azure: the questions, the possible answers, and
-// the
-// assumed one. The emulator implements them, the probe measures them, and the controller adapts to
-// them.
+// the assumed one. The emulator implements them, the probe measures them, and the controller adapts
+// to them.
 package behaviour
 
 import (
