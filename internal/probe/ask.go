@@ -17,8 +17,7 @@ type step struct {
 }
 
 // steps returns the steps in order. Each first reads the current state, so a failed step does not
-// affect
-// the next. The last one is destructive.
+// affect the next. The last one is destructive.
 func steps() []step {
 	return []step{
 		{"writes of a pool, with and without the right etag", []string{poolIfMatch}, (*run).askIfMatch},
@@ -72,9 +71,9 @@ func (r *run) readBalancer(ctx context.Context) (balancer, pool Object, err erro
 	return r.shown, pool, nil
 }
 
-func saw(a behaviour.Answer, why string) string {
+func saw(a behaviour.Answer, reason string) string {
 	if a == "" {
-		return why
+		return reason
 	}
 	return string(a)
 }

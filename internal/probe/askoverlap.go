@@ -10,8 +10,7 @@ import (
 )
 
 // askOverlap writes a pool during the write of another pool of the load balancer, until enough
-// rounds
-// agree or two differ.
+// rounds agree or two differ.
 func (r *run) askOverlap(ctx context.Context) error {
 	var rounds []round
 	together := false
@@ -21,17 +20,17 @@ func (r *run) askOverlap(ctx context.Context) error {
 			return err
 		}
 		rounds = append(rounds, one)
-		outcome, why := one.outcome()
+		outcome, reason := one.outcome()
 		r.note("PUT of a pool", put{one.first, one.firstEnd}, "", overlapping)
-		r.note("PUT of another pool at once", put{one.second, one.secondEnd}, one.shows()+saw(outcome, why), overlapping)
+		r.note("PUT of another pool at once", put{one.second, one.secondEnd}, one.shows()+saw(outcome, reason), overlapping)
 		// If the first write was too fast, send both at once in the next round.
 		together = outcome == "" && one.firstEnd.State == succeeded && one.secondEnd.State == succeeded
 		if _, _, enough := ofRounds(rounds); enough {
 			break
 		}
 	}
-	a, why, _ := ofRounds(rounds)
-	r.settle(overlapping, a, why)
+	a, reason, _ := ofRounds(rounds)
+	r.settle(overlapping, a, reason)
 	return nil
 }
 
@@ -88,8 +87,7 @@ func shown(balancer, pool Object, a, b member) (first, second bool) {
 }
 
 // sendBoth sends the second write after the response to the first, or both at once. It does not
-// retry: the
-// response is the result.
+// retry: the response is the result.
 func (r *run) sendBoth(ctx context.Context, first, second Request, together bool) (one round, err error) {
 	r.calls.Add(2)
 	r.shown = nil

@@ -68,9 +68,9 @@ func (r *run) nicBody(ip string, pools ...string) Object {
 	return r.located(Object{"ipConfigurations": []any{Object{"name": "main", "properties": config}}})
 }
 
-func (r *run) machineBody(of string) Object {
+func (r *run) machineBody(kind string) Object {
 	image := strings.Split(r.Image, ":")
-	name := path.Base(r.machine(of))
+	name := path.Base(r.machine(kind))
 	return r.located(Object{
 		"hardwareProfile": Object{"vmSize": r.VMSize},
 		"storageProfile": Object{
@@ -86,7 +86,7 @@ func (r *run) machineBody(of string) Object {
 			}},
 		},
 		"networkProfile": Object{"networkInterfaces": []any{
-			Object{"id": r.nic(of), "properties": Object{"primary": true, "deleteOption": "Delete"}},
+			Object{"id": r.nic(kind), "properties": Object{"primary": true, "deleteOption": "Delete"}},
 		}},
 	})
 }

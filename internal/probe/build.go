@@ -12,16 +12,15 @@ import (
 )
 
 // build creates the resource group and its resources. The first write of a load balancer already
-// answers
-// a question.
+// answers a question.
 func (r *run) build(ctx context.Context) error {
 	r.Say("making resource group " + r.group + " in " + r.Location)
-	is, err := r.send(ctx, Request{Method: methodGet, Path: r.self(), Version: groupVersion})
+	existing, err := r.send(ctx, Request{Method: methodGet, Path: r.self(), Version: groupVersion})
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for resource group %s: %w", r.group, err)
-	case !is.gone():
-		return fmt.Errorf("look for resource group %s, which should not be there: %s: %s", r.group, said(is), is.Message)
+	case !existing.gone():
+		return fmt.Errorf("look for resource group %s, which should not be there: %s: %s", r.group, said(existing), existing.Message)
 	}
 	if err := r.makeGroup(ctx); err != nil {
 		return err
@@ -112,14 +111,14 @@ func (r *run) buildBalancers(ctx context.Context) error {
 }
 
 func (r *run) lookAtNew(ctx context.Context, w put, sent []member) error {
-	shown, err := r.look(ctx, r.balancer(byAddress))
+	loadBalancer, err := r.look(ctx, r.balancer(byAddress))
 	if err != nil {
 		return err
 	}
-	is := members(poolOf(shown, membersPool))
-	a, why := ofNewPool(sent, is)
-	r.first = look{"in a new load balancer", a, why}
-	r.note("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "then its pool has "+shownMembers(is), newPools, ifNoneMatch)
+	observed := members(poolOf(loadBalancer, membersPool))
+	a, reason := ofNewPool(sent, observed)
+	r.first = look{"in a new load balancer", a, reason}
+	r.note("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "then its pool has "+shownMembers(observed), newPools, ifNoneMatch)
 	return nil
 }
 
@@ -128,16 +127,16 @@ func (r *run) buildMachines(ctx context.Context) error {
 	const what = "virtual machine"
 	r.Say("starting two virtual machines, which takes a minute or two")
 	var started [2]Answer
-	for i, of := range []string{byAddress, byInterface} {
-		a, err := r.send(ctx, write(r.machine(of), r.machineBody(of)))
+	for i, kind := range []string{byAddress, byInterface} {
+		a, err := r.send(ctx, write(r.machine(kind), r.machineBody(kind)))
 		if err != nil || !a.took() {
-			return made(what, r.machine(of), put{Answer: a}, err)
+			return made(what, r.machine(kind), put{Answer: a}, err)
 		}
 		started[i] = a
 	}
-	for i, of := range []string{byAddress, byInterface} {
+	for i, kind := range []string{byAddress, byInterface} {
 		end, err := r.Azure.Follow(ctx, started[i])
-		if err := made(what, r.machine(of), put{started[i], end}, err); err != nil {
+		if err := made(what, r.machine(kind), put{started[i], end}, err); err != nil {
 			return err
 		}
 	}

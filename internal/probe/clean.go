@@ -55,8 +55,7 @@ func Find(ctx context.Context, azure Azure, subscription string) ([]Left, error)
 }
 
 // Remove deletes resource groups of probes and waits for the end. The error joins a *LeftBehind for
-// each
-// that still exists.
+// each that still exists.
 func Remove(ctx context.Context, azure Azure, subscription string, list []Left, say func(string)) error {
 	var failed error
 	for _, l := range list {
@@ -72,15 +71,15 @@ func Remove(ctx context.Context, azure Azure, subscription string, list []Left, 
 
 // remove deletes a group after it has verified its tag.
 func remove(ctx context.Context, azure Azure, at place) error {
-	is, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
+	answer, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
 	switch {
 	case err != nil:
 		return err
-	case is.gone():
+	case answer.gone():
 		return nil
-	case !is.took():
-		return fmt.Errorf("%s: %s", said(is), is.Message)
-	case !mine(at.group, object(is.Body, "tags")):
+	case !answer.took():
+		return fmt.Errorf("%s: %s", said(answer), answer.Message)
+	case !mine(at.group, object(answer.Body, "tags")):
 		return fmt.Errorf("its tag %s does not say that a probe made it", Tag)
 	}
 	gone, err := patiently(ctx, azure, Request{Method: methodDelete, Path: at.self(), Version: groupVersion})
@@ -99,9 +98,9 @@ func remove(ctx context.Context, azure Azure, at place) error {
 	case end.State != succeeded:
 		return fmt.Errorf("its deletion ended %s: %s %s", end.State, strings.Join(end.Codes, " "), end.Message)
 	}
-	is, err = patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
-	if err == nil && !is.gone() {
-		return fmt.Errorf("its deletion ended, and it is still there: %s", said(is))
+	answer, err = patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
+	if err == nil && !answer.gone() {
+		return fmt.Errorf("its deletion ended, and it is still there: %s", said(answer))
 	}
 	return err
 }
@@ -116,8 +115,8 @@ const (
 // appears waits for a group with an unconfirmed write and reports whether it exists.
 func appears(ctx context.Context, azure Azure, at place) (bool, error) {
 	for until := time.Now().Add(arrivesWithin); ; {
-		is, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
-		if err != nil || !is.gone() {
+		answer, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
+		if err != nil || !answer.gone() {
 			return err == nil, err
 		}
 		if time.Now().After(until) {

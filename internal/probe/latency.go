@@ -56,11 +56,11 @@ func latencies(all []sample) []Latency {
 	}
 	list := make([]Latency, 0, len(order))
 	for _, kind := range order {
-		of := slices.SortedStableFunc(slices.Values(kinds[kind]), func(a, b sample) int {
+		ordered := slices.SortedStableFunc(slices.Values(kinds[kind]), func(a, b sample) int {
 			return cmp.Or(cmp.Compare(a.span.AtMostSeconds, b.span.AtMostSeconds), cmp.Compare(a.span.AtLeastSeconds, b.span.AtLeastSeconds))
 		})
-		l := Latency{Write: kind, Count: len(of), Median: of[(len(of)-1)/2].span, Longest: of[len(of)-1].span}
-		for _, s := range of {
+		l := Latency{Write: kind, Count: len(ordered), Median: ordered[(len(ordered)-1)/2].span, Longest: ordered[len(ordered)-1].span}
+		for _, s := range ordered {
 			if s.atOnce {
 				l.AtOnce++
 			}

@@ -141,9 +141,9 @@ var (
 )
 
 // sendable returns a resource without its read-only properties; writing it changes nothing.
-func sendable(shown Object) Object {
-	next := without(shown, append([]string{"name"}, serverKeys...)...)
-	p := without(properties(shown), serverKeys...)
+func sendable(resource Object) Object {
+	next := without(resource, append([]string{"name"}, serverKeys...)...)
+	p := without(properties(resource), serverKeys...)
 	for key := range p {
 		if list := objects(p, key); list != nil && key != addressesKey {
 			for i, child := range list {
@@ -157,9 +157,9 @@ func sendable(shown Object) Object {
 }
 
 // sendableChild is sendable for a child of a load balancer, such as a pool.
-func sendableChild(shown Object) Object {
-	next := without(shown, serverKeys...)
-	if p := properties(shown); p != nil {
+func sendableChild(resource Object) Object {
+	next := without(resource, serverKeys...)
+	if p := properties(resource); p != nil {
 		p = without(without(p, serverKeys...), backReferred...)
 		if list := objects(p, addressesKey); list != nil {
 			for i, address := range list {

@@ -30,7 +30,7 @@ type round struct {
 }
 
 // outcome returns the result of the second write, or the reason that there is none.
-func (r round) outcome() (a behaviour.Answer, why string) {
+func (r round) outcome() (a behaviour.Answer, reason string) {
 	for _, one := range []struct {
 		of  Answer
 		end End
@@ -62,7 +62,7 @@ func (r round) outcome() (a behaviour.Answer, why string) {
 	return "", "the writes ended " + states[0] + " and " + states[1]
 }
 
-func overtaken(seen, there, winner bool) (a behaviour.Answer, why string) {
+func overtaken(seen, there, winner bool) (a behaviour.Answer, reason string) {
 	switch {
 	case !winner:
 		return "", "what the later write put was not there in the end"
@@ -75,13 +75,13 @@ func overtaken(seen, there, winner bool) (a behaviour.Answer, why string) {
 }
 
 // ofRounds returns the result of all rounds, and whether more rounds are needless.
-func ofRounds(rounds []round) (a behaviour.Answer, why string, enough bool) {
+func ofRounds(rounds []round) (a behaviour.Answer, reason string, enough bool) {
 	count := map[behaviour.Answer]int{}
 	counted, last := 0, "no write was under way when another came"
 	for _, r := range rounds {
-		outcome, why := r.outcome()
+		outcome, reason := r.outcome()
 		if outcome == "" {
-			last = why
+			last = reason
 			continue
 		}
 		count[outcome]++

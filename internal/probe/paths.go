@@ -22,13 +22,13 @@ func (p place) network(kind, name string) string {
 func (p place) securityGroup() string    { return p.network("networkSecurityGroups", "weir-probe") }
 func (p place) virtualNetwork() string   { return p.network("virtualNetworks", "weir-probe") }
 func (p place) subnet() string           { return p.virtualNetwork() + "/subnets/machines" }
-func (p place) nic(of string) string     { return p.network("networkInterfaces", "weir-probe-"+of) }
+func (p place) nic(name string) string   { return p.network("networkInterfaces", "weir-probe-"+name) }
 func (p place) balancer(n string) string { return p.network("loadBalancers", "weir-probe-"+n) }
 func (p place) pool(balancer, name string) string {
 	return p.balancer(balancer) + "/backendAddressPools/" + name
 }
-func (p place) machine(of string) string {
-	return p.self() + "/providers/Microsoft.Compute/virtualMachines/weir-probe-" + of
+func (p place) machine(name string) string {
+	return p.self() + "/providers/Microsoft.Compute/virtualMachines/weir-probe-" + name
 }
 
 // The two load balancers, each with one machine in service: by IP address and by network interface.

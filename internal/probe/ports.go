@@ -9,13 +9,11 @@ import (
 )
 
 // Azure sends requests to Azure Resource Manager and polls operations. It retries only what no
-// other
-// layer retries.
+// other layer retries.
 type Azure interface {
 	// Send sends one request and returns the response, whatever its status. It first waits for an
 	// earlier Retry-After. An error means that there is no response; it carries a *fault.Fault,
-	// which
-	// reports whether the request may still take effect.
+	// which reports whether the request may still take effect.
 	Send(ctx context.Context, r Request) (Answer, error)
 	// Follow polls the operation of a response. An error means that its outcome is unknown.
 	Follow(ctx context.Context, a Answer) (End, error)

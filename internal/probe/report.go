@@ -66,7 +66,7 @@ func (r Report) Open() int {
 
 // report summarizes the findings so far.
 func (r *run) report() Report {
-	is := Report{
+	result := Report{
 		Version: r.Version, When: r.began.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
 		Requests: int(r.calls.Load()), Latencies: latencies(r.samples),
 	}
@@ -80,12 +80,12 @@ func (r *run) report() Report {
 		for i := range f.Seen {
 			f.Seen[i].Saw = r.clean(f.Seen[i].Saw)
 		}
-		if next, err := is.Behaviour.With(f.Name, f.Answer); err == nil {
-			is.Behaviour = next
+		if next, err := result.Behaviour.With(f.Name, f.Answer); err == nil {
+			result.Behaviour = next
 		}
-		is.Questions = append(is.Questions, f)
+		result.Questions = append(result.Questions, f)
 	}
-	return is
+	return result
 }
 
 // clean prepares text for publication.

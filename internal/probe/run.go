@@ -53,7 +53,8 @@ type run struct {
 	place
 	tags  Object
 	began time.Time
-	// made is set once the group may exist; the other flag, if the outcome of its creation is unknown.
+	// made is set once the group may exist; the other flag, if the outcome of its creation is
+	// unknown.
 	made, unanswered bool
 	calls            atomic.Int64
 	findings         map[string]*Finding
@@ -66,8 +67,7 @@ type run struct {
 }
 
 // Run answers all questions and always cleans up, even if ctx is done. The report has the findings
-// so far;
-// open questions are no error. The error may wrap a *LeftBehind.
+// so far; open questions are no error. The error may wrap a *LeftBehind.
 func (p Probe) Run(ctx context.Context) (Report, error) {
 	now := time.Now()
 	r := &run{
@@ -227,29 +227,28 @@ func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
 }
 
 // watchEvery is the resolution of latencies. Operations ask for polls every 10 s; the resource
-// itself may be
-// read more often.
+// itself may be read more often.
 const watchEvery = 2 * time.Second
 
 // watch reads a resource until its write has finished and returns the time; zero if unknown.
 func (r *run) watch(ctx context.Context, id string, a Answer) End {
-	seen, is := End{Over: a.At}, a
+	seen, latest := End{Over: a.At}, a
 	for {
 		switch {
-		case !is.took():
+		case !latest.took():
 			return End{}
-		case text(properties(is.Body), "provisioningState") != updating:
+		case text(properties(latest.Body), "provisioningState") != updating:
 			return seen
 		}
-		seen.Running = is.At
+		seen.Running = latest.At
 		err := sleep.For(ctx, watchEvery)
 		if err == nil {
-			is, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
+			latest, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
 		}
 		if err != nil {
 			return End{}
 		}
-		seen.Over = is.At
+		seen.Over = latest.At
 	}
 }
 
@@ -262,11 +261,11 @@ func (r *run) note(did string, w put, saw string, questions ...string) {
 }
 
 // settle records the answer to a question, or the reason that there is none.
-func (r *run) settle(question string, a behaviour.Answer, why string) {
+func (r *run) settle(question string, a behaviour.Answer, reason string) {
 	f := r.findings[question]
-	f.Answer, f.Why = a, why
+	f.Answer, f.Why = a, reason
 	if a == "" {
-		r.Say("  " + question + " stays open: " + Redact(why, r.secrets()...))
+		r.Say("  " + question + " stays open: " + Redact(reason, r.secrets()...))
 		return
 	}
 	r.Say(fmt.Sprintf("  %s: %s", question, a))

@@ -61,7 +61,7 @@ func (s Settings) Normalize() (Settings, error) {
 	if s.Image == "" {
 		s.Image = DefaultImage
 	}
-	for _, is := range []struct {
+	for _, setting := range []struct {
 		flag, value, want string
 		rule              *regexp.Regexp
 	}{
@@ -70,8 +70,8 @@ func (s Settings) Normalize() (Settings, error) {
 		{"--vm-size", s.VMSize, "a size such as " + DefaultVMSize, sizeRule},
 		{"--image", s.Image, "publisher:offer:sku:version, such as " + DefaultImage, imageRule},
 	} {
-		if !is.rule.MatchString(is.value) {
-			return s, fmt.Errorf("%s %q: want %s", is.flag, is.value, is.want)
+		if !setting.rule.MatchString(setting.value) {
+			return s, fmt.Errorf("%s %q: want %s", setting.flag, setting.value, setting.want)
 		}
 	}
 	if !suffixRule.MatchString(s.Suffix) {

@@ -13,7 +13,7 @@ import (
 // The functions below map observations to answers. Without an answer, they return the reason.
 
 // ofAddresses is the result of a write with other addresses.
-func ofAddresses(before, sent, after []member) (a behaviour.Answer, why string) {
+func ofAddresses(before, sent, after []member) (a behaviour.Answer, reason string) {
 	switch {
 	case slices.Equal(ips(before), ips(sent)):
 		return "", "the write would have changed nothing"
@@ -26,7 +26,7 @@ func ofAddresses(before, sent, after []member) (a behaviour.Answer, why string) 
 }
 
 // ofState is the result of a write with another admin state.
-func ofState(before, sent, after string) (a behaviour.Answer, why string) {
+func ofState(before, sent, after string) (a behaviour.Answer, reason string) {
 	switch after {
 	case sent:
 		return behaviour.Taken, ""
@@ -39,7 +39,7 @@ func ofState(before, sent, after string) (a behaviour.Answer, why string) {
 }
 
 // ofNewPool is the effect of a load balancer PUT on a new pool's addresses.
-func ofNewPool(sent, after []member) (a behaviour.Answer, why string) {
+func ofNewPool(sent, after []member) (a behaviour.Answer, reason string) {
 	switch {
 	case len(after) == 0:
 		return behaviour.Empty, ""
@@ -50,7 +50,7 @@ func ofNewPool(sent, after []member) (a behaviour.Answer, why string) {
 }
 
 // ofEtag is the effect of a write without changes.
-func ofEtag(before, after string) (a behaviour.Answer, why string) {
+func ofEtag(before, after string) (a behaviour.Answer, reason string) {
 	switch {
 	case before == "" || after == "":
 		return "", "Azure showed no etag"
@@ -61,7 +61,7 @@ func ofEtag(before, after string) (a behaviour.Answer, why string) {
 }
 
 // ofGuard is the result of a write with a conditional header that does not match.
-func ofGuard(a Answer) (verdict behaviour.Answer, why string) {
+func ofGuard(a Answer) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.Status == statusPreconditionFailed:
 		return behaviour.Honoured, ""
@@ -72,7 +72,7 @@ func ofGuard(a Answer) (verdict behaviour.Answer, why string) {
 }
 
 // ofRefusal is the result of a write that Azure may reject with 400; taken interprets a success.
-func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verdict behaviour.Answer, why string) {
+func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.Status == statusBadRequest:
 		return behaviour.Refused, ""
@@ -85,7 +85,7 @@ func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verd
 }
 
 // ofChildOfFailed is the result of a pool PUT if the load balancer is Failed.
-func ofChildOfFailed(a Answer) (verdict behaviour.Answer, why string) {
+func ofChildOfFailed(a Answer) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.took():
 		return behaviour.Taken, ""
@@ -96,15 +96,15 @@ func ofChildOfFailed(a Answer) (verdict behaviour.Answer, why string) {
 }
 
 // agreed returns the common answer of several looks.
-func agreed(looks []look) (a behaviour.Answer, why string) {
-	for _, l := range looks {
+func agreed(results []look) (a behaviour.Answer, reason string) {
+	for _, l := range results {
 		switch {
 		case l.answer == "":
 			return "", l.at + ": " + l.why
 		case a == "":
 			a = l.answer
 		case a != l.answer:
-			return "", fmt.Sprintf("it is not the same everywhere: %s %s, %s %s", looks[0].at, a, l.at, l.answer)
+			return "", fmt.Sprintf("it is not the same everywhere: %s %s, %s %s", results[0].at, a, l.at, l.answer)
 		}
 	}
 	if a == "" {
