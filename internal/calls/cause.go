@@ -32,24 +32,24 @@ func For(ctx context.Context, causes ...Cause) context.Context {
 // Namespaces are the namespaces of causes, sorted and unique.
 type Namespaces struct{ OfServices, OfPools []string }
 
-func namespacesOf(causes []Cause) (of Namespaces) {
+func namespacesOf(causes []Cause) (namespaces Namespaces) {
 	for _, c := range causes {
 		switch c.Kind {
 		case "Service":
-			of.OfServices = append(of.OfServices, c.Namespace)
+			namespaces.OfServices = append(namespaces.OfServices, c.Namespace)
 		case "BackendPool":
-			of.OfPools = append(of.OfPools, c.Namespace)
+			namespaces.OfPools = append(namespaces.OfPools, c.Namespace)
 		}
 	}
-	slices.Sort(of.OfServices)
-	slices.Sort(of.OfPools)
-	return Namespaces{slices.Compact(of.OfServices), slices.Compact(of.OfPools)}
+	slices.Sort(namespaces.OfServices)
+	slices.Sort(namespaces.OfPools)
+	return Namespaces{slices.Compact(namespaces.OfServices), slices.Compact(namespaces.OfPools)}
 }
 
 // NamespacesOf returns the namespaces of all causes of a context, including those beyond MaxCauses.
 func NamespacesOf(ctx context.Context) Namespaces {
-	of, _ := ctx.Value(namespacesKey{}).(Namespaces)
-	return of
+	namespaces, _ := ctx.Value(namespacesKey{}).(Namespaces)
+	return namespaces
 }
 
 // CausesOf returns the causes of a context. Do not modify them.

@@ -49,7 +49,7 @@ type Log struct {
 }
 
 // New returns a Log of at most about most bytes. It allocates on demand.
-func New(most int) *Log { return &Log{most: most} }
+func New(maxBytes int) *Log { return &Log{most: maxBytes} }
 
 // Add appends a Call and drops the oldest ones that no longer fit.
 func (l *Log) Add(c Call) {
