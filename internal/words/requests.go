@@ -10,8 +10,7 @@ import (
 )
 
 // Requested appends Azure's request ID from err to text, in at most limit bytes. Azure support
-// needs the
-// ID, so text is truncated instead.
+// needs the ID, so text is truncated instead.
 func Requested(text string, err error, limit int) string {
 	id := request(err)
 	if id == "" {
@@ -46,8 +45,8 @@ var changing = []*regexp.Regexp{
 // OfAnyTry removes all that differs between attempts. Events use it, so that repeats are counted.
 func OfAnyTry(text string) string {
 	text = unnamed(text)
-	for _, of := range changing {
-		text = of.ReplaceAllString(text, "$1$2")
+	for _, pattern := range changing {
+		text = pattern.ReplaceAllString(text, "$1$2")
 	}
 	return text
 }
@@ -57,8 +56,8 @@ func Same(a, b string) bool { return a == b || unnamed(a) == unnamed(b) }
 
 // unnamed removes request IDs and timestamps.
 func unnamed(text string) string {
-	for _, of := range named {
-		text = of.ReplaceAllString(text, "$1")
+	for _, pattern := range named {
+		text = pattern.ReplaceAllString(text, "$1")
 	}
 	return text
 }

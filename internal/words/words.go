@@ -70,9 +70,9 @@ func Count(n int, thing string) string {
 }
 
 // List joins at most most names and counts the others.
-func List(names []string, most int) string {
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if n := len(names) - most; n > 0 {
+func List(names []string, limit int) string {
+	text := strings.Join(names[:min(len(names), limit)], ", ")
+	if n := len(names) - limit; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text
