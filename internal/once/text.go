@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package once interns short strings shared by thousands of objects: names and addresses of nodes,
-// names
-// of load balancers, messages of conditions.
+// names of load balancers, messages of conditions.
 package once
 
 import (
@@ -23,21 +22,20 @@ var known = struct {
 }{texts: map[string]string{}}
 
 // Text returns an interned copy of text. Use it only for retained strings: a lookup is slower than
-// a
-// comparison. Package unique is unsuitable, because it drops strings without a retained handle.
+// a comparison. Package unique is unsuitable, because it drops strings without a retained handle.
 func Text[T ~string](text T) T {
 	if text == "" || len(text) > longest {
 		return text
 	}
 	known.Lock()
 	defer known.Unlock()
-	if is, there := known.texts[string(text)]; there {
-		return T(is)
+	if interned, there := known.texts[string(text)]; there {
+		return T(interned)
 	}
 	if len(known.texts) >= most {
 		clear(known.texts)
 	}
-	own := strings.Clone(string(text))
-	known.texts[own] = own
-	return T(own)
+	clone := strings.Clone(string(text))
+	known.texts[clone] = clone
+	return T(clone)
 }
