@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package bound computes the share of a shared load balancer or security group that one namespace
-// may
-// use.
+// may use.
 package bound
 
 import (
@@ -12,8 +11,7 @@ import (
 )
 
 // Annotations of a Namespace that set its bounds. Only cluster administrators can write Namespaces;
-// the
-// role edit cannot.
+// the role edit cannot.
 const (
 	// MaxRules limits load balancing rules, and MaxFrontends frontends, per load balancer.
 	MaxRules     = "weir.dev/max-rules"
@@ -26,8 +24,7 @@ const (
 var Annotations = []string{MaxRules, MaxFrontends, MaxSecurityRules}
 
 // reserveDivisor is the inverse of the reserve that one namespace leaves to future ones: a tenth,
-// and at
-// least one where Azure sets the limit.
+// and at least one where Azure sets the limit.
 const reserveDivisor = 10
 
 // Settings are the bounds from the annotations of a Namespace. The zero value has none.
@@ -41,8 +38,8 @@ type Settings struct {
 func Read(namespace string, annotations map[string]string) Settings {
 	s := Settings{Namespace: namespace}
 	for _, name := range Annotations {
-		text, is := annotations[name]
-		if !is {
+		text, ok := annotations[name]
+		if !ok {
 			continue
 		}
 		n, err := strconv.ParseUint(text, 10, 31)
@@ -65,8 +62,7 @@ func Read(namespace string, annotations map[string]string) Settings {
 const maxValue = 32
 
 // Keep truncates an annotation for the cache: valid values are shorter than maxValue, and an
-// invalid one
-// stays invalid.
+// invalid one stays invalid.
 func Keep(text string) string {
 	if len(text) > maxValue {
 		return text[:maxValue] + "…"
@@ -78,7 +74,7 @@ func Keep(text string) string {
 func (s Settings) Problems() []string {
 	var all []string
 	for _, name := range Annotations {
-		if text, is := s.invalid[name]; is {
+		if text, ok := s.invalid[name]; ok {
 			all = append(all, fmt.Sprintf("Namespace %s: annotation %s is %q: set a whole number of 0 or more, or remove the annotation; until then the default bound applies",
 				s.Namespace, name, text))
 		}
@@ -113,7 +109,7 @@ type Bound struct {
 // Of returns the bound of a namespace. The default is half of the capacity if shared with other
 // namespaces, else the capacity minus the reserve.
 func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
-	if n, is := s.set[annotation]; is {
+	if n, ok := s.set[annotation]; ok {
 		return Bound{min(n, c.Max), fmt.Sprintf("annotation %s of Namespace %s", annotation, s.Namespace)}
 	}
 	b := Bound{c.Max, "default: " + c.String()}
@@ -131,20 +127,20 @@ func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 		}
 		b = Bound{c.Max - reserve, fmt.Sprintf("default: %d %s reserved for other namespaces, of %s", reserve, verb, c)}
 	}
-	if text, is := s.invalid[annotation]; is {
+	if text, ok := s.invalid[annotation]; ok {
 		b.By += fmt.Sprintf("; annotation %s of Namespace %s is %q, which is not a whole number of 0 or more", annotation, s.Namespace, text)
 	}
 	return b
 }
 
 // Part returns the bound of a related quantity, e.g. the addresses in security rules: the default
-// for
-// capacity c, or the annotation's share of its own capacity of applied to c, if that is larger.
-func (s Settings) Part(annotation string, of, c Capacity, shared bool) Bound {
+// for capacity c, or the annotation's share of its own capacity base applied to c, if that is
+// larger.
+func (s Settings) Part(annotation string, base, c Capacity, shared bool) Bound {
 	b := Settings{Namespace: s.Namespace, invalid: s.invalid}.Of(annotation, c, shared)
-	if n, is := s.set[annotation]; is && of.Max > 0 {
-		if part := min(n, of.Max) * c.Max / of.Max; part > b.Max {
-			return Bound{part, s.Of(annotation, of, shared).By}
+	if n, ok := s.set[annotation]; ok && base.Max > 0 {
+		if part := min(n, base.Max) * c.Max / base.Max; part > b.Max {
+			return Bound{part, s.Of(annotation, base, shared).By}
 		}
 	}
 	return b
