@@ -9,8 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// GetLoadBalancer reads a load balancer. An error carries a *fault.Fault: stale if it does not
-// exist.
+// GetLoadBalancer reads a load balancer.
 func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
 	if err := checkID(id); err != nil {
 		return lb.LoadBalancer{}, err
@@ -22,19 +21,16 @@ func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.
 	return decode(ofBalancer(id), id, doc, codec.DecodeLoadBalancer)
 }
 
-// ListLoadBalancers reads all load balancers of a resource group. An error carries a *fault.Fault:
-// stale if the group does not exist.
+// ListLoadBalancers reads all load balancers of a resource group.
 func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
 	return listed(ctx, c, lb.TypeLoadBalancer, subscription, resourceGroup, func(at lb.ResourceID, doc codec.Document) (lb.LoadBalancer, error) {
 		return codec.DecodeLoadBalancer(lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Name: at.Name}, doc)
 	})
 }
 
-// PutLoadBalancer writes a load balancer, guarded by its Etag, waits until Azure has finished, and
-// returns the result for the caller to compare. A load balancer that was read retains all
-// properties that Weir does not model; otherwise it is created. b is not modified.
-//
-// An error carries a *fault.Fault. With the code OutcomeUnknown, the write may have succeeded.
+// PutLoadBalancer creates or updates a load balancer, guarded by its Etag, waits for the end, and
+// returns the result for the caller to compare. Unmodeled properties are retained. b is not
+// modified.
 func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	if err := checkBalancer(b); err != nil {
 		return lb.LoadBalancer{}, err
@@ -54,7 +50,6 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 	return decode(t, b.ID, doc, codec.DecodeLoadBalancer)
 }
 
-// checkBalancer rejects names that would change the meaning of IDs in the body.
 func checkBalancer(b lb.LoadBalancer) error {
 	if err := checkID(b.ID); err != nil {
 		return err
@@ -67,9 +62,8 @@ func checkBalancer(b lb.LoadBalancer) error {
 	return nil
 }
 
-// DeleteLoadBalancer deletes a load balancer that was read, guarded by its Etag, and waits until
-// Azure has finished. A missing one is not an error. An error carries a *fault.Fault; with the code
-// OutcomeUnknown, it may be deleted.
+// DeleteLoadBalancer deletes a load balancer that was read, guarded by its Etag, and waits for the
+// end. A missing one is no error.
 func (c *Client) DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error {
 	if err := checkID(b.ID); err != nil {
 		return err

@@ -15,14 +15,12 @@ import (
 	"weir.dev/weir/internal/azure/weight"
 )
 
-// mostPages limits a list. A page of Azure's holds some hundred items.
 const mostPages = 1000
 
-// mostErrorBytes limits an error response; beyond it only the status is used.
 const mostErrorBytes = 1 << 20
 
-// bounds limits the cost of a response, including one from an intermediate proxy. The policy runs
-// between the observing policy, which sees rejected responses as truncated, and the SDK's decoding.
+// bounds limits the cost of a response, also of one from a proxy. It runs between the observing
+// policy, which sees rejected responses as truncated, and the SDK's decoding.
 type bounds struct{}
 
 // Do implements policy.Policy.
@@ -56,14 +54,12 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// pages is the progress of a list.
 type pages struct {
 	path          string
 	seen          map[string]bool
 	bytes, weight int
 }
 
-// next returns an error if the next page was already read, has another path, or exceeds the limit.
 func (p *pages) next(link *url.URL) error {
 	path := strings.ToLower(link.EscapedPath())
 	switch {
@@ -80,7 +76,7 @@ func (p *pages) next(link *url.URL) error {
 	return nil
 }
 
-// sparing is a transport that limits the decompressed body to weight.MostBytes.
+// sparing limits the decompressed body to weight.MostBytes.
 type sparing struct{ Transport }
 
 // Do implements azcore's policy.Transporter.

@@ -39,11 +39,9 @@ type Credentials struct {
 	// identity.
 	UserAssignedIdentityID string
 
-	// ClientSecret is the application's password.
 	ClientSecret string
 	// CertificatePath names a PEM or PKCS#12 file with certificate and key.
-	CertificatePath string
-	// CertificatePassword decrypts a PKCS#12 file.
+	CertificatePath     string
 	CertificatePassword string
 }
 
@@ -81,7 +79,7 @@ func (c Credentials) Token(e cloud.Endpoint, transport Transport) (azcore.TokenC
 	return nil, errors.New("no identity is configured: set useFederatedWorkloadIdentityExtension, useManagedIdentityExtension, or aadClientId with aadClientSecret or aadClientCertPath")
 }
 
-// named converts a typed nil to an untyped one and names the identity in the error.
+// named converts a typed nil to an untyped one.
 func named[T azcore.TokenCredential](cred T, err error, what string) (azcore.TokenCredential, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", what, redact.Line(err.Error()))
@@ -152,7 +150,6 @@ func Emulator(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 	return cloud.Endpoint{ResourceManager: base, Audience: base}, staticToken{}, nil
 }
 
-// staticToken authorizes requests to an emulator.
 type staticToken struct{}
 
 // GetToken implements azcore.TokenCredential.

@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// codeOperationFailed is used for a failed operation without a code.
 const codeOperationFailed = "OperationFailed"
 
 // Codes of requests that Weir rejects before sending.
@@ -34,13 +33,13 @@ const (
 	codeNoEtag           = "NoEtag"
 )
 
-// refusal returns a terminal fault for a request that Weir does not send.
+// refusal returns a terminal fault.
 func refusal(code string, err error) error {
 	return fault.Classify(fault.Answer{Codes: []string{code}}, err)
 }
 
-// classify converts the error of a call into a *fault.Fault. The chain keeps the SDK's error and
-// the error of ctx.
+// classify returns the *fault.Fault of a failed call. The chain keeps the SDK's error and the error
+// of ctx.
 func classify(ctx context.Context, c *call, err error) error {
 	a := answerOf(ctx, c, err, time.Now())
 	cause := err
@@ -50,8 +49,8 @@ func classify(ctx context.Context, c *call, err error) error {
 	return fault.Classify(a, &callError{text: explain(c, a, err), err: cause})
 }
 
-// answerOf describes how a call failed. The possible outcome of a write depends on its progress:
-// not sent, sent without a response, answered, or accepted.
+// answerOf describes a failure. The possible outcome of a write depends on its progress: not sent,
+// sent without a response, answered, or accepted.
 func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answer {
 	if gate, ok := errors.AsType[*gateClosed](err); ok {
 		return fault.Answer{GateClosed: true, MayLand: c.passedOn.Load(), RetryAt: gate.until}
@@ -80,7 +79,7 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	success := answer.StatusCode >= 200 && answer.StatusCode < 300
 	switch {
 	case c.followsUp() && slices.Contains(endStatuses, answer.StatusCode):
-		// The result of the operation itself. Its Retry-After only paces polls.
+		// The operation's own result; Retry-After only paces polls.
 		a.OperationEnded = true
 		if len(a.Codes) == 0 {
 			a.Codes = []string{endOf(answer.RawResponse)} // its HTTP status is a success
@@ -98,8 +97,8 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	return a
 }
 
-// endOf returns the code of a finished operation without one. Canceled means superseded by another
-// write, not rejected.
+// endOf returns the code of a finished operation without one. Canceled means superseded, not
+// rejected.
 func endOf(resp *http.Response) string {
 	var end struct {
 		Status     string `json:"status"`
@@ -117,8 +116,7 @@ func endOf(resp *http.Response) string {
 	return codeOperationFailed
 }
 
-// endStatuses are the poll statuses with which the SDK reports the result of the operation itself.
-// Errors with other statuses are no result.
+// endStatuses are the poll statuses with which the SDK reports the operation's own result.
 var endStatuses = []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent}
 
 // namedResource matches ARM resource paths in messages, with or without the part before the
@@ -127,9 +125,9 @@ var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+(?:/[a-z0-9._-]+)+`
 
 // targetGone reports whether a 404 means that the target, its load balancer or their resource group
 // does not exist. Azure answers ResourceNotFound for a load balancer and (assumed) NotFound for a
-// pool. A 404 that names no resource, or has an empty body, concerns the target. One that names
-// another resource is a configuration error. A 404 in another format is not from Resource Manager,
-// e.g. behind a wrong endpoint. A list is gone only with its resource group.
+// pool. A 404 that names no resource, or has an empty body, concerns the target; one that names
+// another resource is a configuration error. A 404 in another format is not from Resource Manager.
+// A list is gone only with its resource group.
 func targetGone(c *call, answer *azcore.ResponseError) bool {
 	if answer.StatusCode != http.StatusNotFound || c.torn.Load() || c.creates {
 		return false
@@ -148,8 +146,7 @@ func targetGone(c *call, answer *azcore.ResponseError) bool {
 	return false
 }
 
-// namesTarget reports whether the first resource in a message is the target or its load balancer.
-// Later ones may be referrers.
+// namesTarget considers only the first resource in a message; later ones may be referrers.
 func namesTarget(c *call, message string) bool {
 	first := namedResource.FindString(message)
 	if first == "" {
@@ -162,7 +159,6 @@ func namesTarget(c *call, message string) bool {
 		c.child != "" && strings.EqualFold(path, resource+"/"+c.child)
 }
 
-// names reports whether message contains name as a separate word.
 func names(message, name string) bool {
 	message, name = strings.ToLower(message), strings.ToLower(name)
 	for from := 0; ; {
@@ -178,7 +174,7 @@ func names(message, name string) bool {
 	}
 }
 
-// nameByte reports whether s[i] can be part of a name. A period more often ends a sentence.
+// nameByte treats a period as the end of a sentence.
 func nameByte(s string, i int) bool {
 	if i < 0 || i >= len(s) {
 		return false

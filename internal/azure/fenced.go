@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// fenced blocks writes once this process is not the leader, including SDK retries and the rest of a
-// body that waited for a connection. Reads pass.
+// fenced blocks writes without leadership, including SDK retries and the rest of a body that waited
+// for a connection.
 type fenced struct{ fence *lead.Fence }
 
 // Do implements policy.Policy.

@@ -19,10 +19,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// quotaCodes are the 429 codes of an exhausted subscription quota: SubscriptionRequestsThrottled by
-// Azure Resource Manager, ResourceRequestsThrottled by a resource provider (both from public
-// reports). Other 429s, including TooManyRequests, may concern one resource and close no gate; only
-// the affected pool waits.
+// quotaCodes are the 429 codes of an exhausted subscription quota, of Azure Resource Manager and of
+// a resource provider (both from public reports). Other 429s may concern one resource and close no
+// gate.
 var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}
 
 // computeCode is the 429 code of the compute provider's quotas, a detail of OperationNotAllowed
@@ -32,13 +31,10 @@ const computeCode = "TooManyRequests"
 // lockCode means that another operation locks the load balancer.
 const lockCode = "RetryableErrorDueToAnotherOperation"
 
-// closedWithoutRetryAfter applies if a 429 has no Retry-After. Assumption: quotas refill every
-// second and locks last about ten seconds. The message's "can be retried in N seconds" is not a
-// contract.
+// closedWithoutRetryAfter is assumed: quotas refill every second and locks last about ten seconds.
+// The message's "can be retried in N seconds" is not a contract.
 const closedWithoutRetryAfter = 10 * time.Second
 
-// gateKey identifies a gate: reads or writes of a subscription, or all requests for a load
-// balancer.
 type gateKey struct {
 	what  string // "reads", "writes", optionally " in Microsoft.Compute", or "load balancer"
 	which string // lower-case subscription ID or load balancer key
@@ -49,23 +45,21 @@ type closedGate struct {
 	code  string
 }
 
-// gates holds the gates that 429s closed. The policy runs before the SDK's retries, so a closed
-// gate causes neither a request nor a backoff.
+// gates holds closed gates. The policy runs before the SDK's retries, so a closed gate causes
+// neither a request nor a backoff.
 type gates struct {
 	mu     sync.Mutex // guards the maps; not held during requests
 	closed map[gateKey]closedGate
-	// turns schedules callers after a quota was exhausted, until it has refilled.
+	// turns limits attempts until an exhausted quota has refilled.
 	turns map[gateKey]*quota.Turns
-	// tell reports a closed gate; may be nil.
-	tell func(why string, until time.Time)
+	tell  func(why string, until time.Time)
 }
 
 func newGates() *gates {
 	return &gates{closed: map[gateKey]closedGate{}, turns: map[gateKey]*quota.Turns{}}
 }
 
-// quotaGate returns the gate of a subscription's reads or writes. Deletions count as writes:
-// Microsoft.Network charges them the same.
+// quotaGate treats deletions as writes: Microsoft.Network charges them the same.
 func quotaGate(subscription string, write bool) gateKey {
 	if write {
 		return gateKey{"writes", strings.ToLower(subscription)}
@@ -73,17 +67,15 @@ func quotaGate(subscription string, write bool) gateKey {
 	return gateKey{"reads", strings.ToLower(subscription)}
 }
 
-// computeGate returns the gate of a subscription's Microsoft.Compute quota.
 func computeGate(subscription string, write bool) gateKey {
 	key := quotaGate(subscription, write)
 	key.what += " in Microsoft.Compute"
 	return key
 }
 
-// compute reports whether Microsoft.Compute serves the call.
 func (c *call) compute() bool { return strings.HasPrefix(c.id.Type, "Microsoft.Compute/") }
 
-// lockedLoadBalancer is the kind of gate that a lock closes; all other kinds are quotas.
+// lockedLoadBalancer is the only kind that is no quota.
 const lockedLoadBalancer = "load balancer"
 
 func lockGate(id lb.LoadBalancerID) gateKey { return gateKey{lockedLoadBalancer, string(id.Key())} }
@@ -112,8 +104,7 @@ func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// pass returns an error if a gate for the call is closed. Polls and the SDK's own requests always
-// pass.
+// pass never blocks polls or the SDK's own requests.
 func (g *gates) pass(c *call) error {
 	if c == nil || c.followsUp() {
 		return nil
@@ -131,7 +122,6 @@ func (g *gates) pass(c *call) error {
 	return nil
 }
 
-// learn closes the gates that a 429 names.
 func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 	until, named := backoff.RetryAfter(resp.Header, now)
 	if !named {
@@ -150,7 +140,7 @@ func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 	}
 }
 
-// close closes a gate or extends it. It never shortens one.
+// close never shortens a closed gate.
 func (g *gates) close(key gateKey, gate closedGate) {
 	if g.shut(key, gate) && g.tell != nil {
 		g.tell((&gateClosed{key, gate}).why(), gate.until)
@@ -176,7 +166,7 @@ func (g *gates) shut(key gateKey, gate closedGate) (changed bool) {
 // mostGates limits closed and turns. Only invented subscription IDs reach it.
 const mostGates = 1024
 
-// trim makes space for a gate. Caller holds g.mu.
+// trim needs g.mu.
 func (g *gates) trim(now time.Time) {
 	maps.DeleteFunc(g.closed, func(_ gateKey, gate closedGate) bool { return !gate.until.After(now) })
 	maps.DeleteFunc(g.turns, func(_ gateKey, t *quota.Turns) bool { return t.Over(now) })
@@ -189,7 +179,7 @@ func (g *gates) trim(now time.Time) {
 	}
 }
 
-// last returns the gate that opens last, or zero values if all are open.
+// last returns zero values if all gates are open.
 func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -211,8 +201,7 @@ func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	return lastKey, last
 }
 
-// gateClosed reports that a request was not sent because a gate is closed. It wraps
-// retryrepectthrottled.ErrTooManyRequest through ThrottleError.
+// gateClosed wraps retryrepectthrottled.ErrTooManyRequest through ThrottleError.
 type gateClosed struct {
 	key gateKey
 	closedGate
@@ -223,7 +212,6 @@ func (e *gateClosed) Error() string {
 	return "not sent: " + e.why()
 }
 
-// why describes the closed gate, its end and its cause.
 func (e *gateClosed) why() string {
 	subject := "the subscription's " + e.key.what + " are"
 	if e.key.what == lockedLoadBalancer {
@@ -232,7 +220,7 @@ func (e *gateClosed) why() string {
 	return fmt.Sprintf("%s closed until %s after 429 %s", subject, e.until.UTC().Format(time.RFC3339), e.code)
 }
 
-// Unwrap returns an error that wraps retryrepectthrottled.ErrTooManyRequest.
+// Unwrap leads to retryrepectthrottled.ErrTooManyRequest.
 func (e *gateClosed) Unwrap() error {
 	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
 }

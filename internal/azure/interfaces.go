@@ -14,17 +14,15 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Machines returns the pool with the virtual machine of each network interface. The ID of a uniform
-// instance's interface contains it; for others the resource group is listed once (see package
-// attached). Missing and unattached interfaces get none. An error carries a *fault.Fault.
+// Machines resolves the virtual machines of a pool's network interfaces; see package attached.
+// Missing and unattached interfaces get none.
 func (c *Client) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return c.attached.Of(pool, time.Now(), func(subscription, resourceGroup string) (attached.Machines, error) {
 		return c.interfacesOf(ctx, subscription, resourceGroup)
 	})
 }
 
-// interfacesOf returns the interfaces of a resource group by lower-case name. A missing group has
-// none.
+// interfacesOf is keyed by lower-case name. A missing group has none.
 func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup string) (attached.Machines, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
 	docs, err := c.List(ctx, Resource{ID: place})

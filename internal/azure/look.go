@@ -15,14 +15,12 @@ import (
 
 // looks reads a written resource before its operation is polled.
 type looks struct {
-	// over reads the resource and reports whether the write has finished.
 	over func(context.Context) (json.RawMessage, bool)
 	// polled receives whether the write had finished at the first poll.
 	polled func(over bool)
 }
 
-// before reads until the time of the first poll and reports whether the write has finished. A
-// failed read is ignored.
+// before reads until the first poll is due. A failed read is ignored.
 func (l *looks) before(ctx context.Context, follow *call, poll time.Time) (result json.RawMessage, over bool) {
 	if l == nil || l.over == nil {
 		return result, false
@@ -43,8 +41,8 @@ func (l *looks) before(ctx context.Context, follow *call, poll time.Time) (resul
 	return result, over
 }
 
-// looksAt returns the early reads of a written resource. There are none if the previous write of
-// the load balancer was slow, or if the response has no etag.
+// looksAt returns no early reads if the previous write of the load balancer was slow, or if the
+// response has no etag.
 func looksAt[I, T any](c *Client, a taken, id I, convert func(I, codec.Document) (T, error), over func(accepted string, doc T) bool) *looks {
 	loadBalancer, _ := a.call.loadBalancer()
 	l := &looks{polled: func(over bool) { c.slow.Learn(loadBalancer, over) }}
@@ -67,12 +65,10 @@ func looksAt[I, T any](c *Client, a taken, id I, convert func(I, codec.Document)
 	return l
 }
 
-// poolLooks returns the early reads of a written pool.
 func (c *Client) poolLooks(written lb.Pool, a taken) *looks {
 	return looksAt(c, a, written.ID, codec.DecodePool, func(accepted string, observed lb.Pool) bool { return look.PoolOver(written, accepted, observed) })
 }
 
-// balancerLooks returns the early reads of a written load balancer.
 func (c *Client) balancerLooks(written lb.LoadBalancer, a taken) *looks {
 	return looksAt(c, a, written.ID, codec.DecodeLoadBalancer, func(accepted string, observed lb.LoadBalancer) bool {
 		return look.BalancerOver(written, accepted, observed)

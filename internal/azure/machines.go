@@ -11,9 +11,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// AvailabilitySet returns the name of the availability set of the VM in a node's spec.providerID;
-// empty if it has none. It rejects members of scale sets, see lb.VMSetOfProviderID. An error
-// carries a *fault.Fault: stale if the VM does not exist.
+// AvailabilitySet returns the name of the availability set of a VM by its node's spec.providerID;
+// may be empty. It rejects members of scale sets, see lb.VMSetOfProviderID.
 func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string, error) {
 	scaleSet, id, err := lb.VMSetOfProviderID(providerID)
 	if err == nil && scaleSet != "" {

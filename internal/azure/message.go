@@ -21,7 +21,6 @@ import (
 // maxRead limits the message bytes that regular expressions process.
 const maxRead = 8 << 10
 
-// armError is the body of an ARM error, or an entry of its details.
 type armError struct {
 	Code    string     `json:"code"`
 	Message string     `json:"message"`
@@ -32,8 +31,8 @@ type armError struct {
 // most 98 characters.
 var codeRule = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,128}$`)
 
-// errorsOf returns the error of a response and its details, outermost first; nil if the body is not
-// in ARM's format.
+// errorsOf returns the error of a response and its details, outermost first; nil if not in ARM's
+// format.
 func errorsOf(resp *http.Response) []armError {
 	if resp == nil {
 		return nil
@@ -85,7 +84,7 @@ func codesOf(resp *http.Response) []string {
 	return codes
 }
 
-// callError is the one-line message of a failed call, without secrets. It wraps the SDK's error.
+// callError is one line without secrets.
 type callError struct {
 	text string
 	err  error
@@ -97,10 +96,8 @@ func (e *callError) Error() string { return e.text }
 // Unwrap returns the SDK's error.
 func (e *callError) Unwrap() error { return e.err }
 
-// verbs are the operations in messages.
 var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opPatch: "write", opPost: "upgrade instances of", opDelete: "delete"}
 
-// explain returns the message of a failed call: the operation, the target and the response.
 func explain(c *call, a fault.Answer, err error) string {
 	verb, taken := verbs[cmp.Or(c.began, c.op)], "write"
 	if c.began == opDelete {
@@ -145,7 +142,6 @@ func reason(a fault.Answer, err error) string {
 	return text
 }
 
-// whose explains a code whose message does not name the cause.
 func whose(code string) string {
 	if code == fault.CodeOlderVersion {
 		return "another tool has set a property with an api-version that Weir cannot use: "
@@ -153,8 +149,7 @@ func whose(code string) string {
 	return ""
 }
 
-// lacks drops the granted permissions, which a LinkedAuthorizationFailed lists first and at length,
-// so that the missing one is not truncated.
+// lacks drops the granted permissions, which a LinkedAuthorizationFailed lists first and at length.
 func lacks(message string) string {
 	const but = "however, it does not have permission"
 	if at := strings.Index(message, but); at >= 0 {

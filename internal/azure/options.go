@@ -23,7 +23,6 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// pollInterval is the polling interval without a Retry-After.
 const pollInterval = 2 * time.Second
 
 // Transport sends one request. *http.Client implements it.
@@ -33,7 +32,6 @@ type Transport interface {
 
 // Options configure a Client. Endpoint and Credential are required.
 type Options struct {
-	// Endpoint is the Azure Resource Manager endpoint.
 	Endpoint cloud.Endpoint
 	// Credential authorizes requests; see [Credentials] and [Emulator].
 	Credential azcore.TokenCredential
@@ -73,14 +71,15 @@ type Retry struct {
 	Pause time.Duration
 }
 
-// Client reads and writes Azure resources in any number of subscriptions.
+// Client reads and writes Azure resources in any number of subscriptions. Errors carry a
+// *fault.Fault: stale if the resource or its group does not exist; with the code OutcomeUnknown, a
+// write may have succeeded.
 type Client struct {
 	documents
-	opts  Options
-	arm   *arm.ClientOptions
-	gates *gates
-	rests *rests
-	// attached caches the machines of network interfaces.
+	opts     Options
+	arm      *arm.ClientOptions
+	gates    *gates
+	rests    *rests
 	attached attached.Interfaces
 	slow     look.Slow
 }
@@ -120,8 +119,8 @@ func New(opts Options) (*Client, error) {
 	return c, nil
 }
 
-// direct returns the transport, or a fenced one that follows no redirect: Azure Resource Manager
-// sends none for a pool, and a redirect would carry the token, even over plain HTTP.
+// direct returns a default transport that follows no redirect: Azure Resource Manager sends none
+// for a pool, and a redirect would carry the token, even over plain HTTP.
 func direct(transport Transport, leads *lead.Fence) Transport {
 	if transport != nil {
 		return transport

@@ -39,21 +39,18 @@ const (
 type call struct {
 	op string
 	target
-	// began is the operation of the accepted write that this call follows.
+	// began is the operation of the accepted write that a poll follows.
 	began string
 	// creates is set for a write of a new resource; a 404 to it concerns another resource.
 	creates bool
-	// token authorized the last request.
-	token atomic.Pointer[string]
+	token   atomic.Pointer[string]
 	// torn is set if the body of an error response was cut off; only its status is known.
 	torn atomic.Bool
-	// sent is set once a request was handed to the transport.
 	sent atomic.Bool
 	// passedOn is set if a failed try may have reached the resource provider. The SDK retries it.
 	passedOn atomic.Bool
-	// pages is the progress of a list, whose pages are fetched sequentially.
-	pages pages
-	// running is when the operation was last seen in progress; over is when it was seen finished.
+	pages    pages
+	// running is when the operation was last seen in progress, over when it was finished.
 	running, over time.Time
 }
 
@@ -67,18 +64,18 @@ func withCall(ctx context.Context, c *call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// callOf returns the call of a request, or nil for the SDK's own requests.
+// callOf returns nil for the SDK's own requests.
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
 }
 
-// retryOptions configures the SDK's retries. ShouldRetry replaces the check of StatusCodes, so it
-// handles both the five retriable statuses and connections lost during a read. A write without a
-// response may have succeeded; retrying it would conflict with its own etag.
+// retryOptions replaces the SDK's check of StatusCodes, to retry the five statuses and connections
+// lost during a read. A write without a response may have succeeded; a retry would conflict with
+// its own etag.
 //
 // A Retry-After longer than MaxRetryDelay is not retried. The SDK overflows on very large values;
-// the check here does not.
+// this check does not.
 func retryOptions(r Retry) policy.RetryOptions {
 	longest := cmp.Or(r.Pause, sdkLongestDelay)
 	statuses := retryrepectthrottled.GetRetriableStatusCode()
@@ -100,7 +97,6 @@ func retryOptions(r Retry) policy.RetryOptions {
 	}
 }
 
-// sdkLongestDelay is the SDK's default MaxRetryDelay.
 const sdkLongestDelay = time.Minute
 
 // lostRead marks a read without a response.
@@ -109,11 +105,10 @@ type lostRead struct{ err error }
 func (e *lostRead) Error() string { return e.err.Error() }
 func (e *lostRead) Unwrap() error { return e.err }
 
-// wire is the last policy before the transport. It sees every request on the wire.
+// wire sees every request on the wire.
 type wire struct {
 	observe func(calls.Call)
-	// writes counts writes; may be nil.
-	writes *pace.Budgets
+	writes  *pace.Budgets
 }
 
 // Do implements policy.Policy.
@@ -157,7 +152,6 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// observed adds the resource, the causes and Azure's request IDs to a Call.
 func observed(req *policy.Request, resp *http.Response, record calls.Call) calls.Call {
 	ctx := req.Raw().Context()
 	if c := callOf(ctx); c != nil {
@@ -167,7 +161,6 @@ func observed(req *policy.Request, resp *http.Response, record calls.Call) calls
 	return record
 }
 
-// idsOf returns Azure's request ID and correlation ID, both empty without a response.
 func idsOf(resp *http.Response) (requestID, correlationID string) {
 	if resp == nil {
 		return "", ""
@@ -175,7 +168,7 @@ func idsOf(resp *http.Response) (requestID, correlationID string) {
 	return headerID(resp, "x-ms-request-id"), headerID(resp, "x-ms-correlation-request-id")
 }
 
-// headerID returns an ID from a header, or "" if it has an unexpected format.
+// headerID returns "" for an unexpected format.
 func headerID(resp *http.Response, header string) string {
 	if id := resp.Header.Get(header); codeRule.MatchString(id) {
 		return id
@@ -183,8 +176,8 @@ func headerID(resp *http.Response, header string) string {
 	return ""
 }
 
-// pinned sends the token only to Azure Resource Manager. It checks the URLs that responses name for
-// polling and for the next page.
+// pinned sends the token only to Azure Resource Manager, since responses name URLs for polling and
+// for the next page.
 type pinned struct{ endpoint cloud.Endpoint }
 
 // Do implements policy.Policy.
@@ -200,7 +193,7 @@ func (p pinned) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// refused is a local error that the SDK must not retry.
+// refused must not be retried by the SDK.
 type refused struct{ error }
 
 // Unwrap returns the wrapped error.
@@ -209,7 +202,6 @@ func (r *refused) Unwrap() error { return r.error }
 // NonRetriable tells the SDK's retry policy to stop.
 func (*refused) NonRetriable() {}
 
-// without redacts the token of the last request from text.
 func (c *call) without(text string) string {
 	if token := c.token.Load(); token != nil && *token != "" {
 		return strings.ReplaceAll(text, *token, redact.Mark)

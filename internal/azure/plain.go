@@ -15,9 +15,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-const children = "virtualMachines" // the instances of a scale set
+const children = "virtualMachines"
 
-// childRule matches the allowed children of a resource: instances, subnets and connections.
 var childRule = regexp.MustCompile(`^(` + children + `(/[0-9]{1,10})?|(subnets|privateEndpointConnections)/[0-9A-Za-z]([0-9A-Za-z_.-]{0,158}[0-9A-Za-z_])?)?$`)
 
 // Resource is the target of a request for packages with their own decoders.
@@ -42,7 +41,7 @@ func (r Resource) check() error {
 	return checkID(r.ID)
 }
 
-// Read returns a resource. An error carries a *fault.Fault: stale if it does not exist.
+// Read returns a resource.
 func (c *Client) Read(ctx context.Context, r Resource) (codec.Document, error) {
 	if err := r.check(); err != nil {
 		return codec.Document{}, err
@@ -50,8 +49,7 @@ func (c *Client) Read(ctx context.Context, r Resource) (codec.Document, error) {
 	return c.get(ctx, r.target())
 }
 
-// List returns all resources of a type in a resource group, or all instances of a scale set. An
-// error carries a *fault.Fault: stale if the group or the scale set does not exist.
+// List returns all resources of a type in a resource group, or all instances of a scale set.
 func (c *Client) List(ctx context.Context, r Resource) ([]codec.Document, error) {
 	if r.ID.Name != "" {
 		if err := r.check(); err != nil {
@@ -61,10 +59,9 @@ func (c *Client) List(ctx context.Context, r Resource) ([]codec.Document, error)
 	return c.list(ctx, r.target())
 }
 
-// Write sends a PUT, PATCH or DELETE guarded by etag, waits until Azure has finished, and returns
-// the result. A nil *origin creates the resource. body returns an edit of *origin, which it may
-// replace with a newer read. An error carries a *fault.Fault; with the code OutcomeUnknown, the
-// write may have succeeded.
+// Write sends a PUT, PATCH or DELETE guarded by etag, waits for the end and returns the result. A
+// nil *origin creates the resource. body returns an edit of *origin, which Write may replace with a
+// newer read.
 func (c *Client) Write(ctx context.Context, r Resource, method string, origin *any, etag string, body func() (any, error)) (codec.Document, error) {
 	q := put(r.target(), origin, etag, body)
 	if _, err := q.encoded(); err != nil { // checked before the ID, which may be empty if nothing was read
@@ -82,9 +79,8 @@ func (c *Client) Write(ctx context.Context, r Resource, method string, origin *a
 	return c.carryOut(ctx, q)
 }
 
-// Upgrade upgrades instances of a scale set to its model and waits for the end. The upgrade applies
-// the whole model. Errors are like those of [Client.Write], but a 404 that names no resource
-// concerns an instance and is not stale.
+// Upgrade upgrades instances of a scale set to its whole model and waits for the end. A 404 that
+// names no resource concerns an instance and is not stale.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if err := checkType(lb.TypeScaleSet, scaleSet); err != nil {
 		return err
@@ -101,14 +97,11 @@ func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances 
 	return err
 }
 
-// opWith maps methods of writes to operations.
 var opWith = map[string]string{http.MethodPut: opPut, http.MethodPatch: opPatch, http.MethodDelete: opDelete}
 
-// unfailing are the success statuses by method.
 var unfailing = map[string][]int{http.MethodGet: {200}, http.MethodPut: {200, 201}, http.MethodPatch: {200, 201}, http.MethodPost: {200, 202}, http.MethodDelete: {200, 202, 204}}
 
-// send sends one request through the pipeline. at is a path, or the link to the next page of a
-// list.
+// send takes a path, or the link to the next page of a list.
 func (d *documents) send(ctx context.Context, method, at, version string, body any) (resp *http.Response, err error) {
 	ctx, end := runtime.StartSpan(ctx, "Plain."+method, d.plain.Tracer(), nil)
 	defer func() { end(err) }()

@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Get reads a pool. An error carries a *fault.Fault: stale if the pool or its load balancer does
-// not exist.
+// Get reads a pool. The fault is stale if the pool or its load balancer does not exist.
 func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	if err := checkID(id); err != nil {
 		return lb.Pool{}, err
@@ -25,10 +24,8 @@ func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 }
 
 // Put writes a pool that was read, with changed Addresses or, for network interfaces, changed admin
-// states. The write is guarded by Etag. Put waits until Azure has finished and returns the result
-// for the caller to compare. pool is not modified.
-//
-// An error carries a *fault.Fault. With the code OutcomeUnknown, the write may have succeeded.
+// states, guarded by Etag. It waits for the end and returns the result for the caller to compare.
+// pool is not modified.
 func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	accepted, err := c.Begin(ctx, pool)
 	if err != nil {
@@ -37,8 +34,8 @@ func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return accepted.End(ctx, true)
 }
 
-// Begin implements poolupdate.Pipeline: it writes a pool like [Client.Put] and returns once Azure
-// has accepted the write.
+// Begin implements poolupdate.Pipeline: like [Client.Put], but it returns once Azure has accepted
+// the write.
 func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
 	if err := c.checkPool(pool); err != nil {
 		return poolupdate.Begun{}, err
@@ -61,7 +58,6 @@ func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, err
 	}}, nil
 }
 
-// checkPool rejects a pool that must not be written.
 func (c *Client) checkPool(pool lb.Pool) error {
 	if err := checkID(pool.ID); err != nil {
 		return err

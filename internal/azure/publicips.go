@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// GetPublicIP reads a public IP. An error carries a *fault.Fault: stale if it does not exist.
+// GetPublicIP reads a public IP.
 func (c *Client) GetPublicIP(ctx context.Context, id lb.ResourceID) (lb.PublicIP, error) {
 	if err := checkType(lb.TypePublicIP, id); err != nil {
 		return lb.PublicIP{}, err
@@ -21,8 +21,7 @@ func (c *Client) GetPublicIP(ctx context.Context, id lb.ResourceID) (lb.PublicIP
 	return decode(target{id: id}, id, doc, codec.DecodePublicIP)
 }
 
-// ListPublicIPs reads the public IPs of a resource group, except those of scale set instances. An
-// error carries a *fault.Fault: stale if the group does not exist.
+// ListPublicIPs reads the public IPs of a resource group, except those of scale set instances.
 func (c *Client) ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error) {
 	return listed(ctx, c, lb.TypePublicIP, subscription, resourceGroup, codec.DecodePublicIP)
 }
@@ -43,8 +42,7 @@ func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, 
 	return decode(t, ip.ID, doc, codec.DecodePublicIP)
 }
 
-// DeletePublicIP deletes a public IP that was read, like DeleteLoadBalancer. Azure rejects the
-// deletion while the address is in use.
+// DeletePublicIP is like DeleteLoadBalancer. Azure rejects the deletion of an address in use.
 func (c *Client) DeletePublicIP(ctx context.Context, ip lb.PublicIP) error {
 	if err := checkType(lb.TypePublicIP, ip.ID); err != nil {
 		return err

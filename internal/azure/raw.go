@@ -30,20 +30,18 @@ type Raw struct {
 	pipe     runtime.Pipeline
 }
 
-// Raw returns a sender of prebuilt requests.
+// Raw returns a Raw.
 func (c *Client) Raw() (*Raw, error) {
 	return &Raw{Endpoint: c.plain.Endpoint(), pipe: c.plain.Pipeline()}, nil
 }
 
-// begun is a write that Azure accepted.
 type begun struct {
 	call   *call
 	poller *runtime.Poller[json.RawMessage]
 	first  *http.Response
 }
 
-// Send implements probe.Azure. A request that a gate or a Retry-After holds back is sent when it
-// opens or expires.
+// Send implements probe.Azure. It waits for closed gates and for Retry-After.
 func (r *Raw) Send(ctx context.Context, q probe.Request) (probe.Answer, error) {
 	for {
 		c := &call{op: opOf[q.Method], target: targetOf(q.Path)}
@@ -156,8 +154,7 @@ func (r *Raw) Follow(ctx context.Context, a probe.Answer) (probe.End, error) {
 	return end, nil
 }
 
-// notBefore returns when an unsent request may be sent. It returns false for requests that were
-// sent or rejected permanently.
+// notBefore returns false for requests that were sent or rejected permanently.
 func notBefore(err error) (time.Time, bool) {
 	if gate, ok := errors.AsType[*gateClosed](err); ok {
 		return gate.until, true
@@ -168,7 +165,7 @@ func notBefore(err error) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// targetOf returns the target of a path: a resource group, a resource in it, or a pool.
+// targetOf supports a resource group, a resource in it, and a pool.
 func targetOf(path string) target {
 	var t target
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -187,10 +184,9 @@ func targetOf(path string) target {
 	return t
 }
 
-// typeResourceGroup is the ARM type of resource groups.
 const typeResourceGroup = "Microsoft.Resources/resourceGroups"
 
-// objectOf decodes a JSON object and keeps numbers as written; nil if the text is not an object.
+// objectOf keeps numbers as written; nil if body is not an object.
 func objectOf(body []byte) probe.Object {
 	var o probe.Object
 	dec := json.NewDecoder(strings.NewReader(string(body)))
@@ -201,7 +197,6 @@ func objectOf(body []byte) probe.Object {
 	return o
 }
 
-// messageOf returns the innermost message of an error response.
 func messageOf(c *call, resp *http.Response) string {
 	list := errorsOf(resp)
 	for i := len(list) - 1; i >= 0; i-- {

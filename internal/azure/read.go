@@ -20,14 +20,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// documents reads and writes resources of any type as documents.
 type documents struct {
 	plain          *arm.Client
 	withoutIfMatch bool
 	newer          apiversion.Memory
 }
 
-// get reads a resource with its api-version.
 func (d *documents) get(ctx context.Context, t target) (codec.Document, error) {
 	return d.read(ctx, t, d.version(t))
 }
@@ -49,7 +47,7 @@ func (d *documents) fetch(ctx context.Context, t target, version string) (text j
 	return text, err
 }
 
-// isThere reports whether a property is present, without copying its value.
+// isThere does not copy the value.
 type isThere bool
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -64,8 +62,8 @@ type shownResource struct {
 	Properties isThere `json:"properties"`
 }
 
-// document returns the compacted response. It rejects a response about another resource: treated as
-// an empty one, it would cause data loss.
+// document rejects a response about another resource: treated as an empty one, it would cause data
+// loss.
 func document(t target, doc codec.Document) (codec.Document, error) {
 	var header shownResource
 	if json.Unmarshal(doc.Text, &header) != nil || !bool(header.Properties) || !shows(t.resource(), header.ID, header.Name) {
@@ -83,7 +81,6 @@ func compact(doc codec.Document) codec.Document {
 	return doc
 }
 
-// decode decodes a document and rejects unexpected formats.
 func decode[I, T any](t target, id I, doc codec.Document, convert func(I, codec.Document) (T, error)) (T, error) {
 	value, err := convert(id, doc)
 	if err != nil {
@@ -93,8 +90,7 @@ func decode[I, T any](t target, id I, doc codec.Document, convert func(I, codec.
 	return value, nil
 }
 
-// list reads all resources of a type in a resource group, or all instances of a scale set. One
-// unexpected item rejects the whole list, because missing items would be treated as deleted.
+// list rejects a list with an unexpected item, because missing items would be treated as deleted.
 func (d *documents) list(ctx context.Context, all target) ([]codec.Document, error) {
 	type page struct {
 		Value []*json.RawMessage `json:"value"`
@@ -139,8 +135,7 @@ func (d *documents) list(ctx context.Context, all target) ([]codec.Document, err
 	return found, nil
 }
 
-// listed lists and decodes all resources of a type in a resource group. Their IDs use the spelling
-// of the arguments.
+// listed spells IDs like the arguments.
 func listed[T any](ctx context.Context, c *Client, kind, subscription, resourceGroup string, convert func(lb.ResourceID, codec.Document) (T, error)) ([]T, error) {
 	all := ofAll(kind, subscription, resourceGroup)
 	docs, err := c.list(ctx, all)

@@ -18,7 +18,6 @@ import (
 // mostRests limits the remembered resources. Above it, the entry that expires first is dropped.
 const mostRests = 4096
 
-// rest is the end of a Retry-After and the response that sent it.
 type rest struct {
 	until time.Time
 	after string
@@ -54,7 +53,6 @@ func (r *rests) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// at returns the active rest of a resource, or false.
 func (r *rests) at(key string, now time.Time) (rest, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +64,7 @@ func (r *rests) at(key string, now time.Time) (rest, bool) {
 	return found, ok
 }
 
-// keep records a rest. It never shortens an existing one.
+// keep never shortens an entry.
 func (r *rests) keep(key string, next rest, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +77,7 @@ func (r *rests) keep(key string, next rest, now time.Time) {
 	}
 }
 
-// trim deletes expired entries, or else the one that expires first. Caller holds r.mu.
+// trim deletes expired entries, or else the one that expires first. It needs r.mu.
 func (r *rests) trim(now time.Time) {
 	first := ""
 	for key, found := range r.of {
@@ -94,7 +92,6 @@ func (r *rests) trim(now time.Time) {
 	}
 }
 
-// answerName returns the status and the innermost code of an error response.
 func answerName(resp *http.Response) string {
 	name := http.StatusText(resp.StatusCode)
 	if codes := codesOf(resp); len(codes) > 0 {
@@ -103,8 +100,8 @@ func answerName(resp *http.Response) string {
 	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", name))
 }
 
-// resting reports that a request was not sent because of an earlier Retry-After. It wraps
-// retryrepectthrottled.ErrTooManyRequest, as gateClosed does.
+// resting means not sent because of an earlier Retry-After. Like gateClosed, it wraps
+// retryrepectthrottled.ErrTooManyRequest.
 type resting struct {
 	rest
 	what string
@@ -115,7 +112,7 @@ func (e *resting) Error() string {
 	return fmt.Sprintf("not sent: %s asked for no call before %s, with %s", e.what, e.until.UTC().Format(time.RFC3339), e.after)
 }
 
-// Unwrap returns an error that wraps retryrepectthrottled.ErrTooManyRequest.
+// Unwrap leads to retryrepectthrottled.ErrTooManyRequest.
 func (e *resting) Unwrap() error {
 	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
 }
@@ -123,7 +120,6 @@ func (e *resting) Unwrap() error {
 // NonRetriable tells the SDK's retry policy to stop.
 func (*resting) NonRetriable() {}
 
-// subject names the target of a call in messages.
 func (c *call) subject() string {
 	if c == nil {
 		return "Azure Resource Manager"

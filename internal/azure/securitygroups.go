@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// GetSecurityGroup reads a network security group. An error carries a *fault.Fault: stale if it
-// does not exist.
+// GetSecurityGroup reads a network security group.
 func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error) {
 	if err := checkType(lb.TypeSecurityGroup, id); err != nil {
 		return lb.SecurityGroup{}, err
@@ -23,7 +22,7 @@ func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.Sec
 	return decode(target{id: id}, id, doc, codec.DecodeSecurityGroup)
 }
 
-// PutSecurityGroup writes a security group that was read, like PutLoadBalancer. It never creates
+// PutSecurityGroup updates a security group that was read, like PutLoadBalancer. It never creates
 // one, since subnets would have to refer to it.
 func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error) {
 	if err := checkType(lb.TypeSecurityGroup, g.ID); err != nil {

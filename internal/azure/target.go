@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// target is the resource of a request.
 type target struct {
 	// id has no name for a list of the resource group.
 	id lb.ResourceID
@@ -35,14 +34,12 @@ func ofAll(kind, subscription, resourceGroup string) target {
 	return target{id: lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: kind}}
 }
 
-// loadBalancer returns the load balancer of a request; false if there is none, or for a list, which
-// a lock on one does not block.
+// loadBalancer returns false for a list, which a lock on one load balancer does not block.
 func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 	id := lb.LoadBalancerID{SubscriptionID: t.id.SubscriptionID, ResourceGroup: t.id.ResourceGroup, Name: t.id.Name}
 	return id, t.id.Type == lb.TypeLoadBalancer && t.id.Name != ""
 }
 
-// resource returns the ARM ID of the target.
 func (t target) resource() string {
 	id := Resource{ID: t.id, Child: t.child}.path()
 	if t.pool != "" {
@@ -51,7 +48,6 @@ func (t target) resource() string {
 	return id
 }
 
-// nouns are the resource types in messages.
 var nouns = map[string]string{
 	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
 	lb.TypeVirtualMachine: "virtual machine", lb.TypeNetworkInterface: "network interface",
@@ -74,7 +70,6 @@ func (t target) String() string {
 	return nouns[t.id.Type] + " " + t.id.Name
 }
 
-// shows reports whether a response is about the resource with this ID, ignoring case.
 func shows(id string, shownID, shownName *string) bool {
 	if shownID != nil {
 		return strings.EqualFold(*shownID, id)
@@ -82,12 +77,10 @@ func shows(id string, shownID, shownName *string) bool {
 	return shownName != nil && strings.EqualFold(*shownName, path.Base(id))
 }
 
-// notThat returns the fault of a response about something else.
 func notThat(t target) error {
 	return fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: Azure, or a proxy before it, answered 200 with something else", t))
 }
 
-// checkID rejects an invalid ID before it becomes part of a URL.
 func checkID(id interface{ Validate() error }) error {
 	if err := id.Validate(); err != nil {
 		return refusal(codeInvalidID, err)
@@ -95,7 +88,6 @@ func checkID(id interface{ Validate() error }) error {
 	return nil
 }
 
-// checkType rejects invalid IDs and IDs of other types.
 func checkType(want string, id lb.ResourceID) error {
 	if !strings.EqualFold(id.Type, want) {
 		return refusal(codeInvalidID, fmt.Errorf("%s is no %s", id, nouns[want]))

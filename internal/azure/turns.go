@@ -26,7 +26,7 @@ func (c *Client) EnterResource(id lb.ResourceID) (until time.Time, reason string
 	return c.gates.turnOf(id.SubscriptionID, id.Key(), time.Now(), more...)
 }
 
-// turnOf requests a turn for a caller; more are gates in addition to the subscription's.
+// turnOf reserves an attempt; more are gates in addition to the subscription's.
 func (g *gates) turnOf(subscription, caller string, now time.Time, more ...gateKey) (until time.Time, reason string) {
 	quotas := []gateKey{quotaGate(subscription, false), quotaGate(subscription, true)}
 	if key, gate := g.last(now, append(more, quotas...)...); !gate.until.IsZero() {

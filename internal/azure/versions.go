@@ -14,11 +14,10 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// version returns the api-version for reading a resource.
 func (d *documents) version(t target) string { return d.newer.Of(t.id.Type, t.id.String()) }
 
-// newerVersion returns the api-version that a rejection requires; empty for other errors, or if it
-// is not newer than the one sent.
+// newerVersion returns the api-version that a rejection requires; empty if there is none newer than
+// sent.
 func newerVersion(err error, sent string) string {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.StatusCode != http.StatusBadRequest {
@@ -34,9 +33,9 @@ func newerVersion(err error, sent string) string {
 	return newest
 }
 
-// beginWith reads the resource with a newer api-version and sends one write that edits the result.
-// It needs only read permission. If the provider lacks the api-version, it returns rejected, the
-// error that requested it.
+// beginWith reads the resource with a newer api-version and writes an edit of it once. It needs
+// only read permission. If the provider lacks the api-version, it returns rejected, the error that
+// requested it.
 func (d *documents) beginWith(ctx context.Context, r request, version string, rejected error) (taken, error) {
 	doc, err := d.read(ctx, r.call.target, version)
 	if err != nil {
@@ -55,7 +54,6 @@ func (d *documents) beginWith(ctx context.Context, r request, version string, re
 	return d.try(ctx, r, version, body)
 }
 
-// lacksVersion reports whether a resource provider does not support the api-version.
 func lacksVersion(answer *azcore.ResponseError) bool {
 	return slices.ContainsFunc(codesOf(answer.RawResponse), func(code string) bool {
 		return slices.Contains([]string{"NoRegisteredProviderFound", "InvalidApiVersionParameter", "InvalidResourceType"}, code)

@@ -17,10 +17,10 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// wait polls an accepted write until it finishes, as slowly as the responses ask for. It waits out
-// a 429 to a poll or to the final GET, because the write continues anyway. Any other error ends the
-// wait, as does a Retry-After beyond the deadline of ctx, so that the caller can park the pool and
-// free its lane. early reads the resource before the first poll; may be nil.
+// wait polls an accepted write at the pace of the responses. It waits out a 429 to a poll or to the
+// final GET, because the write continues anyway. Any other error ends the wait, as does a
+// Retry-After beyond the deadline of ctx, so that the caller can park the pool and free its lane.
+// early may be nil.
 func wait(ctx context.Context, follow *call, poller *runtime.Poller[json.RawMessage], first *http.Response, early *looks) (none json.RawMessage, err error) {
 	answer, start := first, time.Now()
 	for n := 1; !poller.Done(); n++ {
@@ -64,7 +64,6 @@ func wait(ctx context.Context, follow *call, poller *runtime.Poller[json.RawMess
 	}
 }
 
-// seen records when an operation was in progress or finished.
 func (c *call) seen(over bool, now time.Time) {
 	if over {
 		c.over = now
@@ -73,21 +72,19 @@ func (c *call) seen(over bool, now time.Time) {
 	c.running = now
 }
 
-// lostPoll reports whether a poll failed that the SDK accepts. After a response with only a
-// Location, the SDK treats 408, 500, 502, 503 and 504 as in progress. Its retries are used up by
-// then; polling on would be a second retry layer.
+// lostPoll detects a failed poll that the SDK accepts. After a response with only a Location, the
+// SDK treats 408, 500, 502, 503 and 504 as in progress. Its retries are used up by then; polling on
+// would be a second retry layer.
 func lostPoll(done bool, resp *http.Response) bool {
 	return !done && resp.StatusCode >= http.StatusBadRequest && resp.StatusCode != http.StatusTooManyRequests
 }
 
-// tooLate reports whether Retry-After exceeds the deadline of ctx.
 func tooLate(ctx context.Context, answer *http.Response) bool {
 	at, named := backoff.RetryAfter(answer.Header, time.Now())
 	end, ends := ctx.Deadline()
 	return named && ends && at.After(end)
 }
 
-// throttledBy returns the response of a 429 error, or nil.
 func throttledBy(err error) *http.Response {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.StatusCode != http.StatusTooManyRequests {
@@ -99,8 +96,8 @@ func throttledBy(err error) *http.Response {
 	return answer.RawResponse
 }
 
-// rested waits for the end of a Retry-After that blocks the polling of an accepted write. It
-// returns false for other errors, or if ctx ends first.
+// rested waits out a Retry-After that blocks the polling of an accepted write. It returns false for
+// other errors, or if ctx ends first.
 func rested(ctx context.Context, err error) bool {
 	rest, ok := errors.AsType[*resting](err)
 	if end, ends := ctx.Deadline(); !ok || ends && rest.until.After(end) {
@@ -109,10 +106,8 @@ func rested(ctx context.Context, err error) bool {
 	return sleep.For(ctx, time.Until(rest.until)) == nil
 }
 
-// longestPause limits the delay between polls.
 const longestPause = time.Minute
 
-// pollAt returns the time of the next poll: Retry-After, or pollInterval.
 func pollAt(answer *http.Response, now time.Time) time.Time {
 	delay := pollInterval
 	if answer != nil {

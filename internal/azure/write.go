@@ -17,9 +17,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// guard returns the conditional header of a write: If-Match with the etag that was read, or
-// If-None-Match for a new resource. That the real service honors them is assumed. A resource
-// without an etag is not guarded.
+// guard returns If-Match with the etag that was read, or If-None-Match for a new resource. That the
+// real service honors them is assumed. A resource without an etag is not guarded.
 func (d *documents) guard(etag string) http.Header {
 	switch {
 	case d.withoutIfMatch || etag == lb.NoEtag:
@@ -30,8 +29,7 @@ func (d *documents) guard(etag string) http.Header {
 	return http.Header{"If-Match": {etag}}
 }
 
-// checkRead rejects a write that would overwrite unread properties. What was read has an etag,
-// possibly lb.NoEtag.
+// checkRead rejects a write that would overwrite unread properties.
 func (d *documents) checkRead(t target, verb string, read bool, etag string) error {
 	switch {
 	case !read && (etag != "" || verb == opDelete):
@@ -42,19 +40,16 @@ func (d *documents) checkRead(t target, verb string, read bool, etag string) err
 	return nil
 }
 
-// request is a write.
 type request struct {
 	call         *call
 	method, path string
-	// etag guards the write.
-	etag string
-	// origin points to the document that was read; it holds nil for a new resource.
+	etag         string
+	// origin points to the document that was read, or to nil for a new resource.
 	origin *any
-	// body returns the request body, an edit of origin; nil sends none.
+	// body returns an edit of origin; nil sends none.
 	body func() (any, error)
 }
 
-// encoded returns the body of a write.
 func (r request) encoded() (any, error) {
 	if r.body == nil {
 		return nil, nil
@@ -73,7 +68,6 @@ func (r request) encoded() (any, error) {
 	return nil, refusal(code, fmt.Errorf("write %s: %w", r.call.target, err))
 }
 
-// taken is an accepted write that may still be in progress.
 type taken struct {
 	call    *call
 	version string
@@ -81,7 +75,7 @@ type taken struct {
 	first   *http.Response
 }
 
-// begin sends a guarded write and returns once Azure has accepted it.
+// begin sends a write and returns once Azure has accepted it.
 func (d *documents) begin(ctx context.Context, r request) (taken, error) {
 	body, err := r.encoded()
 	if err != nil {
@@ -104,7 +98,6 @@ func (d *documents) begin(ctx context.Context, r request) (taken, error) {
 	return a, err
 }
 
-// try sends a write once.
 func (d *documents) try(ctx context.Context, r request, version string, body any) (taken, error) {
 	// The header is for this request only; polls with the same context would send it too.
 	a := taken{call: r.call, version: version}
@@ -126,7 +119,7 @@ func (d *documents) try(ctx context.Context, r request, version string, body any
 }
 
 // end waits for the end of the write and returns the resulting document; empty after a deletion or
-// an action. early reads the resource before the first poll; may be nil.
+// an action. early may be nil.
 func (a taken) end(ctx context.Context, early *looks) (codec.Document, error) {
 	follow := a.call.following()
 	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first, early)
@@ -139,7 +132,6 @@ func (a taken) end(ctx context.Context, early *looks) (codec.Document, error) {
 	return document(a.call.target, codec.Document{Version: a.version, Text: result})
 }
 
-// carryOut sends a guarded write and waits for its end.
 func (d *documents) carryOut(ctx context.Context, r request) (codec.Document, error) {
 	a, err := d.begin(ctx, r)
 	if err != nil {
@@ -148,7 +140,6 @@ func (d *documents) carryOut(ctx context.Context, r request) (codec.Document, er
 	return a.end(ctx, nil)
 }
 
-// put returns the PUT of a resource, which is new if origin holds nil. body edits origin.
 func put(t target, origin *any, etag string, body func() (any, error)) request {
 	return request{
 		call: &call{op: opPut, target: t, creates: *origin == nil}, method: http.MethodPut, path: t.resource(),
@@ -156,8 +147,7 @@ func put(t target, origin *any, etag string, body func() (any, error)) request {
 	}
 }
 
-// remove deletes a resource that was read, guarded by its etag, and waits for the end. A missing
-// resource is not an error.
+// remove deletes a resource that was read and waits for the end. A missing one is no error.
 func (d *documents) remove(ctx context.Context, t target, origin any, etag string) error {
 	if err := d.checkRead(t, opDelete, origin != nil, etag); err != nil {
 		return err

@@ -12,15 +12,14 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// Remaining writes of the caller and of the whole subscription, sent by Azure Resource Manager with
-// the response to a write. A 404 from its own index has neither header.
+// Remaining writes of the caller and of the subscription. A 404 from Resource Manager's own index
+// has neither header.
 const (
 	headerCallerWrites = "x-ms-ratelimit-remaining-subscription-writes"
 	headerAllWrites    = "x-ms-ratelimit-remaining-subscription-global-writes"
 )
 
-// counts records an outgoing Microsoft.Network write; the local window covers only that provider.
-// Response headers cover the writes to Microsoft.Compute.
+// counts records a Microsoft.Network write. Response headers cover writes to Microsoft.Compute.
 func (w wire) counts(ctx context.Context, c *call) {
 	if w.writes != nil && c != nil && c.write() && !c.compute() {
 		namespaces, now := calls.NamespacesOf(ctx), time.Now()
@@ -29,7 +28,6 @@ func (w wire) counts(ctx context.Context, c *call) {
 	}
 }
 
-// learns records the remaining writes from the headers of a response.
 func (w wire) learns(c *call, resp *http.Response) {
 	if w.writes == nil || c == nil || resp == nil {
 		return
@@ -40,7 +38,7 @@ func (w wire) learns(c *call, resp *http.Response) {
 	}
 }
 
-// remaining returns the number in a header, or -1.
+// remaining returns -1 for a missing or invalid header.
 func remaining(h http.Header, name string) int {
 	n, err := strconv.ParseUint(h.Get(name), 10, 31)
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"sync"
 )
 
-// Default api-versions. The one of Microsoft.Compute has etags for scale sets and instances and is
-// available in all clouds. Resources with properties of a newer api-version use that one.
+// Default api-versions. That of Microsoft.Compute has etags for scale sets and is available in all
+// clouds.
 const (
 	Network = "2025-05-01"
 	Compute = "2024-07-01"
 )
 
-// named matches the stable api-versions in an Azure message.
 var named = regexp.MustCompile(`(?i)\bAPI version '?"?(\d{4}-\d{2}-\d{2})(?:[^0-9A-Za-z-]|$)`)
 
 // Newer returns the newest stable api-version in a message; empty if none is newer than sent.
@@ -31,11 +30,10 @@ func Newer(message, sent string) string {
 	return newest
 }
 
-// most limits the remembered resources. A forgotten one costs a rejected write.
+// most limits the memory. A forgotten resource costs a rejected write.
 const most = 1024
 
-// Memory maps resources to newer api-versions. The zero value is empty. It is safe for concurrent
-// use.
+// Memory maps resources to newer api-versions. It is safe for concurrent use.
 type Memory struct {
 	mu sync.Mutex
 	by map[string]string // by lower-case ID

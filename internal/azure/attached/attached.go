@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attached caches the virtual machines of network interfaces. A pool only names interfaces,
-// and looking up their machines lists a whole resource group.
+// Package attached caches the virtual machines of network interfaces, because a lookup lists a
+// whole resource group.
 package attached
 
 import (
@@ -21,8 +21,8 @@ const (
 	unknownFor = time.Minute
 )
 
-// Interface is a cached network interface. Machine is empty if it is unattached; Addresses are
-// keyed by the lower-case name of the IP configuration.
+// Interface is a network interface. Machine is empty if unattached; Addresses are keyed by the
+// lower-case name of the IP configuration.
 type Interface struct {
 	Machine   string
 	Addresses map[string]netip.Addr
@@ -37,14 +37,13 @@ type Interfaces struct {
 	groups map[lb.ResourceID]group
 }
 
-// group is a resource group as listed.
 type group struct {
 	at       time.Time
 	machines Machines
 }
 
-// Of returns the pool with the machine of each interface. The ID of a uniform instance's interface
-// names it; for others, list is called at most once per resource group.
+// Of resolves the machines of a pool's interfaces. The ID of a uniform instance's interface
+// contains it; for others, list is called at most once per resource group.
 func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, resourceGroup string) (Machines, error)) (lb.Pool, error) {
 	addresses := make([]lb.Address, len(pool.Addresses))
 	copy(addresses, pool.Addresses)
@@ -77,7 +76,6 @@ func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, res
 	return pool, nil
 }
 
-// of returns a cached interface that has not expired.
 func (i *Interfaces) of(key lb.ResourceID, name string, now time.Time) (found Interface, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -99,7 +97,7 @@ func (i *Interfaces) learn(key lb.ResourceID, machines Machines, now time.Time) 
 	i.groups[key] = group{now, machines}
 }
 
-// misses caches an interface that a list does not contain, so that it is not listed again at once.
+// misses prevents an immediate second list for a missing interface.
 func (i *Interfaces) misses(key lb.ResourceID, name string, entry Interface) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -19,10 +19,8 @@ import (
 
 // Endpoint is an Azure Resource Manager endpoint with its token authority.
 type Endpoint struct {
-	// ResourceManager is the base URL.
 	ResourceManager string
-	// Audience is the token audience.
-	Audience string
+	Audience        string
 	// Authority is the base URL of Microsoft Entra ID.
 	Authority string
 	// Private is set for an authority outside the public clouds, which has no public metadata.
@@ -55,8 +53,8 @@ const (
 	stackCloud = "AzureStackCloud"
 )
 
-// NameOf returns the canonical name of a cloud in azure.json. It ignores case and surrounding
-// spaces. The default is AzurePublicCloud; unknown names are returned unchanged.
+// NameOf returns the canonical name of a cloud in azure.json, ignoring case and surrounding spaces.
+// The default is AzurePublicCloud; unknown names are returned unchanged.
 func NameOf(name string) string {
 	trimmed := strings.TrimSpace(name)
 	if trimmed == "" {
@@ -73,8 +71,8 @@ func NameOf(name string) string {
 	return name
 }
 
-// EndpointOf returns the endpoint of a cloud in azure.json, see NameOf. A ResourceManager override
-// is also the audience unless Audience is set. AzureStackCloud has no default endpoint.
+// EndpointOf returns the endpoint of a cloud in azure.json. A ResourceManager override is also the
+// default audience. AzureStackCloud has no default endpoint.
 func EndpointOf(name string, o Overrides) (Endpoint, error) {
 	known := NameOf(name)
 	if known == stackCloud {
@@ -155,8 +153,8 @@ func (e Endpoint) Cleartext() bool {
 }
 
 // Admits returns an error if a token must not be sent to u. Allowed are the endpoint's host and,
-// over https, its subdomains, because Resource Manager sometimes returns regional operation URLs,
-// e.g. eastus.management.azure.com.
+// over https, its subdomains: Resource Manager sometimes returns regional operation URLs, e.g.
+// eastus.management.azure.com.
 func (e Endpoint) Admits(u *url.URL) error {
 	if u.Scheme != "https" && !Loopback(u.Hostname()) {
 		return fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)
@@ -173,7 +171,6 @@ func (e Endpoint) Admits(u *url.URL) error {
 	return nil
 }
 
-// port returns the port of a URL.
 func port(u *url.URL) string {
 	switch {
 	case u.Port() != "":

@@ -33,7 +33,7 @@ func VersionOf(origin any) string {
 
 type object = map[string]any
 
-// read returns a copy of an Origin as an object, with numbers as written.
+// read returns a copy of an Origin, with numbers as written.
 func read(origin any) (object, error) {
 	document, ok := origin.(Document)
 	if !ok || document.Text == nil {
@@ -50,7 +50,7 @@ func (d Document) object() (object, error) {
 	return body, err
 }
 
-// at returns a nested object, or a detached empty one if there is none.
+// at returns a nested object, or a detached empty one.
 func at(o object, key string) object {
 	if inner, ok := o[key].(object); ok {
 		return inner
@@ -58,7 +58,7 @@ func at(o object, key string) object {
 	return object{}
 }
 
-// within returns a nested object and creates it if necessary.
+// within also creates a missing object.
 func within(o object, key string) object {
 	inner, ok := o[key].(object)
 	if !ok {
@@ -68,7 +68,7 @@ func within(o object, key string) object {
 	return inner
 }
 
-// list returns the objects of an array, with an empty object for every other element.
+// list replaces elements that are no objects by empty ones.
 func list(v any) []object {
 	array, _ := v.([]any)
 	all := make([]object, len(array))
@@ -91,7 +91,6 @@ func without(o object, keys ...string) {
 	}
 }
 
-// withoutAll removes the read-only properties azures from all parts of a kind.
 func withoutAll(properties object, kind string, azures ...string) {
 	if properties[kind] == nil {
 		return
@@ -103,7 +102,6 @@ func withoutAll(properties object, kind string, azures ...string) {
 	properties[kind] = parts
 }
 
-// strip removes the read-only properties of a part and returns its properties.
 func strip(part object, azures ...string) object {
 	without(part, "etag", "type")
 	properties := within(part, "properties")
@@ -115,14 +113,14 @@ func strip(part object, azures ...string) object {
 // The functions below set a property only if the object is fresh or the value changes. Azure's
 // defaults and spellings are otherwise retained.
 
-// set sets a number or a boolean, including zero values.
+// set also sets zero values.
 func set[T comparable](fresh bool, o object, key string, was, want T) {
 	if fresh || was != want {
 		o[key] = want
 	}
 }
 
-// say sets a string and deletes it if empty.
+// say deletes an empty string.
 func say[T ~string](fresh bool, o object, key string, was, want T) {
 	switch {
 	case !fresh && was == want:
@@ -133,7 +131,7 @@ func say[T ~string](fresh bool, o object, key string, was, want T) {
 	}
 }
 
-// refer sets a reference and deletes it if the ID is empty.
+// refer deletes an empty reference.
 func refer(o object, key, was, want string) {
 	switch {
 	case strings.EqualFold(was, want):
@@ -169,7 +167,6 @@ func parts[T any](properties object, kind string, was, next []T, name func(T) st
 	properties[kind] = all
 }
 
-// editTags replaces the tags, with an empty object if there are none.
 func editTags(body object, tags map[string]string) {
 	all := object{}
 	for name, text := range tags {
@@ -182,5 +179,4 @@ type shownRef struct {
 	ID string `json:"id"`
 }
 
-// name returns the last segment of the ID.
 func (r shownRef) name() string { return r.ID[strings.LastIndexByte(r.ID, '/')+1:] }

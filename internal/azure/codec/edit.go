@@ -17,7 +17,6 @@ const (
 	keyPools      = "loadBalancerBackendAddressPools"
 )
 
-// setAllPools sets the pools of each interface of a profile.
 func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 	interfaces := list(profile[keyInterfaces])
 	if len(interfaces) != len(next) {
@@ -31,8 +30,7 @@ func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 	return nil
 }
 
-// setPools sets the pools of each IP configuration of an interface. References that do not change
-// are retained as they are.
+// setPools sets the pools of each IP configuration and retains unchanged references as they are.
 func setPools(configuration object, next lb.InterfaceConfiguration) error {
 	ips := list(at(configuration, "properties")["ipConfigurations"])
 	if len(ips) != len(next.IPConfigurations) {

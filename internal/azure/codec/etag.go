@@ -12,10 +12,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// etag returns the etag of a resource, or lb.NoEtag.
 func etag(value string) string { return cmp.Or(value, lb.NoEtag) }
 
-// EtagIn returns the etag in the body of a response, or "". The body can be read again.
+// EtagIn returns the etag in a response body, or "". The body can be read again.
 func EtagIn(resp *http.Response) string {
 	var resource struct {
 		Etag string `json:"etag"`

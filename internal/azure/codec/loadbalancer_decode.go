@@ -43,14 +43,13 @@ type shownBalancerProperties struct {
 	NATPools  []shownUse       `json:"inboundNatPools"`
 }
 
-// shownUse is a resource that refers to frontends and pools and is not modeled.
+// shownUse is an unmodeled resource that refers to frontends and pools.
 type shownUse struct {
 	Properties struct {
-		Frontend  shownRef   `json:"frontendIPConfiguration"`
-		Frontends []shownRef `json:"frontendIPConfigurations"`
-		Pool      shownRef   `json:"backendAddressPool"`
-		// Configuration is the IP configuration of an inbound NAT rule.
-		Configuration shownRef `json:"backendIPConfiguration"`
+		Frontend      shownRef   `json:"frontendIPConfiguration"`
+		Frontends     []shownRef `json:"frontendIPConfigurations"`
+		Pool          shownRef   `json:"backendAddressPool"`
+		Configuration shownRef   `json:"backendIPConfiguration"`
 	} `json:"properties"`
 }
 
@@ -125,7 +124,6 @@ func DecodeLoadBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, er
 	return b, nil
 }
 
-// decodeBalancer decodes a load balancer without its pools.
 func decodeBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
 	var resource shownBalancer
 	if err := json.Unmarshal(doc.Text, &resource); err != nil {
@@ -159,7 +157,6 @@ func decodeBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error)
 	return b, nil
 }
 
-// countNATRules counts the inbound NAT rules of network interfaces; see lb.LoadBalancer.
 func (p *shownBalancerProperties) countNATRules() map[string]int {
 	n, single := map[string]int{}, map[string]int{}
 	for _, r := range p.NATRules {
@@ -176,9 +173,8 @@ func (p *shownBalancerProperties) countNATRules() map[string]int {
 	return n
 }
 
-// pin records the frontends and pools that unmodeled resources use. Azure does not show references
-// from other resources here (a private link service, a cross-region load balancer), but rejects
-// removals.
+// pin records what unmodeled resources use. Azure does not show references from other resources (a
+// private link service, a cross-region load balancer), but rejects removals.
 func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 	add := func(references ...shownRef) {
 		for _, r := range references {
@@ -209,7 +205,7 @@ func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 func (s shownFrontend) decode() lb.Frontend {
 	p := s.Properties
 	f := lb.Frontend{Name: s.Name, Zones: s.Zones, PublicIP: p.PublicIP.ID, Subnet: p.Subnet.ID, Family: p.Version}
-	f.PrivateIP, _ = netip.ParseAddr(p.IP) // zero if invalid
+	f.PrivateIP, _ = netip.ParseAddr(p.IP)
 	f.Static = f.Subnet != "" && p.Method == static
 	if f.Family == "" && f.Subnet != "" {
 		f.Family = lb.IPv4 // Azure's default; a public frontend has the family of its public IP
@@ -226,7 +222,6 @@ func (s shownProbe) decode() lb.Probe {
 	}
 }
 
-// pool returns the name of the rule's pool.
 func (s shownRule) pool() string {
 	if name := s.Properties.Pool.name(); name != "" || len(s.Properties.Pools) == 0 {
 		return name

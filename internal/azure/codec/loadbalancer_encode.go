@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// EncodeLoadBalancer returns the body for b, an edit of the document that was read. Properties that
-// do not change are sent back as they were.
+// EncodeLoadBalancer returns the body for b. Unchanged properties are sent back as read.
 func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	body, was := object{}, lb.LoadBalancer{}
 	if doc, ok := b.Origin.(Document); ok { // read again, with the pools
@@ -135,11 +134,10 @@ func editRule(id string, part object, fresh bool, was, want lb.Rule) {
 	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *want.TCPReset)
 }
 
-// encodePart encodes a pool within its load balancer, like a separate write of the pool. Its other
-// properties come from its latest read, alone or with the load balancer. A pool read with another
-// api-version may lack properties of this one.
+// encodePart encodes a pool within its load balancer. Other properties come from the latest read of
+// the pool, or from the load balancer if the api-versions differ.
 //
-// Entries of network interfaces are sent as read, including the read-only interface, their only
+// Entries of network interfaces are sent as read, with the read-only interface as their only
 // identity. That Azure accepts this is assumed.
 func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.RawMessage, error) {
 	here, known := origin.Pools[strings.ToLower(pool.ID.Name)]

@@ -60,7 +60,7 @@ func (c shownConfiguration) decode() lb.InterfaceConfiguration {
 		if strings.EqualFold(ip.Properties.Version, string(lb.IPv6)) {
 			one.Family = lb.IPv6
 		}
-		one.IP, _ = netip.ParseAddr(ip.Properties.IP) // zero if there is none
+		one.IP, _ = netip.ParseAddr(ip.Properties.IP)
 		for _, pool := range ip.Properties.Pools {
 			one.Pools = append(one.Pools, pool.ID)
 		}
@@ -137,8 +137,7 @@ func DecodeScaleSet(place lb.ResourceID, doc Document) (lb.ScaleSet, error) {
 	}, place.Validate()
 }
 
-// lackingInPatch are the public IP properties of a scale set that PUT accepts and PATCH does not
-// (documented).
+// lackingInPatch are public IP properties that only PUT accepts (documented).
 var lackingInPatch = []string{"ipTags", "publicIPAddressVersion"}
 
 // NeedsPut reports whether the model has properties that a PATCH of its interfaces would remove.
@@ -162,10 +161,9 @@ func modelOf(scaleSet object) object {
 	return at(at(at(scaleSet, "properties"), "virtualMachineProfile"), "networkProfile")
 }
 
-// EncodeModel returns the body of a PATCH or PUT that sets the pools of a scale set's model. Arrays
-// are replaced as a whole. Absent properties are retained, also by PUT (observed:
-// cloud-provider-azure sends no more than this). Sending an image or identity would require
-// permission to use it.
+// EncodeModel returns the body of a PATCH or PUT that sets the pools of a model. Arrays are
+// replaced as a whole, absent properties retained, also by PUT (observed: cloud-provider-azure
+// sends no more). Sending an image or identity would require permission to use it.
 func EncodeModel(next lb.ScaleSet) (any, error) {
 	scaleSet, err := read(next.Origin)
 	if err != nil {
@@ -183,7 +181,7 @@ func EncodeModel(next lb.ScaleSet) (any, error) {
 	return body, nil
 }
 
-// instanceRule matches instance IDs, which become part of a URL.
+// instanceRule guards the URL.
 var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
 
 // DecodeInstance decodes a scale set instance.
@@ -213,8 +211,8 @@ func DecodeInstance(scaleSet lb.ResourceID, doc Document) (lb.Instance, error) {
 	}, nil
 }
 
-// EncodeInstance returns the body that sets the pools of an instance. It omits the image, as the
-// Azure CLI does, because sending it requires permission to read it.
+// EncodeInstance returns the body that sets the pools of an instance. It omits the image, like the
+// Azure CLI: sending it requires permission to read it.
 func EncodeInstance(next lb.Instance) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {

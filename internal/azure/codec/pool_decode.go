@@ -24,7 +24,6 @@ type shownPoolProperties struct {
 	Outbounds      []shownRef      `json:"outboundRules"`
 }
 
-// shownPart identifies a part of a resource.
 type shownPart struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -74,7 +73,7 @@ func (s shownPool) decode(id lb.PoolID, doc Document) lb.Pool {
 func (a shownAddress) decode() lb.Address {
 	p := a.Properties
 	next := lb.Address{Name: a.Name, VirtualNetwork: p.VirtualNetwork.ID, AdminState: p.AdminState}
-	next.IP, _ = netip.ParseAddr(p.IP) // zero if invalid
+	next.IP, _ = netip.ParseAddr(p.IP)
 	if !next.IP.IsValid() && p.Interface != nil {
 		next.Interface = p.Interface.ID
 	}
@@ -98,8 +97,7 @@ func (p shownPoolProperties) holdsInterfaces() bool {
 	return len(p.Interfaces) > 0 && addresses == 0
 }
 
-// provisioning returns the provisioning state. Deleting counts as Updating: the content is about to
-// disappear.
+// provisioning maps Deleting to Updating: the content is about to disappear.
 func provisioning(state string) lb.Provisioning {
 	if lb.Provisioning(state) == lb.Deleting {
 		return lb.Updating

@@ -26,8 +26,7 @@ func EncodePool(pool lb.Pool, fallback string) (any, error) {
 	return body, editPool(stripPool(body), pool.Addresses, fallback)
 }
 
-// stripPool removes the read-only properties of a pool, except interfaces of entries, and returns
-// its properties.
+// stripPool keeps the read-only interfaces of entries.
 func stripPool(body object) object {
 	properties := strip(body, "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules")
 	entries := list(properties[keyAddresses])
@@ -68,8 +67,7 @@ func editPool(properties object, addresses []lb.Address, fallback string) error 
 	return nil
 }
 
-// editEntry sets the admin state of an entry. The reference to an interface is removed; the name
-// identifies the entry.
+// editEntry removes the reference to an interface, because the name identifies the entry.
 func editEntry(entry object, a lb.Address) {
 	properties := within(entry, "properties")
 	without(properties, "networkInterfaceIPConfiguration", "adminState")
@@ -78,8 +76,8 @@ func editEntry(entry object, a lb.Address) {
 	}
 }
 
-// entryNetwork returns the virtual network of the entries, from its ID or that of a subnet; empty
-// if none has one. Azure allows one virtual network per pool, so the first counts.
+// entryNetwork returns the virtual network of the first entry that has one, since Azure allows one
+// per pool.
 func entryNetwork(entries []object) string {
 	for _, entry := range entries {
 		properties := at(entry, "properties")
@@ -94,7 +92,7 @@ func entryNetwork(entries []object) string {
 	return ""
 }
 
-// staying indexes the entries of a pool by address; each is taken once.
+// staying indexes entries by address; each is taken once.
 type staying map[lb.Address][]object
 
 func index(entries []object) staying {
@@ -106,7 +104,6 @@ func index(entries []object) staying {
 	return s
 }
 
-// addressOf returns the identity of an entry, like shownAddress.decode.
 func addressOf(entry object) lb.Address {
 	properties := at(entry, "properties")
 	a := lb.Address{Name: word(entry, "name")}

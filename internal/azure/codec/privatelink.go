@@ -130,7 +130,6 @@ func linkRefs(ids []string) []object {
 	return all
 }
 
-// encodeNAT sends an unchanged address as read, and all properties of a new one.
 func encodeNAT(configurations []object, was, next []lb.NATAddress) []object {
 	all := make([]object, 0, len(next))
 	for _, n := range next {
@@ -197,7 +196,7 @@ func DecodeSubnet(network lb.ResourceID, doc Document) (lb.Subnet, error) {
 	return s, nil
 }
 
-// EncodeSubnet returns the body that disables the network policies of a subnet.
+// EncodeSubnet returns the body of a subnet.
 func EncodeSubnet(next lb.Subnet) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {

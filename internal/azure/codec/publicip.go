@@ -50,7 +50,7 @@ func DecodePublicIP(id lb.ResourceID, doc Document) (lb.PublicIP, error) {
 		Static: p.Method == static, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioning(p.State),
 		Zones: resource.Zones, IPTags: map[string]string{}, Tags: decodeTags(resource.Tags), Origin: doc,
 	}
-	ip.Address, _ = netip.ParseAddr(p.Address) // zero until one is assigned
+	ip.Address, _ = netip.ParseAddr(p.Address)
 	for _, tag := range p.IPTags {
 		ip.IPTags[tag.Kind] = tag.Tag
 	}
@@ -105,7 +105,7 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	return body, nil
 }
 
-// editLabel sets the DNS label. Azure derives the FQDN from it.
+// editLabel leaves the FQDN to Azure.
 func editLabel(properties object, label string) {
 	settings := within(properties, "dnsSettings")
 	without(settings, "domainNameLabel", "fqdn")
@@ -119,7 +119,6 @@ func editLabel(properties object, label string) {
 	}
 }
 
-// static is the allocation method of a permanent address.
 const static = "Static"
 
 func allocation(isStatic bool) string {

@@ -70,7 +70,6 @@ func (r shownSecurityRule) decode() lb.SecurityRule {
 	}
 }
 
-// oneOrMany merges a singular and a plural field.
 func oneOrMany(one string, many []string) []string {
 	if one != "" {
 		return append([]string{one}, many...)
@@ -106,7 +105,7 @@ func editSecurityRule(part object, fresh bool, was, want lb.SecurityRule) {
 	sayOneOrMany(p, "destinationPortRange", "destinationPortRanges", was.DestinationPorts, want.DestinationPorts)
 }
 
-// sayOneOrMany sets the singular or the plural field: Azure rejects tags and "*" in the plural one.
+// sayOneOrMany sets one of two fields: Azure rejects tags and "*" in the plural one.
 func sayOneOrMany(p object, one, many string, was, want []string) {
 	switch {
 	case slices.Equal(was, want):

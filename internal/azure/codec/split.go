@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// splitPools returns a copy of a load balancer with an empty pool list, and a copy of each pool.
+// splitPools separates the pools; the results do not share memory with text.
 func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err error) {
 	w := walker{text: text}
 	end, ok := w.root(skipSpace(text, 0))
@@ -27,17 +27,15 @@ func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err
 	return slices.Clip(append(rest, text[from:]...)), pools, nil
 }
 
-// cut is the position of the pools in the text.
 type cut struct{ from, to int }
 
-// walker finds the cuts. It does not validate JSON; the decoder does. Methods take the start of a
-// value and return its end, or false.
+// walker finds pools without validating JSON. Methods take the start of a value and return its end,
+// or false.
 type walker struct {
 	text []byte
 	cuts []cut
 }
 
-// root walks a load balancer.
 func (w *walker) root(at int) (int, bool) {
 	return w.members(at, func(key string, at int) (int, bool) {
 		if key == `"properties"` {
@@ -57,8 +55,7 @@ func (w *walker) properties(at int) (int, bool) {
 	})
 }
 
-// members calls value for each member of an object; value returns the end of the member. Other
-// values are skipped.
+// members calls value for each member of an object, and skips other values.
 func (w *walker) members(at int, value func(key string, at int) (int, bool)) (int, bool) {
 	if at >= len(w.text) || w.text[at] != '{' {
 		return skip(w.text, at)
@@ -92,7 +89,6 @@ func skipSpace(text []byte, at int) int {
 	return at
 }
 
-// skip returns the end of the value that starts at at.
 func skip(text []byte, at int) (end int, ok bool) {
 	depth := 0
 	for ; at < len(text); at++ {

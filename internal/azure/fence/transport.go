@@ -14,9 +14,9 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// ByMethod sends writes over separate connections that check the fence before every byte. A process
-// may be suspended between the pipeline's check and the transport, and a DELETE has no body to
-// check in. Reads use ordinary connections and still work after leadership is lost.
+// ByMethod sends writes over separate connections that check the fence before every byte: a process
+// may be suspended after the pipeline's check, and a DELETE has no body to check in. Reads still
+// work after leadership is lost.
 type ByMethod struct {
 	Reads, Writes *http.Transport
 
@@ -55,8 +55,8 @@ func (t ByMethod) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// conn rejects writes after leadership is lost. A transport can delay a request without a body, in
-// a buffer, in TLS or until it has a connection. This is the last check before the kernel.
+// conn is the last check before the kernel. A transport can delay a request without a body, in a
+// buffer, in TLS or until it has a connection.
 type conn struct {
 	net.Conn
 
@@ -75,8 +75,8 @@ func (c conn) Write(p []byte) (int, error) {
 // MiB of tiny headers takes 10 MiB of memory.
 const maxHeaderBytes = 64 << 10
 
-// lively returns a transport that detects a dead connection within 15 s. Load balancers share one
-// connection; if a firewall drops it silently, every attempt would otherwise wait for its deadline.
+// lively detects a dead connection within 15 s. Load balancers share one connection; if a firewall
+// drops it silently, every attempt would wait for its deadline.
 func lively() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes = maxHeaderBytes

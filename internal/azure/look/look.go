@@ -20,7 +20,7 @@ import (
 var After = [...]time.Duration{2 * time.Second, 5 * time.Second}
 
 // Tells reports whether the first poll, after this delay, shows how slow writes are: it came after
-// the last early read, or the write had finished.
+// the last early read, or found the end.
 func Tells(over bool, after time.Duration) bool { return over || after >= After[len(After)-1] }
 
 // PoolOver reports whether observed is the result of writing a pool; accepted is the etag of the
@@ -34,14 +34,13 @@ func BalancerOver(written lb.LoadBalancer, accepted string, observed lb.LoadBala
 	return ended(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(parts(written), parts(observed))
 }
 
-// ended reports whether the etag and state are those of a finished write, which changes the etag
-// once more (true for every recorded write that answers Updating). Anything else is left to the
-// poll: a read older than the write or its acceptance, or another client's write.
+// ended compares etags: a finished write changes the etag once more (true for every recorded write
+// that answers Updating). Anything else is left to the poll: a read older than the write or its
+// acceptance, or another client's write.
 func ended(state lb.Provisioning, etag, accepted, before string) bool {
 	return state == lb.Succeeded && etag != lb.NoEtag && etag != accepted && etag != before
 }
 
-// members are the properties of a pool that a write determines.
 func members(pool lb.Pool) []string {
 	all := make([]string, len(pool.Addresses))
 	for i, a := range pool.Addresses {
@@ -51,7 +50,6 @@ func members(pool lb.Pool) []string {
 	return all
 }
 
-// parts are the names of a load balancer's children and the members of its pools.
 func parts(b lb.LoadBalancer) []string {
 	var all []string
 	part := func(kind, name string) { all = append(all, kind+strings.ToLower(name)) }
@@ -74,8 +72,8 @@ func parts(b lb.LoadBalancer) []string {
 // mostSlow limits the remembered load balancers, because tenants choose their IDs.
 const mostSlow = 1024
 
-// Slow remembers load balancers with a write that was still in progress at the first poll; an early
-// read would be wasted. The zero value is empty. It is safe for concurrent use.
+// Slow remembers load balancers for which an early read is wasted. The zero value is empty. It is
+// safe for concurrent use.
 type Slow struct {
 	mu sync.Mutex
 	of map[lb.LoadBalancerID]struct{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machines reads and writes the pool membership of network interfaces, scale set models and
-// their instances. All requests use the retries, gates and guards of an azure.Client.
+// Package machines reads and writes the pools of network interfaces, scale set models and instances
+// through an azure.Client.
 package machines
 
 import (
@@ -17,15 +17,15 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Client reads and writes them. It is safe for concurrent use. Errors carry a *fault.Fault: stale
-// if the resource does not exist. With the code OutcomeUnknown, a write may have succeeded.
+// Client is safe for concurrent use. Errors carry a *fault.Fault: stale if the resource does not
+// exist; with the code OutcomeUnknown, a write may have succeeded.
 type Client struct{ arm *azure.Client }
 
-// New returns a Client that sends requests through arm.
+// New returns a Client.
 func New(arm *azure.Client) *Client { return &Client{arm} }
 
 // ListInterfaces reads all network interfaces of a resource group, except those of uniform
-// instances, with one request per page.
+// instances.
 func (c *Client) ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
 	return all(ctx, c, azure.Resource{ID: place}, place, codec.DecodeInterface)
@@ -38,8 +38,8 @@ func (c *Client) GetInterface(ctx context.Context, id lb.ResourceID) (lb.Network
 	return value, err
 }
 
-// PrimaryInterface reads the ID of a VM's primary or only network interface, which may be in
-// another resource group. It returns zero if there is none.
+// PrimaryInterface reads the ID of a VM's primary or only network interface, possibly in another
+// resource group; zero if there is none.
 func (c *Client) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
 	return one(ctx, c, azure.Resource{ID: vm}, vm, decodePrimary)
 }
@@ -69,14 +69,14 @@ func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err
 	return none, nil
 }
 
-// PutInterface changes the pools of an interface that was read, guarded by its Etag, waits until
-// Azure has finished, and returns the result. Other properties are retained.
+// PutInterface changes the pools of an interface that was read, guarded by its Etag, waits for the
+// end and returns the result. Other properties are retained.
 func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
 	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
 		next.ID, codec.DecodeInterface)
 }
 
-// ListScaleSets reads all scale sets of a resource group. They may lack an Etag: read one again
+// ListScaleSets reads all scale sets of a resource group, possibly without Etags: read one again
 // before writing it.
 func (c *Client) ListScaleSets(ctx context.Context, subscription, resourceGroup string) ([]lb.ScaleSet, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeScaleSet}
@@ -90,8 +90,8 @@ func (c *Client) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet
 	return value, err
 }
 
-// PatchModel changes the pools of a scale set's model, like PutInterface. It uses PATCH, or PUT if
-// a PATCH would lose properties. Instances are not changed.
+// PatchModel changes the pools of a model, like PutInterface. It uses PUT if a PATCH would lose
+// properties. Instances do not change.
 func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error) {
 	method := http.MethodPatch
 	if codec.NeedsPut(next) {
@@ -101,8 +101,7 @@ func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet,
 		next.ID, codec.DecodeScaleSet)
 }
 
-// ListInstances reads all instances of a uniform scale set. They may lack an Etag: read one again
-// before writing it.
+// ListInstances reads all instances of a uniform scale set, possibly without Etags.
 func (c *Client) ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]lb.Instance, error) {
 	return all(ctx, c, azure.Resource{ID: scaleSet, Child: "virtualMachines"}, scaleSet, codec.DecodeInstance)
 }
@@ -120,8 +119,8 @@ func (c *Client) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance
 		next.ScaleSet, codec.DecodeInstance)
 }
 
-// Upgrade upgrades instances to the whole model of their scale set and waits for the end. No
-// instances is a no-op: Azure rejects an absent list, and "*" means all.
+// Upgrade upgrades instances to the whole model and waits for the end. No instances is a no-op:
+// Azure rejects an absent list, and "*" means all.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if len(instances) == 0 {
 		return nil
@@ -133,7 +132,6 @@ func instance(scaleSet lb.ResourceID, id string) azure.Resource {
 	return azure.Resource{ID: scaleSet, Child: "virtualMachines/" + id}
 }
 
-// decoder decodes a document; place is the ID of the request.
 type decoder[T any] func(place lb.ResourceID, shown codec.Document) (T, error)
 
 func one[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) (T, error) {
@@ -161,7 +159,6 @@ func all[T any](ctx context.Context, c *Client, r azure.Resource, place lb.Resou
 	return list, nil
 }
 
-// write sends the body of encode, which edits the document at origin.
 func write[T any](ctx context.Context, c *Client, r azure.Resource, method string, origin *any, etag string, encode func() (any, error),
 	place lb.ResourceID, decode decoder[T],
 ) (T, error) {
@@ -176,7 +173,6 @@ func write[T any](ctx context.Context, c *Client, r azure.Resource, method strin
 	return decoded(place, doc, decode)
 }
 
-// decoded decodes a document and rejects unexpected formats.
 func decoded[T any](place lb.ResourceID, doc codec.Document, decode decoder[T]) (T, error) {
 	value, err := decode(place, doc)
 	if err != nil {

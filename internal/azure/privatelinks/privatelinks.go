@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package privatelinks reads and writes Private Link Services, their private endpoint connections,
-// and the network policies of subnets. All requests use the retries, gates and guards of an
-// azure.Client.
+// Package privatelinks reads and writes Private Link Services, their connections, and the network
+// policies of subnets, through an azure.Client.
 package privatelinks
 
 import (
@@ -18,11 +17,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Client reads and writes them. It is safe for concurrent use. Errors carry a *fault.Fault: stale
-// if the resource does not exist. With the code OutcomeUnknown, a write may have succeeded.
+// Client is safe for concurrent use. Errors carry a *fault.Fault: stale if the resource does not
+// exist; with the code OutcomeUnknown, a write may have succeeded.
 type Client struct{ arm *azure.Client }
 
-// New returns a Client that sends requests through arm.
+// New returns a Client.
 func New(arm *azure.Client) *Client { return &Client{arm} }
 
 // Get reads a Private Link Service with its connections.
@@ -34,7 +33,7 @@ func (c *Client) Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkServi
 	return decoded(id, doc, codec.DecodePrivateLinkService)
 }
 
-// List reads all Private Link Services of a resource group, with one request per page.
+// List reads all Private Link Services of a resource group.
 func (c *Client) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypePrivateLinkService}
 	docs, err := c.arm.List(ctx, azure.Resource{ID: place})
@@ -52,9 +51,8 @@ func (c *Client) List(ctx context.Context, subscription, resourceGroup string) (
 	return all, nil
 }
 
-// Put writes a Private Link Service, guarded by its Etag, waits until Azure has finished, and
-// returns the result. One that was read retains all properties that Weir does not model; otherwise
-// it is created. Connections and alias are read-only.
+// Put creates or updates a Private Link Service, guarded by its Etag, waits for the end and returns
+// the result. Unmodeled properties are retained; connections and alias are read-only.
 func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
 	doc, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodePrivateLinkService(next)
@@ -66,14 +64,14 @@ func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.Privat
 }
 
 // Delete deletes a Private Link Service that was read, guarded by its Etag, and waits for the end.
-// A missing one is not an error. Its connections must be deleted first (assumed).
+// A missing one is no error. Connections must be deleted first (assumed).
 func (c *Client) Delete(ctx context.Context, p lb.PrivateLinkService) error {
 	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, &p.Origin, p.Etag, nil)
 	return unlessGone(err)
 }
 
-// DeleteConnection deletes a private endpoint connection and waits for the end. A missing one is
-// not an error. The private endpoint is not deleted.
+// DeleteConnection deletes a private endpoint connection and waits for the end. A missing one is no
+// error. The private endpoint remains.
 func (c *Client) DeleteConnection(ctx context.Context, service lb.ResourceID, connection lb.PrivateEndpointConnection) error {
 	at := azure.Resource{ID: service, Child: "privateEndpointConnections/" + connection.Name}
 	etag := connection.Etag
@@ -104,8 +102,7 @@ func (c *Client) GetSubnet(ctx context.Context, network lb.ResourceID, name stri
 	return decoded(network, doc, codec.DecodeSubnet)
 }
 
-// OpenSubnet disables the network policies that block Private Link Services in a subnet that was
-// read, like Put. Other properties are retained.
+// OpenSubnet disables the network policies of a subnet that was read, like Put.
 func (c *Client) OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error) {
 	next.LinkPolicies = false
 	if next.Origin == nil {
@@ -124,7 +121,6 @@ func subnet(network lb.ResourceID, name string) azure.Resource {
 	return azure.Resource{ID: network, Child: "subnets/" + name}
 }
 
-// unlessGone returns nil for the fault of a missing resource.
 func unlessGone(err error) error {
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return nil
@@ -132,7 +128,6 @@ func unlessGone(err error) error {
 	return err
 }
 
-// decoded decodes a document and rejects unexpected formats.
 func decoded[T any](place lb.ResourceID, doc codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
 	value, err := decode(place, doc)
 	if err != nil {

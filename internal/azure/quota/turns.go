@@ -9,10 +9,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Refill rates of Azure's quotas. Writes: Microsoft.Network allows 1,000 in 5 minutes, less than
-// Resource Manager's 10 per second. Reads: 25 per second, bursts of 250. All are documented and
-// apply per identity and region. The cost of an attempt is an assumption: one write, and a read,
-// some polls and the final read.
+// Documented refill rates, per identity and region. Writes: Microsoft.Network allows 1,000 in 5
+// minutes, less than Resource Manager's 10 per second. Reads: 25 per second, bursts of 250. The
+// cost of an attempt is assumed: one write, and a read, some polls and the final read.
 const (
 	writesPerSecond = 1000.0 / (5 * 60)
 	writesSaved     = 200
@@ -25,12 +24,12 @@ const (
 // turnHolds is how long an unused turn stays reserved. Longer reservations would cause bursts.
 const turnHolds = 5 * time.Second
 
-// Turns schedules attempts after a quota's gate opened, at the refill rate: all lanes together
-// would close it again. It is not safe for concurrent use.
+// Turns spreads attempts after a quota's gate opened: all lanes at once would close it again. It is
+// not safe for concurrent use.
 type Turns struct {
 	limiter *rate.Limiter
 	cost    int
-	// of holds the reserved turns by load balancer or other resource.
+	// of is keyed by resource.
 	of map[string]time.Time
 }
 

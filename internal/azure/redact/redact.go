@@ -13,14 +13,12 @@ import (
 // Mark replaces a secret.
 const Mark = "REDACTED"
 
-// secretHeaders carry tokens.
 var secretHeaders = []string{"Authorization", "X-Ms-Authorization-Auxiliary"}
 
 // Request returns a printable copy of req without a body. req is not modified.
 func Request(req *http.Request) *http.Request {
 	safe := req.Clone(req.Context())
 	safe.Body, safe.GetBody = nil, nil
-	// A poller reads only the api-version from the query.
 	safe.URL.RawQuery = versionOnly(safe.URL)
 	safe.URL.User = nil
 	for _, name := range secretHeaders {

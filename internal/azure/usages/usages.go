@@ -18,13 +18,12 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// version is the api-version of Microsoft.Network; mostPages limits a list.
 const (
 	version   = "2025-05-01"
 	mostPages = 20
 )
 
-// regionRule matches region names without spaces; they become part of a URL.
+// regionRule guards the URL.
 var regionRule = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
 
 type page struct {
