@@ -12,48 +12,45 @@ import (
 
 // Answer describes how an attempt failed.
 type Answer struct {
-	// Stopping is set when the lane's context is done or leadership is lost; other fields do not
-	// matter then.
+	// Stopping is set after the end of the lane's context or of leadership; other fields do not
+	// matter.
 	Stopping bool
-	// Status is the HTTP status, 0 without a response.
+	// Status is 0 without a response.
 	Status int
-	// Codes are Azure's error code and those of its details, outermost first.
-	Codes []string
-	// Message is the complete message of the error and its details, outermost first.
+	// Codes are outermost first, as the messages in Message.
+	Codes   []string
 	Message string
-	// TargetGone is set for a 404 to the pool's own GET or PUT that names the load balancer or the
-	// pool. Any other 404 is an ordinary error.
+	// TargetGone is set for a 404 that names the load balancer or the pool, to the pool's own GET
+	// or PUT.
 	TargetGone bool
-	// OperationEnded is set when an accepted operation ended as Failed or Canceled.
+	// OperationEnded is set when an accepted operation failed or was canceled.
 	OperationEnded bool
-	// OutcomeUnknown is set when the outcome of a sent write is unknown: no response, a failed
-	// poll, or a success with other content.
+	// OutcomeUnknown is set for a write without a response, with a failed poll, or with other
+	// content than written.
 	OutcomeUnknown bool
-	// GateClosed is set when a closed local gate blocked the request.
+	// GateClosed is set when a local gate blocked the request.
 	GateClosed bool
-	// Resting is set when an earlier Retry-After of the resource blocked the request.
+	// Resting is set when an earlier Retry-After blocked the request.
 	Resting bool
 	// Unreachable is set when a read got no response.
 	Unreachable bool
-	// MayLand is set if an earlier request of the same write may still succeed.
+	// MayLand is set if an earlier request of the same write may still take effect.
 	MayLand bool
-	// RetryAt is the server's Retry-After or the end of the gate; zero if unknown.
-	RetryAt time.Time
-	// RequestID and CorrelationID are Azure's IDs of the request; may be empty.
+	// RetryAt is the server's Retry-After or the end of the gate.
+	RetryAt                  time.Time
 	RequestID, CorrelationID string
 }
 
 // Rule is one row of the table; the first match applies.
 type Rule struct {
-	Name  string
-	Match func(Answer) bool
-	Class Class
-	// Reason is the rule's label in metrics.
+	Name   string
+	Match  func(Answer) bool
+	Class  Class
 	Reason string
 	Why    string
 }
 
-// Rules is the table. Rules about the outcome of a write precede those about its status.
+// Rules about the outcome of a write precede those about its status.
 var Rules = []Rule{
 	{"lane stopping", func(a Answer) bool { return a.Stopping },
 		Shutdown, "shutdown", "the controller stops; the next one starts from what the cluster wants"},
@@ -87,19 +84,17 @@ var Rules = []Rule{
 		Terminal, "refused", "trying again cannot help"},
 }
 
-// retriedBelow are the statuses that the SDK retries.
 var retriedBelow = []int{
 	http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
 	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retriableEnd reports whether a finished operation is worth a retry. Canceled without another code
-// means superseded.
+// retriableEnd treats Canceled without another code as superseded.
 func retriableEnd(codes []string) bool {
 	return slices.ContainsFunc(codes, retriableCode) || len(codes) == 1 && codes[0] == CodeCanceled
 }
 
-// retriableCodes request a retry, as the code of a response or an operation, or among its details.
+// retriableCodes apply to responses and to operations, alone or among the details.
 var retriableCodes = []string{
 	"AnotherOperationInProgress",
 	"Conflict",               // concurrent request (compute provider)
@@ -110,7 +105,6 @@ var retriableCodes = []string{
 	CodeParentFailed,
 }
 
-// retriableCode reports whether a code requests a retry.
 func retriableCode(code string) bool {
 	return slices.Contains(retriableCodes, code) ||
 		strings.Contains(code, "Superseded") ||
@@ -133,14 +127,13 @@ func Classify(a Answer, err error) *Fault {
 	panic("fault: the last rule matches everything")
 }
 
-// undecided reports whether a write may still have succeeded, or may do so later: the outcome is
-// unknown, or a server may have forwarded the request before it failed.
+// undecided reports whether a write may still take effect: its outcome is unknown, or a server may
+// have forwarded it before it failed.
 func undecided(a Answer) bool {
 	return a.MayLand || !a.OperationEnded && (a.OutcomeUnknown || slices.Contains(retriedBelow, a.Status))
 }
 
-// code returns the code for metrics and messages. The innermost code is the most specific, e.g.
-// RetryableErrorDueToAnotherOperation inside RetryableError.
+// code returns the innermost code, the most specific one.
 func code(a Answer) string {
 	switch {
 	case a.Stopping:

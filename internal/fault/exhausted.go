@@ -2,6 +2,5 @@
 
 package fault
 
-// Exhausted reports whether the SDK has used up its retries. The cause is not the request, so
-// bisecting it is useless.
+// Exhausted reports whether the SDK has used up its retries. Bisecting the request is useless then.
 func (f *Fault) Exhausted() bool { return f.Reason == "sdk_exhausted" || f.Reason == "unreachable" }

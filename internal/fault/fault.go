@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault classifies failed Azure requests: which retry layer owns a failure, and when it may
-// be retried. An adapter describes the failure as an [Answer]; Classify turns it into a Fault by
-// one table.
+// Package fault classifies failed Azure requests: which retry layer owns a failure, and when to
+// retry. An adapter describes a failure as an [Answer]; Classify converts it by one table.
 package fault
 
 import (
@@ -16,35 +15,32 @@ import (
 type Class string
 
 const (
-	// Stale means that the pool or its load balancer does not exist: drop the operation silently.
+	// Stale means that the pool or its load balancer does not exist: drop silently.
 	Stale Class = "Stale"
 	// Retriable means that the pool lane retries within its budget.
 	Retriable Class = "Retriable"
-	// Terminal means that a retry at this layer is useless, or was already made below.
+	// Terminal means that a retry is useless, or was already made below.
 	Terminal Class = "Terminal"
-	// Shutdown means that the controller is stopping: drop the operation without an event.
+	// Shutdown means that the controller is stopping: drop without an event.
 	Shutdown Class = "Shutdown"
 )
 
 // Fault is a classified failure.
 type Fault struct {
-	Class Class
-	// Reason is the metrics label of the matching rule.
+	Class  Class
 	Reason string
-	// Code is a stable code for messages: Azure's error code or one of the Code constants.
-	Code string
-	// RetryAt is the server's Retry-After as a time; zero if none.
+	// Code is for messages: Azure's error code or one of the Code constants.
+	Code    string
 	RetryAt time.Time
-	// Undecided is set if the write may have succeeded, or may do so later.
+	// Undecided is set if the write may still take effect.
 	Undecided bool
 	// Ended is set if an accepted write failed: the shown content may not be in effect.
 	Ended bool
-	// RequestID and CorrelationID are Azure's IDs of the failed request, for support; may be empty.
+	// RequestID and CorrelationID are Azure's, for support; may be empty.
 	RequestID, CorrelationID string
-	// Message is Azure's complete message, for decisions only. Never show it; use Err.
+	// Message is Azure's complete message, for decisions only. Never show it.
 	Message string
-	// Err is the error for users.
-	Err error
+	Err     error
 }
 
 // Codes of failures without an Azure code.
@@ -69,7 +65,6 @@ const (
 	CodeParentFailed = "ParentResourceIsInFailedState"
 )
 
-// Reasons of a 412, a 429, and of unsent requests.
 const (
 	reasonOvertaken  = "precondition_failed"
 	reasonThrottled  = "throttled"
@@ -86,15 +81,15 @@ func Deferred(until time.Time, err error) *Fault {
 // Deferred reports whether Weir postponed the request. f may be nil.
 func (f *Fault) Deferred() bool { return f != nil && f.Reason == reasonDeferred }
 
-// Overtaken reports whether a write was rejected because its etag was outdated. Earlier writes
-// guarded by the same etag have succeeded by then, or never will. f may be nil.
+// Overtaken reports whether a write was rejected because of an outdated etag. Earlier writes
+// guarded by the same etag have taken effect by then, or never will. f may be nil.
 func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
 
-// Throttled reports whether Azure throttled the request. f may be nil.
+// Throttled reports a 429. f may be nil.
 func (f *Fault) Throttled() bool { return f != nil && f.Reason == reasonThrottled }
 
-// Superseded reports whether Azure canceled an accepted write in favor of a later one. A read shows
-// whether its content is present. f may be nil.
+// Superseded reports whether Azure canceled an accepted write in favor of a later one; its content
+// may be present. f may be nil.
 func (f *Fault) Superseded() bool {
 	return f != nil && f.Ended && (strings.Contains(f.Code, "Superseded") || f.Code == CodeCanceled)
 }
@@ -115,8 +110,7 @@ func (f *Fault) Error() string {
 // Unwrap returns Err.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// RequestOf returns Azure's request IDs from the outermost Fault in err's chain that has them;
-// empty if none has.
+// RequestOf returns Azure's request IDs from the outermost Fault in err's chain that has any.
 func RequestOf(err error) (requestID, correlationID string) {
 	for err != nil {
 		f, ok := errors.AsType[*Fault](err)
@@ -131,8 +125,8 @@ func RequestOf(err error) (requestID, correlationID string) {
 	return "", ""
 }
 
-// From returns the Fault in err's chain, or a terminal one that wraps err: unclassified errors are
-// not retried. It returns nil for nil.
+// From returns the Fault in err's chain, or a terminal one, because unclassified errors are not
+// retried. It returns nil for nil.
 func From(err error) *Fault {
 	if err == nil {
 		return nil

@@ -4,7 +4,6 @@ package fault
 
 import "strings"
 
-// remedies are fixes for rejections whose message names none.
 var remedies = map[string]string{
 	"LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule": `set "disableOutboundSNAT": true in azure.json, ` +
 		"which sets disableOutboundSnat in all rules of Services, or choose another address",
@@ -12,7 +11,7 @@ var remedies = map[string]string{
 		"delete ports or Services, or set loadBalancerBackendPoolConfigurationType to nodeIP",
 }
 
-// AddRemedy appends the known fix for one of the codes to a message.
+// AddRemedy appends the known fix for one of the codes.
 func AddRemedy(text string, codes []string) string {
 	for _, code := range codes {
 		if remedies[code] != "" {
