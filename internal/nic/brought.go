@@ -5,30 +5,28 @@ package nic
 // Target is the desired state of a pool of network interfaces that is recorded as managed.
 type Target struct {
 	Pool
-	// Leaves are the machines to remove.
 	Leaves []Machine
-	// Lacks are the missing members.
+	// Lacks are missing members.
 	Lacks []Machine
 }
 
 // State is the progress of a pool's machines.
 type State struct {
-	// Working are machines with a write in progress or queued.
+	// Working are in progress or queued.
 	Working []Machine
-	// Waits are blocked machines; each is checked again separately.
+	// Waits are blocked; each is checked again separately.
 	Waits []MachineWait
-	// Unusable are machines that cannot join, because they or their network interface do not exist.
-	// Each is checked again separately.
+	// Unusable cannot join, because they or their network interface do not exist. Each is checked
+	// again separately.
 	Unusable []MachineWait
 	// Looking is set until the scale sets are known: one may refer to a pool that must become
 	// empty.
 	Looking bool
-	// Failed are machines with a failed attempt. Each is reported once and retried when the pool's
-	// target is set again.
+	// Failed are reported once and retried when the pool's target is set again.
 	Failed []Failure
 }
 
-// MachineWait is a blocked machine. Why is a message for users.
+// MachineWait is a blocked machine.
 type MachineWait struct {
 	Machine Machine
 	Why     string

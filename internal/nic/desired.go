@@ -14,15 +14,14 @@ import (
 type Pool struct {
 	ID     lb.PoolID
 	Family lb.Family
-	// Configuration is the load balancer configuration of the pool. An internal load balancer
-	// shares that of the public one.
+	// Configuration is the pool's load balancer configuration. Internal and public load balancers
+	// share it.
 	Configuration string
-	// Every is set for a pool of all nodes, including future ones; not for the pool of a Service's
-	// endpoints.
+	// Every is set for a pool of all nodes, including future ones.
 	Every   bool
 	Members []Machine
-	// Leaves are machines to remove. A pool of all nodes decides nothing about machines that are in
-	// neither list: they may be newer than this value.
+	// Leaves are machines to remove. A pool of all nodes decides nothing about newer machines,
+	// which are in neither list.
 	Leaves []Machine
 }
 
@@ -32,18 +31,17 @@ type Pools map[lb.Family][]lb.PoolID
 // Node is a machine that is a cluster node.
 type Node struct {
 	Machine Machine
-	// Configuration is the load balancer configuration of the node; empty if not placed.
+	// Configuration is empty if the node is not placed.
 	Configuration string
 }
 
 // Desired maps machines and scale set models to pools.
 type Desired struct {
 	machines map[string]Pools // by Machine.Key; empty for a node without pools
-	// open are the pools of all nodes, of the node's configuration, that do not decide about it.
-	open map[string]Pools
-	// leaves are the pools that a machine must leave.
+	// open are the pools of all nodes that have not decided about a node.
+	open   map[string]Pools
 	leaves map[string]map[lb.PoolKey]bool
-	// models are by scale set key; the configuration with the most instances is first.
+	// models are by scale set key, the configuration with the most instances first.
 	models map[string][]Pools
 }
 
@@ -76,13 +74,12 @@ func (d Desired) Stays(m Machine, pools Pools) Pools {
 // Open returns the pools of all nodes that have not decided about a node.
 func (d Desired) Open(m Machine) Pools { return d.open[m.Key()] }
 
-// Models returns the alternatives for a uniform scale set's model: the pools of each configuration
-// of its instances.
+// Models returns the alternatives for a uniform scale set's model, one per configuration of its
+// instances.
 func (d Desired) Models(scaleSet lb.ResourceID) []Pools { return d.models[scaleSet.Key()] }
 
-// Model returns the pools of a scale set model, one of [Desired.Models]: the alternative that the
-// model already uses, else the first. Changing the alternative would remove instances from their
-// pools with the next upgrade.
+// Model returns the one of [Desired.Models] that the model already uses, else the first. Changing
+// it would remove instances from their pools with the next upgrade.
 func (d Desired) Model(scaleSet lb.ResourceID, observed []lb.InterfaceConfiguration) Pools {
 	candidates := d.models[scaleSet.Key()]
 	for _, pools := range candidates {
@@ -96,12 +93,11 @@ func (d Desired) Model(scaleSet lb.ResourceID, observed []lb.InterfaceConfigurat
 	return candidates[0]
 }
 
-// Desire computes the pools of machines from all pools and all nodes, including nodes in no pool.
-// Azure allows an interface in the pools of one public and one internal load balancer, so a machine
-// gets the pools of one configuration: its node's, else the first by name. Pools are sorted by ID.
+// Desire computes the pools of all machines and of all nodes. Azure allows an interface in the
+// pools of one public and one internal load balancer, so a machine gets those of one configuration:
+// its node's, else the first by name. Pools are sorted by ID.
 //
-// A scale set model has the pools of all nodes of its instances, of one configuration; see
-// Desired.Model.
+// A model has the pools of all nodes of its instances, of one configuration; see [Desired.Model].
 func Desire(pools []Pool, nodes []Node) Desired {
 	pools = slices.Clone(pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
@@ -189,7 +185,6 @@ func (d Desired) modelsOf(pools []Pool, configurationOf map[string]string) {
 	}
 }
 
-// with adds a pool unless it is present.
 func (ps Pools) with(p Pool) Pools {
 	if ps == nil {
 		ps = Pools{}

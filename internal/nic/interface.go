@@ -9,19 +9,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Step is the next action for a machine with standalone network interfaces; the zero value means
-// done.
+// Step is the next action for a machine with standalone interfaces. The zero value means done.
 type Step struct {
-	// Write is the interface to write; may be nil.
 	Write *lb.NetworkInterface
-	// Waits is why the machine is not in its pools and nothing is written; may be empty.
+	// Waits is why the machine is not in its pools although nothing is written.
 	Waits string
-	// Unusable is set if the machine has no primary interface.
+	// Unusable is set if there is no primary interface.
 	Unusable bool
 }
 
-// Interface returns the next action for a machine. all are the observed interfaces; the machine's
-// primary one is written.
+// Interface returns the next action for a machine. all are the observed interfaces.
 func Interface(m Machine, all []lb.NetworkInterface, want Pools, managed Ours) Step {
 	observed, reason := interfaceOf(m, all)
 	if observed == nil {
@@ -45,7 +42,6 @@ func Interface(m Machine, all []lb.NetworkInterface, want Pools, managed Ours) S
 	return Step{Waits: next.lacks(what)}
 }
 
-// interfaceOf returns the primary interface of a machine, or the reason that there is none.
 func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, string) {
 	var owned []*lb.NetworkInterface
 	var configurations []lb.InterfaceConfiguration
@@ -65,18 +61,16 @@ func interfaceOf(m Machine, all []lb.NetworkInterface) (*lb.NetworkInterface, st
 }
 
 // Found reports whether all contains the primary interface of a machine. An unmarked one may be
-// secondary, with the primary one in another resource group.
+// secondary.
 func Found(m Machine, all []lb.NetworkInterface) bool {
 	return slices.ContainsFunc(all, func(i lb.NetworkInterface) bool { return i.Machine == m.Key() && i.Primary })
 }
 
-// wants reports whether there are any pools.
 func wants(p Pools) bool { return len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 }
 
-// busy reports whether a write is in progress; it may still be rolled back.
+// busy reports whether a write is in progress.
 func busy(p lb.Provisioning) bool { return p != "" && p != lb.Succeeded && p != lb.Failed }
 
-// lacks describes the missing address, if any.
 func (n Next) lacks(what string) string {
 	if len(n.Lacks) == 0 {
 		return ""

@@ -12,18 +12,16 @@ import (
 
 // Machine is a virtual machine that may be a node.
 type Machine struct {
-	// VM is the virtual machine; zero for a uniform instance.
+	// VM is zero for a uniform instance.
 	VM lb.ResourceID
 	// ScaleSet and Instance identify a uniform instance.
 	ScaleSet lb.ResourceID
 	Instance string
 }
 
-// instanceRule matches instance IDs, which become part of a URL. Azure uses only numbers.
 var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
 
-// ParseMachine parses a node's spec.providerID. Instances of flexible scale sets are virtual
-// machines.
+// ParseMachine parses a node's spec.providerID. A flexible instance is a virtual machine.
 func ParseMachine(providerID string) (Machine, error) {
 	name, vm, err := lb.VMSetOfProviderID(providerID)
 	if err != nil {
@@ -46,7 +44,7 @@ func ParseMachine(providerID string) (Machine, error) {
 // Uniform reports whether it is an instance of a uniform scale set.
 func (m Machine) Uniform() bool { return m.Instance != "" }
 
-// Key is equal for equal machines; it is lb.MachineKey of the providerID.
+// Key is lb.MachineKey of the providerID.
 func (m Machine) Key() string {
 	if m.Uniform() {
 		return m.ScaleSet.Key() + "/virtualmachines/" + m.Instance

@@ -11,15 +11,13 @@ import (
 // Next is the desired configuration of an interface.
 type Next struct {
 	lb.InterfaceConfiguration
-	// Changed is set if the interface has to be written.
 	Changed bool
-	// Lacks are families with desired pools for which the interface has no address.
+	// Lacks are families without an address for which there are pools.
 	Lacks []lb.Family
 }
 
-// NextOf returns observed with the primary IP configuration of each family in exactly the wanted
-// pools and its foreign pools. Existing pools retain their order; new ones are appended. observed
-// is not modified.
+// NextOf returns observed with the primary IP configuration of each family in the wanted and the
+// foreign pools. Existing pools retain their order; new ones are appended.
 func NextOf(observed lb.InterfaceConfiguration, want Pools, managed Ours) Next {
 	next := Next{InterfaceConfiguration: observed}
 	next.IPConfigurations = slices.Clone(observed.IPConfigurations)
@@ -39,7 +37,6 @@ func NextOf(observed lb.InterfaceConfiguration, want Pools, managed Ours) Next {
 	return next
 }
 
-// poolsOf returns the desired pools of an IP configuration.
 func poolsOf(observed []string, want []lb.PoolID, managed Ours) []string {
 	wanted, present := map[lb.PoolKey]bool{}, map[lb.PoolKey]bool{}
 	for _, id := range want {
@@ -63,8 +60,8 @@ func poolsOf(observed []string, want []lb.PoolID, managed Ours) []string {
 	return next
 }
 
-// primary returns the index of a family's primary IP configuration, or -1. Azure marks only one per
-// interface, the IPv4 one if both exist; the first of the other family counts as primary.
+// primary returns the index of a family's primary IP configuration, or -1. Azure marks one per
+// interface, the IPv4 one if possible; the first of the other family counts as primary.
 func primary(ips []lb.IPConfiguration, family lb.Family) int {
 	at := slices.IndexFunc(ips, func(ip lb.IPConfiguration) bool { return ip.Family == family && ip.Primary })
 	if at < 0 {
@@ -73,7 +70,7 @@ func primary(ips []lb.IPConfiguration, family lb.Family) int {
 	return at
 }
 
-// primaryOf returns the index of the marked or only interface, or -1.
+// primaryOf returns the index of the marked or the only interface, or -1.
 func primaryOf(interfaces []lb.InterfaceConfiguration) int {
 	if at := slices.IndexFunc(interfaces, func(i lb.InterfaceConfiguration) bool { return i.Primary }); at >= 0 {
 		return at
@@ -84,7 +81,7 @@ func primaryOf(interfaces []lb.InterfaceConfiguration) int {
 	return -1
 }
 
-// nextOfAll applies NextOf to the primary interface; false if there is none.
+// nextOfAll changes the primary interface; false if there is none.
 func nextOfAll(observed []lb.InterfaceConfiguration, want Pools, managed Ours) (next []lb.InterfaceConfiguration, n Next, ok bool) {
 	at := primaryOf(observed)
 	if at < 0 {

@@ -8,12 +8,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Ours is the set of managed pools, from which a machine may be removed. All others are foreign:
-// other load balancers, pools of outbound rules, application gateways.
+// Ours are the managed pools, from which a machine may be removed. All others are foreign: other
+// load balancers, pools of outbound rules, application gateways.
 type Ours map[lb.PoolKey]bool
 
-// NewOurs returns the set of recorded pools and of the cluster's pools on load balancers that Weir
-// manages.
+// NewOurs takes recorded pools and the cluster's pools on managed load balancers.
 func NewOurs(recorded, held []lb.PoolID) Ours {
 	managed := make(Ours, len(recorded)+len(held))
 	for _, pools := range [][]lb.PoolID{recorded, held} {
@@ -24,8 +23,7 @@ func NewOurs(recorded, held []lb.PoolID) Ours {
 	return managed
 }
 
-// Holds reports whether the pool with this ARM ID is in the set, ignoring case.
+// Holds ignores case.
 func (o Ours) Holds(id string) bool { return o[keyOf(id)] }
 
-// keyOf returns the key of a pool's ARM ID, like lb.PoolID.Key.
 func keyOf(id string) lb.PoolKey { return lb.PoolKey(strings.ToLower(strings.TrimSpace(id))) }

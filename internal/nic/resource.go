@@ -11,9 +11,8 @@ import (
 // Resource is the target of one write: a network interface, a uniform scale set's model, or an
 // instance.
 type Resource struct {
-	// ID is the network interface or the scale set.
 	ID lb.ResourceID
-	// Instance is the instance ID; empty for the model.
+	// Instance is empty for the model.
 	Instance string
 }
 
@@ -46,8 +45,8 @@ func (r Resource) Key() string {
 	return r.ID.Key() + "/virtualmachines/" + r.Instance
 }
 
-// Lane is equal for resources that must be written one at a time. A scale set and its instances
-// share one, because Azure answers concurrent writes with 409.
+// Lane is equal for resources that must be written one at a time: Azure answers concurrent writes
+// of a scale set and its instances with 409.
 func (r Resource) Lane() string { return r.ID.Key() }
 
 // String is used in messages.

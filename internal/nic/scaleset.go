@@ -10,38 +10,35 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Known is the recorded state of a scale set, by instance ID.
+// Known is the recorded state of instances by ID.
 type Known struct {
-	// Level are instances that had the latest model when Weir last wrote it, so an upgrade applies
-	// only that write. Upgrading others could apply foreign changes, such as a new image.
+	// Level had the latest model when Weir last wrote it, so an upgrade applies only that write.
+	// Upgrading others could apply foreign changes, such as a new image.
 	Level map[string]bool
-	// Overdue are instances that Azure has not upgraded in time.
+	// Overdue were not upgraded by Azure in time.
 	Overdue map[string]bool
-	// Alone are instances that Weir wrote directly since the last model write. They lack the latest
-	// model for that reason, and no upgrade will follow.
+	// Alone were written directly since the last model write. They lack the latest model for that
+	// reason, and no upgrade will follow.
 	Alone map[string]bool
 }
 
-// Steps are the next actions for a uniform scale set: first the model, then the instances one by
-// one. No steps means done.
+// Steps are the next actions for a uniform scale set; no steps means done.
 type Steps struct {
-	// Model is the scale set with the desired model; nil if it is in sync.
+	// Model is the scale set to write; nil if in sync.
 	Model *lb.ScaleSet
-	// Upgrade are the IDs of instances to upgrade with one request.
+	// Upgrade are the instances to upgrade with one request.
 	Upgrade []string
 	// Write are instances to write, each with its own request.
 	Write []lb.Instance
-	// Upgrading are the IDs of waiting instances that Azure upgrades automatically.
+	// Upgrading are waiting instances that Azure upgrades.
 	Upgrading []string
-	// Waits are the blocked instances or scale set, with reasons.
-	Waits []Wait
+	Waits     []Wait
 }
 
 // Wait is a blocked resource.
 type Wait struct {
 	Resource Resource
-	// Why is a message for users that names the resource.
-	Why string
+	Why      string
 }
 
 // Done reports whether there is nothing left to do or to wait for.
@@ -49,9 +46,8 @@ func (s Steps) Done() bool {
 	return s.Model == nil && len(s.Upgrade)+len(s.Write)+len(s.Waits) == 0
 }
 
-// ScaleSet returns the next actions for a uniform scale set and its instances. The model goes
-// first: an upgrade to an old model would undo a direct write, and a new instance would join the
-// wrong pools.
+// ScaleSet returns the next actions for a uniform scale set. The model goes first: an upgrade to an
+// old model would undo a direct write, and a new instance would join the wrong pools.
 //
 // An instance that is no node retains the model's pools and leaves all other managed pools, since a
 // pool with members cannot be deleted. After its node was deleted it leaves the pools that list it.
@@ -84,7 +80,6 @@ func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, managed Ou
 	return steps
 }
 
-// instance adds the next action for an instance; model are the pools of the scale set's model.
 func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desired, managed Ours, known Known) {
 	if i.Provisioning == lb.Deleting {
 		return
@@ -120,7 +115,7 @@ func (s *Steps) instance(set lb.ScaleSet, model Pools, i lb.Instance, want Desir
 	}
 }
 
-// and merges pools of the same configuration, sorted by ID.
+// and sorts the pools by ID.
 func (ps Pools) and(others Pools) Pools {
 	all := maps.Clone(ps)
 	for family, ids := range others {
@@ -153,7 +148,6 @@ func within(model Pools, interfaces []lb.InterfaceConfiguration) Pools {
 	return in
 }
 
-// same reports whether two sets of pools are equal.
 func same(a, b Pools) bool {
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		if !slices.EqualFunc(a[family], b[family], func(x, y lb.PoolID) bool { return x.Key() == y.Key() }) {
@@ -163,7 +157,7 @@ func same(a, b Pools) bool {
 	return true
 }
 
-// byID orders instances by number.
+// byID compares numerically.
 func byID(a, b lb.Instance) int {
 	return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 }
