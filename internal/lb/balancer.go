@@ -16,20 +16,20 @@ const (
 	Basic    SKU = "Basic"
 )
 
-// MaxFrontends is the maximum number of frontends of a Standard load balancer.
+// MaxFrontends is the limit of a Standard load balancer.
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer
 const MaxFrontends = 600
 
-// MaxMachineRules is the maximum number of load balancing and inbound NAT rules per IP
-// configuration of a network interface, over all its load balancers.
+// MaxMachineRules is the limit of load balancing and inbound NAT rules per IP configuration of a
+// network interface, over all its load balancers.
 // https://learn.microsoft.com/azure/load-balancer/load-balancer-common-deployment-errors
 const MaxMachineRules = 299
 
-// LoadBalancer is an Azure load balancer, observed or desired. Its children refer to each other by
+// LoadBalancer is an Azure load balancer, observed or desired. Children refer to each other by
 // name.
 type LoadBalancer struct {
 	ID LoadBalancerID
-	// Etag is empty for a load balancer that was not read and has to be created.
+	// Etag is empty for a new load balancer.
 	Etag     string
 	Location string
 	SKU      SKU
@@ -42,15 +42,14 @@ type LoadBalancer struct {
 	Pools     []Pool
 	Probes    []Probe
 	Rules     []Rule
-	// Pinned are the names of frontends and pools that resources outside Rules use, e.g. outbound
-	// rules and inbound NAT rules. They cannot be removed.
+	// Pinned are names of frontends and pools that outbound rules, inbound NAT rules or others use.
+	// They cannot be removed.
 	Pinned map[string]bool
-	// NATRules counts inbound NAT rules by lower-case pool name. The entry "" is the highest number
-	// that one network interface has directly.
+	// NATRules counts inbound NAT rules by lower-case pool name. The entry "" is the maximum for
+	// one network interface.
 	NATRules map[string]int
 
-	// Origin is the adapter's document that was read. A write uses it to retain properties that
-	// Weir does not model.
+	// Origin is the document that was read, from which a write retains unmodeled properties.
 	Origin any
 }
 
@@ -68,11 +67,10 @@ func (b LoadBalancer) RulesTo(pool string) int {
 // Frontend is a frontend IP configuration, public or private.
 type Frontend struct {
 	Name string
-	// PublicIP is the ARM ID of a public IP; empty for a private frontend.
+	// PublicIP is an ARM ID; empty for a private frontend.
 	PublicIP string
-	// Subnet is the ARM ID of a private frontend's subnet.
-	Subnet string
-	// PrivateIP is the address of a private frontend. Unless Static, Azure assigned it.
+	Subnet   string
+	// PrivateIP is assigned by Azure unless Static.
 	PrivateIP netip.Addr
 	Static    bool
 	Family    Family
@@ -91,12 +89,10 @@ const (
 
 // Probe is a health probe.
 type Probe struct {
-	Name     string
-	Protocol ProbeProtocol
-	Port     int32
-	// Path is the HTTP or HTTPS path; empty for TCP.
-	Path string
-	// IntervalSeconds is the time between two probes.
+	Name            string
+	Protocol        ProbeProtocol
+	Port            int32
+	Path            string
 	IntervalSeconds int32
 	// Threshold is the number of consecutive results that change a member's state.
 	Threshold int32
@@ -125,40 +121,35 @@ const (
 type Rule struct {
 	Name      string
 	Transport Transport
-	// Frontend, Pool and Probe are names within the load balancer; Probe may be empty.
+	// Probe may be empty.
 	Frontend, Pool, Probe string
-	// FrontendPort and BackendPort are 0 for all ports.
+	// FrontendPort and BackendPort are 0 for all.
 	FrontendPort, BackendPort int32
 	// FloatingIP delivers packets with the frontend's address as destination.
 	FloatingIP  bool
 	IdleMinutes int32
-	// TCPReset sends a reset on idle timeout; nil if Azure shows none (UDP).
-	TCPReset     *bool
-	Distribution Distribution
-	// DisableOutboundSNAT stops members from using the frontend for outbound flows.
+	// TCPReset is nil if Azure shows none (UDP).
+	TCPReset            *bool
+	Distribution        Distribution
 	DisableOutboundSNAT bool
 }
 
 // PublicIP is a public IP address, observed or desired.
 type PublicIP struct {
-	// ID is the ARM ID.
 	ID   ResourceID
 	Etag string
-	// Address is the assigned address; zero until Azure assigns one.
+	// Address is zero until Azure assigns one.
 	Address  netip.Addr
 	Location string
 	SKU      SKU
 	Static   bool
 	Family   Family
 	Zones    []string
-	// Prefix is the ARM ID of its public IP prefix; may be empty.
-	Prefix string
-	// IPTags maps IP tag types to values.
-	IPTags map[string]string
-	// DNSLabel is the first label of the FQDN; may be empty.
+	Prefix   string
+	IPTags   map[string]string
 	DNSLabel string
 	Tags     map[string]string
-	// UsedBy is the ARM ID of the IP configuration that uses it; empty if unused.
+	// UsedBy is the ARM ID of an IP configuration.
 	UsedBy       string
 	Provisioning Provisioning
 	Origin       any

@@ -21,10 +21,10 @@ type PoolID struct {
 	Name         string
 }
 
-// LoadBalancerKey is a lower-case LoadBalancerID for use as a map key.
+// LoadBalancerKey is a lower-case LoadBalancerID.
 type LoadBalancerKey string
 
-// PoolKey is a lower-case PoolID for use as a map key.
+// PoolKey is a lower-case PoolID.
 type PoolKey string
 
 // String returns the ARM ID. Validate it before use in a URL.
@@ -63,7 +63,7 @@ func (k PoolKey) LoadBalancer() LoadBalancerKey {
 	return LoadBalancerKey(k[:max(0, strings.LastIndex(string(k), "/backendaddresspools/"))])
 }
 
-// Azure's naming rules for Microsoft.Network and Microsoft.Resources:
+// Azure's naming rules:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 // Resource groups may contain other letters; only ASCII is supported here.
 var (
@@ -72,7 +72,7 @@ var (
 	nameRule          = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
 )
 
-// Validate returns an error for the first invalid part. Invalid IDs must not be used in requests.
+// Validate returns an error for the first invalid part. Requests need valid IDs.
 func (id LoadBalancerID) Validate() error {
 	switch {
 	case !subscriptionRule.MatchString(id.SubscriptionID):

@@ -17,8 +17,7 @@ const TypeNetworkInterface = "Microsoft.Network/networkInterfaces"
 const TypeScaleSet = "Microsoft.Compute/virtualMachineScaleSets"
 
 // VMSetOfProviderID parses a node's spec.providerID, azure:///subscriptions/…. It returns the name
-// of the scale set; or, with an empty name, the virtual machine, which may be in an availability
-// set.
+// of the scale set, or else the virtual machine.
 func VMSetOfProviderID(text string) (scaleSet string, machine ResourceID, err error) {
 	const scheme = "azure://"
 	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) {
@@ -39,14 +38,14 @@ func VMSetOfProviderID(text string) (scaleSet string, machine ResourceID, err er
 	return "", machine, nil
 }
 
-// MachineKey is the lower-case key of a virtual machine or scale set instance, from spec.providerID
-// or an ARM ID.
+// MachineKey is the lower-case key of a virtual machine or instance, from spec.providerID or an ARM
+// ID.
 func MachineKey(id string) string {
 	return strings.TrimPrefix(strings.ToLower(strings.TrimSpace(id)), "azure://")
 }
 
-// MachineOfInterface parses the ARM ID of an IP configuration of a network interface. For a uniform
-// instance, machine is the key of the instance; otherwise nic is the interface to read from Azure.
+// MachineOfInterface parses the ARM ID of an IP configuration. It returns the key of a uniform
+// instance, or else the network interface to read.
 func MachineOfInterface(text string) (machine string, nic ResourceID, err error) {
 	at := strings.Index(strings.ToLower(text), "/ipconfigurations/")
 	if at < 0 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lb has the types of Azure load balancers and their network resources. They are plain
-// values without I/O or clocks.
+// Package lb has the types of Azure load balancers and their network resources, as plain values.
 package lb
 
 import "net/netip"
 
-// Family is the IP family of a backend pool; a pool has exactly one.
+// Family is the IP family of a backend pool.
 type Family string
 
 // IP families in the spelling of Kubernetes.
@@ -23,34 +22,30 @@ func (f Family) Of(addr netip.Addr) bool {
 	return f == IPv4 && addr.Is4()
 }
 
-// NoEtag is the etag of a response without one, which Azure never sends, but another server may. In
-// If-Match it matches any version.
+// NoEtag replaces a missing etag, which Azure never sends, but another server may. In If-Match it
+// matches any version.
 const NoEtag = "*"
 
-// Pool is a backend pool, observed or desired. An empty Etag means that it was not read.
+// Pool is a backend pool, observed or desired. Etag is empty before a read.
 type Pool struct {
 	ID   PoolID
 	Etag string
-	// VirtualNetwork is the ARM ID on the pool itself; empty if the addresses have their own, or if
-	// the pool is empty.
+	// VirtualNetwork is an ARM ID; empty if the addresses have their own, or for an empty pool.
 	VirtualNetwork string
 	Addresses      []Address
-	// Provisioning is Azure's state; may be empty.
-	Provisioning Provisioning
-	// NIC is set for a pool of network interfaces. Azure does not mix them with IP addresses.
+	Provisioning   Provisioning
+	// NIC is set for a pool of network interfaces, which Azure does not mix with IP addresses.
 	NIC bool
-	// Outbound is set for a pool of an outbound rule: its members use it for outbound flows.
+	// Outbound is set for a pool of an outbound rule.
 	Outbound bool
-	// Origin is the adapter's document that was read. A write uses it to retain properties that
-	// Weir does not model.
+	// Origin is the document that was read, from which a write retains unmodeled properties.
 	Origin any
 }
 
 // Provisioning is the state of the last write.
 type Provisioning string
 
-// Provisioning states. While Updating, the shown content may be rolled back; when Failed, it may
-// not be in effect.
+// While Updating, the shown content may be rolled back; when Failed, it may not be in effect.
 const (
 	Succeeded Provisioning = "Succeeded"
 	Updating  Provisioning = "Updating"
@@ -62,18 +57,17 @@ type Address struct {
 	// Name is unique within the pool; Weir uses the node name.
 	Name string
 	IP   netip.Addr
-	// VirtualNetwork is the ARM ID on this address; empty if the pool has one.
+	// VirtualNetwork is an ARM ID; empty if the pool has one.
 	VirtualNetwork string
 	// AdminState is "", "None", "Up" or "Down" when observed; Down or "" (probes decide) when
 	// desired.
 	AdminState string
-	// Interface is the ARM ID of the network interface's IP configuration; empty for an IP entry.
-	// Machine is the key of its virtual machine once resolved, see MachineKey.
+	// Interface is the ARM ID of an IP configuration; empty for an IP entry. Machine is its virtual
+	// machine once resolved, see MachineKey.
 	Interface, Machine string
 }
 
-// Admin states. Down accepts no new flows, regardless of the probes. None, Azure's default, leaves
-// the decision to the probes.
+// Down accepts no new flows, regardless of the probes. None is Azure's default.
 const (
 	Down = "Down"
 	None = "None"

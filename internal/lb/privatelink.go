@@ -13,32 +13,28 @@ const (
 // PrivateLinkService is a Private Link Service, observed or desired.
 type PrivateLinkService struct {
 	ID ResourceID
-	// Etag is empty for one that was not read and has to be created.
+	// Etag is empty for a new one.
 	Etag         string
 	Location     string
 	Provisioning Provisioning
-	// Alias is the generated name for consumers.
-	Alias string
-	// Frontends are ARM IDs of load balancer frontends.
-	Frontends []string
+	Alias        string
+	Frontends    []string
 	// NAT are the source addresses of consumer flows.
 	NAT           []NATAddress
 	FQDNs         []string
 	ProxyProtocol bool
-	// Visibility are the subscriptions that may request a connection; "*" means all, none means
-	// role-based access. AutoApproval are those that need no approval.
+	// Visibility are the subscriptions that may connect ("*" for all, none for role-based access),
+	// AutoApproval those that need no approval.
 	Visibility, AutoApproval []string
 	// Connections are read-only.
 	Connections []PrivateEndpointConnection
 	Tags        map[string]string
-	// Origin is the adapter's document, like that of a load balancer.
-	Origin any
+	Origin      any
 }
 
 // NATAddress is an IP configuration of a Private Link Service.
 type NATAddress struct {
-	Name string
-	// Subnet is an ARM ID.
+	Name   string
 	Subnet string
 	// Address is assigned by Azure unless Static.
 	Address netip.Addr
@@ -48,9 +44,8 @@ type NATAddress struct {
 
 // PrivateEndpointConnection is a consumer's connection to a Private Link Service.
 type PrivateEndpointConnection struct {
-	Name string
-	Etag string
-	// Endpoint is the ARM ID of the consumer's private endpoint.
+	Name         string
+	Etag         string
 	Endpoint     string
 	Status       ConnectionStatus
 	Description  string
@@ -81,9 +76,8 @@ type Subnet struct {
 	Name     string
 	Etag     string
 	Prefixes []netip.Prefix
-	// LinkPolicies is set while network policies block Private Link Services, which is the default.
-	LinkPolicies bool
-	// SecurityGroup is the ARM ID of the network security group; may be empty.
+	// LinkPolicies is set while network policies block Private Link Services (Azure's default).
+	LinkPolicies  bool
 	SecurityGroup string
 	Provisioning  Provisioning
 	Origin        any

@@ -12,7 +12,7 @@ import (
 type ResourceID struct {
 	SubscriptionID string
 	ResourceGroup  string
-	// Type is an ARM type, e.g. Microsoft.Network/publicIPAddresses.
+	// Type is e.g. Microsoft.Network/publicIPAddresses.
 	Type string
 	Name string
 }
@@ -31,7 +31,7 @@ func (id ResourceID) String() string {
 		"/providers/" + id.Type + "/" + id.Name
 }
 
-// Key returns the lower-case ID for use as a map key.
+// Key returns the lower-case ID.
 func (id ResourceID) Key() string { return strings.ToLower(id.String()) }
 
 // Validate returns an error for the first invalid part.
@@ -46,8 +46,7 @@ func (id ResourceID) Validate() error {
 	return nil
 }
 
-// ParseResourceID parses and validates an ARM ID of the type kind. User input must pass through it
-// before use in a request.
+// ParseResourceID parses and validates an ARM ID of a type. User input must pass through it.
 func ParseResourceID(text, kind string) (ResourceID, error) {
 	parts := strings.Split(strings.TrimSpace(text), "/")
 	want := strings.Split(kind, "/")

@@ -10,21 +10,20 @@ type SecurityGroup struct {
 	Etag         string
 	Provisioning Provisioning
 	Rules        []SecurityRule
-	// Subnets and Interfaces count its associations. Without any it has no effect.
+	// Subnets and Interfaces count its associations.
 	Subnets, Interfaces int
-	// Origin is the adapter's document, like that of a load balancer.
-	Origin any
+	Origin              any
 }
 
-// Limits of a security group: rules, and addresses or ranges over all rules, separately for sources
-// and destinations.
+// Limits of rules per group, and of addresses over all rules, separately for sources and
+// destinations.
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#azure-networking-limits
 const (
 	MostSecurityRules    = 1000
 	MostSecurityPrefixes = 4000
 )
 
-// Direction is the direction of flows that a security rule matches.
+// Direction is the direction of matched flows.
 type Direction string
 
 // Directions in Azure's spelling.

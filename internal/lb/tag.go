@@ -14,14 +14,13 @@ const MostTags = 50
 // https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources
 const TagRule = `tags with names of 1 to 512 characters without <, >, %, &, \, ? and /, and values of at most 256`
 
-// ValidTag reports whether Azure accepts a tag. Tag names are case-insensitive; callers must check
-// for duplicates.
+// ValidTag reports whether Azure accepts a tag. It cannot detect names that differ only in case.
 func ValidTag(name, value string) bool {
 	return name != "" && utf8.RuneCountInString(name) <= 512 && utf8.RuneCountInString(value) <= 256 &&
 		!strings.ContainsAny(name, `<>%&\?/`)
 }
 
-// SetTags copies more into tags. An existing name in another case is retained.
+// SetTags copies more into tags and retains the case of existing names.
 func SetTags(tags, more map[string]string) {
 	for name, value := range more {
 		for there := range tags {
