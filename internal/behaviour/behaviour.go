@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package behaviour lists undocumented behaviors of Azure: the questions, the possible answers, and
-// the assumed one. The emulator implements them, the probe measures them, and the controller adapts
-// to them.
+// Package behaviour lists undocumented behaviors of Azure: questions, possible answers, and the
+// assumed one. The emulator implements them, the probe measures them, and the controller adapts to
+// them.
 package behaviour
 
 import (
@@ -29,10 +29,10 @@ const (
 	Renewed          Answer = "renewed"
 	Honoured         Answer = "honoured"
 	Refused          Answer = "refused"
-	Supersede        Answer = "supersede"         // the content of the superseded write persists
-	SupersedeDiscard Answer = "supersede-discard" // the content of the superseded write is rolled back
-	// SupersedeDiscardLate means that the rollback happens when the superseded operation ends,
-	// possibly after the operation that superseded it.
+	Supersede        Answer = "supersede"         // the superseded content persists
+	SupersedeDiscard Answer = "supersede-discard" // the superseded content is rolled back
+	// SupersedeDiscardLate rolls back when the superseded operation ends, possibly after the later
+	// one.
 	SupersedeDiscardLate Answer = "supersede-discard-late"
 	Lock                 Answer = "lock-429"
 	Conflict             Answer = "conflict-409"
@@ -41,36 +41,30 @@ const (
 
 // Behaviour is the observed behavior of one Azure. The zero value is unknown.
 type Behaviour struct {
-	// WholeWriteAddresses is the effect of a load balancer PUT with other addresses in an existing
-	// pool.
+	// WholeWriteAddresses is the effect of a load balancer PUT on the addresses of a pool.
 	WholeWriteAddresses Answer `json:"wholeWriteAddresses,omitempty"`
-	// WholeWriteAdminStates is the same for other admin states of existing addresses.
+	// WholeWriteAdminStates is the same for admin states.
 	WholeWriteAdminStates Answer `json:"wholeWriteAdminStates,omitempty"`
-	// WholeWriteNewPools is the effect of a load balancer PUT on the addresses of a new pool.
+	// WholeWriteNewPools is the same for addresses of a new pool.
 	WholeWriteNewPools Answer `json:"wholeWriteNewPools,omitempty"`
 	// UnchangedWriteEtag is the effect of a PUT without changes on the etag.
 	UnchangedWriteEtag Answer `json:"unchangedWriteEtag,omitempty"`
-	// Overlap is the result of a write during another write of the same load balancer.
-	Overlap Answer `json:"overlap,omitempty"`
-	// PoolIfMatch is whether a pool PUT honors If-Match.
+	// Overlap is the result of a write during another one of the same load balancer.
+	Overlap     Answer `json:"overlap,omitempty"`
 	PoolIfMatch Answer `json:"poolIfMatch,omitempty"`
-	// IfNoneMatch is whether a PUT of a pool or load balancer honors If-None-Match: *.
 	IfNoneMatch Answer `json:"ifNoneMatch,omitempty"`
-	// InterfaceAdminState is the effect of a pool PUT with Down on a network interface's entry.
+	// InterfaceAdminState is the effect of Down on a network interface's entry.
 	InterfaceAdminState Answer `json:"interfaceAdminState,omitempty"`
-	// FailedParent is the result of a pool PUT if its load balancer is Failed.
+	// FailedParent is the result of a pool PUT on a Failed load balancer.
 	FailedParent Answer `json:"failedParent,omitempty"`
 }
 
 // Question is one row of the table.
 type Question struct {
-	// Name is the JSON key.
 	Name string
-	// Asks describes the question.
 	Asks string
-	// Answers are the possible answers; the first is assumed.
-	Answers []Answer
-	// Evidence is the reason for the assumption.
+	// Answers has the assumed one first.
+	Answers  []Answer
 	Evidence string
 }
 

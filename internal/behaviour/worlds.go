@@ -2,12 +2,12 @@
 
 package behaviour
 
-// turned is a bit set per two-answer question: the worlds with the second answer, three of the
-// first five. Any two sets intersect, and none contains another.
+// turned is a bit set per two-answer question: the worlds with the second answer. Any two sets
+// intersect, and none contains another.
 var turned = []uint8{0b00111, 0b11001, 0b01110, 0b10011, 0b11100, 0b01011, 0b10110, 0b01101, 0b11010, 0b10101}
 
-// Worlds returns few behaviors for tests that must pass with any Azure. They include every answer
-// to every question and, together with [Assumed], every pair of answers to two-answer questions.
+// Worlds returns few behaviors that include every answer to every question and, together with
+// [Assumed], every pair of answers to two-answer questions.
 func Worlds() []Behaviour {
 	worlds := make([]Behaviour, 6)
 	pairs := 0
