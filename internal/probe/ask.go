@@ -9,15 +9,14 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// step answers some questions.
 type step struct {
 	title     string
 	questions []string
 	do        func(*run, context.Context) error
 }
 
-// steps returns the steps in order. Each first reads the current state, so a failed step does not
-// affect the next. The last one is destructive.
+// steps first read the current state, so a failed step does not affect the next. The last one is
+// destructive.
 func steps() []step {
 	return []step{
 		{"writes of a pool, with and without the right etag", []string{poolIfMatch}, (*run).askIfMatch},
@@ -32,7 +31,7 @@ func steps() []step {
 	}
 }
 
-// ask runs the steps. A failed step leaves its questions open; ask only fails if ctx is done.
+// ask only fails if ctx is done.
 func (r *run) ask(ctx context.Context) error {
 	all := steps()
 	for i, s := range all {
@@ -50,15 +49,13 @@ func (r *run) ask(ctx context.Context) error {
 	return nil
 }
 
-// Kinds of latencies.
 const (
 	poolWrite     = "pool of IP addresses, one machine in service"
 	balancerWrite = "load balancer with a pool of IP addresses, one machine in service"
 	nicPoolWrite  = "pool of a network interface, its machine in service"
 )
 
-// readBalancer returns the load balancer with the IP pool, cached until the next write, and that
-// pool.
+// readBalancer caches until the next write.
 func (r *run) readBalancer(ctx context.Context) (balancer, pool Object, err error) {
 	if r.shown == nil {
 		if r.shown, err = r.look(ctx, r.balancer(byAddress)); err != nil {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// askIfMatch writes a pool with the current etag, then with the outdated one.
+// askIfMatch writes with the current and with an outdated etag.
 func (r *run) askIfMatch(ctx context.Context) error {
 	_, pool, err := r.readBalancer(ctx)
 	if err != nil {
@@ -47,8 +47,7 @@ func (r *run) askIfMatch(ctx context.Context) error {
 	return nil
 }
 
-// askUnchanged writes the current content. It reads the etag twice before, to detect changes
-// without a write.
+// askUnchanged reads the etag twice before, to detect changes without a write.
 func (r *run) askUnchanged(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {
@@ -89,7 +88,6 @@ func (r *run) askUnchanged(ctx context.Context) error {
 	return nil
 }
 
-// askIfNoneMatch writes existing resources with If-None-Match.
 func (r *run) askIfNoneMatch(ctx context.Context) error {
 	balancer, pool, err := r.readBalancer(ctx)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// askOverlap writes a pool during the write of another pool of the load balancer, until enough
-// rounds agree or two differ.
+// askOverlap overlaps writes of two pools until enough rounds agree or two differ.
 func (r *run) askOverlap(ctx context.Context) error {
 	var rounds []round
 	together := false
@@ -34,7 +33,6 @@ func (r *run) askOverlap(ctx context.Context) error {
 	return nil
 }
 
-// shows describes which addresses were present in the end, if both writes were accepted.
 func (r round) shows() string {
 	if !r.first.took() || !r.second.took() {
 		return ""
@@ -42,7 +40,7 @@ func (r round) shows() string {
 	return fmt.Sprintf("what the first put is there: %t, what this put: %t; so ", r.firstThere, r.secondThere)
 }
 
-// overlap runs one round. Both pools get new addresses, which identify the write.
+// overlap uses new addresses, which identify the write.
 func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 	a, b := r.spare(), r.spare()
 	first := write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(none), a}))
@@ -81,13 +79,11 @@ func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 	return one, nil
 }
 
-// shown reports whether the two pools contain these addresses.
 func shown(balancer, pool Object, a, b member) (first, second bool) {
 	return stateOf(members(pool), a.ip) != "", stateOf(members(poolOf(balancer, furtherPool)), b.ip) != ""
 }
 
-// sendBoth sends the second write after the response to the first, or both at once. It does not
-// retry: the response is the result.
+// sendBoth does not retry: the response is the result.
 func (r *run) sendBoth(ctx context.Context, first, second Request, together bool) (one round, err error) {
 	r.calls.Add(2)
 	r.shown = nil

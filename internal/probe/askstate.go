@@ -9,7 +9,6 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// askInterfaceState sets the entry of a network interface Down.
 func (r *run) askInterfaceState(ctx context.Context) error {
 	id := r.pool(byInterface, membersPool)
 	pool, err := r.look(ctx, id)
@@ -29,7 +28,7 @@ func (r *run) askInterfaceState(ctx context.Context) error {
 	if pool, err = r.look(ctx, id); err != nil {
 		return err
 	}
-	after := "" // the entry is missing
+	after := ""
 	if now := members(pool); len(now) == 1 {
 		after = now[0].state
 	}
@@ -43,8 +42,8 @@ func (r *run) askInterfaceState(ctx context.Context) error {
 	return nil
 }
 
-// askFailedParent tries to make a load balancer Failed, by writing it while its machine is deleted.
-// No reliable way is known.
+// askFailedParent writes a load balancer while its machine is deleted, to make it Failed. No
+// reliable way is known.
 func (r *run) askFailedParent(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 )
 
-// askWholeAddresses sends another address in a load balancer PUT.
 func (r *run) askWholeAddresses(ctx context.Context) error {
 	balancer, pool, err := r.readBalancer(ctx)
 	if err != nil {
@@ -72,7 +71,6 @@ func (r *run) askWholeStates(ctx context.Context) error {
 	return nil
 }
 
-// askNewPools adds a pool by a load balancer PUT.
 func (r *run) askNewPools(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-// Request bodies of the resources.
-
 func ref(id string) Object { return Object{"id": id} }
 
 func (r *run) located(properties Object) Object {
@@ -26,7 +24,6 @@ func (r *run) virtualNetworkBody() Object {
 	})
 }
 
-// balancerBody is an internal load balancer with one rule, one probe and one pool.
 func (r *run) balancerBody(name string, pool Object) Object {
 	id := r.balancer(name)
 	body := r.located(Object{
@@ -52,7 +49,6 @@ func (p place) poolProperties(list []member) Object {
 
 func (p place) poolBody(list []member) Object { return Object{"properties": p.poolProperties(list)} }
 
-// nicBody is a network interface with a static private address.
 func (r *run) nicBody(ip string, pools ...string) Object {
 	config := Object{
 		"subnet": ref(r.subnet()), "primary": true,

@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// build creates the resource group and its resources. The first write of a load balancer already
-// answers a question.
+// build creates all resources. The first write of a load balancer already answers a question.
 func (r *run) build(ctx context.Context) error {
 	r.Say("making resource group " + r.group + " in " + r.Location)
 	existing, err := r.send(ctx, Request{Method: methodGet, Path: r.self(), Version: groupVersion})
@@ -49,7 +48,7 @@ func (r *run) build(ctx context.Context) error {
 	return r.buildMachines(ctx)
 }
 
-// makeGroup creates the resource group and records an unknown outcome.
+// makeGroup records an unknown outcome.
 func (r *run) makeGroup(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // nothing was sent
@@ -61,10 +60,9 @@ func (r *run) makeGroup(ctx context.Context) error {
 	return made(what, r.self(), w, err)
 }
 
-// inDoubt reports whether a proxy may have sent the response and forwarded the request.
+// inDoubt reports whether a proxy may have answered and forwarded the request.
 func inDoubt(status int) bool { return status == statusRequestTimeout || status >= statusServerError }
 
-// create creates a required resource.
 func (r *run) create(ctx context.Context, what, id string, body Object) error {
 	w, err := r.put(ctx, "", write(id, body))
 	return made(what, id, w, err)
@@ -84,7 +82,7 @@ func made(what, id string, w put, err error) error {
 	return fmt.Errorf("%s %s could not be made: %s: %s", what, path.Base(id), w, message)
 }
 
-// buildBalancers creates the load balancers as Weir does: with addresses and If-None-Match.
+// buildBalancers writes as Weir does: with addresses and If-None-Match.
 func (r *run) buildBalancers(ctx context.Context) error {
 	const what = "load balancer"
 	r.Say("making the load balancers")
@@ -122,7 +120,6 @@ func (r *run) lookAtNew(ctx context.Context, w put, sent []member) error {
 	return nil
 }
 
-// buildMachines starts both machines before it waits.
 func (r *run) buildMachines(ctx context.Context) error {
 	const what = "virtual machine"
 	r.Say("starting two virtual machines, which takes a minute or two")
@@ -143,7 +140,6 @@ func (r *run) buildMachines(ctx context.Context) error {
 	return nil
 }
 
-// Names of the questions.
 const (
 	wholeAddresses = "wholeWriteAddresses"
 	wholeStates    = "wholeWriteAdminStates"

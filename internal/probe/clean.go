@@ -17,14 +17,13 @@ import (
 // Left is a leftover resource group of a probe.
 type Left struct {
 	Name, Location string
-	// Created is the start time of its probe, from its tag.
+	// Created is the start time of the probe.
 	Created string
 }
 
-// mostPages limits the list of groups.
 const mostPages = 100
 
-// Find returns the resource groups of probes in a subscription, by name prefix and tag.
+// Find returns the resource groups with a probe's name and tag.
 func Find(ctx context.Context, azure Azure, subscription string) ([]Left, error) {
 	var found []Left
 	q := Request{
@@ -54,8 +53,7 @@ func Find(ctx context.Context, azure Azure, subscription string) ([]Left, error)
 	return nil, fmt.Errorf("list resource groups: more than %d pages", mostPages)
 }
 
-// Remove deletes resource groups of probes and waits for the end. The error joins a *LeftBehind for
-// each that still exists.
+// Remove deletes groups and waits for the end. The error joins a *LeftBehind for each that remains.
 func Remove(ctx context.Context, azure Azure, subscription string, list []Left, say func(string)) error {
 	var failed error
 	for _, l := range list {
@@ -69,7 +67,7 @@ func Remove(ctx context.Context, azure Azure, subscription string, list []Left, 
 	return failed
 }
 
-// remove deletes a group after it has verified its tag.
+// remove verifies the tag first.
 func remove(ctx context.Context, azure Azure, at place) error {
 	answer, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
 	switch {
@@ -105,14 +103,13 @@ func remove(ctx context.Context, azure Azure, at place) error {
 	return err
 }
 
-// A write without a response takes effect within arrivesWithin, if ever; lookEvery is the read
-// interval.
+// A write without a response takes effect within arrivesWithin, if ever.
 const (
 	arrivesWithin = time.Minute
 	lookEvery     = 5 * time.Second
 )
 
-// appears waits for a group with an unconfirmed write and reports whether it exists.
+// appears waits for a group with an unconfirmed write.
 func appears(ctx context.Context, azure Azure, at place) (bool, error) {
 	for until := time.Now().Add(arrivesWithin); ; {
 		answer, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
@@ -128,7 +125,6 @@ func appears(ctx context.Context, azure Azure, at place) (bool, error) {
 	}
 }
 
-// patiently sends a request and retries while Azure is busy.
 func patiently(ctx context.Context, azure Azure, q Request) (Answer, error) {
 	for {
 		a, err := azure.Send(ctx, q)
@@ -144,7 +140,6 @@ func patiently(ctx context.Context, azure Azure, q Request) (Answer, error) {
 // whenBusy is the delay without a Retry-After.
 const whenBusy = 10 * time.Second
 
-// busy reports whether the request should be retried.
 func busy(a Answer) bool {
 	return a.Status == statusTooManyRequests ||
 		a.Status == statusConflict && slices.Contains(a.Codes, "AnotherOperationInProgress")

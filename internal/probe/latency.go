@@ -15,8 +15,7 @@ type Span struct {
 	AtMostSeconds  float64 `json:"atMostSeconds"`
 }
 
-// Latency summarizes the duration of one kind of write, from the request to the end of its
-// operation.
+// Latency summarizes one kind of write, from the request to the end of its operation.
 type Latency struct {
 	Write string `json:"write"`
 	Count int    `json:"count"`
@@ -26,14 +25,12 @@ type Latency struct {
 	Longest Span `json:"longest"`
 }
 
-// sample is one successful write.
 type sample struct {
 	write  string
 	span   Span
 	atOnce bool
 }
 
-// spanOf returns the duration of a write.
 func spanOf(a Answer, end End) Span {
 	from := a.At
 	if end.Running.After(from) {
@@ -44,7 +41,7 @@ func spanOf(a Answer, end End) Span {
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
 
-// latencies summarizes samples by kind, in order of first appearance.
+// latencies keeps the order of first appearance.
 func latencies(all []sample) []Latency {
 	kinds := map[string][]sample{}
 	var order []string

@@ -16,7 +16,6 @@ const (
 	none         = "None"
 )
 
-// member is an address of a pool.
 type member struct{ name, ip, state string }
 
 func text(o Object, key string) string { s, _ := o[key].(string); return s }
@@ -44,7 +43,6 @@ func array(list []Object) []any {
 	return all
 }
 
-// with returns a copy of an object with a changed value.
 func with(o Object, key string, value any) Object {
 	next := maps.Clone(o)
 	if next == nil {
@@ -74,7 +72,7 @@ func entries(list []member) []any {
 	return all
 }
 
-// members returns the addresses of a pool, sorted by IP. A missing admin state counts as None.
+// members sorts by IP. A missing admin state counts as None.
 func members(pool Object) []member {
 	var all []member
 	for _, e := range objects(properties(pool), addressesKey) {
@@ -106,7 +104,6 @@ func stateOf(list []member, ip string) string {
 	return ""
 }
 
-// poolOf returns a pool of a load balancer, or nil.
 func poolOf(balancer Object, name string) Object {
 	for _, p := range objects(properties(balancer), poolsKey) {
 		if strings.EqualFold(text(p, "name"), name) {
@@ -116,7 +113,7 @@ func poolOf(balancer Object, name string) Object {
 	return nil
 }
 
-// withPool returns a copy of a load balancer with a pool replaced or added.
+// withPool replaces or adds a pool.
 func withPool(balancer Object, name string, pool Object) Object {
 	list := objects(properties(balancer), poolsKey)
 	i := slices.IndexFunc(list, func(p Object) bool { return strings.EqualFold(text(p, "name"), name) })
@@ -129,7 +126,6 @@ func withPool(balancer Object, name string, pool Object) Object {
 	return with(balancer, "properties", with(properties(balancer), poolsKey, array(list)))
 }
 
-// withMembers returns a copy of a pool with these members.
 func withMembers(pool Object, list []member) Object {
 	return with(pool, "properties", with(properties(pool), addressesKey, entries(list)))
 }
@@ -140,7 +136,7 @@ var (
 	backReferred = []string{"loadBalancingRules", "outboundRules", "outboundRule", "inboundNatRules", "inboundNatPools", "backendIPConfigurations"}
 )
 
-// sendable returns a resource without its read-only properties; writing it changes nothing.
+// sendable removes read-only properties; writing the result changes nothing.
 func sendable(resource Object) Object {
 	next := without(resource, append([]string{"name"}, serverKeys...)...)
 	p := without(properties(resource), serverKeys...)
@@ -156,7 +152,6 @@ func sendable(resource Object) Object {
 	return next
 }
 
-// sendableChild is sendable for a child of a load balancer, such as a pool.
 func sendableChild(resource Object) Object {
 	next := without(resource, serverKeys...)
 	if p := properties(resource); p != nil {

@@ -13,9 +13,7 @@ import (
 const (
 	// enoughRounds is conclusive: three equally likely answers agree by chance once in 81 times.
 	enoughRounds = 5
-	// mostRounds limits all rounds, including those without an overlap.
-	mostRounds = 8
-	// fewestRounds is the minimum for a result.
+	mostRounds   = 8
 	fewestRounds = 3
 )
 
@@ -23,13 +21,13 @@ const (
 type round struct {
 	first, second       Answer
 	firstEnd, secondEnd End
-	// firstSeen and secondSeen are whether the content of each write was present once Azure had
-	// accepted both; firstThere and secondThere, whether it is present in the end.
+	// firstSeen and secondSeen are whether the content was present once Azure had accepted both
+	// writes; firstThere and secondThere, in the end.
 	firstSeen, secondSeen   bool
 	firstThere, secondThere bool
 }
 
-// outcome returns the result of the second write, or the reason that there is none.
+// outcome returns the result, or the reason that there is none.
 func (r round) outcome() (a behaviour.Answer, reason string) {
 	for _, one := range []struct {
 		of  Answer
@@ -74,7 +72,7 @@ func overtaken(seen, there, winner bool) (a behaviour.Answer, reason string) {
 	return behaviour.SupersedeDiscard, ""
 }
 
-// ofRounds returns the result of all rounds, and whether more rounds are needless.
+// ofRounds also reports whether more rounds are needless.
 func ofRounds(rounds []round) (a behaviour.Answer, reason string, enough bool) {
 	count := map[behaviour.Answer]int{}
 	counted, last := 0, "no write was under way when another came"

@@ -4,14 +4,12 @@ package probe
 
 import "strconv"
 
-// api-versions of the requests. The one of Microsoft.Network is Weir's.
 const (
 	networkVersion = "2025-05-01"
 	computeVersion = "2024-07-01"
 	groupVersion   = "2021-04-01"
 )
 
-// place is a resource group in a subscription.
 type place struct{ subscription, group string }
 
 func (p place) groups() string { return "/subscriptions/" + p.subscription + "/resourceGroups" }
@@ -31,22 +29,21 @@ func (p place) machine(name string) string {
 	return p.self() + "/providers/Microsoft.Compute/virtualMachines/weir-probe-" + name
 }
 
-// The two load balancers, each with one machine in service: by IP address and by network interface.
+// Two load balancers, each with one machine: by IP address and by network interface.
 const (
 	byAddress   = "addresses"
 	byInterface = "interfaces"
 	membersPool = "members"
-	// furtherPool is created by a load balancer PUT.
 	furtherPool = "further"
 )
 
 // The virtual network is isolated.
 const (
 	networkPrefix = "192.168.254.0/24"
-	// servingIP is the machine in the IP pool.
+	// servingIP has a machine.
 	servingIP = "192.168.254.10"
 	joinedIP  = "192.168.254.11"
 )
 
-// spareIP returns a subnet address without a machine.
+// spareIP has no machine.
 func spareIP(n int) string { return "192.168.254." + strconv.Itoa(100+n%100) }

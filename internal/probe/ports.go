@@ -11,11 +11,10 @@ import (
 // Azure sends requests to Azure Resource Manager and polls operations. It retries only what no
 // other layer retries.
 type Azure interface {
-	// Send sends one request and returns the response, whatever its status. It first waits for an
-	// earlier Retry-After. An error means that there is no response; it carries a *fault.Fault,
-	// which reports whether the request may still take effect.
+	// Send waits for an earlier Retry-After and returns the response, whatever its status. An error
+	// means no response; it carries a *fault.Fault.
 	Send(ctx context.Context, r Request) (Answer, error)
-	// Follow polls the operation of a response. An error means that its outcome is unknown.
+	// Follow polls an operation. An error means that its outcome is unknown.
 	Follow(ctx context.Context, a Answer) (End, error)
 }
 
@@ -24,31 +23,23 @@ type Object = map[string]any
 
 // Request is one request.
 type Request struct {
-	Method string
-	// Path is an ARM ID or a collection.
-	Path string
-	// Version is the api-version.
+	Method  string
+	Path    string
 	Version string
-	// Filter filters a list; may be empty.
-	Filter string
-	// Link is the URL of the next page of a list and replaces Path, Version and Filter.
-	Link string
-	// IfMatch and IfNoneMatch guard a write; may be empty.
+	Filter  string
+	// Link is the next page of a list and replaces Path, Version and Filter.
+	Link                 string
 	IfMatch, IfNoneMatch string
-	// Body is the request body; may be nil.
-	Body Object
+	Body                 Object
 }
 
 // Answer is a response.
 type Answer struct {
 	Status int
-	// Codes are those of an error and its details, outermost first.
-	Codes []string
-	// Message is one line for users.
-	Message string
-	// Body is the response body; nil if there is none.
-	Body Object
-	// Sent is when the request was sent, At when the response arrived.
+	// Codes are outermost first.
+	Codes    []string
+	Message  string
+	Body     Object
 	Sent, At time.Time
 	// Wait is Retry-After, or zero.
 	Wait time.Duration
@@ -56,22 +47,19 @@ type Answer struct {
 	Begun any
 }
 
-// took reports whether Azure accepted the request.
 func (a Answer) took() bool { return a.Status >= 200 && a.Status < 300 }
 
-// gone reports whether a resource group does not exist. Other 404s may not be Azure's.
+// gone ignores other 404s, which may not be Azure's.
 func (a Answer) gone() bool {
 	return a.Status == statusNotFound && slices.Contains(a.Codes, "ResourceGroupNotFound")
 }
 
 // End is the result of an operation.
 type End struct {
-	// State is Succeeded, Failed or Canceled.
-	State string
-	Codes []string
-	// Message is one line for users.
+	State   string
+	Codes   []string
 	Message string
-	// Running is when it was last seen in progress, or zero. Over is when it was seen finished.
+	// Running is when it was last seen in progress, Over when it was finished.
 	Running, Over time.Time
 }
 

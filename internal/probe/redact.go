@@ -18,8 +18,7 @@ var (
 	subscription  = regexp.MustCompile(`(?i)(subscriptions/)[^/'"\s]+`)
 )
 
-// Redact removes identifying text: IDs of subscriptions, tenants, callers and requests, and
-// secrets.
+// Redact removes IDs of subscriptions, tenants, callers and requests, and secrets.
 func Redact(text string, secrets ...string) string {
 	text = subscription.ReplaceAllString(text, "${1}"+taken)
 	text = clientPattern.ReplaceAllString(text, "${1} '"+taken+"'")
@@ -31,7 +30,6 @@ func Redact(text string, secrets ...string) string {
 	return text
 }
 
-// withoutFold redacts a secret, ignoring case.
 func withoutFold(text, secret string) string {
 	if len(secret) < 3 {
 		return text
@@ -39,7 +37,6 @@ func withoutFold(text, secret string) string {
 	return regexp.MustCompile("(?i)"+regexp.QuoteMeta(secret)).ReplaceAllLiteralString(text, taken)
 }
 
-// line joins text to one line of limited length.
 func line(text string) string {
 	const most = 400
 	text = strings.Join(strings.Fields(text), " ")

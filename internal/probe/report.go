@@ -17,15 +17,12 @@ import (
 
 // Report is the result of a probe. It does not identify the subscription.
 type Report struct {
-	// Behaviour has the answers; open questions have none.
 	Behaviour behaviour.Behaviour `json:"behaviour"`
-	// Version is the program version, When the start time.
-	Version string    `json:"version"`
-	When    time.Time `json:"when"`
-	// Cloud is a cloud name or emulator.
-	Cloud    string `json:"cloud"`
-	Location string `json:"location"`
-	// Requests counts sent requests, except polls.
+	Version   string              `json:"version"`
+	When      time.Time           `json:"when"`
+	Cloud     string              `json:"cloud"`
+	Location  string              `json:"location"`
+	// Requests excludes polls.
 	Requests  int       `json:"requests"`
 	Questions []Finding `json:"questions"`
 	Latencies []Latency `json:"latencies"`
@@ -36,7 +33,7 @@ type Finding struct {
 	Name    string           `json:"name"`
 	Asks    string           `json:"asks"`
 	Assumed behaviour.Answer `json:"assumed"`
-	// Answer is empty for an open question; Why is then the reason.
+	// Answer is empty for an open question, Why otherwise.
 	Answer behaviour.Answer `json:"answer,omitempty"`
 	Why    string           `json:"why,omitempty"`
 	Seen   []Seen           `json:"seen,omitempty"`
@@ -44,13 +41,11 @@ type Finding struct {
 
 // Seen is one observation.
 type Seen struct {
-	Did string `json:"did"`
-	// Status and Codes are those of the response.
+	Did    string   `json:"did"`
 	Status int      `json:"status"`
 	Codes  []string `json:"codes,omitempty"`
-	// Ended is the end of the write: Succeeded, Failed or Canceled.
-	Ended string `json:"ended,omitempty"`
-	Saw   string `json:"saw,omitempty"`
+	Ended  string   `json:"ended,omitempty"`
+	Saw    string   `json:"saw,omitempty"`
 }
 
 // Open counts the questions without an answer.
@@ -64,7 +59,6 @@ func (r Report) Open() int {
 	return n
 }
 
-// report summarizes the findings so far.
 func (r *run) report() Report {
 	result := Report{
 		Version: r.Version, When: r.began.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
@@ -88,7 +82,6 @@ func (r *run) report() Report {
 	return result
 }
 
-// clean prepares text for publication.
 func (r *run) clean(text string) string { return line(Redact(text, r.secrets()...)) }
 
 // JSON encodes the report.

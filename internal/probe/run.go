@@ -27,8 +27,7 @@ type Probe struct {
 // LeftBehind reports a resource group that may still exist.
 type LeftBehind struct {
 	Group string
-	// Unseen is set if the outcome of its creation is unknown: it does not exist, but may appear,
-	// empty.
+	// Unseen is set if the group does not exist, but may still appear, empty.
 	Unseen bool
 	Err    error
 }
@@ -44,7 +43,7 @@ func (e *LeftBehind) Error() string {
 // Unwrap returns Err.
 func (e *LeftBehind) Unwrap() error { return e.Err }
 
-// toDelete limits the deletion of a group, which does not depend on the run's context.
+// toDelete does not depend on the run's context.
 const toDelete = 30 * time.Minute
 
 // run is a probe in progress.
@@ -53,21 +52,19 @@ type run struct {
 	place
 	tags  Object
 	began time.Time
-	// made is set once the group may exist; the other flag, if the outcome of its creation is
-	// unknown.
+	// made is set once the group may exist; the other flag, if that is unknown.
 	made, unanswered bool
 	calls            atomic.Int64
 	findings         map[string]*Finding
 	samples          []sample
 	spares           int
-	// shown is the load balancer with the IP pool as last read; nil after a write.
+	// shown caches the load balancer with the IP pool until the next write.
 	shown Object
-	// first is the effect of creating a load balancer on the addresses of its pool.
 	first look
 }
 
-// Run answers all questions and always cleans up, even if ctx is done. The report has the findings
-// so far; open questions are no error. The error may wrap a *LeftBehind.
+// Run always cleans up, even if ctx is done. The report has the findings so far; open questions are
+// no error. The error may wrap a *LeftBehind.
 func (p Probe) Run(ctx context.Context) (Report, error) {
 	now := time.Now()
 	r := &run{
@@ -90,7 +87,6 @@ func (p Probe) Run(ctx context.Context) (Report, error) {
 	return r.report(), p.redacted(err)
 }
 
-// cleanUp deletes the group if it was created.
 func (r *run) cleanUp(ctx context.Context) error {
 	if !r.made {
 		return nil
@@ -115,7 +111,6 @@ func (r *run) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// redacted returns the error with a redacted message.
 func (p Probe) redacted(err error) error {
 	if err == nil {
 		return nil
@@ -123,7 +118,6 @@ func (p Probe) redacted(err error) error {
 	return &told{Redact(err.Error(), p.secrets()...), err}
 }
 
-// told is an error with another message.
 type told struct {
 	text string
 	err  error
@@ -134,7 +128,6 @@ func (e *told) Unwrap() error { return e.err }
 
 func (p Probe) secrets() []string { return append(slices.Clone(p.Secrets), p.Subscription) }
 
-// send sends a request of the run.
 func (r *run) send(ctx context.Context, q Request) (Answer, error) {
 	if q.Method != methodGet {
 		r.shown = nil
@@ -168,7 +161,6 @@ func version(id string) string {
 	return groupVersion
 }
 
-// look reads a resource.
 func (r *run) look(ctx context.Context, id string) (Object, error) {
 	a, err := r.send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
 	if err != nil {
@@ -180,13 +172,11 @@ func (r *run) look(ctx context.Context, id string) (Object, error) {
 	return a.Body, nil
 }
 
-// put is a write and its end.
 type put struct {
 	Answer
 	End
 }
 
-// done reports whether the write succeeded.
 func (w put) done() bool { return w.took() && w.State == succeeded }
 
 func (w put) String() string {
@@ -200,7 +190,7 @@ func write(id string, body Object) Request {
 	return Request{Method: methodPut, Path: id, Version: version(id), Body: body}
 }
 
-// put writes and waits for the end. kind is the kind of latency to record; may be empty.
+// put waits for the end. kind is the latency to record; may be empty.
 func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
 	a, err := r.send(ctx, q)
 	if err != nil {
@@ -230,7 +220,7 @@ func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
 // itself may be read more often.
 const watchEvery = 2 * time.Second
 
-// watch reads a resource until its write has finished and returns the time; zero if unknown.
+// watch returns when the write finished; zero if unknown.
 func (r *run) watch(ctx context.Context, id string, a Answer) End {
 	seen, latest := End{Over: a.At}, a
 	for {
@@ -252,7 +242,6 @@ func (r *run) watch(ctx context.Context, id string, a Answer) End {
 	}
 }
 
-// note records an observation for each of the questions.
 func (r *run) note(did string, w put, saw string, questions ...string) {
 	s := Seen{Did: did, Status: w.Status, Codes: slices.Concat(w.Answer.Codes, w.End.Codes), Ended: w.State, Saw: saw}
 	for _, q := range questions {
@@ -260,7 +249,6 @@ func (r *run) note(did string, w put, saw string, questions ...string) {
 	}
 }
 
-// settle records the answer to a question, or the reason that there is none.
 func (r *run) settle(question string, a behaviour.Answer, reason string) {
 	f := r.findings[question]
 	f.Answer, f.Why = a, reason
@@ -277,5 +265,4 @@ func (r *run) spare() member {
 	return member{name: fmt.Sprintf("spare-%d", r.spares), ip: spareIP(r.spares), state: none}
 }
 
-// serving is the address of the machine.
 func serving(state string) member { return member{"machine", servingIP, state} }

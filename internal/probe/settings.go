@@ -11,18 +11,14 @@ import (
 
 // Settings configure a probe.
 type Settings struct {
-	// Subscription and Location are the place of all resources.
 	Subscription, Location string
-	// VMSize is the size of the two machines, Image publisher:offer:sku:version.
+	// Image is publisher:offer:sku:version.
 	VMSize, Image string
 	// Key is an OpenSSH public key, required by Azure. Its private key is discarded.
-	Key string
-	// Suffix distinguishes runs; see [Settings.Name].
-	Suffix string
-	// Version is the program version.
+	Key     string
+	Suffix  string
 	Version string
-	// Cloud is the name of the cloud, for the report.
-	Cloud string
+	Cloud   string
 	// Secrets must not appear in the report, e.g. the tenant ID.
 	Secrets []string
 }
@@ -52,7 +48,7 @@ var (
 	suffixRule   = regexp.MustCompile(`^[0-9a-z]{6,20}$`)
 )
 
-// Normalize returns the settings with defaults and Azure's spelling of the location.
+// Normalize adds defaults and spells the location like Azure.
 func (s Settings) Normalize() (Settings, error) {
 	s.Location = strings.ToLower(strings.ReplaceAll(s.Location, " ", ""))
 	if s.VMSize == "" {
@@ -111,7 +107,6 @@ It answers how this Azure treats:
 `, s.Subscription, s.Name(), s.Location, s.VMSize, s.Image) + asks()
 }
 
-// tags are set on all resources.
 func (s Settings) tags(now time.Time) Object {
 	return Object{
 		Tag:       s.Name(),
@@ -120,7 +115,6 @@ func (s Settings) tags(now time.Time) Object {
 	}
 }
 
-// mine reports whether a probe created the resource group.
 func mine(name string, tags Object) bool {
 	value, _ := tags[Tag].(string)
 	return len(name) > len(Prefix) && strings.EqualFold(name[:len(Prefix)], Prefix) && strings.EqualFold(value, name)

@@ -74,7 +74,6 @@ func (s Span) String() string {
 	return fmt.Sprintf("%.0f to %.0f", s.AtLeastSeconds, s.AtMostSeconds)
 }
 
-// wrap breaks text into lines of at most width bytes.
 func wrap(text string, width int) []string {
 	var lines []string
 	for len(text) > width {

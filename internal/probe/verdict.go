@@ -10,9 +10,8 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// The functions below map observations to answers. Without an answer, they return the reason.
+// The functions below return an answer, or the reason that there is none.
 
-// ofAddresses is the result of a write with other addresses.
 func ofAddresses(before, sent, after []member) (a behaviour.Answer, reason string) {
 	switch {
 	case slices.Equal(ips(before), ips(sent)):
@@ -25,7 +24,6 @@ func ofAddresses(before, sent, after []member) (a behaviour.Answer, reason strin
 	return "", fmt.Sprintf("afterwards the pool had neither what was there nor what was sent: %s", shownMembers(after))
 }
 
-// ofState is the result of a write with another admin state.
 func ofState(before, sent, after string) (a behaviour.Answer, reason string) {
 	switch after {
 	case sent:
@@ -38,7 +36,6 @@ func ofState(before, sent, after string) (a behaviour.Answer, reason string) {
 	return "", fmt.Sprintf("afterwards the admin state was neither %s nor %s", before, sent)
 }
 
-// ofNewPool is the effect of a load balancer PUT on a new pool's addresses.
 func ofNewPool(sent, after []member) (a behaviour.Answer, reason string) {
 	switch {
 	case len(after) == 0:
@@ -49,7 +46,6 @@ func ofNewPool(sent, after []member) (a behaviour.Answer, reason string) {
 	return "", "the new pool had other addresses than were sent: " + shownMembers(after)
 }
 
-// ofEtag is the effect of a write without changes.
 func ofEtag(before, after string) (a behaviour.Answer, reason string) {
 	switch {
 	case before == "" || after == "":
@@ -60,7 +56,6 @@ func ofEtag(before, after string) (a behaviour.Answer, reason string) {
 	return behaviour.Renewed, ""
 }
 
-// ofGuard is the result of a write with a conditional header that does not match.
 func ofGuard(a Answer) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.Status == statusPreconditionFailed:
@@ -71,7 +66,7 @@ func ofGuard(a Answer) (verdict behaviour.Answer, reason string) {
 	return "", "the write was refused for another reason: " + said(a)
 }
 
-// ofRefusal is the result of a write that Azure may reject with 400; taken interprets a success.
+// ofRefusal calls taken after a success.
 func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.Status == statusBadRequest:
@@ -84,7 +79,6 @@ func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verd
 	return taken()
 }
 
-// ofChildOfFailed is the result of a pool PUT if the load balancer is Failed.
 func ofChildOfFailed(a Answer) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.took():
@@ -95,7 +89,6 @@ func ofChildOfFailed(a Answer) (verdict behaviour.Answer, reason string) {
 	return "", "the write was refused for another reason: " + said(a)
 }
 
-// agreed returns the common answer of several looks.
 func agreed(results []look) (a behaviour.Answer, reason string) {
 	for _, l := range results {
 		switch {
@@ -120,7 +113,6 @@ type look struct {
 	why    string
 }
 
-// said is the status and the codes of a response.
 func said(a Answer) string {
 	return strings.TrimSpace(fmt.Sprint(a.Status, " ", strings.Join(a.Codes, " ")))
 }
