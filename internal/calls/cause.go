@@ -23,7 +23,7 @@ type (
 	namespacesKey struct{}
 )
 
-// For returns a context with causes, replacing earlier ones. Causes beyond MaxCauses are dropped.
+// For replaces the causes of a context; those beyond MaxCauses are dropped.
 func For(ctx context.Context, causes ...Cause) context.Context {
 	ctx = context.WithValue(ctx, namespacesKey{}, namespacesOf(causes))
 	return context.WithValue(ctx, causesKey{}, slices.Clone(causes[:min(len(causes), MaxCauses)]))
@@ -46,7 +46,7 @@ func namespacesOf(causes []Cause) (namespaces Namespaces) {
 	return Namespaces{slices.Compact(namespaces.OfServices), slices.Compact(namespaces.OfPools)}
 }
 
-// NamespacesOf returns the namespaces of all causes of a context, including those beyond MaxCauses.
+// NamespacesOf includes the causes beyond MaxCauses.
 func NamespacesOf(ctx context.Context) Namespaces {
 	namespaces, _ := ctx.Value(namespacesKey{}).(Namespaces)
 	return namespaces

@@ -14,21 +14,19 @@ type Call struct {
 	// At is the time of the response or of the failure. Took is in nanoseconds.
 	At   time.Time     `json:"at"`
 	Took time.Duration `json:"tookNanoseconds"`
-	// Op is the operation: get, list, put, patch, post, delete, poll (of an accepted write), result
-	// (of that write), or token.
-	Op string `json:"operation"`
-	// Resource is the ARM ID of the target.
+	// Op is get, list, put, patch, post, delete, token, poll (of an accepted write) or result (of
+	// that write).
+	Op       string `json:"operation"`
 	Resource string `json:"resource,omitempty"`
-	// Status is the HTTP status; 0 without a response.
-	Status int `json:"status"`
-	// RequestID and CorrelationID are needed by Azure support.
+	// Status is 0 without a response.
+	Status        int    `json:"status"`
 	RequestID     string `json:"requestID,omitempty"`
 	CorrelationID string `json:"correlationID,omitempty"`
-	// Causes are the objects the request was made for; empty for Weir's own reads.
+	// Causes are empty for Weir's own reads.
 	Causes []Cause `json:"causes,omitempty"`
 }
 
-// bytes returns the memory size of a Call, ignoring sharing.
+// bytes ignores sharing.
 func (c *Call) bytes() int {
 	n := int(unsafe.Sizeof(*c)) + len(c.Op) + len(c.Resource) + len(c.RequestID) + len(c.CorrelationID)
 	for i := range c.Causes {
@@ -37,18 +35,18 @@ func (c *Call) bytes() int {
 	return n
 }
 
-// Log is a ring buffer of Calls, bounded in bytes. It is safe for concurrent use.
+// Log is a ring buffer, bounded in bytes. It is safe for concurrent use.
 type Log struct {
 	most int
 
 	mu sync.Mutex
-	// ring has n Calls from index first, wrapping around.
+	// ring has n Calls from index first.
 	ring     []Call
 	first, n int
 	bytes    int
 }
 
-// New returns a Log of at most about most bytes. It allocates on demand.
+// New returns a Log that allocates on demand.
 func New(maxBytes int) *Log { return &Log{most: maxBytes} }
 
 // Add appends a Call and drops the oldest ones that no longer fit.
@@ -72,7 +70,7 @@ func (l *Log) Add(c Call) {
 	l.n, l.bytes = l.n+1, l.bytes+size
 }
 
-// grow enlarges the ring. Caller holds l.mu.
+// grow needs l.mu.
 func (l *Log) grow() {
 	ring := make([]Call, max(64, 2*len(l.ring)))
 	for i := range l.n {
@@ -84,9 +82,9 @@ func (l *Log) grow() {
 // Filter selects Calls. Empty fields match all.
 type Filter struct {
 	Since time.Time
-	// Cause selects the calls of an object; the name * matches all of its Kind.
+	// Cause may have the name *, for all of its Kind.
 	Cause Cause
-	// Resource is a substring of the ARM ID, ignoring case.
+	// Resource is a case-insensitive substring of the ARM ID.
 	Resource string
 	// Failed selects calls without a response or with status 400 or higher.
 	Failed bool
