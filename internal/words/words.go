@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// Limits of texts, in bytes. Kubernetes truncates or rejects longer events.
+// Limits in bytes. Kubernetes truncates or rejects longer events.
 const (
 	MaxMessage = 1024
 	MaxCode    = 128
@@ -42,8 +42,7 @@ func Sentence(text string, limit int) string {
 	return text[:cut] + more
 }
 
-// OfFault formats an Azure error in at most limit bytes. The code is always included, because users
-// search for it.
+// OfFault formats an Azure error in at most limit bytes, always with the code.
 func OfFault(f *fault.Fault, limit int) string {
 	if f == nil {
 		return "no reason was given"
@@ -69,7 +68,7 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// List joins at most most names and counts the others.
+// List joins names up to the limit and counts the others.
 func List(names []string, limit int) string {
 	text := strings.Join(names[:min(len(names), limit)], ", ")
 	if n := len(names) - limit; n > 0 {
@@ -81,7 +80,7 @@ func List(names []string, limit int) string {
 // Stamp formats a future time.
 func Stamp(t time.Time) string { return WholeSecond(t).UTC().Format(time.RFC3339) }
 
-// WholeSecond rounds up to the precision of a status, so that readers are never early.
+// WholeSecond rounds up, so that readers of a status are never early.
 func WholeSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
 
 // OfError formats an error with Azure's code and the time of the next attempt, if known.
