@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package once interns short strings shared by thousands of objects: names and addresses of nodes,
-// names of load balancers, messages of conditions.
+// Package once interns short strings that thousands of objects share.
 package once
 
 import (
@@ -10,7 +9,6 @@ import (
 )
 
 const (
-	// longest is the maximum length of an interned string; longer ones are rarely shared.
 	longest = 64
 	// most limits the table to two megabytes.
 	most = 20_000
@@ -21,8 +19,8 @@ var known = struct {
 	texts map[string]string
 }{texts: map[string]string{}}
 
-// Text returns an interned copy of text. Use it only for retained strings: a lookup is slower than
-// a comparison. Package unique is unsuitable, because it drops strings without a retained handle.
+// Text returns an interned copy. Use it only for retained strings: a lookup is slower than a
+// comparison. Package unique drops strings without a retained handle.
 func Text[T ~string](text T) T {
 	if text == "" || len(text) > longest {
 		return text
