@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bound computes the share of a shared load balancer or security group that one namespace
-// may use.
+// Package bound computes how much of a shared load balancer or security group a namespace may use.
 package bound
 
 import (
@@ -10,10 +9,9 @@ import (
 	"strconv"
 )
 
-// Annotations of a Namespace that set its bounds. Only cluster administrators can write Namespaces;
-// the role edit cannot.
+// Annotations of a Namespace, which only cluster administrators can write; the role edit cannot.
 const (
-	// MaxRules limits load balancing rules, and MaxFrontends frontends, per load balancer.
+	// MaxRules and MaxFrontends apply per load balancer.
 	MaxRules     = "weir.dev/max-rules"
 	MaxFrontends = "weir.dev/max-frontends"
 	// MaxSecurityRules limits the rules in the security group.
@@ -23,8 +21,7 @@ const (
 // Annotations are all annotations of this package.
 var Annotations = []string{MaxRules, MaxFrontends, MaxSecurityRules}
 
-// reserveDivisor is the inverse of the reserve that one namespace leaves to future ones: a tenth,
-// and at least one where Azure sets the limit.
+// reserveDivisor leaves a tenth to future namespaces, and at least one where Azure sets the limit.
 const reserveDivisor = 10
 
 // Settings are the bounds from the annotations of a Namespace. The zero value has none.
@@ -34,7 +31,7 @@ type Settings struct {
 	invalid   map[string]string
 }
 
-// Read parses the annotations of a Namespace. An invalid value is ignored: the default applies.
+// Read ignores invalid values: the default applies.
 func Read(namespace string, annotations map[string]string) Settings {
 	s := Settings{Namespace: namespace}
 	for _, name := range Annotations {
@@ -58,11 +55,10 @@ func Read(namespace string, annotations map[string]string) Settings {
 	return s
 }
 
-// maxValue is the number of bytes of an invalid value that are quoted.
+// maxValue limits the quoted bytes of an invalid value.
 const maxValue = 32
 
-// Keep truncates an annotation for the cache: valid values are shorter than maxValue, and an
-// invalid one stays invalid.
+// Keep truncates an annotation for the cache; an invalid value stays invalid.
 func Keep(text string) string {
 	if len(text) > maxValue {
 		return text[:maxValue] + "…"
@@ -88,7 +84,7 @@ func (s Settings) IsSet() bool { return len(s.set) > 0 }
 // Capacity is the size of a resource.
 type Capacity struct {
 	Max int
-	// By describes the source of Max; empty for Azure's limit.
+	// By is empty for Azure's limit.
 	By string
 }
 
@@ -102,12 +98,12 @@ func (c Capacity) String() string {
 // Bound is the share that one namespace may use.
 type Bound struct {
 	Max int
-	// By describes the source of Max: the default or an annotation.
+	// By describes the default or the annotation.
 	By string
 }
 
-// Of returns the bound of a namespace. The default is half of the capacity if shared with other
-// namespaces, else the capacity minus the reserve.
+// Of returns the bound of a namespace. The default is half of a shared capacity, else the capacity
+// minus the reserve.
 func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 	if n, ok := s.set[annotation]; ok {
 		return Bound{min(n, c.Max), fmt.Sprintf("annotation %s of Namespace %s", annotation, s.Namespace)}
@@ -134,8 +130,7 @@ func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 }
 
 // Part returns the bound of a related quantity, e.g. the addresses in security rules: the default
-// for capacity c, or the annotation's share of its own capacity base applied to c, if that is
-// larger.
+// for c, or the annotation's share of base applied to c, if larger.
 func (s Settings) Part(annotation string, base, c Capacity, shared bool) Bound {
 	b := Settings{Namespace: s.Namespace, invalid: s.invalid}.Of(annotation, c, shared)
 	if n, ok := s.set[annotation]; ok && base.Max > 0 {
@@ -149,12 +144,11 @@ func (s Settings) Part(annotation string, base, c Capacity, shared bool) Bound {
 // ErrExceeded rejects a Service that would exceed a bound of its namespace.
 var ErrExceeded = errors.New("bound of the namespace exceeded")
 
-// Exceeded returns the rejection, with the requested number, the resource, and the bound.
+// Exceeded returns the rejection of a Service.
 func Exceeded(namespace string, would int, what, resource string, b Bound, annotation string) error {
 	return fmt.Errorf("%w: namespace %s would have %d %s in %s and may have %d (%s). Have the Services of the namespace use fewer, or ask an administrator of the cluster to set annotation %s on Namespace %s",
 		ErrExceeded, namespace, would, what, resource, b.Max, b.By, annotation, namespace)
 }
 
-// Allows reports whether a namespace may change its use from was to would. Use above the bound may
-// remain, but not grow.
+// Allows permits existing use above the bound, but no growth.
 func (b Bound) Allows(was, would int) bool { return would <= max(b.Max, was) }
