@@ -127,7 +127,7 @@ var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+(?:/[a-z0-9._-]+)+`
 // does not exist. Azure answers ResourceNotFound for a load balancer and (assumed) NotFound for a
 // pool. A 404 that names no resource, or has an empty body, concerns the target; one that names
 // another resource is a configuration error. A 404 in another format is not from Resource Manager.
-// A list is gone only with its resource group.
+// A list is missing only with its resource group.
 func targetGone(c *call, answer *azcore.ResponseError) bool {
 	if answer.StatusCode != http.StatusNotFound || c.torn.Load() || c.creates {
 		return false

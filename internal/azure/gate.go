@@ -225,5 +225,5 @@ func (e *gateClosed) Unwrap() error {
 	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
 }
 
-// NonRetriable tells the SDK's retry policy to stop.
+// NonRetriable stops the SDK's retries.
 func (e *gateClosed) NonRetriable() {}

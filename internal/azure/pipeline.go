@@ -199,7 +199,7 @@ type refused struct{ error }
 // Unwrap returns the wrapped error.
 func (r *refused) Unwrap() error { return r.error }
 
-// NonRetriable tells the SDK's retry policy to stop.
+// NonRetriable stops the SDK's retries.
 func (*refused) NonRetriable() {}
 
 func (c *call) without(text string) string {

@@ -117,7 +117,7 @@ func (e *resting) Unwrap() error {
 	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
 }
 
-// NonRetriable tells the SDK's retry policy to stop.
+// NonRetriable stops the SDK's retries.
 func (*resting) NonRetriable() {}
 
 func (c *call) subject() string {

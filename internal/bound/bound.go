@@ -58,7 +58,7 @@ func Read(namespace string, annotations map[string]string) Settings {
 // maxValue limits the quoted bytes of an invalid value.
 const maxValue = 32
 
-// Keep truncates an annotation for the cache; an invalid value stays invalid.
+// Keep truncates an annotation for the cache; an invalid value remains invalid.
 func Keep(text string) string {
 	if len(text) > maxValue {
 		return text[:maxValue] + "…"

@@ -46,7 +46,7 @@ func (s Steps) Done() bool {
 	return s.Model == nil && len(s.Upgrade)+len(s.Write)+len(s.Waits) == 0
 }
 
-// ScaleSet returns the next actions for a uniform scale set. The model goes first: an upgrade to an
+// ScaleSet returns the next actions for a uniform scale set. The model comes first: an upgrade to an
 // old model would undo a direct write, and a new instance would join the wrong pools.
 //
 // An instance that is no node retains the model's pools and leaves all other managed pools, since a

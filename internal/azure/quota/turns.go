@@ -21,7 +21,7 @@ const (
 	readsAnAttempt  = 5
 )
 
-// turnHolds is how long an unused turn stays reserved. Longer reservations would cause bursts.
+// turnHolds is how long an unused turn remains reserved. Longer reservations would cause bursts.
 const turnHolds = 5 * time.Second
 
 // Turns spreads attempts after a quota's gate opened: all lanes at once would close it again. It is

@@ -84,5 +84,5 @@ type Unbearable struct{ Why string }
 // Error implements error.
 func (e *Unbearable) Error() string { return e.Why + ": it is not taken for Azure's" }
 
-// NonRetriable tells the SDK's retry policy to stop.
+// NonRetriable stops the SDK's retries.
 func (*Unbearable) NonRetriable() {}
