@@ -34,7 +34,7 @@
 //	tracing.go     span attributes
 //
 // The SDK retries 408, 500, 502, 503 and 504, and connections lost during a read. A 429, 409, 412
-// or a lost response to a write is returned after one request; the pool lane retries it.
+// or a lost response to a write is returned after one request; the pool worker retries it.
 //
 // A Client is safe for concurrent use. It has no goroutines and needs no closing.
 package azure

@@ -143,7 +143,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 	}
 }
 
-// openAt returns when a lane of the load balancer may start; zero for now.
+// openAt returns when a worker of the load balancer may start; zero for now.
 func openAt(c *Client, id lb.LoadBalancerID) time.Time {
 	until, _ := c.Enter(id)
 	return until
@@ -219,7 +219,7 @@ func TestPollsPassClosedGates(t *testing.T) {
 	})
 }
 
-// A gate closed by another lane also delays SDK retries.
+// A gate closed by another worker also delays SDK retries.
 func TestAGateHoldsRetriesOfTheSDK(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: in(reply{status: 503, header: map[string]string{"Retry-After": "30"}}, slower(reply{status: 429, body: subBody}, "60"), shown)}

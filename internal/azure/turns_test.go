@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// herd returns many load balancers with waiting lanes.
+// herd returns many load balancers with waiting workers.
 func herd(n int) []lb.LoadBalancerID {
 	ids := make([]lb.LoadBalancerID, n)
 	for i := range ids {
@@ -21,7 +21,7 @@ func herd(n int) []lb.LoadBalancerID {
 	return ids
 }
 
-// letThrough runs all lanes of a herd and returns the delay of each.
+// letThrough runs all workers of a herd and returns the delay of each.
 func letThrough(g *gates, ids []lb.LoadBalancerID) []time.Duration {
 	start, left := make(chan time.Duration, len(ids)), time.Now()
 	for _, id := range ids {
@@ -207,7 +207,7 @@ func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
 		start := time.Now()
 		g.close(quotaGate(id.SubscriptionID, false), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
 		g.close(quotaGate(id.SubscriptionID, true), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
-		for range 31 { // in a row, like one lane with many pools
+		for range 31 { // in a row, like one worker with many pools
 			for {
 				until, _ := g.enter(id, time.Now())
 				if until.IsZero() {

@@ -19,8 +19,8 @@ import (
 
 // wait polls an accepted write at the pace of the responses. It waits out a 429 to a poll or to the
 // final GET, because the write continues anyway. Any other error ends the wait, as does a
-// Retry-After beyond the deadline of ctx, so that the caller can park the pool and free its lane.
-// early may be nil.
+// Retry-After beyond the deadline of ctx, so that the caller can defer the pool and free its
+// worker. early may be nil.
 func wait(ctx context.Context, follow *call, poller *runtime.Poller[json.RawMessage], first *http.Response, early *looks) (none json.RawMessage, err error) {
 	answer, start := first, time.Now()
 	for n := 1; !poller.Done(); n++ {
@@ -118,7 +118,7 @@ func pollAt(answer *http.Response, now time.Time) time.Time {
 			delay = closedWithoutRetryAfter
 		}
 		if answer.StatusCode != http.StatusTooManyRequests {
-			delay = min(delay, longestPause) // Retry-After of a poll is advice, and the lane is waiting
+			delay = min(delay, longestPause) // Retry-After of a poll is advice, and the worker is waiting
 		}
 	}
 	return now.Add(delay)

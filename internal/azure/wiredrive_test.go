@@ -68,7 +68,7 @@ func (s *staged) asked(from int) int {
 	return n
 }
 
-// call makes the single call of a column, without a lane.
+// call makes the single call of a column, without a worker.
 func (s *staged) call(t *testing.T) error {
 	client, pool := newClient(t, &s.fakeARM), lb.Pool{}
 	if s.at != toGet {
@@ -95,7 +95,7 @@ type service struct {
 	written []netip.Addr
 	taken   bool
 	reports chan poolupdate.Report
-	// seen lets the lane continue after a report.
+	// seen lets the worker continue after a report.
 	seen chan struct{}
 }
 
@@ -127,7 +127,7 @@ func (*service) Wait(poolupdate.Waiting) {}
 // interval is the updater's interval.
 const interval = 30 * time.Second
 
-// throughLanes updates a pool through a lane and calls see after each attempt. It returns the
+// throughLanes updates a pool through a worker and calls see after each attempt. It returns the
 // number of attempts.
 func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt int, r poolupdate.Report)) int {
 	t.Helper()

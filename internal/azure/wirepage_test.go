@@ -68,8 +68,8 @@ func dash(cell string) string {
 	return cell
 }
 
-// measure sends the response to a lane and returns the requests of the first attempt, the retry
-// layer (A: API call, W: attempt, L: lane), and the code.
+// measure sends the response to a worker and returns the requests of the first attempt, the retry
+// layer (A: API call, W: attempt, L: worker), and the code.
 func (r wireRow) measure(t *testing.T, c column) (cell, code string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

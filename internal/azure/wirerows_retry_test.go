@@ -42,7 +42,7 @@ func throttles() []wireRow {
 	return append(rows, endless)
 }
 
-// retryAfters are the formats of Retry-After, with a status of the lane and one of the SDK.
+// retryAfters are the formats of Retry-After, with a status of the worker and one of the SDK.
 func retryAfters() []wireRow {
 	type way struct {
 		name    string

@@ -81,7 +81,7 @@ type wireRow struct {
 	paced time.Duration
 	// ends is set for a failed operation: Azure has rolled back the write.
 	ends bool
-	// unseen is set if only the lane detects the failure, by comparing the result.
+	// unseen is set if only the worker detects the failure, by comparing the result.
 	unseen bool
 }
 
@@ -96,7 +96,7 @@ func (r wireRow) unknownAfter() wireRow {
 	return r
 }
 
-// ownedByLane is a row that the lane retries after a new read.
+// ownedByLane is a row that the worker retries after a new read.
 func ownedByLane(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: laneOwns, put: laneOwns}.unknownAfter()
 }
@@ -106,7 +106,7 @@ func ownedBySDK(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: sdkOwns, put: sdkOwns, poll: unfollowed, self: unfollowed, result: unfollowed}
 }
 
-// throttled is a 429: retried by the lane, or waited out during an accepted write.
+// throttled is a 429: retried by the worker, or waited out during an accepted write.
 func throttled(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: laneOwns, put: laneOwns, poll: waitedOut, self: waitedOut, result: waitedOut}
 }

@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// The table again through a real lane: the event of each response, and whether and when the lane
-// retries.
+// The table again through a real worker: the event of each response, and whether and when the
+// worker retries.
 func TestWhatAServiceIsTold(t *testing.T) {
 	for _, section := range wireTable() {
 		for _, row := range section.rows {
@@ -56,8 +56,8 @@ func (r wireRow) checkLane(t *testing.T, c column, maxRetries int) {
 	if want := r.attempts(c, maxRetries); attempts != want {
 		t.Errorf("%d attempts, want %d", attempts, want)
 	}
-	// What the SDK retries the lane must not retry. After an accepted write the lane may retry the
-	// write itself.
+	// What the SDK retries the worker must not retry. After an accepted write the worker may retry
+	// the write itself.
 	if f := r.in(c); !c.follows() && f.requests > 1 && attempts > 1 {
 		t.Errorf("two layers ask again: %d requests an attempt, %d attempts", f.requests, attempts)
 	}
@@ -122,7 +122,7 @@ func (r wireRow) word(c column, attempt, maxRetries int) string {
 	return "Retrying"
 }
 
-// attempts returns the number of attempts of the lane.
+// attempts returns the number of attempts of the worker.
 func (r wireRow) attempts(c column, maxRetries int) int {
 	switch {
 	case r.in(c).class != fault.Retriable:

@@ -12,7 +12,7 @@ import (
 
 // Answer describes how an attempt failed.
 type Answer struct {
-	// Stopping is set after the end of the lane's context or of leadership; other fields do not
+	// Stopping is set after the end of the worker's context or of leadership; other fields do not
 	// matter.
 	Stopping bool
 	// Status is 0 without a response.

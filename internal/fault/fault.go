@@ -17,7 +17,7 @@ type Class string
 const (
 	// Stale means that the pool or its load balancer does not exist: drop silently.
 	Stale Class = "Stale"
-	// Retriable means that the pool lane retries within its budget.
+	// Retriable means that the pool worker retries within its budget.
 	Retriable Class = "Retriable"
 	// Terminal means that a retry is useless, or was already made below.
 	Terminal Class = "Terminal"

@@ -5,7 +5,7 @@
 // in, resources to write out.
 //
 //	machine.go    a node's spec.providerID → the machine
-//	resource.go   the resource of one write, and its lane
+//	resource.go   the resource of one write, and its worker
 //	ours.go       pools that a machine may be removed from
 //	desired.go    pools and members → the pools of each machine and each scale set model
 //	next.go       observed pools of an interface → desired pools

@@ -63,7 +63,7 @@ func FuzzParseMachine(f *testing.F) {
 	})
 }
 
-// A scale set and its instances share a lane and have different keys.
+// A scale set and its instances share a worker and have different keys.
 func TestResources(t *testing.T) {
 	set := lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeScaleSet, Name: "blue"}
 	nic1 := lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeNetworkInterface, Name: "n1"}

@@ -24,8 +24,8 @@ const (
 // turnHolds is how long an unused turn remains reserved. Longer reservations would cause bursts.
 const turnHolds = 5 * time.Second
 
-// Turns spreads attempts after a quota's gate opened: all lanes at once would close it again. It is
-// not safe for concurrent use.
+// Turns spreads attempts after a quota's gate opened: all workers at once would close it again. It
+// is not safe for concurrent use.
 type Turns struct {
 	limiter *rate.Limiter
 	cost    int
