@@ -29,8 +29,7 @@ func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGr
 }
 
 // PutLoadBalancer creates or updates a load balancer, guarded by its Etag, waits for the end, and
-// returns the result for the caller to compare. Unmodeled properties are retained. b is not
-// modified.
+// returns the result for the caller to compare. Unmodeled properties are retained.
 func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	if err := checkBalancer(b); err != nil {
 		return lb.LoadBalancer{}, err

@@ -19,8 +19,8 @@ const mostPages = 1000
 
 const mostErrorBytes = 1 << 20
 
-// bounds limits the cost of a response, also of one from a proxy. It runs between the observing
-// policy, which sees rejected responses as truncated, and the SDK's decoding.
+// bounds limits the cost of a response. It runs between the observing policy, which sees rejected
+// responses as truncated, and the SDK's decoding.
 type bounds struct{}
 
 // Do implements policy.Policy.

@@ -51,9 +51,8 @@ func (c Credentials) String() string { return "azure credentials of client " + c
 // GoString contains no secrets.
 func (c Credentials) GoString() string { return c.String() }
 
-// Token returns the credential of the first configured identity, in this order: workload identity,
-// managed identity, client secret, certificate. It sends no request. A nil transport is replaced by
-// an HTTP client that does not follow redirects.
+// Token returns the credential of the first configured identity: workload identity, managed
+// identity, client secret, certificate. It sends no request. A nil transport follows no redirects.
 func (c Credentials) Token(e cloud.Endpoint, transport Transport) (azcore.TokenCredential, error) {
 	options := azcore.ClientOptions{Cloud: e.Configuration(), Transport: sparing{direct(transport, nil)}}
 	switch {
@@ -126,7 +125,7 @@ func readCertificate(path, password string) ([]*x509.Certificate, crypto.Private
 }
 
 // Emulator returns the endpoint and credential of a local emulator. Its static token is only sent
-// to http or https on a loopback IP or localhost with a port.
+// to loopback addresses.
 func Emulator(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 	want := func(problem string) (cloud.Endpoint, azcore.TokenCredential, error) {
 		return cloud.Endpoint{}, nil, fmt.Errorf("azure endpoint %q %s: want http://127.0.0.1:PORT", redact.Text(raw), problem)

@@ -125,9 +125,9 @@ var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+(?:/[a-z0-9._-]+)+`
 
 // targetGone reports whether a 404 means that the target, its load balancer or their resource group
 // does not exist. Azure answers ResourceNotFound for a load balancer and (assumed) NotFound for a
-// pool. A 404 that names no resource, or has an empty body, concerns the target; one that names
-// another resource is a configuration error. A 404 in another format is not from Resource Manager.
-// A list is missing only with its resource group.
+// pool. A 404 without a resource or a body concerns the target, one with another resource is a
+// configuration error, and other formats are not from Resource Manager. A list needs only its
+// group.
 func targetGone(c *call, answer *azcore.ResponseError) bool {
 	if answer.StatusCode != http.StatusNotFound || c.torn.Load() || c.creates {
 		return false

@@ -19,20 +19,18 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// quotaCodes are the 429 codes of an exhausted subscription quota, of Azure Resource Manager and of
-// a resource provider (both from public reports). Other 429s may concern one resource and close no
-// gate.
+// quotaCodes are the 429 codes of an exhausted subscription quota (from public reports). Other 429s
+// may concern one resource and close no gate.
 var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}
 
 // computeCode is the 429 code of the compute provider's quotas, a detail of OperationNotAllowed
-// (from public reports). Its target names the quota, not the requests that count toward it.
+// (from public reports).
 const computeCode = "TooManyRequests"
 
 // lockCode means that another operation locks the load balancer.
 const lockCode = "RetryableErrorDueToAnotherOperation"
 
 // closedWithoutRetryAfter is assumed: quotas refill every second and locks last about ten seconds.
-// The message's "can be retried in N seconds" is not a contract.
 const closedWithoutRetryAfter = 10 * time.Second
 
 type gateKey struct {

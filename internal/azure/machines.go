@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// AvailabilitySet returns the name of the availability set of a VM by its node's spec.providerID;
-// may be empty. It rejects members of scale sets, see lb.VMSetOfProviderID.
+// AvailabilitySet returns the availability set of a VM by its node's spec.providerID; may be empty.
+// It rejects members of scale sets.
 func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string, error) {
 	scaleSet, id, err := lb.VMSetOfProviderID(providerID)
 	if err == nil && scaleSet != "" {

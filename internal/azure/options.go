@@ -50,8 +50,7 @@ type Options struct {
 	VirtualNetworkID string
 	// Observe is called for every request on the wire, concurrently; may be nil.
 	Observe func(calls.Call)
-	// Closed is called when a 429 closes a gate or extends it, with a message and the end. It is
-	// called concurrently; may be nil.
+	// Closed is called concurrently when a 429 closes a gate or extends it; may be nil.
 	Closed func(why string, until time.Time)
 	// Writes records every write and the remaining quota; may be nil.
 	Writes *pace.Budgets
@@ -71,9 +70,8 @@ type Retry struct {
 	Pause time.Duration
 }
 
-// Client reads and writes Azure resources in any number of subscriptions. Errors carry a
-// *fault.Fault: stale if the resource or its group does not exist; with the code OutcomeUnknown, a
-// write may have succeeded.
+// Client reads and writes Azure resources of any subscription. Errors carry a *fault.Fault: stale
+// for a missing resource or group; with the code OutcomeUnknown, a write may have succeeded.
 type Client struct {
 	documents
 	opts     Options
@@ -119,8 +117,8 @@ func New(opts Options) (*Client, error) {
 	return c, nil
 }
 
-// direct returns a default transport that follows no redirect: Azure Resource Manager sends none
-// for a pool, and a redirect would carry the token, even over plain HTTP.
+// direct returns a default transport that follows no redirect, which would carry the token, even
+// over plain HTTP.
 func direct(transport Transport, leads *lead.Fence) Transport {
 	if transport != nil {
 		return transport

@@ -50,7 +50,7 @@ type call struct {
 	// passedOn is set if a failed try may have reached the resource provider. The SDK retries it.
 	passedOn atomic.Bool
 	pages    pages
-	// running is when the operation was last seen in progress, over when it was finished.
+	// running is when the operation was last in progress, the other one when it was finished.
 	running, over time.Time
 }
 
@@ -70,19 +70,16 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// retryOptions replaces the SDK's check of StatusCodes, to retry the five statuses and connections
-// lost during a read. A write without a response may have succeeded; a retry would conflict with
-// its own etag.
-//
-// A Retry-After longer than MaxRetryDelay is not retried. The SDK overflows on very large values;
-// this check does not.
+// retryOptions replaces the SDK's check of StatusCodes, to also retry lost reads. A write without a
+// response may have succeeded; a retry would conflict with its own etag. A Retry-After beyond
+// MaxRetryDelay is not retried; very large values overflow in the SDK, but not here.
 func retryOptions(r Retry) policy.RetryOptions {
 	longest := cmp.Or(r.Pause, sdkLongestDelay)
 	statuses := retryrepectthrottled.GetRetriableStatusCode()
 	return policy.RetryOptions{
 		MaxRetries: r.MaxRetries,
 		// Jitter is at most a fifth, so twice the cap always yields the cap. A negative RetryDelay
-		// is documented as no delay, but azcore 1.24 uses the cap.
+		// is the cap in azcore 1.24, despite its documentation.
 		RetryDelay:    2 * r.Pause,
 		MaxRetryDelay: r.Pause,
 		StatusCodes:   statuses,
@@ -138,8 +135,8 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		c.passedOn.Store(true)
 	}
 	if err != nil && status >= http.StatusBadRequest {
-		// An error response with a truncated body keeps its status and headers. Treated as a lost
-		// connection, a 429 would be retried at once.
+		// A truncated error response keeps status and headers. As a lost connection, a 429 would be
+		// retried at once.
 		resp.Body = http.NoBody
 		if c != nil {
 			c.torn.Store(true)

@@ -60,8 +60,7 @@ func (c *Client) List(ctx context.Context, r Resource) ([]codec.Document, error)
 }
 
 // Write sends a PUT, PATCH or DELETE guarded by etag, waits for the end and returns the result. A
-// nil *origin creates the resource. body returns an edit of *origin, which Write may replace with a
-// newer read.
+// nil *origin creates the resource; body edits *origin, which Write may replace with a newer read.
 func (c *Client) Write(ctx context.Context, r Resource, method string, origin *any, etag string, body func() (any, error)) (codec.Document, error) {
 	q := put(r.target(), origin, etag, body)
 	if _, err := q.encoded(); err != nil { // checked before the ID, which may be empty if nothing was read
@@ -79,8 +78,8 @@ func (c *Client) Write(ctx context.Context, r Resource, method string, origin *a
 	return c.carryOut(ctx, q)
 }
 
-// Upgrade upgrades instances of a scale set to its whole model and waits for the end. A 404 that
-// names no resource concerns an instance and is not stale.
+// Upgrade upgrades instances to the whole model of a scale set and waits for the end. A 404 without
+// a resource concerns an instance and is not stale.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if err := checkType(lb.TypeScaleSet, scaleSet); err != nil {
 		return err

@@ -23,9 +23,8 @@ func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	return decode(ofPool(id), id, doc, codec.DecodePool)
 }
 
-// Put writes a pool that was read, with changed Addresses or, for network interfaces, changed admin
-// states, guarded by Etag. It waits for the end and returns the result for the caller to compare.
-// pool is not modified.
+// Put writes changed Addresses, or changed admin states of network interfaces, guarded by Etag. It
+// waits for the end and returns the result for the caller to compare. pool is not modified.
 func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	accepted, err := c.Begin(ctx, pool)
 	if err != nil {

@@ -23,9 +23,8 @@ type rest struct {
 	after string
 }
 
-// rests remembers the Retry-After of error responses per resource and rejects earlier requests, of
-// all callers. The policy runs inside the SDK's retries: it sees every response and delays those
-// retries too.
+// rests remembers the Retry-After of error responses per resource and rejects earlier requests. The
+// policy runs inside the SDK's retries, so it delays them too.
 type rests struct {
 	mu sync.Mutex // guards the map; not held during requests
 	of map[string]rest
@@ -33,8 +32,7 @@ type rests struct {
 
 func newRests() *rests { return &rests{of: map[string]rest{}} }
 
-// restKey identifies the resource of a request. Reads, writes and all pages of a list share a key;
-// a polled operation has its own.
+// restKey is shared by reads, writes and all pages of a list; a polled operation has its own.
 func restKey(r *http.Request) string { return strings.ToLower(r.URL.EscapedPath()) }
 
 // Do implements policy.Policy.

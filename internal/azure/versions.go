@@ -33,9 +33,8 @@ func newerVersion(err error, sent string) string {
 	return newest
 }
 
-// beginWith reads the resource with a newer api-version and writes an edit of it once. It needs
-// only read permission. If the provider lacks the api-version, it returns rejected, the error that
-// requested it.
+// beginWith reads the resource with a newer api-version and writes it once. It needs only read
+// permission. If the provider lacks the api-version, it returns rejected.
 func (d *documents) beginWith(ctx context.Context, r request, version string, rejected error) (taken, error) {
 	doc, err := d.read(ctx, r.call.target, version)
 	if err != nil {

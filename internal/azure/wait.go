@@ -17,10 +17,9 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// wait polls an accepted write at the pace of the responses. It waits out a 429 to a poll or to the
-// final GET, because the write continues anyway. Any other error ends the wait, as does a
-// Retry-After beyond the deadline of ctx, so that the caller can defer the pool and free its
-// worker. early may be nil.
+// wait polls an accepted write at the pace of the responses and waits out a 429. Other errors end
+// the wait, as does a Retry-After beyond the deadline of ctx, so that the caller can defer the pool
+// and free its worker. early may be nil.
 func wait(ctx context.Context, follow *call, poller *runtime.Poller[json.RawMessage], first *http.Response, early *looks) (none json.RawMessage, err error) {
 	answer, start := first, time.Now()
 	for n := 1; !poller.Done(); n++ {
@@ -72,9 +71,8 @@ func (c *call) seen(over bool, now time.Time) {
 	c.running = now
 }
 
-// lostPoll detects a failed poll that the SDK accepts. After a response with only a Location, the
-// SDK treats 408, 500, 502, 503 and 504 as in progress. Its retries are used up by then; polling on
-// would be a second retry layer.
+// lostPoll detects a failed poll that the SDK accepts: after a response with only a Location, the
+// SDK treats 408, 500, 502, 503 and 504 as in progress. Polling on would be a second retry layer.
 func lostPoll(done bool, resp *http.Response) bool {
 	return !done && resp.StatusCode >= http.StatusBadRequest && resp.StatusCode != http.StatusTooManyRequests
 }
@@ -96,8 +94,8 @@ func throttledBy(err error) *http.Response {
 	return answer.RawResponse
 }
 
-// rested waits out a Retry-After that blocks the polling of an accepted write. It returns false for
-// other errors, or if ctx ends first.
+// rested waits out a Retry-After that blocks polling. It returns false for other errors, or if ctx
+// ends first.
 func rested(ctx context.Context, err error) bool {
 	rest, ok := errors.AsType[*resting](err)
 	if end, ends := ctx.Deadline(); !ok || ends && rest.until.After(end) {

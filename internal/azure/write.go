@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// guard returns If-Match with the etag that was read, or If-None-Match for a new resource. That the
-// real service honors them is assumed. A resource without an etag is not guarded.
+// guard returns If-Match for what was read, If-None-Match for a new resource, nothing without an
+// etag. That the real service honors them is assumed.
 func (d *documents) guard(etag string) http.Header {
 	switch {
 	case d.withoutIfMatch || etag == lb.NoEtag:
@@ -118,8 +118,8 @@ func (d *documents) try(ctx context.Context, r request, version string, body any
 	return a, nil
 }
 
-// end waits for the end of the write and returns the resulting document; empty after a deletion or
-// an action. early may be nil.
+// end waits for the end of the write and returns the document; empty after a deletion or an action.
+// early may be nil.
 func (a taken) end(ctx context.Context, early *looks) (codec.Document, error) {
 	follow := a.call.following()
 	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first, early)

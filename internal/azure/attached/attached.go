@@ -42,8 +42,8 @@ type group struct {
 	machines Machines
 }
 
-// Of resolves the machines of a pool's interfaces. The ID of a uniform instance's interface
-// contains it; for others, list is called at most once per resource group.
+// Of resolves the machines of a pool's interfaces. Uniform instances are in the ID; for others,
+// list is called at most once per resource group.
 func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, resourceGroup string) (Machines, error)) (lb.Pool, error) {
 	addresses := make([]lb.Address, len(pool.Addresses))
 	copy(addresses, pool.Addresses)

@@ -53,8 +53,8 @@ const (
 	stackCloud = "AzureStackCloud"
 )
 
-// NameOf returns the canonical name of a cloud in azure.json, ignoring case and surrounding spaces.
-// The default is AzurePublicCloud; unknown names are returned unchanged.
+// NameOf returns the canonical name of a cloud, ignoring case and surrounding spaces. The default
+// is AzurePublicCloud; unknown names are returned unchanged.
 func NameOf(name string) string {
 	trimmed := strings.TrimSpace(name)
 	if trimmed == "" {
@@ -153,8 +153,7 @@ func (e Endpoint) Cleartext() bool {
 }
 
 // Admits returns an error if a token must not be sent to u. Allowed are the endpoint's host and,
-// over https, its subdomains: Resource Manager sometimes returns regional operation URLs, e.g.
-// eastus.management.azure.com.
+// over https, its subdomains, for regional operation URLs such as eastus.management.azure.com.
 func (e Endpoint) Admits(u *url.URL) error {
 	if u.Scheme != "https" && !Loopback(u.Hostname()) {
 		return fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)

@@ -12,8 +12,8 @@ import (
 // ErrNotRead rejects a write without a prior read, which would lose other properties.
 var ErrNotRead = errors.New("it was not read before, so what else it holds would be lost")
 
-// Document is a resource as Azure returned it. It is the Origin of the decoded value and is never
-// modified: a write edits a copy.
+// Document is a resource as Azure returned it, and the Origin of the decoded value. It is never
+// modified.
 type Document struct {
 	// Version is the api-version of the read and of the write; others may have other properties.
 	Version string
@@ -142,9 +142,8 @@ func refer(o object, key, was, want string) {
 	}
 }
 
-// parts replaces the parts of a kind by next, each an edit of what was read. A new part has only a
-// name; edit then gets fresh. No parts become an empty array, because Azure keeps the parts if it
-// is absent.
+// parts edits the parts of a kind into next. A new part is fresh and has only a name. No parts
+// become an empty array, because Azure keeps the parts if it is absent.
 func parts[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, want T)) {
 	byName, known := map[string]object{}, map[string]T{}
 	for _, part := range list(properties[kind]) {

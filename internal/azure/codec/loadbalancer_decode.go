@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// BalancerDocument is the Origin of a load balancer. Its pools are separate: they are most of its
-// size, and each is also written alone. Each entry is the Origin of its pool.
+// BalancerDocument is the Origin of a load balancer. Its pools are separate, since each is also
+// written alone; an entry is the Origin of its pool.
 type BalancerDocument struct {
 	Document                     // without the pools
 	Pools    map[string]Document // by lower-case name
@@ -173,8 +173,8 @@ func (p *shownBalancerProperties) countNATRules() map[string]int {
 	return n
 }
 
-// pin records what unmodeled resources use. Azure does not show references from other resources (a
-// private link service, a cross-region load balancer), but rejects removals.
+// pin records what unmodeled resources use. Azure does not show references from other resources,
+// but rejects removals.
 func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 	add := func(references ...shownRef) {
 		for _, r := range references {

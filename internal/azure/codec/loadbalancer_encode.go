@@ -134,11 +134,9 @@ func editRule(id string, part object, fresh bool, was, want lb.Rule) {
 	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *want.TCPReset)
 }
 
-// encodePart encodes a pool within its load balancer. Other properties come from the latest read of
-// the pool, or from the load balancer if the api-versions differ.
-//
-// Entries of network interfaces are sent as read, with the read-only interface as their only
-// identity. That Azure accepts this is assumed.
+// encodePart uses the latest read of the pool, or the load balancer's if the api-versions differ.
+// Entries of network interfaces retain the read-only interface, their only identity; that Azure
+// accepts this is assumed.
 func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.RawMessage, error) {
 	here, known := origin.Pools[strings.ToLower(pool.ID.Name)]
 	from, found := pool.Origin.(Document)

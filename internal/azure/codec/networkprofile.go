@@ -161,9 +161,9 @@ func modelOf(scaleSet object) object {
 	return at(at(at(scaleSet, "properties"), "virtualMachineProfile"), "networkProfile")
 }
 
-// EncodeModel returns the body of a PATCH or PUT that sets the pools of a model. Arrays are
-// replaced as a whole, absent properties retained, also by PUT (observed: cloud-provider-azure
-// sends no more). Sending an image or identity would require permission to use it.
+// EncodeModel returns the body of a PATCH or PUT that sets the pools of a model. Absent properties
+// are retained, also by PUT (observed: cloud-provider-azure sends no more). Sending an image or
+// identity would require permission to use it.
 func EncodeModel(next lb.ScaleSet) (any, error) {
 	scaleSet, err := read(next.Origin)
 	if err != nil {
@@ -211,8 +211,8 @@ func DecodeInstance(scaleSet lb.ResourceID, doc Document) (lb.Instance, error) {
 	}, nil
 }
 
-// EncodeInstance returns the body that sets the pools of an instance. It omits the image, like the
-// Azure CLI: sending it requires permission to read it.
+// EncodeInstance returns the body that sets the pools of an instance. Sending the image would
+// require permission to read it.
 func EncodeInstance(next lb.Instance) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {

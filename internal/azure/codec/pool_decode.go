@@ -39,8 +39,8 @@ type shownAddress struct {
 	} `json:"properties"`
 }
 
-// DecodePool decodes a pool. An entry without an IP address, e.g. a frontend of another load
-// balancer, gets a zero IP: it is foreign, and a write sends it back unchanged.
+// DecodePool decodes a pool. A foreign entry without an IP address, e.g. a frontend of another load
+// balancer, gets a zero IP and is sent back unchanged.
 func DecodePool(id lb.PoolID, doc Document) (lb.Pool, error) {
 	var pool shownPool
 	if err := json.Unmarshal(doc.Text, &pool); err != nil {
@@ -80,8 +80,7 @@ func (a shownAddress) decode() lb.Address {
 	return next
 }
 
-// holdsInterfaces reports whether the entries are network interfaces, which have a reference
-// instead of an address. An entry with an address is an IP entry even if it also has a reference
+// holdsInterfaces looks for references instead of addresses. An entry with both is an IP entry
 // (assumed).
 func (p shownPoolProperties) holdsInterfaces() bool {
 	addresses := 0
@@ -105,8 +104,8 @@ func provisioning(state string) lb.Provisioning {
 	return lb.Provisioning(state)
 }
 
-// Members returns the members of a pool. Older pools of network interfaces have no entries, only
-// the IP configurations; a pool write cannot name those.
+// Members returns the members of a pool. Older pools of network interfaces have only IP
+// configurations, which a pool write cannot name.
 func Members(pool lb.Pool) []lb.Address {
 	var resource shownPool
 	doc, ok := pool.Origin.(Document)

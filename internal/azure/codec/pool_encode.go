@@ -15,8 +15,8 @@ var ErrNoVirtualNetwork = errors.New("the pool has no virtual network and azure.
 
 const keyAddresses = "loadBalancerBackendAddresses"
 
-// EncodePool returns the body that sets the addresses of a pool. Other properties are sent back as
-// read. An existing entry changes only its admin state.
+// EncodePool returns the body that sets the addresses of a pool. An existing entry changes only its
+// admin state.
 func EncodePool(pool lb.Pool, fallback string) (any, error) {
 	body, err := read(pool.Origin)
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// ByMethod sends writes over separate connections that check the fence before every byte: a process
-// may be suspended after the pipeline's check, and a DELETE has no body to check in. Reads still
-// work after leadership is lost.
+// ByMethod sends writes over connections that check the fence before every byte: a process may be
+// suspended after the pipeline's check, and a DELETE has no body to check in. Reads are not fenced.
 type ByMethod struct {
 	Reads, Writes *http.Transport
 
@@ -55,8 +54,8 @@ func (t ByMethod) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// conn is the last check before the kernel. A transport can delay a request without a body, in a
-// buffer, in TLS or until it has a connection.
+// conn is the last check before the kernel. A transport can delay a request in a buffer, in TLS or
+// until it has a connection.
 type conn struct {
 	net.Conn
 
@@ -71,12 +70,12 @@ func (c conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// maxHeaderBytes limits response headers, including those of 1xx. Azure sends less than 8 KiB; 1
-// MiB of tiny headers takes 10 MiB of memory.
+// maxHeaderBytes limits response headers, including 1xx. Azure sends less than 8 KiB; 1 MiB of tiny
+// headers takes 10 MiB of memory.
 const maxHeaderBytes = 64 << 10
 
-// lively detects a dead connection within 15 s. Load balancers share one connection; if a firewall
-// drops it silently, every attempt would wait for its deadline.
+// lively detects a dead connection within 15 s. If a firewall drops one silently, every attempt
+// would wait for its deadline.
 func lively() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes = maxHeaderBytes

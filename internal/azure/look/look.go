@@ -14,13 +14,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// After has the delays between acceptance and the early reads. Azure's Retry-After is ten seconds,
-// but a pool of addresses without machines takes one or two (51 of 51 recordings), a load balancer
-// four.
+// After has the delays of early reads. Azure's Retry-After is ten seconds, but a pool of addresses
+// without machines takes one or two (51 of 51 recordings), a load balancer four.
 var After = [...]time.Duration{2 * time.Second, 5 * time.Second}
 
-// Tells reports whether the first poll, after this delay, shows how slow writes are: it came after
-// the last early read, or found the end.
+// Tells reports whether the first poll shows how slow writes are: it followed the last early read,
+// or found the end.
 func Tells(over bool, after time.Duration) bool { return over || after >= After[len(After)-1] }
 
 // PoolOver reports whether observed is the result of writing a pool; accepted is the etag of the
@@ -34,9 +33,8 @@ func BalancerOver(written lb.LoadBalancer, accepted string, observed lb.LoadBala
 	return ended(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(parts(written), parts(observed))
 }
 
-// ended compares etags: a finished write changes the etag once more (true for every recorded write
-// that answers Updating). Anything else is left to the poll: a read older than the write or its
-// acceptance, or another client's write.
+// ended compares etags: a finished write changes the etag once more (recorded). Anything else is
+// left to the poll: a read older than the write or its acceptance, or another client's write.
 func ended(state lb.Provisioning, etag, accepted, before string) bool {
 	return state == lb.Succeeded && etag != lb.NoEtag && etag != accepted && etag != before
 }

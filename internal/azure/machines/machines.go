@@ -17,8 +17,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Client is safe for concurrent use. Errors carry a *fault.Fault: stale if the resource does not
-// exist; with the code OutcomeUnknown, a write may have succeeded.
+// Client is safe for concurrent use. Errors are like those of azure.Client.
 type Client struct{ arm *azure.Client }
 
 // New returns a Client.
@@ -69,8 +68,8 @@ func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err
 	return none, nil
 }
 
-// PutInterface changes the pools of an interface that was read, guarded by its Etag, waits for the
-// end and returns the result. Other properties are retained.
+// PutInterface changes the pools of an interface, guarded by its Etag, waits for the end and
+// returns the result. Other properties are retained.
 func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
 	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
 		next.ID, codec.DecodeInterface)
@@ -119,8 +118,8 @@ func (c *Client) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance
 		next.ScaleSet, codec.DecodeInstance)
 }
 
-// Upgrade upgrades instances to the whole model and waits for the end. No instances is a no-op:
-// Azure rejects an absent list, and "*" means all.
+// Upgrade upgrades instances to the whole model and waits for the end. Azure rejects an absent
+// list, and "*" means all.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if len(instances) == 0 {
 		return nil

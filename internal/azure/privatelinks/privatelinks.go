@@ -17,8 +17,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Client is safe for concurrent use. Errors carry a *fault.Fault: stale if the resource does not
-// exist; with the code OutcomeUnknown, a write may have succeeded.
+// Client is safe for concurrent use. Errors are like those of azure.Client.
 type Client struct{ arm *azure.Client }
 
 // New returns a Client.
@@ -52,7 +51,7 @@ func (c *Client) List(ctx context.Context, subscription, resourceGroup string) (
 }
 
 // Put creates or updates a Private Link Service, guarded by its Etag, waits for the end and returns
-// the result. Unmodeled properties are retained; connections and alias are read-only.
+// the result. Unmodeled properties are retained.
 func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
 	doc, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodePrivateLinkService(next)
@@ -63,8 +62,8 @@ func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.Privat
 	return decoded(next.ID, doc, codec.DecodePrivateLinkService)
 }
 
-// Delete deletes a Private Link Service that was read, guarded by its Etag, and waits for the end.
-// A missing one is no error. Connections must be deleted first (assumed).
+// Delete deletes a Private Link Service that was read and waits for the end. A missing one is no
+// error. Connections must be deleted first (assumed).
 func (c *Client) Delete(ctx context.Context, p lb.PrivateLinkService) error {
 	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, &p.Origin, p.Etag, nil)
 	return unlessGone(err)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Documented refill rates, per identity and region. Writes: Microsoft.Network allows 1,000 in 5
-// minutes, less than Resource Manager's 10 per second. Reads: 25 per second, bursts of 250. The
-// cost of an attempt is assumed: one write, and a read, some polls and the final read.
+// Documented limits per identity and region. Microsoft.Network allows 1,000 writes in 5 minutes,
+// less than Resource Manager's 10 per second, and 25 reads per second in bursts of 250. The cost of
+// an attempt is assumed: one write, one read, some polls and the final read.
 const (
 	writesPerSecond = 1000.0 / (5 * 60)
 	writesSaved     = 200

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/internal/azure/redact"
 )
 
-// Provider adapts provider, which may be nil. It creates only client spans: the SDK's spans around
-// its methods would duplicate them, with whole error bodies as status.
+// Provider adapts provider, which may be nil. It creates only client spans: the SDK's other spans
+// would duplicate them, with whole error bodies as status.
 func Provider(provider trace.TracerProvider, attributesOf func(context.Context) []attribute.KeyValue) tracing.Provider {
 	if provider == nil {
 		return tracing.Provider{}

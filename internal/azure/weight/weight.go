@@ -6,11 +6,11 @@ package weight
 import "fmt"
 
 const (
-	// MostBytes limits a decompressed response, and all pages of a list together. The largest load
-	// balancer that Azure allows takes about 10 MiB, a list of 10,000 public IPs 15 MiB.
+	// MostBytes limits a decompressed response, and all pages of a list. The largest load balancer
+	// takes about 10 MiB, a list of 10,000 public IPs 15 MiB.
 	MostBytes = 64 << 20
-	// mostWeight limits the number of values. Objects and arrays count four times, because three
-	// bytes of text become a structure of about a hundred.
+	// mostWeight limits the number of values. Objects and arrays count four times: three bytes of
+	// text become a structure of about a hundred.
 	mostWeight = 2_000_000
 	// mostDepth limits nesting; Azure's responses have fewer than 20 levels.
 	mostDepth = 64
