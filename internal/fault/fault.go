@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fault classifies failed Azure requests: which retry layer owns a failure, and when to
-// retry. An adapter describes a failure as an [Answer]; Classify converts it by one table.
+// retry. Adapters describe a failure as an [Answer]; Classify converts it.
 package fault
 
 import (
@@ -81,8 +81,8 @@ func Deferred(until time.Time, err error) *Fault {
 // Deferred reports whether Weir postponed the request. f may be nil.
 func (f *Fault) Deferred() bool { return f != nil && f.Reason == reasonDeferred }
 
-// Overtaken reports whether a write was rejected because of an outdated etag. Earlier writes
-// guarded by the same etag have taken effect by then, or never will. f may be nil.
+// Overtaken reports a write rejected because of an outdated etag. Earlier writes with that etag
+// have taken effect by then, or never will. f may be nil.
 func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
 
 // Throttled reports a 429. f may be nil.
