@@ -78,8 +78,8 @@ func (d Desired) Open(m Machine) Pools { return d.open[m.Key()] }
 // instances.
 func (d Desired) Models(scaleSet lb.ResourceID) []Pools { return d.models[scaleSet.Key()] }
 
-// Model returns the one of [Desired.Models] that the model already uses, else the first. Changing
-// it would remove instances from their pools with the next upgrade.
+// Model returns the one of [Desired.Models] that the model already uses, else the first. A change
+// would remove instances from pools with the next upgrade.
 func (d Desired) Model(scaleSet lb.ResourceID, observed []lb.InterfaceConfiguration) Pools {
 	candidates := d.models[scaleSet.Key()]
 	for _, pools := range candidates {
@@ -93,11 +93,11 @@ func (d Desired) Model(scaleSet lb.ResourceID, observed []lb.InterfaceConfigurat
 	return candidates[0]
 }
 
-// Desire computes the pools of all machines and of all nodes. Azure allows an interface in the
-// pools of one public and one internal load balancer, so a machine gets those of one configuration:
-// its node's, else the first by name. Pools are sorted by ID.
+// Desire computes the pools of all machines. Azure allows an interface in the pools of one public
+// and one internal load balancer, so a machine gets those of one configuration: its node's, else
+// the first by name. Pools are sorted by ID.
 //
-// A model has the pools of all nodes of its instances, of one configuration; see [Desired.Model].
+// A model has the pools of all nodes of its instances; see [Desired.Model].
 func Desire(pools []Pool, nodes []Node) Desired {
 	pools = slices.Clone(pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {

@@ -16,8 +16,8 @@ type Next struct {
 	Lacks []lb.Family
 }
 
-// NextOf returns observed with the primary IP configuration of each family in the wanted and the
-// foreign pools. Existing pools retain their order; new ones are appended.
+// NextOf puts the primary IP configuration of each family into the wanted and the foreign pools.
+// Existing pools retain their order; new ones are appended.
 func NextOf(observed lb.InterfaceConfiguration, want Pools, managed Ours) Next {
 	next := Next{InterfaceConfiguration: observed}
 	next.IPConfigurations = slices.Clone(observed.IPConfigurations)
@@ -61,7 +61,7 @@ func poolsOf(observed []string, want []lb.PoolID, managed Ours) []string {
 }
 
 // primary returns the index of a family's primary IP configuration, or -1. Azure marks one per
-// interface, the IPv4 one if possible; the first of the other family counts as primary.
+// interface; the first of the other family counts as primary.
 func primary(ips []lb.IPConfiguration, family lb.Family) int {
 	at := slices.IndexFunc(ips, func(ip lb.IPConfiguration) bool { return ip.Family == family && ip.Primary })
 	if at < 0 {

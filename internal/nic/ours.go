@@ -8,8 +8,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Ours are the managed pools, from which a machine may be removed. All others are foreign: other
-// load balancers, pools of outbound rules, application gateways.
+// Ours are the managed pools, from which a machine may be removed. All others are foreign, e.g.
+// pools of outbound rules.
 type Ours map[lb.PoolKey]bool
 
 // NewOurs takes recorded pools and the cluster's pools on managed load balancers.

@@ -46,7 +46,7 @@ func (r Resource) Key() string {
 }
 
 // Lane is equal for resources that must be written one at a time: Azure answers concurrent writes
-// of a scale set and its instances with 409.
+// of a scale set with 409.
 func (r Resource) Lane() string { return r.ID.Key() }
 
 // String is used in messages.

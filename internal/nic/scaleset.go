@@ -12,8 +12,8 @@ import (
 
 // Known is the recorded state of instances by ID.
 type Known struct {
-	// Level had the latest model when Weir last wrote it, so an upgrade applies only that write.
-	// Upgrading others could apply foreign changes, such as a new image.
+	// Level had the latest model when Weir last wrote it, so an upgrade applies only that write,
+	// not foreign changes such as a new image.
 	Level map[string]bool
 	// Overdue were not upgraded by Azure in time.
 	Overdue map[string]bool
@@ -46,11 +46,11 @@ func (s Steps) Done() bool {
 	return s.Model == nil && len(s.Upgrade)+len(s.Write)+len(s.Waits) == 0
 }
 
-// ScaleSet returns the next actions for a uniform scale set. The model comes first: an upgrade to an
-// old model would undo a direct write, and a new instance would join the wrong pools.
+// ScaleSet returns the next actions for a uniform scale set. The model comes first: an upgrade to
+// an old model would undo a direct write.
 //
-// An instance that is no node retains the model's pools and leaves all other managed pools, since a
-// pool with members cannot be deleted. After its node was deleted it leaves the pools that list it.
+// An instance without a node retains the model's pools and leaves other managed pools, since a pool
+// with members cannot be deleted. After its node was deleted it leaves the pools that list it.
 func ScaleSet(set lb.ScaleSet, instances []lb.Instance, want Desired, managed Ours, known Known) Steps {
 	model := Resource{ID: set.ID}
 	if !set.Uniform || set.Provisioning == lb.Deleting {
