@@ -44,8 +44,8 @@ func MachineKey(id string) string {
 	return strings.TrimPrefix(strings.ToLower(strings.TrimSpace(id)), "azure://")
 }
 
-// MachineOfInterface parses the ARM ID of an IP configuration. It returns the key of a uniform
-// instance, or else the network interface to read.
+// MachineOfInterface parses the ARM ID of an IP configuration into the key of a uniform instance,
+// or else the network interface to read.
 func MachineOfInterface(text string) (machine string, nic ResourceID, err error) {
 	at := strings.Index(strings.ToLower(text), "/ipconfigurations/")
 	if at < 0 {
