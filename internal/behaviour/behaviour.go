@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package behaviour lists undocumented behaviors of Azure: questions, possible answers, and the
-// assumed one. The emulator implements them, the probe measures them, and the controller adapts to
-// them.
+// Package behaviour lists undocumented behaviors of Azure with their possible and assumed answers.
+// The emulator implements them, the probe measures them, the controller adapts.
 package behaviour
 
 import (
