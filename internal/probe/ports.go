@@ -59,7 +59,7 @@ type End struct {
 	State   string
 	Codes   []string
 	Message string
-	// Running is when it was last seen in progress, Over when it was finished.
+	// Running is when it was last in progress, the other one when it was finished.
 	Running, Over time.Time
 }
 

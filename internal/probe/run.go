@@ -63,8 +63,8 @@ type run struct {
 	first look
 }
 
-// Run always cleans up, even if ctx is done. The report has the findings so far; open questions are
-// no error. The error may wrap a *LeftBehind.
+// Run always cleans up, even if ctx is done. Open questions are no error. The error may wrap a
+// *LeftBehind.
 func (p Probe) Run(ctx context.Context) (Report, error) {
 	now := time.Now()
 	r := &run{
