@@ -26,8 +26,8 @@ func request(err error) string {
 	return ""
 }
 
-// named matches what differs between attempts: request and operation IDs, and timestamps. Other IDs
-// (subscriptions, identities) distinguish errors. An ID may be truncated at the end.
+// named matches request and operation IDs, and timestamps, also truncated. Other IDs
+// (subscriptions, identities) distinguish errors.
 var named = []*regexp.Regexp{
 	regexp.MustCompile(` ?\(request id [0-9A-Za-z_.-]+(?:\)|…)`),
 	regexp.MustCompile(`(?i)((?:request|correlation|tracking|trace|activity|operation)[a-z_-]*(?:\s+with)?[\s_-]{0,3}(?:ids?|identifier)?[\s:=/"'(\[\\]{0,6}(?:is[\s:"']{1,3})?)(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f-]{1,36}…)`),
