@@ -19,8 +19,8 @@ var known = struct {
 	texts map[string]string
 }{texts: map[string]string{}}
 
-// Text returns an interned copy. Use it only for retained strings: a lookup is slower than a
-// comparison. Package unique drops strings without a retained handle.
+// Text returns an interned copy, for retained strings: a lookup is slower than a comparison.
+// Package unique drops strings without a retained handle.
 func Text[T ~string](text T) T {
 	if text == "" || len(text) > longest {
 		return text
