@@ -129,8 +129,8 @@ func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 	return b
 }
 
-// Part returns the bound of a related quantity, e.g. the addresses in security rules: the default
-// for c, or the annotation's share of base applied to c, if larger.
+// Part returns the bound of a related quantity, e.g. addresses in security rules: the default for
+// c, or the annotation's share of base applied to c, if larger.
 func (s Settings) Part(annotation string, base, c Capacity, shared bool) Bound {
 	b := Settings{Namespace: s.Namespace, invalid: s.invalid}.Of(annotation, c, shared)
 	if n, ok := s.set[annotation]; ok && base.Max > 0 {
