@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Where a load balancer is read, listed or written, its pools are decoded in one go: the SDK's types would
-// allocate four times as much for each of them.
+// Pools of a load balancer are decoded directly: the SDK's types would allocate four times as much
+// per pool.
 func TestPoolsAreDecodedApart(t *testing.T) {
 	id := poolID("s1", "kubernetes", "").LoadBalancer
 	for name, ask := range map[string]func(context.Context, *Client) ([]lb.LoadBalancer, error){
@@ -52,7 +52,7 @@ func TestPoolsAreDecodedApart(t *testing.T) {
 	}
 }
 
-// balancerWith is a load balancer whose pools have ten addresses each, as Azure shows it.
+// balancerWith is a load balancer with pools of ten addresses each.
 func balancerWith(id lb.LoadBalancerID, pools int) string {
 	var ips, all []string
 	for i := range 10 {

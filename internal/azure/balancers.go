@@ -9,34 +9,27 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// GetLoadBalancer reads a load balancer with all its parts. An error carries a
-// *fault.Fault: stale if it is gone.
+// GetLoadBalancer reads a load balancer.
 func (c *Client) GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
 	if err := checkID(id); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	shown, err := c.get(ctx, ofBalancer(id))
+	doc, err := c.get(ctx, ofBalancer(id))
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	return decode(ofBalancer(id), id, shown, codec.DecodeLoadBalancer)
+	return decode(ofBalancer(id), id, doc, codec.DecodeLoadBalancer)
 }
 
-// ListLoadBalancers reads all load balancers of a resource group. An error carries a
-// *fault.Fault: stale if the group is gone.
+// ListLoadBalancers reads all load balancers of a resource group.
 func (c *Client) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
-	return listed(ctx, c, lb.TypeLoadBalancer, subscription, resourceGroup, func(at lb.ResourceID, shown codec.Document) (lb.LoadBalancer, error) {
-		return codec.DecodeLoadBalancer(lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Name: at.Name}, shown)
+	return listed(ctx, c, lb.TypeLoadBalancer, subscription, resourceGroup, func(at lb.ResourceID, doc codec.Document) (lb.LoadBalancer, error) {
+		return codec.DecodeLoadBalancer(lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Name: at.Name}, doc)
 	})
 }
 
-// PutLoadBalancer writes a load balancer, guarded by its Etag, waits until Azure is done,
-// and returns what Azure then shows: it is for the caller to compare. One that came from
-// a read keeps all that Weir does not model; one that was not read is made, if it does
-// not exist. What it is given is not changed.
-//
-// An error carries a *fault.Fault. One whose code is OutcomeUnknown says that the
-// write may have landed.
+// PutLoadBalancer creates or updates a load balancer, guarded by its Etag, waits for the end, and
+// returns the result for the caller to compare. Unmodeled properties are retained.
 func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	if err := checkBalancer(b); err != nil {
 		return lb.LoadBalancer{}, err
@@ -49,15 +42,13 @@ func (c *Client) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Loa
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	shown, err := a.end(ctx, c.balancerLooks(b, a))
+	doc, err := a.end(ctx, c.balancerLooks(b, a))
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	return decode(t, b.ID, shown, codec.DecodeLoadBalancer)
+	return decode(t, b.ID, doc, codec.DecodeLoadBalancer)
 }
 
-// checkBalancer refuses names that would become part of an id in the body and mean
-// something else there.
 func checkBalancer(b lb.LoadBalancer) error {
 	if err := checkID(b.ID); err != nil {
 		return err
@@ -70,9 +61,8 @@ func checkBalancer(b lb.LoadBalancer) error {
 	return nil
 }
 
-// DeleteLoadBalancer deletes a load balancer that came from a read, guarded by its Etag,
-// and waits until Azure is done. It is no error if there is none. An error carries a
-// *fault.Fault; one whose code is OutcomeUnknown says that it may be gone.
+// DeleteLoadBalancer deletes a load balancer that was read, guarded by its Etag, and waits for the
+// end. A missing one is no error.
 func (c *Client) DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error {
 	if err := checkID(b.ID); err != nil {
 		return err

@@ -20,7 +20,7 @@ const (
 	webIP    = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/publicIPAddresses/web"
 )
 
-// busyBalancer is a load balancer on which Weir is not alone.
+// busyBalancer is a load balancer with foreign resources.
 const busyBalancer = `{
   "name": "kubernetes", "id": "` + balancer + `", "type": "Microsoft.Network/loadBalancers", "etag": "W/\"e1\"", "location": "eastus",
   "sku": {"name": "Standard", "tier": "Regional"}, "tags": {"team": "net"}, "extendedLocation": {"name": "losangeles", "type": "EdgeZone"},
@@ -107,7 +107,7 @@ func TestALoadBalancerIsReadWhole(t *testing.T) {
 	}
 }
 
-// putBalancer returns the one request that a write sends first.
+// putBalancer returns the first request of a write.
 func putBalancer(t *testing.T, b lb.LoadBalancer, change ...func(*Options)) sent {
 	t.Helper()
 	wire := &fakeARM{answer: in(bare(200, busyBalancer))}
@@ -117,7 +117,7 @@ func putBalancer(t *testing.T, b lb.LoadBalancer, change ...func(*Options)) sent
 	return wire.calls[0]
 }
 
-// What is made has all that was wanted, zeros too, and the guard that nobody else made it.
+// A new load balancer has all wanted properties, including zeros, and If-None-Match.
 func TestALoadBalancerIsMade(t *testing.T) {
 	request := putBalancer(t, lb.LoadBalancer{
 		ID: kubernetes, Location: "eastus", SKU: lb.Standard, ExtendedLocation: "losangeles",
@@ -155,8 +155,7 @@ func TestALoadBalancerIsMade(t *testing.T) {
 	}
 }
 
-// One thing is changed, and one thing is sent otherwise than it was read. The first
-// writes nothing else, so what it sends is what all others are compared with.
+// One change leads to one difference in the body.
 func TestAChangeChangesNothingElse(t *testing.T) {
 	var unchanged map[string]any
 	if err := json.Unmarshal([]byte(putBalancer(t, readBalancer(t)).body), &unchanged); err != nil {
@@ -172,7 +171,7 @@ func TestAChangeChangesNothingElse(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*lb.LoadBalancer)
-		want   map[string]string // path below properties to what is sent there; "" is nothing
+		want   map[string]string // path below properties to the sent value; "" for none
 	}{
 		{"nothing", func(*lb.LoadBalancer) {}, nil},
 		{"other capitals", func(b *lb.LoadBalancer) {
@@ -260,7 +259,7 @@ func TestWithoutGuards(t *testing.T) {
 	}
 }
 
-// An empty list may be written as null; an answer without any value is none.
+// An empty list may be null; a response without a value is an error.
 func TestAnEmptyListMayBeNull(t *testing.T) {
 	for body, empty := range map[string]bool{`{"value":null}`: true, `{"value":[]}`: true, `{}`: false, `null`: false, `[]`: false} {
 		client := newClient(t, &fakeARM{answer: in(bare(200, body))})
@@ -270,8 +269,7 @@ func TestAnEmptyListMayBeNull(t *testing.T) {
 	}
 }
 
-// Azure shows an etag of everything. What answers in its place may show none: then nothing can guard a write,
-// and it is sent.
+// A resource without an etag is written without a guard.
 func TestWhatIsShownWithoutAnEtagIsWritten(t *testing.T) {
 	wire := &fakeARM{answer: in(bare(200, `{"id":"`+balancer+`","name":"kubernetes","properties":{}}`))}
 	client, ctx := newClient(t, wire), t.Context()
@@ -292,7 +290,7 @@ func TestWhatIsShownWithoutAnEtagIsWritten(t *testing.T) {
 	}
 }
 
-// Only what Azure sets stays behind; a pool of network interfaces goes as it came.
+// Only read-only properties are removed; a pool of network interfaces is sent as read.
 func TestWhatIsSentBackOfABusyLoadBalancer(t *testing.T) {
 	body := putBalancer(t, readBalancer(t)).body
 	for _, azures := range []string{"etag", "provisioningState", "resourceGuid", `"type":"Microsoft`, "/x/web-80", "backendIPConfiguration"} {
@@ -323,7 +321,7 @@ func copied(t *testing.T, v any) any {
 	return next
 }
 
-// place puts JSON at a path; an empty text takes away what is there.
+// place sets JSON at a path; an empty text deletes the value.
 func place(t *testing.T, v any, path []string, text string) {
 	t.Helper()
 	for ; len(path) > 1; path = path[1:] {

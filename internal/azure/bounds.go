@@ -15,15 +15,12 @@ import (
 	"weir.dev/weir/internal/azure/weight"
 )
 
-// mostPages bounds a list. Azure's pages hold some hundred of what is listed.
 const mostPages = 1000
 
-// mostErrorBytes bounds a refusal: of a longer one the status is all that is known.
 const mostErrorBytes = 1 << 20
 
-// bounds keeps what an answer costs within what Azure's answers cost: whoever answers, be it
-// a proxy that somebody set up between. It sits between the wire, which hears of its
-// refusals as of answers that broke off, and the SDK's reading of the body.
+// bounds limits the cost of a response. It runs between the observing policy, which sees rejected
+// responses as truncated, and the SDK's decoding.
 type bounds struct{}
 
 // Do implements policy.Policy.
@@ -44,7 +41,7 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	l := weight.Of(body)
-	if c != nil && c.op == opList { // all pages stay in memory
+	if c != nil && c.op == opList { // all pages are kept in memory
 		c.pages.weight += l.Weight
 		l.Weight = c.pages.weight
 		if c.pages.bytes += len(body); c.pages.bytes > weight.MostBytes {
@@ -57,15 +54,12 @@ func (bounds) Do(req *policy.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// pages is how far a list is.
 type pages struct {
 	path          string
 	seen          map[string]bool
 	bytes, weight int
 }
 
-// next returns why a page must not be asked for: the link to it leads to where the list has
-// been, to something else, or on for ever.
 func (p *pages) next(link *url.URL) error {
 	path := strings.ToLower(link.EscapedPath())
 	switch {
@@ -82,14 +76,14 @@ func (p *pages) next(link *url.URL) error {
 	return nil
 }
 
-// sparing is a transport whose answers end, decoded, after weight.MostBytes.
+// sparing limits the decompressed body to weight.MostBytes.
 type sparing struct{ Transport }
 
 // Do implements azcore's policy.Transporter.
 func (s sparing) Do(req *http.Request) (*http.Response, error) {
 	resp, err := s.Transport.Do(req)
 	_, correlation := idsOf(resp)
-	spans.Correlates(req.Context(), correlation) // the span of a request begins behind all policies
+	spans.Correlates(req.Context(), correlation) // the request's span starts after all policies
 	if err == nil && resp.Body != nil {
 		resp.Body = weight.Limit(resp.Body)
 	}

@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// hostile are answers that are small on the wire and were large, slow or endless here.
+// hostile are responses that are small on the wire and large, slow or endless when decoded.
 func hostile() map[string]func(w io.Writer) {
 	repeat := func(head, unit string, bytes int, tail string) func(io.Writer) {
 		return func(w io.Writer) {
@@ -48,8 +48,7 @@ func hostile() map[string]func(w io.Writer) {
 	}
 }
 
-// Whatever answers, the heap stays below 512 MiB, nothing is asked again, and the error says
-// what was not taken.
+// For any response the heap stays below 512 MiB, nothing is retried, and the error names the limit.
 func TestHostileAnswersAreNotTaken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -92,7 +91,7 @@ func TestHostileAnswersAreNotTaken(t *testing.T) {
 					t.Errorf("%s: the heap grew to %d MiB for %d KiB on the wire", what, peak>>20, wire.Len()>>10)
 				}
 				f := fault.From(got)
-				if got == nil && strings.HasPrefix(name, "one word") { // it is what was asked for
+				if got == nil && strings.HasPrefix(name, "one word") { // the requested resource
 					continue
 				}
 				if f == nil || f.Class != fault.Terminal && f.Code != fault.CodeOutcomeUnknown || asked.Load() != 1 || !strings.Contains(got.Error(), "load balancer") {
@@ -103,7 +102,7 @@ func TestHostileAnswersAreNotTaken(t *testing.T) {
 	}
 }
 
-// heapDuring is the largest heap, garbage counted, while something is done.
+// heapDuring returns the largest heap during do, including garbage.
 func heapDuring(do func()) (peak uint64) {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -130,7 +129,7 @@ func heapDuring(do func()) (peak uint64) {
 	return peak
 }
 
-// The end of an operation comes with status 200, and with a message of any length.
+// The end of an operation has status 200 and a message of any length.
 func TestALongMessageIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("client_secret = words ", 1<<20)
@@ -142,7 +141,7 @@ func TestALongMessageIsNotRead(t *testing.T) {
 	})
 }
 
-// A list ends, whatever its answers say comes next.
+// A list ends whatever the next links are.
 func TestAListEnds(t *testing.T) {
 	const here = "https://management.azure.com/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/loadBalancers?api-version=2025-05-01"
 	tests := map[string]struct {
@@ -173,7 +172,7 @@ func TestAListEnds(t *testing.T) {
 	}
 }
 
-// A list that Azure ends is read to its end, on as many pages as it likes.
+// A finite list is read to its end.
 func TestALongListIsRead(t *testing.T) {
 	wire := &fakeARM{answer: func(n int, r *http.Request) reply {
 		next := fmt.Sprintf(`,"nextLink":"https://management.azure.com%s?api-version=2025-05-01&$skiptoken=%d"`, strings.ToUpper(r.URL.Path), n)

@@ -13,9 +13,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// BackendPools come and go, each with a subscription, a group and a load balancer that
-// somebody made up, and Azure answers each with a quota, a lock or a Retry-After: what the
-// client keeps stays small, and the gate of the own subscription stays closed.
+// BackendPools with made-up subscriptions, groups and load balancers come and go, and Azure answers
+// with quotas, locks and Retry-Afters: memory stays bounded, and the gate of the real subscription
+// stays closed.
 func TestWhatAClientKeepsAfterChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: func(n int, _ *http.Request) reply {

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A pool with everything that Azure may show, ours or not.
+// richPool has everything that Azure may show, managed and foreign.
 const richPool = `{
   "name": "shop-web", "id": "{asked}", "type": "Microsoft.Network/loadBalancers/backendAddressPools", "etag": "W/\"e1\"",
   "properties": {
@@ -32,7 +32,7 @@ const richPool = `{
       {"name": "odd", "properties": {"ipAddress": "not-an-address"}}
     ]}}`
 
-// What is sent when n1 stays, n2 comes and the rest is somebody else's.
+// richWrite is the body that keeps n1, adds n2 and retains foreign entries.
 const richWrite = `{
   "properties": {
     "drainPeriodInSeconds": 30, "location": "eastus", "syncMode": "Automatic",
@@ -65,7 +65,7 @@ func readBody(t *testing.T, body string) lb.Pool {
 	return pool
 }
 
-// written returns the body that a Put sends.
+// written returns the body of a pool write.
 func written(t *testing.T, pool lb.Pool, change ...func(*Options)) (string, error) {
 	t.Helper()
 	wire := &fakeARM{answer: in(shown)}
@@ -101,7 +101,7 @@ func TestAWriteKeepsWhatItDoesNotModel(t *testing.T) {
 	}
 }
 
-// The SDK leaves out an array that is nil, and Azure would keep the addresses.
+// The SDK omits a nil array, and Azure would keep the addresses.
 func TestRemovingTheLastAddressIsSaid(t *testing.T) {
 	for _, none := range [][]lb.Address{nil, {}} {
 		pool := read(t)
@@ -138,8 +138,8 @@ func TestVirtualNetworkOfAWrite(t *testing.T) {
 	}
 	tests := []struct {
 		name, shown    string
-		known          string // by azure.json
-		pool, newEntry string // ids in what is sent
+		known          string // from azure.json
+		pool, newEntry string // IDs in the body
 	}{
 		{"the pool's own stays", body(`"virtualNetwork":{"id":"/own"},`, entry("")), vnet, "/own", ""},
 		{"entries bear theirs", body("", entry(`,"virtualNetwork":{"id":"/theirs"}`)), vnet, "", "/theirs"},

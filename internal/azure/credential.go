@@ -21,40 +21,38 @@ import (
 	"weir.dev/weir/internal/azure/redact"
 )
 
-// Credentials are the identities that azure.json can name. It holds secrets: it
-// has no String that shows them.
+// Credentials are the identities that azure.json can configure. String and GoString print no
+// secrets.
 type Credentials struct {
 	TenantID string
 	ClientID string
 
 	// WorkloadIdentity exchanges a Kubernetes service account token.
 	WorkloadIdentity bool
-	// FederatedTokenFile holds that token; empty is AZURE_FEDERATED_TOKEN_FILE. An
-	// empty ClientID and TenantID come from the environment likewise.
+	// FederatedTokenFile holds that token; default AZURE_FEDERATED_TOKEN_FILE. Empty ClientID and
+	// TenantID also default to the environment.
 	FederatedTokenFile string
 
-	// ManagedIdentity asks the machine, or IDENTITY_ENDPOINT where that is set.
+	// ManagedIdentity uses IMDS, or IDENTITY_ENDPOINT if set.
 	ManagedIdentity bool
-	// UserAssignedIdentityID is a client id or an ARM id; empty is the system's identity.
+	// UserAssignedIdentityID is a client ID or an ARM ID; empty selects the system-assigned
+	// identity.
 	UserAssignedIdentityID string
 
-	// ClientSecret is the application's password.
 	ClientSecret string
 	// CertificatePath names a PEM or PKCS#12 file with certificate and key.
-	CertificatePath string
-	// CertificatePassword opens a PKCS#12 file.
+	CertificatePath     string
 	CertificatePassword string
 }
 
-// String names no secret.
+// String contains no secrets.
 func (c Credentials) String() string { return "azure credentials of client " + c.ClientID }
 
-// GoString names no secret.
+// GoString contains no secrets.
 func (c Credentials) GoString() string { return c.String() }
 
-// Token returns the credential for the first identity that is configured: workload
-// identity, managed identity, client secret, certificate. It sends nothing.
-// A nil transport is an HTTP client that follows no redirect.
+// Token returns the credential of the first configured identity: workload identity, managed
+// identity, client secret, certificate. It sends no request. A nil transport follows no redirects.
 func (c Credentials) Token(e cloud.Endpoint, transport Transport) (azcore.TokenCredential, error) {
 	options := azcore.ClientOptions{Cloud: e.Configuration(), Transport: sparing{direct(transport, nil)}}
 	switch {
@@ -80,7 +78,7 @@ func (c Credentials) Token(e cloud.Endpoint, transport Transport) (azcore.TokenC
 	return nil, errors.New("no identity is configured: set useFederatedWorkloadIdentityExtension, useManagedIdentityExtension, or aadClientId with aadClientSecret or aadClientCertPath")
 }
 
-// named turns a typed nil into an untyped one and says which identity failed.
+// named converts a typed nil to an untyped one.
 func named[T azcore.TokenCredential](cred T, err error, what string) (azcore.TokenCredential, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", what, redact.Line(err.Error()))
@@ -120,15 +118,14 @@ func readCertificate(path, password string) ([]*x509.Certificate, crypto.Private
 	}
 	certs, key, err := azidentity.ParseCertificates(content, pass)
 	if err != nil {
-		// The library's words may quote what it could not read.
+		// The library's error may quote the file.
 		return nil, nil, fmt.Errorf("%s: want a PEM or PKCS#12 file with a certificate and its key, and its password, if it has one, in aadClientCertPassword", path)
 	}
 	return certs, key, nil
 }
 
-// Emulator returns the endpoint and credential for an emulator on this host. Its
-// static token would be nothing to anyone else, and is refused to anyone else:
-// the address must be http or https, a loopback IP or localhost, and a port.
+// Emulator returns the endpoint and credential of a local emulator. Its static token is only sent
+// to loopback addresses.
 func Emulator(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 	want := func(problem string) (cloud.Endpoint, azcore.TokenCredential, error) {
 		return cloud.Endpoint{}, nil, fmt.Errorf("azure endpoint %q %s: want http://127.0.0.1:PORT", redact.Text(raw), problem)
@@ -152,7 +149,6 @@ func Emulator(raw string) (cloud.Endpoint, azcore.TokenCredential, error) {
 	return cloud.Endpoint{ResourceManager: base, Audience: base}, staticToken{}, nil
 }
 
-// staticToken authorizes requests to an emulator.
 type staticToken struct{}
 
 // GetToken implements azcore.TokenCredential.

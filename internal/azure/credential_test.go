@@ -25,7 +25,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// spyToken records what it is asked for.
+// spyToken records token requests.
 type spyToken struct{ asked *policy.TokenRequestOptions }
 
 func (s spyToken) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -33,7 +33,7 @@ func (s spyToken) GetToken(_ context.Context, o policy.TokenRequestOptions) (azc
 	return azcore.AccessToken{Token: canary, ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// entra answers what the SDK's credentials ask of Microsoft Entra ID or of the machine.
+// entra is a fake of Microsoft Entra ID and IMDS.
 type entra struct {
 	asked []*url.URL
 	form  url.Values
@@ -69,7 +69,7 @@ func token(t *testing.T, c Credentials, e *entra) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The SDK keeps a machine's tokens for the whole process, by what they are for.
+	// The SDK caches a machine's tokens by audience for the whole process.
 	got, err := cred.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{fmt.Sprintf("https://aud-%d/.default", audiences.Add(1))}})
 	if err != nil || got.Token != canary {
 		t.Fatalf("no token: %v", err)
@@ -89,7 +89,7 @@ func everything(t *testing.T) Credentials {
 	}
 }
 
-// Where several identities are configured, the order is fixed.
+// With several identities configured, the order is fixed.
 func TestWhichIdentityIsUsed(t *testing.T) {
 	t.Setenv("IDENTITY_ENDPOINT", "http://127.0.0.1:41/msi/token")
 	t.Setenv("IDENTITY_HEADER", "header-secret")
@@ -162,7 +162,7 @@ func TestCredentialsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A credential that fails is not Azure's answer: terminal, and in one line.
+// A credential error is terminal and has one line.
 func TestACredentialThatFails(t *testing.T) {
 	refusing := &fakeARM{answer: in(reply{status: 401, body: `{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1"}`})}
 	cred, err := Credentials{TenantID: "tenant", ClientID: "client", ClientSecret: canary}.Token(publicEndpoint(t), refusing)

@@ -36,14 +36,14 @@ func wanted() lb.LoadBalancer {
 	}
 }
 
-// same compares what a load balancer says, not what Azure adds to it.
+// same ignores what Azure adds to a load balancer.
 var same = cmp.Options{
 	cmpopts.IgnoreFields(lb.LoadBalancer{}, "Origin", "Etag", "Provisioning"),
 	cmpopts.IgnoreFields(lb.Pool{}, "Origin", "Etag", "Provisioning", "VirtualNetwork"),
 	cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}),
 }
 
-// withSubnet gives the emulator's network the subnet that private frontends need.
+// withSubnet adds a subnet for private frontends.
 func withSubnet(t *testing.T, emu *armemu.Emulator) {
 	t.Helper()
 	const body = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/16"}}]}}`
@@ -52,8 +52,7 @@ func withSubnet(t *testing.T, emu *armemu.Emulator) {
 	}
 }
 
-// The life of a load balancer: it is made, filled, changed and deleted, and what is read
-// is each time what was written.
+// Create, fill, change and delete a load balancer; each read returns what was written.
 func TestALoadBalancersLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1, Behaviour: worlds.Taking()})
@@ -84,7 +83,7 @@ func TestALoadBalancersLife(t *testing.T) {
 		if err != nil || len(list) != 2 {
 			t.Errorf("listed %d, %v", len(list), err)
 		}
-		for range 2 { // the second time there is nothing to delete
+		for range 2 { // the second deletion finds nothing
 			if err := client.DeleteLoadBalancer(t.Context(), changed); err != nil {
 				t.Errorf("deleted: %v", err)
 			}
@@ -95,7 +94,7 @@ func TestALoadBalancersLife(t *testing.T) {
 	})
 }
 
-// Two writers of one load balancer, each with a part of its own: neither loses the other's.
+// Concurrent writers of one load balancer do not lose each other's changes.
 func TestWritersOfOneLoadBalancerLoseNothing(t *testing.T) {
 	for _, overlap := range armemu.Overlaps() {
 		t.Run(string(overlap), func(t *testing.T) {
@@ -125,7 +124,7 @@ func TestWritersOfOneLoadBalancerLoseNothing(t *testing.T) {
 	}
 }
 
-// addProbe reads, adds and writes until Azure shows its probe.
+// addProbe reads and writes until Azure shows the probe.
 func addProbe(t *testing.T, client *azure.Client, name string, i int) {
 	for range 100 {
 		if at, _ := client.Enter(private); !at.IsZero() {
@@ -148,7 +147,7 @@ func addProbe(t *testing.T, client *azure.Client, name string, i int) {
 	t.Errorf("writer %s gave up", name)
 }
 
-// The life of a public IP, and that of a load balancer which has it.
+// Create, use and delete a public IP.
 func TestAPublicIPsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client, _ := emulated(t, armemu.Options{Seed: 1, LatencyScale: 1})

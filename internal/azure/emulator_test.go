@@ -25,8 +25,7 @@ const vnetID = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/
 
 var kubernetes = lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: "kubernetes"}
 
-// emulated returns a client of an emulator that holds one load balancer with an
-// empty pool.
+// emulated returns a client of an emulator with one load balancer and an empty pool.
 func emulated(t *testing.T, opts armemu.Options) (*armemu.Emulator, *azure.Client, lb.PoolID) {
 	t.Helper()
 	emu := patient.Watched(t, armemu.New(opts))
@@ -85,8 +84,7 @@ func TestAPoolFillsAndEmpties(t *testing.T) {
 	})
 }
 
-// Writers that know nothing of each other lose no update, whatever Azure does with
-// writes that overlap: the guard and a fresh read settle it.
+// Concurrent writers lose no update, however Azure treats overlapping writes.
 func TestConcurrentWritersLoseNothing(t *testing.T) {
 	for _, overlap := range armemu.Overlaps() {
 		t.Run(string(overlap), func(t *testing.T) {
@@ -107,7 +105,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 	}
 }
 
-// join reads, adds and writes until Azure shows its address.
+// join reads and writes until Azure shows the address.
 func join(t *testing.T, client *azure.Client, id lb.PoolID, i int) {
 	mine := lb.Address{Name: fmt.Sprintf("n%d", i), IP: netip.AddrFrom4([4]byte{10, 0, 1, byte(i)})}
 	for range 200 {

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// held returns all that an emulator has of a resource.
+// held returns a resource as stored by the emulator.
 func held(t *testing.T, emu *armemu.Emulator, id string) string {
 	t.Helper()
 	text, ok := emu.Get(id)
@@ -24,9 +24,9 @@ func held(t *testing.T, emu *armemu.Emulator, id string) string {
 	return string(text)
 }
 
-// Another tool sets a property of a frontend with a newer api-version, Weir changes another property. What becomes
-// of the first is as Azure does it: it is rejected, and Weir writes with the newer one; it is kept; it is reset, which
-// no client with the older one can see.
+// Another tool sets a property with a newer api-version, then Weir changes another one. Depending
+// on the emulator's option, Weir's write is rejected and repeated with the newer api-version, keeps
+// the property, or resets it, which a client with the older one cannot detect.
 func TestALoadBalancerWithANewerProperty(t *testing.T) {
 	for option, keeps := range map[armemu.OlderVersion]bool{armemu.RejectOlder: true, armemu.KeepOlder: true, armemu.ResetOlder: false} {
 		t.Run(string(option), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestALoadBalancerWithANewerProperty(t *testing.T) {
 	}
 }
 
-// The model of a scale set keeps what a PATCH lacks, and all that the write does not name.
+// The model of a scale set retains properties that a PATCH lacks or the write does not send.
 func TestAModelWithPublicIPConfigurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu, client, pool := emulated(t, armemu.Options{Seed: 1})

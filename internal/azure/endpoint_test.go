@@ -71,7 +71,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// An audience must reach the credential as it was configured.
+// The credential gets the configured audience.
 func TestTheTokenIsForTheAudience(t *testing.T) {
 	e, err := cloud.EndpointOf("", cloud.Overrides{ResourceManager: "https://arm.example", Audience: "https://aud.example/"})
 	if err != nil {

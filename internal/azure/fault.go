@@ -21,10 +21,9 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// codeOperationFailed stands for an operation that ended badly without saying why.
 const codeOperationFailed = "OperationFailed"
 
-// Codes of writes and reads that Weir itself refuses; nothing leaves.
+// Codes of requests that Weir rejects before sending.
 const (
 	codeInvalidID        = "InvalidID"
 	codeNotRead          = "PoolNotRead"
@@ -34,13 +33,13 @@ const (
 	codeNoEtag           = "NoEtag"
 )
 
-// refusal is a terminal fault of our own.
+// refusal returns a terminal fault.
 func refusal(code string, err error) error {
 	return fault.Classify(fault.Answer{Codes: []string{code}}, err)
 }
 
-// classify turns the error of a call into a fault. The chain keeps the SDK's error
-// and, where the caller's context is done, that context's.
+// classify returns the *fault.Fault of a failed call. The chain keeps the SDK's error and the error
+// of ctx.
 func classify(ctx context.Context, c *call, err error) error {
 	a := answerOf(ctx, c, err, time.Now())
 	cause := err
@@ -50,8 +49,8 @@ func classify(ctx context.Context, c *call, err error) error {
 	return fault.Classify(a, &callError{text: explain(c, a, err), err: cause})
 }
 
-// answerOf describes how a call failed. What is known of a write's fate depends on
-// how far it came: not sent, sent without an answer, answered, or accepted.
+// answerOf describes a failure. The possible outcome of a write depends on its progress: not sent,
+// sent without a response, answered, or accepted.
 func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answer {
 	if gate, ok := errors.AsType[*gateClosed](err); ok {
 		return fault.Answer{GateClosed: true, MayLand: c.passedOn.Load(), RetryAt: gate.until}
@@ -64,7 +63,7 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	}
 	answer, answered := errors.AsType[*azcore.ResponseError](err)
 	if !answered {
-		// An attempt's deadline says nothing of Azure, so the next read tells.
+		// A deadline of our own is no answer from Azure; the next read resolves the outcome.
 		late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 		unknown := late || c.followsUp() || c.write() && c.sent.Load()
 		return fault.Answer{OutcomeUnknown: unknown, Unreachable: !unknown && errors.As(err, new(*lostRead))}
@@ -80,14 +79,14 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	success := answer.StatusCode >= 200 && answer.StatusCode < 300
 	switch {
 	case c.followsUp() && slices.Contains(endStatuses, answer.StatusCode):
-		// The operation's own end. A Retry-After here paces polls and means no more.
+		// The operation's own result; Retry-After only paces polls.
 		a.OperationEnded = true
 		if len(a.Codes) == 0 {
-			a.Codes = []string{endOf(answer.RawResponse)} // its status says OK
+			a.Codes = []string{endOf(answer.RawResponse)} // its HTTP status is a success
 		}
 		return a
 	case c.followsUp(), c.write() && success:
-		// A 202 to a PUT is an error to the SDK, though Azure has taken the write.
+		// The SDK treats a 202 to a PUT as an error, but Azure has accepted the write.
 		a.OutcomeUnknown = true
 	default:
 		a.TargetGone = targetGone(c, answer)
@@ -98,8 +97,8 @@ func answerOf(ctx context.Context, c *call, err error, now time.Time) fault.Answ
 	return a
 }
 
-// endOf names the end of an operation that gives no code. One that was canceled was
-// not refused: another write overtook it.
+// endOf returns the code of a finished operation without one. Canceled means superseded, not
+// rejected.
 func endOf(resp *http.Response) string {
 	var end struct {
 		Status     string `json:"status"`
@@ -117,20 +116,18 @@ func endOf(resp *http.Response) string {
 	return codeOperationFailed
 }
 
-// endStatuses are those in which a poller accepts an answer. With one of them it
-// makes an error of the operation's own end alone; a 206, say, tells nothing.
+// endStatuses are the poll statuses with which the SDK reports the operation's own result.
 var endStatuses = []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent}
 
-// namedResource finds the resources that a message names by their ARM path, with or
-// without what stands before the provider.
+// namedResource matches ARM resource paths in messages, with or without the part before the
+// provider.
 var namedResource = regexp.MustCompile(`(?i)Microsoft\.[a-z]+(?:/[a-z0-9._-]+)+`)
 
-// targetGone reports whether a 404 says that what was asked for, its load balancer or
-// their resource group is missing. Azure answers ResourceNotFound for a load balancer and, it
-// is assumed, NotFound for a pool. One that names nothing, or has no body at all, is
-// about what was asked for; one that names another resource, which a write refers to,
-// is an error for people. A 404 in another form is not Resource Manager's and says
-// nothing: a wrong endpoint answers that, too. All resources of a group are gone with the group alone.
+// targetGone reports whether a 404 means that the target, its load balancer or their resource group
+// does not exist. Azure answers ResourceNotFound for a load balancer and (assumed) NotFound for a
+// pool. A 404 without a resource or a body concerns the target, one with another resource is a
+// configuration error, and other formats are not from Resource Manager. A list needs only its
+// group.
 func targetGone(c *call, answer *azcore.ResponseError) bool {
 	if answer.StatusCode != http.StatusNotFound || c.torn.Load() || c.creates {
 		return false
@@ -149,12 +146,11 @@ func targetGone(c *call, answer *azcore.ResponseError) bool {
 	return false
 }
 
-// namesTarget reports whether the first resource that a message names is the target or
-// its load balancer. Others may be named to say who refers to it.
+// namesTarget considers only the first resource in a message; later ones may be referrers.
 func namesTarget(c *call, message string) bool {
 	first := namedResource.FindString(message)
 	if first == "" {
-		return c.op != opPost // an action has other parts: of them the answer may speak
+		return c.op != opPost // for an action, the 404 may concern a child
 	}
 	path := strings.TrimRight(first, ".")
 	resource := c.id.Type + "/" + c.id.Name
@@ -163,7 +159,6 @@ func namesTarget(c *call, message string) bool {
 		c.child != "" && strings.EqualFold(path, resource+"/"+c.child)
 }
 
-// names reports whether a message holds a name as a word of its own.
 func names(message, name string) bool {
 	message, name = strings.ToLower(message), strings.ToLower(name)
 	for from := 0; ; {
@@ -179,8 +174,7 @@ func names(message, name string) bool {
 	}
 }
 
-// nameByte reports whether a name could go on at i. A full stop ends a sentence
-// more often than it joins a name.
+// nameByte treats a period as the end of a sentence.
 func nameByte(s string, i int) bool {
 	if i < 0 || i >= len(s) {
 		return false

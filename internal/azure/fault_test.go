@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// A 404 is stale only if it says that the pool, its load balancer or their group
-// is missing. Everything else that can be missing is an error for people.
+// A 404 is stale only if it names the pool, its load balancer or their group.
 func TestWhich404sAreStale(t *testing.T) {
 	const balancerGone = "The Resource 'Microsoft.Network/loadBalancers/kubernetes' under resource group 'rg' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"
 	tests := []struct {
@@ -59,13 +58,13 @@ func TestWhich404sAreStale(t *testing.T) {
 	}
 }
 
-// Codes of Azure's have up to 98 characters.
+// Azure's codes have at most 98 characters.
 var (
 	longCode = strings.Repeat("Long", 24) + "98"
 	snatCode = "LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule"
 )
 
-// A message is one line that a person can act on.
+// A message is one actionable line.
 func TestMessages(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -147,8 +146,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// A fault names the request that failed as Azure does, with what Azure correlates it, and nothing
-// that no person could name.
+// A fault has Azure's request ID and correlation ID, if they are well-formed.
 func TestAFaultNamesItsRequest(t *testing.T) {
 	for _, tt := range []struct{ request, correlation, wantRequest, wantCorrelation string }{
 		{"r1", "c1", "r1", "c1"},

@@ -10,9 +10,8 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// fenced keeps a write from leaving once this process does not lead: each try of it, those
-// of the SDK's own included, and what is left of a try that had to wait for a connection.
-// Reads pass.
+// fenced blocks writes without leadership, including SDK retries and the rest of a body that waited
+// for a connection.
 type fenced struct{ fence *lead.Fence }
 
 // Do implements policy.Policy.

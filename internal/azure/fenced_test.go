@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// leader is a process that leads, and its machine's clock.
+// leader returns a leading process and its clock.
 func leader() (*lead.Fence, *time.Duration) {
 	now := new(time.Duration)
 	f := lead.NewFence(10*time.Second, func() time.Duration { return *now })
@@ -25,8 +25,7 @@ func leader() (*lead.Fence, *time.Duration) {
 
 func fencedBy(f *lead.Fence) func(*Options) { return func(o *Options) { o.Fence = f } }
 
-// isShutdown checks that a refusal is the end of the process: no operation fails by it,
-// and none is spent.
+// isShutdown checks that an error is a shutdown: no operation fails or is retried because of it.
 func isShutdown(t *testing.T, err error, undecided bool) {
 	t.Helper()
 	f := fault.From(err)
@@ -35,7 +34,7 @@ func isShutdown(t *testing.T, err error, undecided bool) {
 	}
 }
 
-// Who woke up after the lead was over reads, and writes nothing.
+// After leadership was lost, reads pass and writes do not.
 func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, now := leader()
@@ -58,8 +57,8 @@ func TestAWriteDoesNotLeaveWithoutTheLead(t *testing.T) {
 	})
 }
 
-// The lead ends between two tries of the SDK: the second does not leave, and the first may
-// still land.
+// Leadership is lost between two tries of the SDK: the second is not sent, and the first may
+// succeed.
 func TestAnotherTryOfAWriteAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, now := leader()
@@ -84,7 +83,7 @@ func TestAnotherTryOfAWriteAsksAgain(t *testing.T) {
 	})
 }
 
-// dialing takes so long for a connection that the lead is over when the body is to leave.
+// dialing connects so slowly that leadership is lost before the body is sent.
 type dialing struct {
 	*fakeARM
 
@@ -97,7 +96,7 @@ func (d dialing) Do(req *http.Request) (*http.Response, error) {
 	}
 	*d.now = 20 * time.Second
 	if _, err := io.ReadAll(req.Body); err != nil {
-		return nil, err // as net/http does
+		return nil, err // like net/http
 	}
 	return d.fakeARM.Do(req)
 }
@@ -112,7 +111,7 @@ func TestABodyDoesNotLeaveAfterTheLead(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.Put(t.Context(), pool)
-		isShutdown(t, err, true) // a part of it may have
+		isShutdown(t, err, true) // a part may have been sent
 		if n := arm.count(http.MethodPut); n != 0 {
 			t.Errorf("%d writes left", n)
 		}

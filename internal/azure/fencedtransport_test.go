@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// wireWorld is a real server, and how our own transport comes to speak to it.
+// wireWorld is a real server and a way to connect the default transport.
 type wireWorld struct {
 	name  string
 	tls   bool
@@ -31,12 +31,12 @@ type wireWorld struct {
 
 var wireWorlds = []wireWorld{{"HTTP/1.1", false, 1}, {"HTTP/1.1 over TLS", true, 1}, {"HTTP/2", true, 2}}
 
-// server is Azure as far as these tests need it.
+// server is a minimal fake of Azure.
 type server struct {
 	*httptest.Server
 
 	mu     sync.Mutex
-	writes []string // that have arrived
+	writes []string // received writes
 	protos map[int]int
 }
 
@@ -58,7 +58,7 @@ func newServer(t *testing.T, w wireWorld) *server {
 		_, _ = fmt.Fprint(rw, strings.ReplaceAll(shown.body, asked, req.URL.Path))
 	}))
 	s.EnableHTTP2 = w.proto == 2
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // connections break off
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are cut
 	if w.tls {
 		s.StartTLS()
 	} else {
@@ -68,7 +68,7 @@ func newServer(t *testing.T, w wireWorld) *server {
 	return s
 }
 
-// arrived returns the writes that the server has seen since it was asked last.
+// arrived returns the writes received since the last call.
 func (s *server) arrived() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *server) arrived() []string {
 	return w
 }
 
-// client speaks to the server with the transport that ships.
+// client uses the production transport.
 func (s *server) client(t *testing.T, leads *lead.Fence) *Client {
 	t.Helper()
 	own := direct(nil, leads).(*http.Client)
@@ -96,8 +96,8 @@ func (s *server) client(t *testing.T, leads *lead.Fence) *Client {
 	})
 }
 
-// moments are the last ones at which a process can be stopped before its request is with
-// the kernel: a connection is there, and the headers are being put together.
+// moments are the last ones at which a process can be suspended before the request reaches the
+// kernel.
 var moments = map[string]func(freeze func()) *httptrace.ClientTrace{
 	"once it has its connection": func(freeze func()) *httptrace.ClientTrace {
 		return &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { freeze() }}
@@ -107,9 +107,8 @@ var moments = map[string]func(freeze func()) *httptrace.ClientTrace{
 	},
 }
 
-// A process is stopped at the worst moment of a write, and another leads when it goes on:
-// nothing arrives, whatever is spoken, over a connection that is new or was used before. The
-// transport tries no other one either.
+// A process is suspended at the worst moment of a write and loses leadership: no byte arrives, over
+// any protocol, on a new or a reused connection, and the transport does not retry.
 func TestNothingLeavesOfAWriteThatWasFrozen(t *testing.T) {
 	writes := map[string]func(context.Context, *Client, lb.Pool) error{
 		http.MethodPut: func(ctx context.Context, c *Client, p lb.Pool) error { _, err := c.Put(ctx, p); return err },
@@ -138,7 +137,7 @@ func TestNothingLeavesOfAWriteThatWasFrozen(t *testing.T) {
 						}
 						s.arrived()
 						ctx := httptrace.WithClientTrace(t.Context(), trace(func() { now.Store(int64(20 * time.Second)) }))
-						isShutdown(t, write(ctx, c, pool), true) // of a connection's bytes some may have left
+						isShutdown(t, write(ctx, c, pool), true) // some bytes of a connection may have been sent
 						if got := s.arrived(); len(got) > 0 {
 							t.Errorf("%v arrived", got)
 						}

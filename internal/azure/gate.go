@@ -19,31 +19,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// quotaCodes are the codes of a 429 that says the subscription's requests are used
-// up: Azure Resource Manager's buckets answer SubscriptionRequestsThrottled, its limits
-// per provider ResourceRequestsThrottled (both seen in public reports). Any other 429,
-// TooManyRequests among them, may be about one resource and closes nothing for the rest:
-// each pool that meets it is parked by itself.
+// quotaCodes are the 429 codes of an exhausted subscription quota (from public reports). Other 429s
+// may concern one resource and close no gate.
 var quotaCodes = []string{"SubscriptionRequestsThrottled", "ResourceRequestsThrottled"}
 
-// computeCode is the code of a 429 of the compute provider's own quotas, a detail of
-// OperationNotAllowed (seen in public reports). Its target names the quota, and not which requests
-// count to it.
+// computeCode is the 429 code of the compute provider's quotas, a detail of OperationNotAllowed
+// (from public reports).
 const computeCode = "TooManyRequests"
 
-// lockCode says that another operation holds the load balancer.
+// lockCode means that another operation locks the load balancer.
 const lockCode = "RetryableErrorDueToAnotherOperation"
 
-// closedWithoutRetryAfter is how long a gate stays closed when the 429 named no
-// time. Assumed: the buckets refill by the second and locks last some ten seconds.
-// The message's "can be retried in N seconds" is text for people, not a contract.
+// closedWithoutRetryAfter is assumed: quotas refill every second and locks last about ten seconds.
 const closedWithoutRetryAfter = 10 * time.Second
 
-// gateKey names a gate: the reads or the writes of a subscription, or all requests
-// for one load balancer.
 type gateKey struct {
-	what  string // "reads", "writes", of Microsoft.Compute or of all, or "load balancer"
-	which string // folded subscription id or load balancer key
+	what  string // "reads", "writes", optionally " in Microsoft.Compute", or "load balancer"
+	which string // lower-case subscription ID or load balancer key
 }
 
 type closedGate struct {
@@ -51,23 +43,21 @@ type closedGate struct {
 	code  string
 }
 
-// gates holds what 429s have closed. As a policy it sits before the SDK's
-// retries, so that a closed gate costs no request and no back-off.
+// gates holds closed gates. The policy runs before the SDK's retries, so a closed gate causes
+// neither a request nor a backoff.
 type gates struct {
-	mu     sync.Mutex // guards all below; never held during a request
+	mu     sync.Mutex // guards the maps; not held during requests
 	closed map[gateKey]closedGate
-	// turns are those of the quotas that were used up, and are not whole again.
+	// turns limits attempts until an exhausted quota has refilled.
 	turns map[gateKey]*quota.Turns
-	// tell is told what closes; nil tells nobody.
-	tell func(why string, until time.Time)
+	tell  func(why string, until time.Time)
 }
 
 func newGates() *gates {
 	return &gates{closed: map[gateKey]closedGate{}, turns: map[gateKey]*quota.Turns{}}
 }
 
-// quotaGate is that of a subscription's reads or writes. Deletions are writes: of
-// Microsoft.Network's quota they take the same part.
+// quotaGate treats deletions as writes: Microsoft.Network charges them the same.
 func quotaGate(subscription string, write bool) gateKey {
 	if write {
 		return gateKey{"writes", strings.ToLower(subscription)}
@@ -75,18 +65,15 @@ func quotaGate(subscription string, write bool) gateKey {
 	return gateKey{"reads", strings.ToLower(subscription)}
 }
 
-// computeGate is that of a subscription's reads or writes in Microsoft.Compute, whose quotas are
-// its own.
 func computeGate(subscription string, write bool) gateKey {
 	key := quotaGate(subscription, write)
 	key.what += " in Microsoft.Compute"
 	return key
 }
 
-// compute reports whether a call is the compute provider's to answer.
 func (c *call) compute() bool { return strings.HasPrefix(c.id.Type, "Microsoft.Compute/") }
 
-// lockedLoadBalancer is what a lock's gate closes; the other gates are quotas.
+// lockedLoadBalancer is the only kind that is no quota.
 const lockedLoadBalancer = "load balancer"
 
 func lockGate(id lb.LoadBalancerID) gateKey { return gateKey{lockedLoadBalancer, string(id.Key())} }
@@ -104,8 +91,7 @@ func (g *gates) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// gateOfRetries asks the gates once more before each of the SDK's own retries: one may
-// have closed since the first try.
+// gateOfRetries checks the gates again before each SDK retry.
 type gateOfRetries struct{ *gates }
 
 // Do implements policy.Policy.
@@ -116,8 +102,7 @@ func (g gateOfRetries) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// pass returns an error if a call would meet a closed gate. Following an accepted write
-// is never gated, nor is a request of the SDK's own.
+// pass never blocks polls or the SDK's own requests.
 func (g *gates) pass(c *call) error {
 	if c == nil || c.followsUp() {
 		return nil
@@ -135,7 +120,6 @@ func (g *gates) pass(c *call) error {
 	return nil
 }
 
-// learn closes what a 429 says is closed.
 func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 	until, named := backoff.RetryAfter(resp.Header, now)
 	if !named {
@@ -154,14 +138,14 @@ func (g *gates) learn(c *call, resp *http.Response, now time.Time) {
 	}
 }
 
-// close never opens a gate earlier than it would have.
+// close never shortens a closed gate.
 func (g *gates) close(key gateKey, gate closedGate) {
 	if g.shut(key, gate) && g.tell != nil {
 		g.tell((&gateClosed{key, gate}).why(), gate.until)
 	}
 }
 
-func (g *gates) shut(key gateKey, gate closedGate) (news bool) {
+func (g *gates) shut(key gateKey, gate closedGate) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !gate.until.After(g.closed[key].until) {
@@ -171,21 +155,20 @@ func (g *gates) shut(key gateKey, gate closedGate) (news bool) {
 		g.trim(time.Now())
 	}
 	g.closed[key] = gate
-	if key.what == "reads" || key.what == "writes" { // turns are of load balancers, which need these
+	if key.what == "reads" || key.what == "writes" { // turns apply to load balancers, which need these quotas
 		g.turns[key] = quota.Until(gate.until, key.what == "writes")
 	}
 	return true
 }
 
-// mostGates bounds the gates, and the turns after them. More are closed at a time only if
-// somebody makes up subscriptions.
+// mostGates limits closed and turns. Only invented subscription IDs reach it.
 const mostGates = 1024
 
-// trim makes room. The caller holds the lock.
+// trim needs g.mu.
 func (g *gates) trim(now time.Time) {
-	maps.DeleteFunc(g.closed, func(_ gateKey, is closedGate) bool { return !is.until.After(now) })
+	maps.DeleteFunc(g.closed, func(_ gateKey, gate closedGate) bool { return !gate.until.After(now) })
 	maps.DeleteFunc(g.turns, func(_ gateKey, t *quota.Turns) bool { return t.Over(now) })
-	for len(g.closed) >= mostGates { // that which opens first
+	for len(g.closed) >= mostGates { // the gate that opens first
 		first := slices.MinFunc(slices.Collect(maps.Keys(g.closed)), func(a, b gateKey) int { return g.closed[a].until.Compare(g.closed[b].until) })
 		delete(g.closed, first)
 	}
@@ -194,7 +177,7 @@ func (g *gates) trim(now time.Time) {
 	}
 }
 
-// last returns the one of the gates that opens last, or zero if all are open.
+// last returns zero values if all gates are open.
 func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -216,8 +199,7 @@ func (g *gates) last(now time.Time, keys ...gateKey) (gateKey, closedGate) {
 	return lastKey, last
 }
 
-// gateClosed says that a request met a closed gate and never left. It wraps
-// retryrepectthrottled.ErrTooManyRequest, by way of that package's ThrottleError.
+// gateClosed wraps retryrepectthrottled.ErrTooManyRequest through ThrottleError.
 type gateClosed struct {
 	key gateKey
 	closedGate
@@ -228,13 +210,12 @@ func (e *gateClosed) Error() string {
 	return "not sent: " + e.why()
 }
 
-// why says what is closed, and since what.
 func (e *gateClosed) why() string {
-	whose := "the subscription's " + e.key.what + " are"
+	subject := "the subscription's " + e.key.what + " are"
 	if e.key.what == lockedLoadBalancer {
-		whose = "the load balancer is"
+		subject = "the load balancer is"
 	}
-	return fmt.Sprintf("%s closed until %s after 429 %s", whose, e.until.UTC().Format(time.RFC3339), e.code)
+	return fmt.Sprintf("%s closed until %s after 429 %s", subject, e.until.UTC().Format(time.RFC3339), e.code)
 }
 
 // Unwrap leads to retryrepectthrottled.ErrTooManyRequest.
@@ -242,5 +223,5 @@ func (e *gateClosed) Unwrap() error {
 	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
 }
 
-// NonRetriable tells the SDK's retry policy to stop.
+// NonRetriable stops the SDK's retries.
 func (e *gateClosed) NonRetriable() {}

@@ -19,14 +19,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// attempt makes a call that Azure would answer well, and tells whether a gate let it out.
+// attempt makes a call that would succeed and reports whether a gate let it pass.
 type attempt struct {
 	name  string
 	write bool
 	pool  lb.PoolID
 }
 
-// gateCase is a 429 to a first call, and the probes that then find a gate closed.
+// gateCase is a 429 to a first call and the requests that then meet a closed gate.
 type gateCase struct {
 	name   string
 	write  bool
@@ -34,8 +34,7 @@ type gateCase struct {
 	closed string
 }
 
-// What a 429 closes: the word in its body decides, not the status. The resource itself is
-// left alone as well, if the answer names a time.
+// The code in the body of a 429 decides which gate closes. A Retry-After also blocks the resource.
 func TestWhatA429Closes(t *testing.T) {
 	quota := func(code string) string { return errorBody(code, "Too many.") }
 	tests := []gateCase{
@@ -62,7 +61,7 @@ func TestWhatA429Closes(t *testing.T) {
 	}
 }
 
-// run meets the 429, then tries every probe just before the gate opens and just after.
+// run provokes the 429, then tries every request just before and after the gate opens.
 func (tt gateCase) run(t *testing.T, named bool) {
 	t.Helper()
 	const seconds = 17
@@ -144,7 +143,7 @@ func (tt gateCase) run(t *testing.T, named bool) {
 	}
 }
 
-// openAt is when a lane of the load balancer may ask again; zero if it may go.
+// openAt returns when a worker of the load balancer may start; zero for now.
 func openAt(c *Client, id lb.LoadBalancerID) time.Time {
 	until, _ := c.Enter(id)
 	return until
@@ -175,8 +174,8 @@ func checkClosed(t *testing.T, err error, code string, until time.Time) {
 
 func TestAGateNeverOpensEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Both requests are out when the first answer closes the gate; the second
-		// answer names an earlier time.
+		// Both requests are in flight when the first response closes the gate; the second has an
+		// earlier time.
 		gate := make(chan struct{})
 		wire := &fakeARM{answer: func(n int, _ *http.Request) reply {
 			if n == 2 {
@@ -202,8 +201,7 @@ func TestAGateNeverOpensEarlier(t *testing.T) {
 	})
 }
 
-// A write that Azure has accepted is followed through closed gates, and what its
-// polls meet closes gates for the others.
+// An accepted write is polled despite closed gates, and a 429 to a poll closes gates for others.
 func TestPollsPassClosedGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := read(t)
@@ -221,7 +219,7 @@ func TestPollsPassClosedGates(t *testing.T) {
 	})
 }
 
-// A gate that another lane's answer closes holds the SDK's own retries, too.
+// A gate closed by another worker also delays SDK retries.
 func TestAGateHoldsRetriesOfTheSDK(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: in(reply{status: 503, header: map[string]string{"Retry-After": "30"}}, slower(reply{status: 429, body: subBody}, "60"), shown)}

@@ -38,31 +38,31 @@ func poolID(subscription, balancer, pool string) lb.PoolID {
 	return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: balancer}, Name: pool}
 }
 
-// asked stands in a body for the path of the request.
+// asked is a placeholder for the path of the request.
 const asked = "{asked}"
 
-// reply is one answer on the wire, or none.
+// reply is one response, or none.
 type reply struct {
 	status int
 	header map[string]string
 	body   string
 	err    error
-	// torn breaks the body off half-way with this error.
+	// torn cuts the body off with this error.
 	torn error
 }
 
-// sent is one request that reached the wire.
+// sent is one request on the wire.
 type sent struct {
 	at     time.Time
 	method string
 	path   string
 	header http.Header
 	body   string
-	op     string // what the client makes the request for
+	op     string // the client's operation
 	host   string
 }
 
-// fakeARM answers requests in memory; answer is told which request it is, from 1.
+// fakeARM answers requests in memory; answer gets the number of the request, starting at 1.
 type fakeARM struct {
 	mu     sync.Mutex
 	calls  []sent
@@ -116,12 +116,12 @@ func (c *fakeARM) count(method string) int {
 	return n
 }
 
-// in answers with these, in order; the last one goes on for ever.
+// in answers with these responses in order, then repeats the last.
 func in(replies ...reply) func(int, *http.Request) reply {
 	return func(n int, _ *http.Request) reply { return replies[min(n, len(replies))-1] }
 }
 
-// canary is the token of every test: no text may hold it.
+// canary is the token of all tests: no text may contain it.
 const canary = "canary-token-8b1f"
 
 type tokenOf string
@@ -155,7 +155,7 @@ func newClient(t *testing.T, c *fakeARM, change ...func(*Options)) *Client {
 	return client
 }
 
-// poolBody is a pool of the virtual network with one address, as Azure shows it.
+// poolBody is a pool with one address per IP, as Azure shows it.
 func poolBody(state string, ips ...string) string {
 	var entries []string
 	for _, ip := range ips {
@@ -186,7 +186,7 @@ var (
 	subBody  = errorBody("SubscriptionRequestsThrottled", "Number of 'write' requests for subscription actor 'a' exceeded.")
 )
 
-// read gets the pool from a cloud that shows it, for a test to write.
+// read returns the pool as read from a fake.
 func read(t *testing.T) lb.Pool {
 	t.Helper()
 	pool, err := newClient(t, &fakeARM{answer: in(shown)}).Get(t.Context(), webPool)
@@ -200,7 +200,7 @@ func address(name, ip string) lb.Address {
 	return lb.Address{Name: name, IP: netip.MustParseAddr(ip)}
 }
 
-// wantFault fails unless err carries this fault.
+// wantFault fails unless err is this fault.
 func wantFault(t *testing.T, err error, class fault.Class, code string) *fault.Fault {
 	t.Helper()
 	f, ok := errors.AsType[*fault.Fault](err)

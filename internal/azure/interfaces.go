@@ -14,23 +14,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Machines returns a pool with the virtual machine of each network interface in it. The
-// interfaces of a scale set's uniform instances name theirs; of the others each resource group
-// is listed once, see package attached. One that is not there, or that no machine has, stays without. An error
-// carries a *fault.Fault.
+// Machines resolves the virtual machines of a pool's network interfaces; see package attached.
+// Missing and unattached interfaces get none.
 func (c *Client) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return c.attached.Of(pool, time.Now(), func(subscription, resourceGroup string) (attached.Machines, error) {
 		return c.interfacesOf(ctx, subscription, resourceGroup)
 	})
 }
 
-// interfacesOf returns the machines of a resource group's network interfaces, by the names of
-// those in lower case. A group that is gone has none.
+// interfacesOf is keyed by lower-case name. A missing group has none.
 func (c *Client) interfacesOf(ctx context.Context, subscription, resourceGroup string) (attached.Machines, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
-	shown, err := c.List(ctx, Resource{ID: place})
-	machines := make(attached.Machines, len(shown))
-	for _, item := range shown {
+	docs, err := c.List(ctx, Resource{ID: place})
+	machines := make(attached.Machines, len(docs))
+	for _, item := range docs {
 		i, err := codec.DecodeInterface(place, item)
 		if err != nil {
 			return nil, notThat(target{id: place})

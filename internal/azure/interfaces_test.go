@@ -19,8 +19,7 @@ const (
 	rgCompute = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Compute/"
 )
 
-// withInterfaces puts two machines, an instance of a scale set and an interface that nobody
-// has into a pool.
+// withInterfaces adds two machines, an instance and an unattached interface to a pool.
 func withInterfaces(t *testing.T, emu *armemu.Emulator, pool lb.PoolID) {
 	t.Helper()
 	put := func(id, body string) {
@@ -40,8 +39,7 @@ func withInterfaces(t *testing.T, emu *armemu.Emulator, pool lb.PoolID) {
 	}
 }
 
-// Whose interfaces a pool holds is read with one list, and a write sets their admin states
-// and nothing else.
+// One list resolves the machines of a pool, and a write changes only admin states.
 func TestAdminStatesOfInterfaces(t *testing.T) {
 	emu, client, id := emulated(t, armemu.Options{})
 	withInterfaces(t, emu, id)
@@ -67,7 +65,7 @@ func TestAdminStatesOfInterfaces(t *testing.T) {
 		}
 	}
 	at := machines[lb.MachineKey(rgCompute+"virtualMachines/n2")]
-	pool.Addresses[at].AdminState, pool.Addresses[at].IP = lb.Down, netip.MustParseAddr("10.0.0.9") // by which it goes here
+	pool.Addresses[at].AdminState, pool.Addresses[at].IP = lb.Down, netip.MustParseAddr("10.0.0.9") // ignored by the write
 	shown, err := client.Put(t.Context(), pool)
 	if err != nil || len(shown.Addresses) != 4 {
 		t.Fatalf("%+v, %v", shown, err)
@@ -79,8 +77,7 @@ func TestAdminStatesOfInterfaces(t *testing.T) {
 	}
 }
 
-// Interfaces join and leave by their own writes: a write of the pool that says otherwise is
-// refused before the wire.
+// A pool write that changes the interfaces is rejected before it is sent.
 func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 	emu, client, id := emulated(t, armemu.Options{})
 	withInterfaces(t, emu, id)
@@ -106,8 +103,7 @@ func TestInterfacesAreNotMembersToWrite(t *testing.T) {
 	}
 }
 
-// A resource group that is gone has no interfaces, which says nothing of the pool; any other
-// refusal is told.
+// A missing resource group has no interfaces; other errors are returned.
 func TestMachinesThatCannotBeRead(t *testing.T) {
 	for status, told := range map[int]bool{http.StatusNotFound: false, http.StatusForbidden: true} {
 		emu, client, id := emulated(t, armemu.Options{})

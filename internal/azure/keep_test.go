@@ -23,15 +23,16 @@ import (
 	"weir.dev/weir/lab/armemu/schema"
 )
 
-// store is an Azure that holds one resource. It shows each request what its api-version has, rejects a write whose
-// api-version is older than a property of the resource, and replaces the resource by what is written.
+// store is a fake Azure with one resource. It shows the properties of the request's api-version,
+// rejects writes with an older api-version than a property requires, and replaces the resource
+// otherwise.
 type store struct {
 	kind, id string
 	body     map[string]any
 	broken   []string // violations of the schema
 }
 
-// unknown is a property that neither the schema nor the SDK has, in all objects that a client may write.
+// unknown is a property that neither schema nor SDK has; all writable objects have it.
 const unknown = "propertyOfTheFuture"
 
 func (s *store) Do(req *http.Request) (*http.Response, error) {
@@ -66,7 +67,7 @@ func (s *store) Do(req *http.Request) (*http.Response, error) {
 	return s.answer(req, http.StatusOK, s.shown(version))
 }
 
-// newestOf is the newest api-version that introduced a property of a body, if it is newer than a version.
+// newestOf returns the newest api-version that a property of body requires, if newer than version.
 func newestOf(kind, version string, body map[string]any) string {
 	newest := ""
 	for {
@@ -78,7 +79,7 @@ func newestOf(kind, version string, body map[string]any) string {
 	}
 }
 
-// merged is what a PATCH makes of an object, and a PUT of a scale set: it replaces lists, and keeps what it does not name.
+// merged applies a PATCH, or a PUT of a scale set: lists are replaced, absent properties retained.
 func merged(was, patch map[string]any) map[string]any {
 	next := maps.Clone(was)
 	for key, value := range patch {
@@ -92,7 +93,7 @@ func merged(was, patch map[string]any) map[string]any {
 	return next
 }
 
-// shown is what Azure shows: what was written, and what only Azure sets.
+// shown is the written resource with read-only properties.
 func (s *store) shown(version string) map[string]any {
 	visible, _ := schema.WithoutNewer(s.kind, version, withReadOnly(s.body, schema.Shown(s.kind, exampleOf))).(map[string]any)
 	next := maps.Clone(visible)
@@ -102,7 +103,7 @@ func (s *store) shown(version string) map[string]any {
 	return next
 }
 
-// withReadOnly gives a body, and the parts that it has, what else is shown.
+// withReadOnly adds read-only properties to a body and its parts.
 func withReadOnly(body, shown any) any {
 	switch is := body.(type) {
 	case map[string]any:
@@ -149,7 +150,7 @@ func copyOf(v map[string]any) map[string]any {
 	return next
 }
 
-// everything is a resource with all properties that a client may set, and in each of its objects one more.
+// everything is a resource with all writable properties and one unknown property per object.
 func everything(kind string) map[string]any {
 	body := copyOf(schema.Example(kind, exampleOf))
 	var add func(v any)
@@ -177,7 +178,7 @@ func everything(kind string) map[string]any {
 	return body
 }
 
-// exampleOf is a value of the JSON type of a property for which the schema has no values.
+// exampleOf returns a value of the JSON type of a property without values in the schema.
 func exampleOf(path string) any {
 	name := path[strings.LastIndex(path, ".")+1:]
 	has := func(suffixes ...string) bool {
@@ -212,8 +213,8 @@ func exampleOf(path string) any {
 	return "x"
 }
 
-// What another tool has set, in whichever object and with whichever api-version, is there after Weir has changed
-// something else; and Weir sends nothing that the schema does not allow.
+// Properties set by other tools, in any object and with any api-version, survive a write by Weir,
+// and Weir sends only what the schema allows.
 func TestAWriteKeepsWhatOthersHaveSet(t *testing.T) {
 	const network, compute = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/", "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Compute/"
 	at := func(kind, name string) lb.ResourceID {
@@ -223,7 +224,7 @@ func TestAWriteKeepsWhatOthersHaveSet(t *testing.T) {
 	for _, tt := range []struct {
 		kind, id string
 		change   func(context.Context, *azure.Client) error
-		changed  []string // paths that are changed
+		changed  []string // changed paths
 	}{
 		{"Microsoft.Network/loadBalancers", network + "loadBalancers/kubernetes", func(ctx context.Context, c *azure.Client) error {
 			b, err := c.GetLoadBalancer(ctx, kubernetes)
@@ -347,7 +348,7 @@ func clientOf(t *testing.T, transport azure.Transport) *azure.Client {
 	return client
 }
 
-// leaves are the values of a body by their paths; a list of what is no object with parts is one value.
+// leaves flattens a body into paths and values; a list without objects is one value.
 func leaves(body map[string]any) map[string]string {
 	all := map[string]string{}
 	var walk func(path string, v any)

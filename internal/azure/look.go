@@ -13,16 +13,14 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// looks reads what was written before its operation is polled.
+// looks reads a written resource before its operation is polled.
 type looks struct {
-	// over reads it, and reports whether it shows that Azure is done with the write.
 	over func(context.Context) (json.RawMessage, bool)
-	// polled is told what the first poll found: whether the write was over.
+	// polled receives whether the write had finished at the first poll.
 	polled func(over bool)
 }
 
-// before looks until the moment of the first poll, and reports whether the write is over. A look that
-// fails proves nothing: the poll follows.
+// before reads until the first poll is due. A failed read is ignored.
 func (l *looks) before(ctx context.Context, follow *call, poll time.Time) (result json.RawMessage, over bool) {
 	if l == nil || l.over == nil {
 		return result, false
@@ -43,13 +41,13 @@ func (l *looks) before(ctx context.Context, follow *call, poll time.Time) (resul
 	return result, over
 }
 
-// looksAt returns the looks at what was written of a load balancer. It has none where the last write of that
-// load balancer took longer than looks are good for, or where the answer to this one had no etag.
-func looksAt[I, T any](c *Client, a taken, id I, by func(I, codec.Document) (T, error), over func(accepted string, shown T) bool) *looks {
-	of, _ := a.call.loadBalancer()
-	l := &looks{polled: func(over bool) { c.slow.Learn(of, over) }}
+// looksAt returns no early reads if the previous write of the load balancer was slow, or if the
+// response has no etag.
+func looksAt[I, T any](c *Client, a taken, id I, convert func(I, codec.Document) (T, error), over func(accepted string, doc T) bool) *looks {
+	loadBalancer, _ := a.call.loadBalancer()
+	l := &looks{polled: func(over bool) { c.slow.Learn(loadBalancer, over) }}
 	accepted := codec.EtagIn(a.first)
-	if accepted == "" || c.slow.Is(of) {
+	if accepted == "" || c.slow.Is(loadBalancer) {
 		return l
 	}
 	l.over = func(ctx context.Context) (json.RawMessage, bool) {
@@ -57,24 +55,22 @@ func looksAt[I, T any](c *Client, a taken, id I, by func(I, codec.Document) (T, 
 		if err != nil {
 			return nil, false
 		}
-		shown, err := document(a.call.target, codec.Document{Version: a.version, Text: text})
+		doc, err := document(a.call.target, codec.Document{Version: a.version, Text: text})
 		if err != nil {
 			return nil, false
 		}
-		is, err := by(id, shown)
-		return text, err == nil && over(accepted, is)
+		value, err := convert(id, doc)
+		return text, err == nil && over(accepted, value)
 	}
 	return l
 }
 
-// poolLooks are the looks at a pool that was written.
 func (c *Client) poolLooks(written lb.Pool, a taken) *looks {
-	return looksAt(c, a, written.ID, codec.DecodePool, func(accepted string, shown lb.Pool) bool { return look.PoolOver(written, accepted, shown) })
+	return looksAt(c, a, written.ID, codec.DecodePool, func(accepted string, observed lb.Pool) bool { return look.PoolOver(written, accepted, observed) })
 }
 
-// balancerLooks are the looks at a load balancer that was written.
 func (c *Client) balancerLooks(written lb.LoadBalancer, a taken) *looks {
-	return looksAt(c, a, written.ID, codec.DecodeLoadBalancer, func(accepted string, shown lb.LoadBalancer) bool {
-		return look.BalancerOver(written, accepted, shown)
+	return looksAt(c, a, written.ID, codec.DecodeLoadBalancer, func(accepted string, observed lb.LoadBalancer) bool {
+		return look.BalancerOver(written, accepted, observed)
 	})
 }

@@ -13,16 +13,16 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// at returns a reply that shows the pool with another etag.
+// at returns a reply with another etag.
 func at(etag string, r reply) reply {
 	r.body = strings.ReplaceAll(r.body, `W/\"e1\"`, `W/\"`+etag+`\"`)
 	return r
 }
 
-// taken10 is a write that is accepted, whose operation is to be polled after ten seconds.
+// taken10 is an accepted write with a Retry-After of ten seconds.
 var taken10 = at("e2", slower(accepted, "10"))
 
-// A write is over as soon as its pool shows it, and nothing that only looks like it ends it.
+// A write has finished as soon as its pool shows the result; similar responses do not end it.
 func TestAPoolShowsTheEndOfItsWrite(t *testing.T) {
 	running, over := at("e2", reply{status: 200, body: poolBody("Updating", "10.0.0.4")}), at("e3", shown)
 	polled := "0s PUT, 2s GET, 5s GET, 10s poll, 10s GET"
@@ -62,8 +62,8 @@ func TestAPoolShowsTheEndOfItsWrite(t *testing.T) {
 	}
 }
 
-// What the operation says at its end is heard whatever the pool shows before, and a look that nobody
-// answers does not delay it.
+// The operation's result counts whatever the pool showed before, and a failed early read causes no
+// delay.
 func TestALookDecidesNothingElse(t *testing.T) {
 	failed := reply{status: 200, body: `{"status":"Failed",` + strings.TrimPrefix(errorBody("InternalServerError", "It failed."), "{")}
 	synctest.Test(t, func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestALookDecidesNothingElse(t *testing.T) {
 	})
 }
 
-// Where writes take longer than looks are good for, the next one of the load balancer costs none, until
-// one is over when it is first polled.
+// After a slow write, the next write of the load balancer has no early reads, until one has
+// finished at its first poll.
 func TestSlowWritesAreNotLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, over := read(t), at("e3", shown)
@@ -98,7 +98,7 @@ func TestSlowWritesAreNotLookedAt(t *testing.T) {
 		wire, start := &fakeARM{answer: in(
 			taken10, running, running, working, done, over, // slow
 			taken10, working, done, over, // slow
-			taken10, done, over, // quick again
+			taken10, done, over, // fast again
 			taken10, over,
 		)}, time.Now()
 		client := newClient(t, wire)
@@ -117,7 +117,7 @@ func TestSlowWritesAreNotLookedAt(t *testing.T) {
 	})
 }
 
-// A first poll that comes before the looks would have says nothing of them.
+// A first poll before the early reads does not mark a write as slow.
 func TestAnEarlyPollIsNoSlowWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, over := read(t), at("e3", shown)
@@ -134,7 +134,7 @@ func TestAnEarlyPollIsNoSlowWrite(t *testing.T) {
 	})
 }
 
-// So is that of a load balancer, whose parts and members decide.
+// A load balancer write has finished once its children and members show the result.
 func TestALoadBalancerShowsTheEndOfItsWrite(t *testing.T) {
 	was, written := reply{status: 200, body: busyBalancer}, at("e3", reply{status: 200, body: busyBalancer})
 	taken := at("e2", reply{status: 200, body: strings.Replace(busyBalancer, `"Succeeded"`, `"Updating"`, 1), header: slower(accepted, "10").header})

@@ -11,10 +11,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// AvailabilitySet returns the name of the availability set of the virtual machine that a
-// node's spec.providerID names; empty if it is in none. A member of a scale set is
-// refused: lb.VMSetOfProviderID knows its scale set. An error carries a *fault.Fault:
-// stale if the machine is gone.
+// AvailabilitySet returns the availability set of a VM by its node's spec.providerID; may be empty.
+// It rejects members of scale sets.
 func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string, error) {
 	scaleSet, id, err := lb.VMSetOfProviderID(providerID)
 	if err == nil && scaleSet != "" {
@@ -23,7 +21,7 @@ func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string
 	if err != nil {
 		return "", refusal(codeInvalidID, err)
 	}
-	shown, err := c.Read(ctx, Resource{ID: id})
+	doc, err := c.Read(ctx, Resource{ID: id})
 	if err != nil {
 		return "", err
 	}
@@ -34,7 +32,7 @@ func (c *Client) AvailabilitySet(ctx context.Context, providerID string) (string
 			} `json:"availabilitySet"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &vm); err != nil {
+	if err := json.Unmarshal(doc.Text, &vm); err != nil {
 		return "", notThat(target{id: id})
 	}
 	set := vm.Properties.AvailabilitySet.ID

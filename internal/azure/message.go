@@ -18,23 +18,21 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// maxRead bounds what is read of a message at all, in bytes: what a person can read does
-// not take regular expressions minutes.
+// maxRead limits the message bytes that regular expressions process.
 const maxRead = 8 << 10
 
-// armError is the body of an ARM error, and an entry of its details.
 type armError struct {
 	Code    string     `json:"code"`
 	Message string     `json:"message"`
 	Details []armError `json:"details"`
 }
 
-// codeRule is what a code, or the id of a request, may look like: it becomes part of events. Azure's codes have up to
-// 98 characters.
+// codeRule matches valid codes and request IDs, which become part of events. Azure's codes have at
+// most 98 characters.
 var codeRule = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,128}$`)
 
-// errorsOf returns the error of an answer and those of its details, outermost
-// first; nothing if the body is not in ARM's form.
+// errorsOf returns the error of a response and its details, outermost first; nil if not in ARM's
+// format.
 func errorsOf(resp *http.Response) []armError {
 	if resp == nil {
 		return nil
@@ -63,7 +61,7 @@ func flatten(list []armError, e armError, depth int) []armError {
 	}
 	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxRead)], "")
 	if !codeRule.MatchString(e.Code) {
-		e.Code = "" // its message is still worth reading
+		e.Code = "" // keep its message
 	}
 	if e.Code != "" || e.Message != "" {
 		list = append(list, e)
@@ -86,8 +84,7 @@ func codesOf(resp *http.Response) []string {
 	return codes
 }
 
-// callError is what a failed call says to people, in one line without secrets. The
-// SDK's error stays in its chain.
+// callError is one line without secrets.
 type callError struct {
 	text string
 	err  error
@@ -99,10 +96,8 @@ func (e *callError) Error() string { return e.text }
 // Unwrap returns the SDK's error.
 func (e *callError) Unwrap() error { return e.err }
 
-// verbs are for people.
 var verbs = map[string]string{opGet: "read", opList: "list", opPut: "write", opPatch: "write", opPost: "upgrade instances of", opDelete: "delete"}
 
-// explain makes the line: what was tried, on what, and what came back.
 func explain(c *call, a fault.Answer, err error) string {
 	verb, taken := verbs[cmp.Or(c.began, c.op)], "write"
 	if c.began == opDelete {
@@ -138,7 +133,7 @@ func reason(a fault.Answer, err error) string {
 		}
 	}
 	list := errorsOf(answer.RawResponse)
-	// The innermost message says most: its parents say that an error occurred.
+	// The innermost message is the specific one; the outer ones are generic.
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
 			return text + ": " + whose(list[i].Code) + lacks(list[i].Message)
@@ -147,7 +142,6 @@ func reason(a fault.Answer, err error) string {
 	return text
 }
 
-// whose says what a code does not: who has caused it.
 func whose(code string) string {
 	if code == fault.CodeOlderVersion {
 		return "another tool has set a property with an api-version that Weir cannot use: "
@@ -155,8 +149,7 @@ func whose(code string) string {
 	return ""
 }
 
-// lacks leaves out of a LinkedAuthorizationFailed what the caller may do, which comes first
-// and at length: the action that is missing would be cut off.
+// lacks drops the granted permissions, which a LinkedAuthorizationFailed lists first and at length.
 func lacks(message string) string {
 	const but = "however, it does not have permission"
 	if at := strings.Index(message, but); at >= 0 {

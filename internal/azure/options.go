@@ -23,75 +23,66 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// pollInterval is how often an operation is polled when Azure names no Retry-After.
 const pollInterval = 2 * time.Second
 
-// Transport sends one request. *http.Client is one.
+// Transport sends one request. *http.Client implements it.
 type Transport interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
 // Options configure a Client. Endpoint and Credential are required.
 type Options struct {
-	// Endpoint is where Azure Resource Manager answers.
 	Endpoint cloud.Endpoint
-	// Credential authorizes requests; see Credentials and Emulator.
+	// Credential authorizes requests; see [Credentials] and [Emulator].
 	Credential azcore.TokenCredential
-	// Transport sends the requests; nil is an HTTP client that follows no redirect.
+	// Transport sends the requests; the default is an HTTP client that does not follow redirects.
 	Transport Transport
-	// TracerProvider receives a span for each request on the wire; nil traces nothing.
+	// TracerProvider receives one span per request on the wire; may be nil.
 	TracerProvider trace.TracerProvider
-	// UserAgent comes first in the User-Agent header, e.g. "weir/1.2.0". Azure
-	// takes 24 characters of it.
+	// UserAgent is the first part of the User-Agent header, e.g. "weir/1.2.0"; Azure keeps 24
+	// characters.
 	UserAgent string
-	// WithoutIfMatch sends writes without If-Match, so that the last writer wins.
-	// How the real service treats If-Match on a pool is assumed, hence the choice.
+	// WithoutIfMatch sends writes without If-Match: the last writer wins. That the real service
+	// honors If-Match on a pool is an assumption.
 	WithoutIfMatch bool
-	// VirtualNetworkID is the ARM id of the virtual network that an IP-based pool
-	// gets if neither it nor its addresses name one; empty if unknown.
+	// VirtualNetworkID is the ARM ID of the virtual network for IP-based pools that name none; may
+	// be empty.
 	VirtualNetworkID string
-	// Observe is told of every request on the wire. It is called from several goroutines at
-	// once. Nil observes nothing.
+	// Observe is called for every request on the wire, concurrently; may be nil.
 	Observe func(calls.Call)
-	// Closed is told of every gate that a 429 closes, or keeps closed for longer: what is
-	// closed until when, and by which code, as a sentence for people. It is called from
-	// several goroutines at once. Nil is told nothing.
+	// Closed is called concurrently when a 429 closes a gate or extends it; may be nil.
 	Closed func(why string, until time.Time)
-	// Writes is told of every write that leaves, and of what Azure says is left; nil is told
-	// nothing.
+	// Writes records every write and the remaining quota; may be nil.
 	Writes *pace.Budgets
-	// Fence is asked before each try of a write, and by our own transport before each byte
-	// of it; nil lets all of them leave.
+	// Fence is checked before each try of a write, and by the default transport before each byte;
+	// nil allows all writes.
 	Fence *lead.Fence
-	// Retry overrides the number and delay of the SDK's retries; which requests are
-	// retried is not negotiable.
+	// Retry overrides the number and delay of the SDK's retries, not which requests are retried.
 	Retry Retry
 }
 
-// Retry overrides the SDK's pace; its zero value is the SDK's own: 3 retries, 0.8 s
-// doubling with jitter, at most 60 s.
+// Retry overrides the SDK's retries. The zero value is the SDK's default: 3 retries, 0.8 s doubling
+// with jitter, at most 60 s.
 type Retry struct {
-	// MaxRetries counts the tries after the first; negative is none.
+	// MaxRetries is the number of tries after the first; negative means none.
 	MaxRetries int32
-	// Pause makes every back-off last exactly this long, without jitter. It is then
-	// also the longest Retry-After that is waited for.
+	// Pause is the fixed backoff, without jitter, and the longest Retry-After that is retried.
 	Pause time.Duration
 }
 
-// Client reads and writes load balancers, their backend pools and public IPs in any
-// number of subscriptions.
+// Client reads and writes Azure resources of any subscription. Errors carry a *fault.Fault: stale
+// for a missing resource or group; with the code OutcomeUnknown, a write may have succeeded.
 type Client struct {
 	documents
-	opts  Options
-	arm   *arm.ClientOptions
-	gates *gates
-	rests *rests
-	// attached says which machines have interfaces.
+	opts     Options
+	arm      *arm.ClientOptions
+	gates    *gates
+	rests    *rests
 	attached attached.Interfaces
 	slow     look.Slow
 }
 
-// New returns a Client. It sends nothing and asks for no token.
+// New returns a Client. It sends no request.
 func New(opts Options) (*Client, error) {
 	if opts.Credential == nil {
 		return nil, errors.New("azure: no credential: use Credentials.Token, or Emulator for a loopback endpoint")
@@ -107,7 +98,7 @@ func New(opts Options) (*Client, error) {
 	c := &Client{documents: documents{withoutIfMatch: opts.WithoutIfMatch}, opts: opts, gates: newGates(), rests: newRests()}
 	c.gates.tell = opts.Closed
 	c.arm = &arm.ClientOptions{
-		DisableRPRegistration: true, // Weir registers nothing
+		DisableRPRegistration: true, // Weir needs no registration
 		ClientOptions: policy.ClientOptions{
 			Cloud:                           opts.Endpoint.Configuration(),
 			InsecureAllowCredentialWithHTTP: opts.Endpoint.Cleartext(),
@@ -126,9 +117,8 @@ func New(opts Options) (*Client, error) {
 	return c, nil
 }
 
-// direct returns the transport, or one of our own that follows no redirect: Azure
-// Resource Manager sends none for a pool, and the token would travel along, over
-// plain HTTP too. Over ours nothing but reads leaves without the lead.
+// direct returns a default transport that follows no redirect, which would carry the token, even
+// over plain HTTP.
 func direct(transport Transport, leads *lead.Fence) Transport {
 	if transport != nil {
 		return transport

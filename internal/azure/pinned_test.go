@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// Whatever names the address, nothing leaves for it, and the write's fate is open: it
-// was accepted.
+// A URL of another host is never requested, and the outcome of the accepted write is unknown.
 func TestAPollThatWouldLeadAwayIsRefused(t *testing.T) {
 	named := func(header, address string) reply {
 		return reply{status: 201, body: poolBody("Updating", "10.0.0.4"), header: map[string]string{header: address}}
@@ -58,7 +57,7 @@ func TestAPollThatWouldLeadAwayIsRefused(t *testing.T) {
 	}
 }
 
-// Where an answer names a Location alone, the SDK has its own idea of what is good.
+// After a response with only a Location, the SDK accepts other statuses.
 func TestFollowingALocation(t *testing.T) {
 	began := reply{status: 201, body: poolBody("Updating", "10.0.0.4"), header: map[string]string{"Location": "https://management.azure.com/operations/7"}}
 	yet, lock := reply{status: 202}, reply{status: 429, body: lockBody}
@@ -79,7 +78,7 @@ func TestFollowingALocation(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				for i := range tt.answers { // the operation's address shows the pool
+				for i := range tt.answers { // the operation URL shows the pool
 					tt.answers[i].body = strings.ReplaceAll(tt.answers[i].body, asked, webPool.String())
 				}
 				pool, wire, start := read(t), &fakeARM{answer: in(tt.answers...)}, epoch

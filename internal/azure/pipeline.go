@@ -23,8 +23,7 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// The requests that a Client makes. Following an accepted write is not gated: the
-// write is under way, and its end must be known.
+// Operations of a Client. Polling an accepted write is never gated: its outcome must be known.
 const (
 	opGet    = "get"
 	opList   = "list"
@@ -36,28 +35,22 @@ const (
 	opResult = "result"
 )
 
-// call travels in the context of one SDK call, so that policies and spans know
-// what the request is for.
+// call describes one SDK call. It travels in the context for policies and spans.
 type call struct {
 	op string
 	target
-	// began is what an accepted write began as, in a call that follows it.
+	// began is the operation of the accepted write that a poll follows.
 	began string
-	// creates is true for a write of what does not exist yet: a 404 to it is about
-	// something else.
+	// creates is set for a write of a new resource; a 404 to it concerns another resource.
 	creates bool
-	// token authorized the last request.
-	token atomic.Pointer[string]
-	// torn is set once the body of a refusal broke off: its status is all that is known.
+	token   atomic.Pointer[string]
+	// torn is set if the body of an error response was cut off; only its status is known.
 	torn atomic.Bool
-	// sent is set once a request of the call was handed to the transport.
 	sent atomic.Bool
-	// passedOn is set once a request was answered, or not, in a way that leaves open
-	// whether it was passed on: the SDK sends a write again after that.
+	// passedOn is set if a failed try may have reached the resource provider. The SDK retries it.
 	passedOn atomic.Bool
-	// pages is how far a list is; its pages are asked for one after the other.
-	pages pages
-	// running is when what is followed was last seen under way, over when it was over.
+	pages    pages
+	// running is when the operation was last in progress, the other one when it was finished.
 	running, over time.Time
 }
 
@@ -71,27 +64,22 @@ func withCall(ctx context.Context, c *call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// callOf returns the call of a request; nil for a request of the SDK's own.
+// callOf returns nil for the SDK's own requests.
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
 }
 
-// retryOptions decides what the SDK retries by itself. A ShouldRetry replaces the
-// SDK's comparison with StatusCodes, so it makes both decisions: the five
-// statuses, and a lost connection on a read. A write whose answer was lost may
-// have landed; sending it again would meet its own etag.
-//
-// The SDK does not retry if Retry-After exceeds its longest delay, so a 503 that
-// asks for two minutes surfaces after one request. One that asks for centuries overflows
-// in the SDK, and does not here.
+// retryOptions replaces the SDK's check of StatusCodes, to also retry lost reads. A write without a
+// response may have succeeded; a retry would conflict with its own etag. A Retry-After beyond
+// MaxRetryDelay is not retried; very large values overflow in the SDK, but not here.
 func retryOptions(r Retry) policy.RetryOptions {
 	longest := cmp.Or(r.Pause, sdkLongestDelay)
 	statuses := retryrepectthrottled.GetRetriableStatusCode()
 	return policy.RetryOptions{
 		MaxRetries: r.MaxRetries,
-		// Jitter takes a fifth at most, so twice the cap is always the cap. (A
-		// negative RetryDelay, said to be no delay, is the cap in azcore 1.24.)
+		// Jitter is at most a fifth, so twice the cap always yields the cap. A negative RetryDelay
+		// is the cap in azcore 1.24, despite its documentation.
 		RetryDelay:    2 * r.Pause,
 		MaxRetryDelay: r.Pause,
 		StatusCodes:   statuses,
@@ -106,21 +94,18 @@ func retryOptions(r Retry) policy.RetryOptions {
 	}
 }
 
-// sdkLongestDelay is the SDK's own, where Retry does not override it.
 const sdkLongestDelay = time.Minute
 
-// lostRead marks a read that no server answered.
+// lostRead marks a read without a response.
 type lostRead struct{ err error }
 
 func (e *lostRead) Error() string { return e.err.Error() }
 func (e *lostRead) Unwrap() error { return e.err }
 
-// wire sits next to the transport, behind retries and authorization: it sees each
-// request that leaves.
+// wire sees every request on the wire.
 type wire struct {
 	observe func(calls.Call)
-	// writes counts writes; nil counts none.
-	writes *pace.Budgets
+	writes  *pace.Budgets
 }
 
 // Do implements policy.Policy.
@@ -139,8 +124,8 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 	status := 0
 	if resp != nil {
 		status = resp.StatusCode
-		// The error that the SDK makes of an answer holds its request for all to
-		// print; none of the SDK's readers needs the headers of it.
+		// The SDK's ResponseError keeps the request and prints it; drop its secrets. The SDK needs
+		// no request headers afterwards.
 		resp.Request = redact.Request(req.Raw())
 	}
 	if w.observe != nil {
@@ -150,9 +135,8 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 		c.passedOn.Store(true)
 	}
 	if err != nil && status >= http.StatusBadRequest {
-		// A refusal whose body broke off is still that refusal: its status says who
-		// retries it and its headers say when. Taken for a lost connection, a 429
-		// would be asked again at once.
+		// A truncated error response keeps status and headers. As a lost connection, a 429 would be
+		// retried at once.
 		resp.Body = http.NoBody
 		if c != nil {
 			c.torn.Store(true)
@@ -165,17 +149,15 @@ func (w wire) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// observed adds to a Call what it was about, for whom, and what Azure calls it.
-func observed(req *policy.Request, resp *http.Response, is calls.Call) calls.Call {
+func observed(req *policy.Request, resp *http.Response, record calls.Call) calls.Call {
 	ctx := req.Raw().Context()
 	if c := callOf(ctx); c != nil {
-		is.Resource, is.Causes = c.resource(), calls.CausesOf(ctx)
+		record.Resource, record.Causes = c.resource(), calls.CausesOf(ctx)
 	}
-	is.RequestID, is.CorrelationID = idsOf(resp)
-	return is
+	record.RequestID, record.CorrelationID = idsOf(resp)
+	return record
 }
 
-// idsOf returns what Azure calls a request, by its answer; nothing without one.
 func idsOf(resp *http.Response) (requestID, correlationID string) {
 	if resp == nil {
 		return "", ""
@@ -183,7 +165,7 @@ func idsOf(resp *http.Response) (requestID, correlationID string) {
 	return headerID(resp, "x-ms-request-id"), headerID(resp, "x-ms-correlation-request-id")
 }
 
-// headerID is an id that Azure gave a request; empty if it is none that a person could name.
+// headerID returns "" for an unexpected format.
 func headerID(resp *http.Response, header string) string {
 	if id := resp.Header.Get(header); codeRule.MatchString(id) {
 		return id
@@ -191,8 +173,8 @@ func headerID(resp *http.Response, header string) string {
 	return ""
 }
 
-// pinned keeps the token with Azure Resource Manager. The endpoint was checked at the
-// start; this is for the addresses that answers name for polling, and for the next page.
+// pinned sends the token only to Azure Resource Manager, since responses name URLs for polling and
+// for the next page.
 type pinned struct{ endpoint cloud.Endpoint }
 
 // Do implements policy.Policy.
@@ -208,16 +190,15 @@ func (p pinned) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// refused is an error of our own that the SDK shall not retry.
+// refused must not be retried by the SDK.
 type refused struct{ error }
 
-// Unwrap returns what is refused.
+// Unwrap returns the wrapped error.
 func (r *refused) Unwrap() error { return r.error }
 
-// NonRetriable tells the SDK's retry policy to stop.
+// NonRetriable stops the SDK's retries.
 func (*refused) NonRetriable() {}
 
-// without takes the token of the call's last request out of a text, however it is quoted.
 func (c *call) without(text string) string {
 	if token := c.token.Load(); token != nil && *token != "" {
 		return strings.ReplaceAll(text, *token, redact.Mark)

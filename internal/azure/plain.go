@@ -15,16 +15,15 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-const children = "virtualMachines" // of a scale set: its instances
+const children = "virtualMachines"
 
-// childRule is what may stand below a resource: its instances, or one of them; a subnet; a connection.
 var childRule = regexp.MustCompile(`^(` + children + `(/[0-9]{1,10})?|(subnets|privateEndpointConnections)/[0-9A-Za-z]([0-9A-Za-z_.-]{0,158}[0-9A-Za-z_])?)?$`)
 
-// Resource is what a request is about that other packages decode.
+// Resource is the target of a request for packages with their own decoders.
 type Resource struct {
-	// ID without a name stands for all of its type in the resource group.
+	// ID without a name selects all resources of the type in the resource group.
 	ID lb.ResourceID
-	// Child is virtualMachines/3 for an instance of a scale set, and virtualMachines for all.
+	// Child is virtualMachines/3 for a scale set instance, virtualMachines for all of them.
 	Child string
 }
 
@@ -34,7 +33,7 @@ func (r Resource) path() string {
 	return strings.TrimRight(r.ID.String()+"/"+r.Child, "/")
 }
 
-// check refuses what would mean something else as part of a URL.
+// check rejects a Resource that would change the meaning of a URL.
 func (r Resource) check() error {
 	if !childRule.MatchString(r.Child) {
 		return refusal(codeInvalidID, fmt.Errorf("%q is no part of %s", r.Child, target{id: r.ID}))
@@ -42,7 +41,7 @@ func (r Resource) check() error {
 	return checkID(r.ID)
 }
 
-// Read returns a resource as Azure shows it. An error carries a *fault.Fault: stale if it is gone.
+// Read returns a resource.
 func (c *Client) Read(ctx context.Context, r Resource) (codec.Document, error) {
 	if err := r.check(); err != nil {
 		return codec.Document{}, err
@@ -50,8 +49,7 @@ func (c *Client) Read(ctx context.Context, r Resource) (codec.Document, error) {
 	return c.get(ctx, r.target())
 }
 
-// List returns all resources of a type in a resource group, or all instances of a scale set. An
-// error carries a *fault.Fault: stale if the group or the scale set is gone.
+// List returns all resources of a type in a resource group, or all instances of a scale set.
 func (c *Client) List(ctx context.Context, r Resource) ([]codec.Document, error) {
 	if r.ID.Name != "" {
 		if err := r.check(); err != nil {
@@ -61,13 +59,11 @@ func (c *Client) List(ctx context.Context, r Resource) ([]codec.Document, error)
 	return c.list(ctx, r.target())
 }
 
-// Write writes a resource that was read, or that is made if there is nothing in its origin, with http.MethodPut or, of some of its
-// fields, http.MethodPatch, or deletes it, guarded by its etag; waits until Azure is done; and returns what Azure then
-// shows. body returns what to send: an edit of what is in origin, which may be read anew. An error carries
-// a *fault.Fault. One whose code is OutcomeUnknown says that the write may have landed.
+// Write sends a PUT, PATCH or DELETE guarded by etag, waits for the end and returns the result. A
+// nil *origin creates the resource; body edits *origin, which Write may replace with a newer read.
 func (c *Client) Write(ctx context.Context, r Resource, method string, origin *any, etag string, body func() (any, error)) (codec.Document, error) {
 	q := put(r.target(), origin, etag, body)
-	if _, err := q.encoded(); err != nil { // before its id: what was not read may have none
+	if _, err := q.encoded(); err != nil { // checked before the ID, which may be empty if nothing was read
 		return codec.Document{}, err
 	}
 	if err := r.check(); err != nil {
@@ -82,15 +78,14 @@ func (c *Client) Write(ctx context.Context, r Resource, method string, origin *a
 	return c.carryOut(ctx, q)
 }
 
-// Upgrade has instances of a scale set brought to its model, and waits until Azure is done. It
-// brings them all that the model says. An error carries a *fault.Fault, as that of Write; a 404 that
-// names nothing is about one of the instances, and not stale.
+// Upgrade upgrades instances to the whole model of a scale set and waits for the end. A 404 without
+// a resource concerns an instance and is not stale.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if err := checkType(lb.TypeScaleSet, scaleSet); err != nil {
 		return err
 	}
 	for _, id := range instances {
-		if err := (Resource{ID: scaleSet, Child: children + "/" + id}).check(); err != nil { // "*" would be all
+		if err := (Resource{ID: scaleSet, Child: children + "/" + id}).check(); err != nil { // "*" would select all
 			return err
 		}
 	}
@@ -101,14 +96,11 @@ func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances 
 	return err
 }
 
-// opWith is what a write is called.
 var opWith = map[string]string{http.MethodPut: opPut, http.MethodPatch: opPatch, http.MethodDelete: opDelete}
 
-// unfailing are the statuses of answers that are no errors.
 var unfailing = map[string][]int{http.MethodGet: {200}, http.MethodPut: {200, 201}, http.MethodPatch: {200, 201}, http.MethodPost: {200, 202}, http.MethodDelete: {200, 202, 204}}
 
-// send sends one request through the pipeline that all requests take: to a path, or, for the next
-// page of a list, to a link.
+// send takes a path, or the link to the next page of a list.
 func (d *documents) send(ctx context.Context, method, at, version string, body any) (resp *http.Response, err error) {
 	ctx, end := runtime.StartSpan(ctx, "Plain."+method, d.plain.Tracer(), nil)
 	defer func() { end(err) }()

@@ -22,12 +22,12 @@ import (
 var (
 	nicOfN1  = Resource{ID: plainID(lb.TypeNetworkInterface, "n1")}
 	plainGot = reply{status: 200, body: `{"id":"` + asked + `","properties":{"provisioningState":"Succeeded"}}`}
-	// throttledByCompute is the compute provider's 429, as public reports quote it.
+	// throttledByCompute is the compute provider's 429 as publicly reported.
 	throttledByCompute = reply{status: 429, header: map[string]string{"Retry-After": "600"}, body: errorBody("OperationNotAllowed",
 		"The server rejected the request because too many requests have been received for this subscription.", "TooManyRequests", `{"operationGroup":"HighCostGetVMScaleSet30Min"}`)}
 )
 
-// query returns what a wire was asked with.
+// asking records the queries of requests.
 type asking struct {
 	*fakeARM
 	queries []string
@@ -38,18 +38,18 @@ func (a *asking) Do(req *http.Request) (*http.Response, error) {
 	return a.fakeARM.Do(req)
 }
 
-// asRead is a resource as it was read.
+// asRead returns the origin of a resource that was read.
 func asRead(r Resource) *any {
 	return new(any(codec.Document{Version: (&Client{}).version(r.target()), Text: json.RawMessage(`{}`)}))
 }
 
-// sending sends a body, whatever was read.
+// sending returns a fixed body.
 func sending(body any) func() (any, error) {
 	return func() (any, error) { return body, nil }
 }
 
-// A write is guarded by the etag of what was read, an action by none; the versions are the SDK's and
-// Compute's, also of the final GET.
+// A write is guarded by its etag, an action is not; api-versions are those of the SDK and of
+// Compute, also for the final GET.
 func TestPlainWrites(t *testing.T) {
 	for _, tt := range []struct {
 		name, method, version, body string
@@ -90,7 +90,7 @@ func TestPlainWrites(t *testing.T) {
 				if guarded == (tt.method == http.MethodPost) || first.header.Get("If-None-Match") != "" {
 					t.Errorf("guarded: %v, %v", guarded, first.header)
 				}
-				want := 4 // and the result of a write is read anew
+				want := 4 // the result of a write is read again
 				if tt.method == http.MethodPost {
 					want = 3
 				}
@@ -110,7 +110,7 @@ func TestPlainWrites(t *testing.T) {
 	}
 }
 
-// The version of plain requests is that of the SDK's.
+// Plain requests use the SDK's api-version.
 func TestPlainVersionIsTheSDKs(t *testing.T) {
 	wire := &asking{fakeARM: &fakeARM{answer: in(shown)}}
 	_, _ = newClient(t, wire.fakeARM, func(o *Options) { o.Transport = wire }).Get(t.Context(), webPool)
@@ -119,7 +119,7 @@ func TestPlainVersionIsTheSDKs(t *testing.T) {
 	}
 }
 
-// What is refused before anything leaves.
+// Requests that are rejected before they are sent.
 func TestPlainRefusals(t *testing.T) {
 	wire := &fakeARM{answer: in(plainGot)}
 	client, ctx := newClient(t, wire), t.Context()
@@ -144,7 +144,7 @@ func TestPlainRefusals(t *testing.T) {
 	}
 }
 
-// A list is all pages of what belongs in it, or nothing.
+// A list has all pages with valid items, or fails.
 func TestPlainLists(t *testing.T) {
 	all := Resource{ID: blueSet.ID, Child: "virtualMachines"}
 	item := func(id string) string { return `{"id":"` + id + `"}` }
@@ -155,7 +155,7 @@ func TestPlainLists(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		answers []reply
-		want    int // -1 if it is refused
+		want    int // -1 for a rejection
 	}{
 		{"two pages", []reply{page(next, item(all.path()+"/0"), item(strings.ToUpper(all.path())+"/1")), page("", item(all.path()+"/2"))}, 3},
 		{"none", []reply{page("")}, 0},
@@ -173,7 +173,8 @@ func TestPlainLists(t *testing.T) {
 	}
 }
 
-// What the compute provider throttles is Compute's alone: of the subscription, of reads or of writes.
+// A 429 of the compute provider closes only the subscription's Compute gate for reads or for
+// writes.
 func TestWhatComputesThrottlingCloses(t *testing.T) {
 	read := func(r Resource) func(*Client) error {
 		return func(c *Client) error { _, err := c.Read(t.Context(), r); return err }
@@ -221,8 +222,8 @@ func TestWhatComputesThrottlingCloses(t *testing.T) {
 	}
 }
 
-// Whoever asks for leave to work on a scale set waits with Compute; on an interface or a load
-// balancer, with the subscription alone, and gets a turn of its own.
+// A scale set waits for the Compute gates; interfaces and load balancers only for the
+// subscription's, each with its own turn.
 func TestEnterResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t, &fakeARM{answer: in(throttledByCompute, reply{status: 429, header: map[string]string{"Retry-After": "30"}, body: subBody})})
@@ -254,7 +255,7 @@ func TestEnterResource(t *testing.T) {
 	})
 }
 
-// Writes in Microsoft.Compute are none of Microsoft.Network's window.
+// Microsoft.Compute writes do not count toward Microsoft.Network's window.
 func TestWritesInComputeAreNotCounted(t *testing.T) {
 	writes := pace.New(0.5, 30*time.Second)
 	client := newClient(t, &fakeARM{answer: in(plainGot)}, func(o *Options) { o.Writes = writes })
@@ -267,7 +268,7 @@ func TestWritesInComputeAreNotCounted(t *testing.T) {
 	}
 }
 
-// No write leaves without the lead, and no action.
+// Without leadership, neither writes nor actions are sent.
 func TestPlainWritesAreFenced(t *testing.T) {
 	wire := &fakeARM{answer: in(plainGot)}
 	fence, now := leader()
@@ -281,7 +282,7 @@ func TestPlainWritesAreFenced(t *testing.T) {
 	}
 }
 
-// What people read, and what is gone.
+// Messages and stale faults.
 func TestPlainMessages(t *testing.T) {
 	conflict := bare(409, errorBody("Conflict", "The request failed due to conflict with a concurrent request."))
 	missing := bare(404, errorBody("NotFound", "The entity was not found in this Azure location."))

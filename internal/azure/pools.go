@@ -11,35 +11,30 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Get reads a pool. An error carries a *fault.Fault: stale if the pool or its load
-// balancer is gone.
+// Get reads a pool. The fault is stale if the pool or its load balancer does not exist.
 func (c *Client) Get(ctx context.Context, id lb.PoolID) (lb.Pool, error) {
 	if err := checkID(id); err != nil {
 		return lb.Pool{}, err
 	}
-	shown, err := c.get(ctx, ofPool(id))
+	doc, err := c.get(ctx, ofPool(id))
 	if err != nil {
 		return lb.Pool{}, err
 	}
-	return decode(ofPool(id), id, shown, codec.DecodePool)
+	return decode(ofPool(id), id, doc, codec.DecodePool)
 }
 
-// Put writes a pool that came from Get with other Addresses, or of network interfaces with
-// other admin states, guarded by its Etag,
-// waits until Azure is done, and returns what Azure then shows: it is for the
-// caller to compare. The pool it is given is not changed.
-//
-// An error carries a *fault.Fault. One whose code is OutcomeUnknown says that the
-// write may have landed.
+// Put writes changed Addresses, or changed admin states of network interfaces, guarded by Etag. It
+// waits for the end and returns the result for the caller to compare. pool is not modified.
 func (c *Client) Put(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
-	begun, err := c.Begin(ctx, pool)
+	accepted, err := c.Begin(ctx, pool)
 	if err != nil {
 		return lb.Pool{}, err
 	}
-	return begun.End(ctx, true)
+	return accepted.End(ctx, true)
 }
 
-// Begin implements poolupdate.Pipeline: it writes a pool as Put does, and returns once Azure has accepted it.
+// Begin implements poolupdate.Pipeline: like [Client.Put], but it returns once Azure has accepted
+// the write.
 func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, error) {
 	if err := c.checkPool(pool); err != nil {
 		return poolupdate.Begun{}, err
@@ -50,19 +45,18 @@ func (c *Client) Begin(ctx context.Context, pool lb.Pool) (poolupdate.Begun, err
 		return poolupdate.Begun{}, err
 	}
 	early := c.poolLooks(pool, a)
-	return poolupdate.Begun{Etag: codec.EtagIn(a.first), Over: a.poller.Done(), End: func(ctx context.Context, looks bool) (lb.Pool, error) {
-		if !looks {
+	return poolupdate.Begun{Etag: codec.EtagIn(a.first), Over: a.poller.Done(), End: func(ctx context.Context, readEarly bool) (lb.Pool, error) {
+		if !readEarly {
 			early.over = nil
 		}
-		shown, err := a.end(ctx, early)
+		doc, err := a.end(ctx, early)
 		if err != nil {
 			return lb.Pool{}, err
 		}
-		return decode(ofPool(id), id, shown, codec.DecodePool)
+		return decode(ofPool(id), id, doc, codec.DecodePool)
 	}}, nil
 }
 
-// checkPool refuses a pool that may not be written.
 func (c *Client) checkPool(pool lb.Pool) error {
 	if err := checkID(pool.ID); err != nil {
 		return err

@@ -9,26 +9,24 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// GetPublicIP reads a public IP. An error carries a *fault.Fault: stale if it is gone.
+// GetPublicIP reads a public IP.
 func (c *Client) GetPublicIP(ctx context.Context, id lb.ResourceID) (lb.PublicIP, error) {
 	if err := checkType(lb.TypePublicIP, id); err != nil {
 		return lb.PublicIP{}, err
 	}
-	shown, err := c.get(ctx, target{id: id})
+	doc, err := c.get(ctx, target{id: id})
 	if err != nil {
 		return lb.PublicIP{}, err
 	}
-	return decode(target{id: id}, id, shown, codec.DecodePublicIP)
+	return decode(target{id: id}, id, doc, codec.DecodePublicIP)
 }
 
-// ListPublicIPs reads all public IPs of a resource group, but those of scale sets'
-// instances. An error carries a *fault.Fault: stale if the group is gone.
+// ListPublicIPs reads the public IPs of a resource group, except those of scale set instances.
 func (c *Client) ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error) {
 	return listed(ctx, c, lb.TypePublicIP, subscription, resourceGroup, codec.DecodePublicIP)
 }
 
-// PutPublicIP writes a public IP as PutLoadBalancer writes a load balancer. Its Address
-// and UsedBy are Azure's to say, and are not written.
+// PutPublicIP writes a public IP, like PutLoadBalancer. Address and UsedBy are read-only.
 func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
 	if err := checkType(lb.TypePublicIP, ip.ID); err != nil {
 		return lb.PublicIP{}, err
@@ -37,15 +35,14 @@ func (c *Client) PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, 
 	if err := c.checkRead(t, opPut, ip.Origin != nil, ip.Etag); err != nil {
 		return lb.PublicIP{}, err
 	}
-	shown, err := c.carryOut(ctx, put(t, &ip.Origin, ip.Etag, func() (any, error) { return codec.EncodePublicIP(ip) }))
+	doc, err := c.carryOut(ctx, put(t, &ip.Origin, ip.Etag, func() (any, error) { return codec.EncodePublicIP(ip) }))
 	if err != nil {
 		return lb.PublicIP{}, err
 	}
-	return decode(t, ip.ID, shown, codec.DecodePublicIP)
+	return decode(t, ip.ID, doc, codec.DecodePublicIP)
 }
 
-// DeletePublicIP deletes a public IP that came from a read, as DeleteLoadBalancer does.
-// Azure refuses it while something has it.
+// DeletePublicIP is like DeleteLoadBalancer. Azure rejects the deletion of an address in use.
 func (c *Client) DeletePublicIP(ctx context.Context, ip lb.PublicIP) error {
 	if err := checkType(lb.TypePublicIP, ip.ID); err != nil {
 		return err

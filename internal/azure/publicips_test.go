@@ -16,7 +16,7 @@ import (
 
 var webPublicIP = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypePublicIP, Name: "web"}
 
-// richPublicIP is a public IP that people have set up and a load balancer has.
+// richPublicIP is a public IP with foreign properties, used by a load balancer.
 const richPublicIP = `{
   "name": "web", "id": "` + webIP + `", "etag": "W/\"e1\"", "location": "eastus", "zones": ["1", "2"],
   "sku": {"name": "Standard", "tier": "Regional"}, "tags": {"team": "net"},

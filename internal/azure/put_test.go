@@ -25,7 +25,7 @@ func slower(r reply, seconds string) reply {
 	return r
 }
 
-// timeline tells what went over the wire when, relative to start.
+// timeline formats the requests with their times since start.
 func (c *fakeARM) timeline(start time.Time) string {
 	var lines []string
 	for _, call := range c.calls {
@@ -38,8 +38,8 @@ func (c *fakeARM) timeline(start time.Time) string {
 	return strings.Join(lines, ", ")
 }
 
-// An operation is polled at the pace that Azure asks for, and nothing but a real end ends it.
-// (See TestAPoolShowsTheEndOfItsWrite.)
+// An operation is polled at Azure's pace, and only its real end counts. See also
+// TestAPoolShowsTheEndOfItsWrite.
 func TestFollowingAWrite(t *testing.T) {
 	lockPoll := reply{status: 429, body: lockBody}
 	ended := func(status, code, detail string) reply {
@@ -49,7 +49,7 @@ func TestFollowingAWrite(t *testing.T) {
 		name     string
 		answers  []reply
 		timeline string
-		class    fault.Class // empty is success
+		class    fault.Class // empty for success
 		code     string
 	}{
 		{"done at once", []reply{shown}, "0s PUT", "", ""},
@@ -97,8 +97,7 @@ func TestFollowingAWrite(t *testing.T) {
 	}
 }
 
-// The guard belongs to the write. On a poll it would make Azure compare the etag
-// of something else.
+// If-Match is sent only with the write. On a poll, Azure would compare another etag.
 func TestIfMatchTravelsWithTheWriteAlone(t *testing.T) {
 	for _, without := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,7 +155,7 @@ func TestEveryRequestSaysWhoAsks(t *testing.T) {
 	})
 }
 
-// Success is no proof: what Azure shows at the end is what the caller gets.
+// Put returns what Azure shows, even after a success.
 func TestPutReturnsWhatAzureShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := read(t)
@@ -182,7 +181,7 @@ func TestOneClientServesSeveralSubscriptions(t *testing.T) {
 	}
 }
 
-// What the SDK's second try was answered says nothing of what became of the first.
+// The response to the SDK's second try does not reveal the outcome of the first.
 func TestAWriteThatWasTriedAgainIsUndecided(t *testing.T) {
 	for name, second := range map[string]reply{
 		"409": {status: 409, body: errorBody("AnotherOperationInProgress", "x", "", "")},
@@ -209,8 +208,7 @@ func TestAWriteThatWasTriedAgainIsUndecided(t *testing.T) {
 	}
 }
 
-// A write that is begun is back when Azure has accepted it, with the etag that the load balancer has
-// since, and is followed only by who asks for its end.
+// Begin returns on acceptance with the load balancer's etag; only End polls.
 func TestAWriteIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := read(t)

@@ -24,49 +24,46 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Raw sends requests as somebody else has written them, with the credentials, retries, gates
-// and bounds of all others. It implements probe.Azure.
+// Raw sends prebuilt requests through the Client's pipeline. It implements probe.Azure.
 type Raw struct {
-	Endpoint string // of Resource Manager
+	Endpoint string // Resource Manager
 	pipe     runtime.Pipeline
 }
 
-// Raw returns what sends requests as they are.
+// Raw returns a Raw.
 func (c *Client) Raw() (*Raw, error) {
 	return &Raw{Endpoint: c.plain.Endpoint(), pipe: c.plain.Pipeline()}, nil
 }
 
-// begun is a write that Azure has taken.
 type begun struct {
 	call   *call
 	poller *runtime.Poller[json.RawMessage]
 	first  *http.Response
 }
 
-// Send implements probe.Azure. A request that was not sent, because something asked to wait,
-// is sent when the time has come.
+// Send implements probe.Azure. It waits for closed gates and for Retry-After.
 func (r *Raw) Send(ctx context.Context, q probe.Request) (probe.Answer, error) {
 	for {
-		this := &call{op: opOf[q.Method], target: targetOf(q.Path)}
-		answer, err := r.once(withCall(ctx, this), this, q)
+		c := &call{op: opOf[q.Method], target: targetOf(q.Path)}
+		answer, err := r.once(withCall(ctx, c), c, q)
 		if err == nil {
 			return answer, nil
 		}
 		until, waits := notBefore(err)
 		if !waits {
-			return probe.Answer{}, classify(ctx, this, err)
+			return probe.Answer{}, classify(ctx, c, err)
 		}
 		if err := sleep.For(ctx, time.Until(until)); err != nil {
-			return probe.Answer{}, classify(ctx, this, err)
+			return probe.Answer{}, classify(ctx, c, err)
 		}
 	}
 }
 
 var opOf = map[string]string{http.MethodGet: opGet, http.MethodPut: opPut, http.MethodDelete: opDelete}
 
-func (r *Raw) once(ctx context.Context, this *call, q probe.Request) (probe.Answer, error) {
+func (r *Raw) once(ctx context.Context, c *call, q probe.Request) (probe.Answer, error) {
 	var none probe.Answer
-	if this.op == "" {
+	if c.op == "" {
 		return none, &refused{fmt.Errorf("method %q is not one that a probe sends", q.Method)}
 	}
 	req, err := r.request(ctx, q)
@@ -78,7 +75,7 @@ func (r *Raw) once(ctx context.Context, this *call, q probe.Request) (probe.Answ
 	if err != nil {
 		return none, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it is in memory
+	defer func() { _ = resp.Body.Close() }() // the body is in memory
 	body, err := runtime.Payload(resp)
 	if err != nil {
 		return none, err
@@ -88,17 +85,17 @@ func (r *Raw) once(ctx context.Context, this *call, q probe.Request) (probe.Answ
 		answer.Wait = until.Sub(answer.At)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		answer.Codes, answer.Message = codesOf(resp), messageOf(this, resp)
+		answer.Codes, answer.Message = codesOf(resp), messageOf(c, resp)
 		return answer, nil
 	}
-	if !this.write() {
+	if !c.write() {
 		return answer, nil
 	}
 	poller, err := runtime.NewPoller[json.RawMessage](resp, r.pipe, nil)
 	if err != nil {
 		return none, err
 	}
-	answer.Begun = &begun{call: this, poller: poller, first: resp}
+	answer.Begun = &begun{call: c, poller: poller, first: resp}
 	return answer, nil
 }
 
@@ -139,26 +136,25 @@ func (r *Raw) Follow(ctx context.Context, a probe.Answer) (probe.End, error) {
 		return probe.End{}, errors.New("the answer began nothing")
 	}
 	follow := b.call.following()
-	follow.over = a.At // of what is over already
+	follow.over = a.At // if the operation is already finished
 	_, err := wait(withCall(ctx, follow), follow, b.poller, b.first, nil)
 	end := probe.End{State: "Succeeded", Running: follow.running, Over: follow.over}
 	if err == nil {
 		return end, nil
 	}
-	is := answerOf(ctx, follow, err, time.Now())
-	if !is.OperationEnded {
+	failure := answerOf(ctx, follow, err, time.Now())
+	if !failure.OperationEnded {
 		return probe.End{}, classify(ctx, follow, err)
 	}
-	end.State, end.Codes = "Failed", is.Codes
-	if slices.Contains(is.Codes, fault.CodeCanceled) {
+	end.State, end.Codes = "Failed", failure.Codes
+	if slices.Contains(failure.Codes, fault.CodeCanceled) {
 		end.State = fault.CodeCanceled
 	}
-	end.Message = explain(follow, is, err)
+	end.Message = explain(follow, failure, err)
 	return end, nil
 }
 
-// notBefore returns when what was not sent may be sent; false if it was sent, or refused for
-// good.
+// notBefore returns false for requests that were sent or rejected permanently.
 func notBefore(err error) (time.Time, bool) {
 	if gate, ok := errors.AsType[*gateClosed](err); ok {
 		return gate.until, true
@@ -169,7 +165,7 @@ func notBefore(err error) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// targetOf is what a path is about: a resource group, what it holds, or a pool of that.
+// targetOf supports a resource group, a resource in it, and a pool.
 func targetOf(path string) target {
 	var t target
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -188,10 +184,9 @@ func targetOf(path string) target {
 	return t
 }
 
-// typeResourceGroup is that of resource groups.
 const typeResourceGroup = "Microsoft.Resources/resourceGroups"
 
-// objectOf is a JSON object; nil if the text is none. Numbers stay as they are written.
+// objectOf keeps numbers as written; nil if body is not an object.
 func objectOf(body []byte) probe.Object {
 	var o probe.Object
 	dec := json.NewDecoder(strings.NewReader(string(body)))
@@ -202,12 +197,11 @@ func objectOf(body []byte) probe.Object {
 	return o
 }
 
-// messageOf is the innermost message of a refusal, for people.
-func messageOf(this *call, resp *http.Response) string {
+func messageOf(c *call, resp *http.Response) string {
 	list := errorsOf(resp)
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Message != "" {
-			return redact.Line(this.without(lacks(list[i].Message)))
+			return redact.Line(c.without(lacks(list[i].Message)))
 		}
 	}
 	return http.StatusText(resp.StatusCode)

@@ -29,7 +29,7 @@ func rawPut() asks.Request {
 	return asks.Request{Method: http.MethodPut, Path: rawPool, Version: "2025-05-01", IfMatch: "e1", Body: asks.Object{"properties": asks.Object{}}}
 }
 
-// A request leaves as it was written, and its answer comes back as it is: a refusal is no error.
+// A request is sent as given and the response returned as is; an HTTP error is no error.
 func TestRawSendsWhatItIsGiven(t *testing.T) {
 	c := &fakeARM{answer: in(reply{status: 412, body: errorBody("PreconditionFailed", "Precondition failed.", "Mismatch", "Bearer "+canary+" is late.")})}
 	a, err := newRaw(t, c).Send(t.Context(), rawPut())
@@ -52,7 +52,7 @@ func TestRawSendsWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// What asks to wait is waited for before the next request, whatever that is for.
+// A Retry-After delays the next request of any kind.
 func TestRawWaitsWhereItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeARM{answer: in(reply{status: 429, body: lockBody, header: map[string]string{"Retry-After": "11"}}, shown)}
@@ -72,7 +72,7 @@ func TestRawWaitsWhereItIsAsked(t *testing.T) {
 	})
 }
 
-// How a write ended, and when, as far as polls tell.
+// The result of a write and its times.
 func TestRawFollows(t *testing.T) {
 	canceled := reply{status: 200, body: `{"status":"Canceled","error":{"code":"Canceled","message":"Gone.","details":[{"code":"CanceledAndSupersededDueToAnotherOperation","message":"By another."}]}}`}
 	broken := reply{status: 200, body: `{"status":"Failed","error":{"code":"InternalServerError","message":"No."}}`}
@@ -80,7 +80,7 @@ func TestRawFollows(t *testing.T) {
 		name          string
 		replies       []reply
 		state, codes  string
-		running, over time.Duration // since it was answered; running is 0 if it was never seen
+		running, over time.Duration // since the response; running is 0 if never seen
 	}{
 		{"at once", []reply{shown}, "Succeeded", "", 0, 0},
 		{"at the third poll", []reply{accepted, working, working, done, shown}, "Succeeded", "", 2 * pollInterval, 3 * pollInterval},

@@ -20,23 +20,21 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// documents reads and writes resources as documents, whatever they are.
 type documents struct {
 	plain          *arm.Client
 	withoutIfMatch bool
 	newer          apiversion.Memory
 }
 
-// get reads one resource with the api-version that it needs.
 func (d *documents) get(ctx context.Context, t target) (codec.Document, error) {
 	return d.read(ctx, t, d.version(t))
 }
 
 func (d *documents) read(ctx context.Context, t target, version string) (codec.Document, error) {
-	this := &call{op: opGet, target: t}
-	text, err := d.fetch(withCall(ctx, this), t, version)
+	c := &call{op: opGet, target: t}
+	text, err := d.fetch(withCall(ctx, c), t, version)
 	if err != nil {
-		return codec.Document{}, classify(ctx, this, err)
+		return codec.Document{}, classify(ctx, c, err)
 	}
 	return document(t, codec.Document{Version: version, Text: text})
 }
@@ -49,7 +47,7 @@ func (d *documents) fetch(ctx context.Context, t target, version string) (text j
 	return text, err
 }
 
-// isThere reports whether an answer has a property. It does not copy what that holds.
+// isThere does not copy the value.
 type isThere bool
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -64,28 +62,27 @@ type shownResource struct {
 	Properties isThere `json:"properties"`
 }
 
-// document returns what was read without the spaces in it, which stays in memory. It refuses an answer that is not the
-// resource: taken for an empty one, it would have everything in it forgotten or overwritten.
-func document(t target, shown codec.Document) (codec.Document, error) {
-	var is shownResource
-	if json.Unmarshal(shown.Text, &is) != nil || !bool(is.Properties) || !shows(t.resource(), is.ID, is.Name) {
+// document rejects a response about another resource: treated as an empty one, it would cause data
+// loss.
+func document(t target, doc codec.Document) (codec.Document, error) {
+	var header shownResource
+	if json.Unmarshal(doc.Text, &header) != nil || !bool(header.Properties) || !shows(t.resource(), header.ID, header.Name) {
 		return codec.Document{}, notThat(t)
 	}
-	return compact(shown), nil
+	return compact(doc), nil
 }
 
-func compact(shown codec.Document) codec.Document {
+func compact(doc codec.Document) codec.Document {
 	var text bytes.Buffer
-	text.Grow(len(shown.Text))
-	if json.Compact(&text, shown.Text) == nil {
-		shown.Text = bytes.Clone(text.Bytes())
+	text.Grow(len(doc.Text))
+	if json.Compact(&text, doc.Text) == nil {
+		doc.Text = bytes.Clone(text.Bytes())
 	}
-	return shown
+	return doc
 }
 
-// decode decodes what was read; an answer in another form is refused.
-func decode[I, T any](t target, id I, shown codec.Document, by func(I, codec.Document) (T, error)) (T, error) {
-	value, err := by(id, shown)
+func decode[I, T any](t target, id I, doc codec.Document, convert func(I, codec.Document) (T, error)) (T, error) {
+	value, err := convert(id, doc)
 	if err != nil {
 		var none T
 		return none, notThat(t)
@@ -93,9 +90,7 @@ func decode[I, T any](t target, id I, shown codec.Document, by func(I, codec.Doc
 	return value, nil
 }
 
-// list reads all resources of a type in a resource group, or all instances of a scale set, page by page. An answer that
-// is no list, or holds what does not belong in it, is refused as a whole: what is missing
-// from a list will be taken for not there.
+// list rejects a list with an unexpected item, because missing items would be treated as deleted.
 func (d *documents) list(ctx context.Context, all target) ([]codec.Document, error) {
 	type page struct {
 		Value []*json.RawMessage `json:"value"`
@@ -105,7 +100,7 @@ func (d *documents) list(ctx context.Context, all target) ([]codec.Document, err
 		return nil, err
 	}
 	version := d.version(all)
-	this := &call{op: opList, target: all}
+	c := &call{op: opList, target: all}
 	var found []codec.Document
 	for pager := runtime.NewPager(runtime.PagingHandler[page]{
 		More: func(p page) bool { return p.Next != "" },
@@ -122,16 +117,16 @@ func (d *documents) list(ctx context.Context, all target) ([]codec.Document, err
 		},
 	}); pager.More(); {
 		var answer *http.Response
-		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, this), &answer))
+		page, err := pager.NextPage(policy.WithCaptureResponse(withCall(ctx, c), &answer))
 		if err != nil {
-			return nil, classify(ctx, this, err)
+			return nil, classify(ctx, c, err)
 		}
 		if page.Value == nil && !codec.NullList(answer) || slices.Contains(page.Value, nil) {
 			return nil, notThat(all)
 		}
 		for _, item := range page.Value {
-			var is shownResource
-			if json.Unmarshal(*item, &is) != nil || is.ID == nil || !strings.EqualFold(path.Dir(*is.ID), all.resource()) {
+			var header shownResource
+			if json.Unmarshal(*item, &header) != nil || header.ID == nil || !strings.EqualFold(path.Dir(*header.ID), all.resource()) {
 				return nil, notThat(all)
 			}
 			found = append(found, compact(codec.Document{Version: version, Text: *item}))
@@ -140,26 +135,25 @@ func (d *documents) list(ctx context.Context, all target) ([]codec.Document, err
 	return found, nil
 }
 
-// listed reads all resources of a type in a resource group. Their ids are spelled as the list was asked for: what
-// belongs elsewhere is not what then is looked for.
-func listed[T any](ctx context.Context, c *Client, kind, subscription, resourceGroup string, by func(lb.ResourceID, codec.Document) (T, error)) ([]T, error) {
+// listed spells IDs like the arguments.
+func listed[T any](ctx context.Context, c *Client, kind, subscription, resourceGroup string, convert func(lb.ResourceID, codec.Document) (T, error)) ([]T, error) {
 	all := ofAll(kind, subscription, resourceGroup)
-	shown, err := c.list(ctx, all)
+	docs, err := c.list(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	var found []T
-	for _, item := range shown {
-		var is shownResource
-		if err := json.Unmarshal(item.Text, &is); err != nil || !bool(is.Properties) {
+	for _, item := range docs {
+		var header shownResource
+		if err := json.Unmarshal(item.Text, &header); err != nil || !bool(header.Properties) {
 			return nil, notThat(all)
 		}
-		id, err := lb.ParseResourceID(*is.ID, kind)
+		id, err := lb.ParseResourceID(*header.ID, kind)
 		if err != nil {
 			return nil, notThat(all)
 		}
 		id.SubscriptionID, id.ResourceGroup = subscription, resourceGroup
-		one, err := decode(all, id, item, by)
+		one, err := decode(all, id, item, convert)
 		if err != nil {
 			return nil, err
 		}

@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Wherever a request can be printed, its token is not: the SDK's log, our errors in
-// every form a logger gives them, the response inside of them, and spans.
+// The token is never printed: not in the SDK's log, errors in any format, their responses, or
+// spans.
 func TestTheTokenIsPrintedNowhere(t *testing.T) {
 	var mu sync.Mutex
 	var log bytes.Buffer
@@ -48,7 +48,7 @@ func TestTheTokenIsPrintedNowhere(t *testing.T) {
 		{accepted, {err: careless}},
 	} {
 		if i == 5 {
-			azlog.SetListener(nil) // what a transport says, the SDK's log repeats
+			azlog.SetListener(nil) // the SDK logs transport errors
 		}
 		synctest.Test(t, func(t *testing.T) {
 			pool := read(t)
@@ -127,7 +127,7 @@ func TestOneSpanARequest(t *testing.T) {
 	})
 }
 
-// A span says what the request was for, and on what.
+// A span has the operation and the target.
 func TestSpansOfWholeResources(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))

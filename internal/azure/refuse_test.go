@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// notThePool are answers with status 200 that say nothing about the pool.
+// notThePool are responses with status 200 about something else.
 var notThePool = map[string]string{
 	"nothing":       ``,
 	"null":          `null`,
@@ -42,7 +42,7 @@ func TestAnAnswerThatIsNoPoolIsNotAnEmptyPool(t *testing.T) {
 	}
 }
 
-// The same host over plain HTTP would be sent the token by a client that follows.
+// A client that follows redirects would send the token over plain HTTP.
 func TestNoRedirectIsFollowed(t *testing.T) {
 	followed := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true }))
@@ -64,7 +64,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// A token endpoint whose answer cannot be read is quoted whole by the library below.
+// The SDK quotes the whole response of a token endpoint on a parse error.
 func TestRedactTokenAnswers(t *testing.T) {
 	for _, text := range []string{
 		`raw message was: {"token_type":"Bearer","expires_in":"soon","access_token":"CANARY"}`,

@@ -16,8 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A list is whole and of what was asked for, or it is none: what is missing from it will
-// be taken for not there.
+// A list with an unexpected item is rejected as a whole.
 func TestLists(t *testing.T) {
 	const group = "/subscriptions/S1/resourceGroups/RG/providers/Microsoft.Network/"
 	page := func(next string, items ...string) reply {
@@ -27,7 +26,7 @@ func TestLists(t *testing.T) {
 		return bare(200, `{"value":[`+strings.Join(items, ",")+`]`+next+`}`)
 	}
 	item := func(id string) string { return `{"id":"` + id + `","etag":"e","properties":{}}` }
-	more := func(kind string) string { // a list's next page is on its own path
+	more := func(kind string) string { // the next page has the same path
 		return "https://management.azure.com/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/" + kind + "?page=2"
 	}
 	tests := []struct {
@@ -98,7 +97,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// What would lose something, or become another request than it looks, never leaves.
+// Requests that would lose data or change the meaning of a URL are not sent.
 func TestResourcesRefusedBeforeTheWire(t *testing.T) {
 	ctx, evil := t.Context(), "x/../../y?z"
 	b, ip := readBalancer(t), readPublicIP(t, richPublicIP)
@@ -210,8 +209,8 @@ func TestAvailabilitySets(t *testing.T) {
 	}
 }
 
-// A lock on a load balancer holds up all that is about it, and nothing else; a quota
-// holds up the subscription. What has answered is left alone in any case.
+// A lock blocks requests about the load balancer, a quota those of the subscription. A Retry-After
+// blocks the resource in any case.
 func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 	requests := map[string]func(context.Context, *Client) error{
 		"its pool":     func(ctx context.Context, c *Client) error { _, err := c.Get(ctx, webPool); return err },
@@ -237,9 +236,9 @@ func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 		},
 	}
 	tests := []struct {
-		name, by string // the request that meets the 429
+		name, by string // the request that gets the 429
 		body     string
-		holds    string // those that it holds up, in order of their names
+		holds    string // the blocked requests, sorted
 	}{
 		{"a lock", "itself", lockBody, "its deletion, its pool, itself"},
 		{"a lock, met by a deletion", "its deletion", lockBody, "its deletion, its pool, itself"},
@@ -281,7 +280,7 @@ func TestWhatALockAndAQuotaHoldUp(t *testing.T) {
 	}
 }
 
-// A message names what was tried, and on what.
+// Messages name the operation and the target.
 func TestMessagesAboutResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, b, ip := t.Context(), readBalancer(t), readPublicIP(t, richPublicIP)
@@ -312,7 +311,7 @@ func TestMessagesAboutResources(t *testing.T) {
 	})
 }
 
-// The guard of a deletion belongs to it alone, too.
+// The guard of a deletion is sent only with the deletion.
 func TestADeletionIsGuarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: in(reply{status: 202, header: map[string]string{"Azure-AsyncOperation": operation}}, working, done)}

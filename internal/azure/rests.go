@@ -15,28 +15,24 @@ import (
 	"weir.dev/weir/internal/backoff"
 )
 
-// mostRests bounds what is remembered: far more resources than answer with a Retry-After
-// at a time. Beyond it the one goes first that would be over first.
+// mostRests limits the remembered resources. Above it, the entry that expires first is dropped.
 const mostRests = 4096
 
-// rest is until when a resource wants no call, and what it answered.
 type rest struct {
 	until time.Time
 	after string
 }
 
-// rests holds what resources have asked for with Retry-After, whatever the status of the
-// refusal: whoever comes next, for whatever reason, waits as well. As a policy it sits
-// behind the SDK's retries, so that it hears of each answer and holds up those, too.
+// rests remembers the Retry-After of error responses per resource and rejects earlier requests. The
+// policy runs inside the SDK's retries, so it delays them too.
 type rests struct {
-	mu sync.Mutex // guards all below; never held during a request
+	mu sync.Mutex // guards the map; not held during requests
 	of map[string]rest
 }
 
 func newRests() *rests { return &rests{of: map[string]rest{}} }
 
-// restKey is the resource that a request is for: reads and writes of it rest alike, and
-// all pages of a list. An operation that is polled is a resource of its own.
+// restKey is shared by reads, writes and all pages of a list; a polled operation has its own.
 func restKey(r *http.Request) string { return strings.ToLower(r.URL.EscapedPath()) }
 
 // Do implements policy.Policy.
@@ -55,7 +51,6 @@ func (r *rests) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// at returns the rest of a resource; false if there is none.
 func (r *rests) at(key string, now time.Time) (rest, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +62,7 @@ func (r *rests) at(key string, now time.Time) (rest, bool) {
 	return found, ok
 }
 
-// keep never ends a rest earlier than it would have ended.
+// keep never shortens an entry.
 func (r *rests) keep(key string, next rest, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +75,7 @@ func (r *rests) keep(key string, next rest, now time.Time) {
 	}
 }
 
-// trim makes room. The caller holds the lock.
+// trim deletes expired entries, or else the one that expires first. It needs r.mu.
 func (r *rests) trim(now time.Time) {
 	first := ""
 	for key, found := range r.of {
@@ -95,7 +90,6 @@ func (r *rests) trim(now time.Time) {
 	}
 }
 
-// answerName is a refusal in a word or two.
 func answerName(resp *http.Response) string {
 	name := http.StatusText(resp.StatusCode)
 	if codes := codesOf(resp); len(codes) > 0 {
@@ -104,8 +98,8 @@ func answerName(resp *http.Response) string {
 	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", name))
 }
 
-// resting says that a request was not sent, because the resource wants no call yet. It wraps
-// retryrepectthrottled.ErrTooManyRequest, as a closed gate does.
+// resting means not sent because of an earlier Retry-After. Like gateClosed, it wraps
+// retryrepectthrottled.ErrTooManyRequest.
 type resting struct {
 	rest
 	what string
@@ -121,10 +115,9 @@ func (e *resting) Unwrap() error {
 	return &retryrepectthrottled.ThrottleError{RetryAfter: e.until}
 }
 
-// NonRetriable tells the SDK's retry policy to stop.
+// NonRetriable stops the SDK's retries.
 func (*resting) NonRetriable() {}
 
-// subject is what a call is about, for people.
 func (c *call) subject() string {
 	if c == nil {
 		return "Azure Resource Manager"

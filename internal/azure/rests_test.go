@@ -16,8 +16,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// What a resource asks for with Retry-After holds for whoever comes next, whatever the
-// status was; a neighbour is asked at once.
+// A Retry-After of any status blocks all requests for the resource, but not for others.
 func TestAResourceThatAsksForPatienceIsLeftAlone(t *testing.T) {
 	for _, status := range []int{400, 403, 404, 409, 412, 429, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -62,7 +61,7 @@ func TestAResourceThatAsksForPatienceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The message says who wants no call, until when, and why.
+// The message names the resource, the time and the reason.
 func TestWhatIsSaidOfAResourceThatIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t, &fakeARM{answer: in(reply{status: 429, header: map[string]string{"Retry-After": "60"}, body: errorBody("TooManyRequests", "m")})})
@@ -79,8 +78,8 @@ func TestWhatIsSaidOfAResourceThatIsLeftAlone(t *testing.T) {
 	})
 }
 
-// Somebody else reads the load balancer while its write is under way, and is asked to come
-// again later: the read that fetches the result waits as well, and the write is not lost.
+// Another caller's read during a write gets a Retry-After: the final GET of the write waits as
+// well, and the write is not lost.
 func TestTheResultOfAWriteIsFetchedWhenItsTimeHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{}
@@ -109,8 +108,7 @@ func TestTheResultOfAWriteIsFetchedWhenItsTimeHasCome(t *testing.T) {
 	})
 }
 
-// The same beyond the deadline of whoever follows the write: its fate is unknown, and the
-// time is told.
+// The same beyond the deadline: the outcome is unknown, and the time is returned.
 func TestAResultThatHasToWaitTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: in(accepted, done, reply{status: 429, header: map[string]string{"Retry-After": "3600"}})}
@@ -124,8 +122,7 @@ func TestAResultThatHasToWaitTooLong(t *testing.T) {
 	})
 }
 
-// However many resources ask for patience, and whoever chose their names, what is remembered
-// stays small.
+// Memory is bounded for any number of resources.
 func TestFewRestsAreKept(t *testing.T) {
 	r, now := newRests(), time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	for i := range 3 * mostRests {

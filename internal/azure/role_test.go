@@ -19,8 +19,8 @@ import (
 
 const interfacesRole = "../../config/azure-role-interfaces.json"
 
-// The role for pools of network interfaces holds all that machines ask for when they join a pool, and
-// nothing else: also where they have a security group and a public IP, which a write repeats.
+// The role for pools of network interfaces is sufficient and minimal, also for interfaces with a
+// security group and a public IP, which a write repeats.
 func TestTheRoleForInterfacesIsWhatMachinesAskFor(t *testing.T) {
 	raw, err := os.ReadFile(interfacesRole)
 	if err != nil {
@@ -49,7 +49,7 @@ func TestTheRoleForInterfacesIsWhatMachinesAskFor(t *testing.T) {
 	})
 }
 
-// withMachines has a virtual machine and a scale set with one instance.
+// withMachines adds a virtual machine and a scale set with one instance.
 func withMachines(t *testing.T, emu *armemu.Emulator) {
 	t.Helper()
 	const profile = `"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,"networkSecurityGroup":{"id":"` + rgNetwork + `networkSecurityGroups/nsg"},
@@ -70,7 +70,7 @@ func withMachines(t *testing.T, emu *armemu.Emulator) {
 	}
 }
 
-// joins has all of them join a pool.
+// joins adds all of them to a pool.
 func joins(t *testing.T, arm *azure.Client, pool string) {
 	t.Helper()
 	client, ctx := machines.New(arm), t.Context()

@@ -10,21 +10,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// GetSecurityGroup reads a network security group. An error carries a *fault.Fault: stale
-// if it is gone.
+// GetSecurityGroup reads a network security group.
 func (c *Client) GetSecurityGroup(ctx context.Context, id lb.ResourceID) (lb.SecurityGroup, error) {
 	if err := checkType(lb.TypeSecurityGroup, id); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	shown, err := c.get(ctx, target{id: id})
+	doc, err := c.get(ctx, target{id: id})
 	if err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	return decode(target{id: id}, id, shown, codec.DecodeSecurityGroup)
+	return decode(target{id: id}, id, doc, codec.DecodeSecurityGroup)
 }
 
-// PutSecurityGroup writes a security group that came from a read, as PutLoadBalancer
-// writes a load balancer. None is ever made: subnets would have to be given it.
+// PutSecurityGroup updates a security group that was read, like PutLoadBalancer. It never creates
+// one, since subnets would have to refer to it.
 func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error) {
 	if err := checkType(lb.TypeSecurityGroup, g.ID); err != nil {
 		return lb.SecurityGroup{}, err
@@ -36,9 +35,9 @@ func (c *Client) PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.S
 	if err := c.checkRead(t, opPut, true, g.Etag); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	shown, err := c.carryOut(ctx, put(t, &g.Origin, g.Etag, func() (any, error) { return codec.EncodeSecurityGroup(g) }))
+	doc, err := c.carryOut(ctx, put(t, &g.Origin, g.Etag, func() (any, error) { return codec.EncodeSecurityGroup(g) }))
 	if err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	return decode(t, g.ID, shown, codec.DecodeSecurityGroup)
+	return decode(t, g.ID, doc, codec.DecodeSecurityGroup)
 }

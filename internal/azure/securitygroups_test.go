@@ -16,7 +16,7 @@ import (
 
 var groupOfNodes = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeSecurityGroup, Name: "nsg"}
 
-// richSecurityGroup is a group with rules of people's and of the Azure cloud provider's.
+// richSecurityGroup has rules of users and of cloud-provider-azure.
 const richSecurityGroup = `{
   "name": "nsg", "id": "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/nsg", "etag": "W/\"e1\"",
   "type": "Microsoft.Network/networkSecurityGroups", "location": "eastus", "tags": {"team": "net"},
@@ -54,7 +54,7 @@ func TestASecurityGroupIsRead(t *testing.T) {
 	}
 }
 
-// A write says what is wanted, and sends all else back as it was.
+// A write sends the changes, and everything else as it was.
 func TestAChangeOfASecurityGroup(t *testing.T) {
 	const rules = "properties.securityRules."
 	tests := []struct {

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/test/referencepage"
 )
 
-// attributeMeans says what each attribute of a span holds, for the page.
+// attributeMeans describes the span attributes, for the reference.
 var attributeMeans = map[string]string{
 	"weir.operation":            "what the request is for: `get`, `list`, `put`, `delete`, `poll` (the state of an accepted write) or `result` (what Azure shows after it)",
 	"azure.load_balancer":       "ARM id of the load balancer, for requests about one or a pool of one",
@@ -31,7 +31,7 @@ var attributeMeans = map[string]string{
 	"az.service_request_id":     "the `x-ms-request-id` of the answer: what Azure's support asks for",
 }
 
-// The page lists the spans that there are, and their attributes.
+// The reference lists all spans and attributes.
 func TestReferenceListsTheSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()

@@ -11,13 +11,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// target is what a request is about.
 type target struct {
-	// id has no name if the request is about all of its type in the resource group.
+	// id has no name for a list of the resource group.
 	id lb.ResourceID
 	// pool is a pool of the load balancer; empty for the load balancer itself.
 	pool string
-	// child is what the request is about below the resource, such as virtualMachines/3.
+	// child is the path below the resource, e.g. virtualMachines/3.
 	child string
 }
 
@@ -35,14 +34,12 @@ func ofAll(kind, subscription, resourceGroup string) target {
 	return target{id: lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: kind}}
 }
 
-// loadBalancer returns the one load balancer that a request is about; false if it is
-// about none, or about many: no lock on one holds it up.
+// loadBalancer returns false for a list, which a lock on one load balancer does not block.
 func (t target) loadBalancer() (lb.LoadBalancerID, bool) {
 	id := lb.LoadBalancerID{SubscriptionID: t.id.SubscriptionID, ResourceGroup: t.id.ResourceGroup, Name: t.id.Name}
 	return id, t.id.Type == lb.TypeLoadBalancer && t.id.Name != ""
 }
 
-// resource is the ARM id of what a request is about.
 func (t target) resource() string {
 	id := Resource{ID: t.id, Child: t.child}.path()
 	if t.pool != "" {
@@ -51,7 +48,6 @@ func (t target) resource() string {
 	return id
 }
 
-// nouns are what people call the types.
 var nouns = map[string]string{
 	lb.TypeLoadBalancer: "load balancer", lb.TypePublicIP: "public IP", lb.TypeSecurityGroup: "security group",
 	lb.TypeVirtualMachine: "virtual machine", lb.TypeNetworkInterface: "network interface",
@@ -59,7 +55,7 @@ var nouns = map[string]string{
 	lb.TypePrivateLinkService: "private link service", children: "instance", "subnets": "subnet", "privateEndpointConnections": "connection",
 }
 
-// String is for messages.
+// String is used in messages.
 func (t target) String() string {
 	switch {
 	case t.pool != "":
@@ -74,8 +70,6 @@ func (t target) String() string {
 	return nouns[t.id.Type] + " " + t.id.Name
 }
 
-// shows reports whether an answer is about a resource. Its id may be spelled with other
-// capitals than the request.
 func shows(id string, shownID, shownName *string) bool {
 	if shownID != nil {
 		return strings.EqualFold(*shownID, id)
@@ -83,12 +77,10 @@ func shows(id string, shownID, shownName *string) bool {
 	return shownName != nil && strings.EqualFold(*shownName, path.Base(id))
 }
 
-// notThat is the fault of an answer that is not what was asked for.
 func notThat(t target) error {
 	return fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: Azure, or a proxy before it, answered 200 with something else", t))
 }
 
-// checkID refuses an id that Azure would not take, before it becomes part of a URL.
 func checkID(id interface{ Validate() error }) error {
 	if err := id.Validate(); err != nil {
 		return refusal(codeInvalidID, err)
@@ -96,7 +88,6 @@ func checkID(id interface{ Validate() error }) error {
 	return nil
 }
 
-// checkType refuses an id of something else, too: it would be written as what it is not.
 func checkType(want string, id lb.ResourceID) error {
 	if !strings.EqualFold(id.Type, want) {
 		return refusal(codeInvalidID, fmt.Errorf("%s is no %s", id, nouns[want]))

@@ -9,17 +9,16 @@ import (
 )
 
 // Enter implements poolupdate.Azure.
-func (c *Client) Enter(id lb.LoadBalancerID) (until time.Time, why string) {
+func (c *Client) Enter(id lb.LoadBalancerID) (until time.Time, reason string) {
 	return c.gates.enter(id, time.Now())
 }
 
-func (g *gates) enter(id lb.LoadBalancerID, now time.Time) (until time.Time, why string) {
+func (g *gates) enter(id lb.LoadBalancerID, now time.Time) (until time.Time, reason string) {
 	return g.turnOf(id.SubscriptionID, string(id.Key()), now, lockGate(id))
 }
 
-// EnterResource asks for leave to work on a network interface, or on a scale set and its instances,
-// as Enter does for a load balancer.
-func (c *Client) EnterResource(id lb.ResourceID) (until time.Time, why string) {
+// EnterResource is Enter for a network interface, or for a scale set and its instances.
+func (c *Client) EnterResource(id lb.ResourceID) (until time.Time, reason string) {
 	var more []gateKey
 	if (&call{target: target{id: id}}).compute() {
 		more = []gateKey{computeGate(id.SubscriptionID, false), computeGate(id.SubscriptionID, true)}
@@ -27,8 +26,8 @@ func (c *Client) EnterResource(id lb.ResourceID) (until time.Time, why string) {
 	return c.gates.turnOf(id.SubscriptionID, id.Key(), time.Now(), more...)
 }
 
-// turnOf is for whoever has a key of its own; more are gates besides the subscription's.
-func (g *gates) turnOf(subscription, who string, now time.Time, more ...gateKey) (until time.Time, why string) {
+// turnOf reserves an attempt; more are gates in addition to the subscription's.
+func (g *gates) turnOf(subscription, caller string, now time.Time, more ...gateKey) (until time.Time, reason string) {
 	quotas := []gateKey{quotaGate(subscription, false), quotaGate(subscription, true)}
 	if key, gate := g.last(now, append(more, quotas...)...); !gate.until.IsZero() {
 		return gate.until, (&gateClosed{key, gate}).why()
@@ -43,7 +42,7 @@ func (g *gates) turnOf(subscription, who string, now time.Time, more ...gateKey)
 		case t.Over(now):
 			delete(g.turns, key)
 		default:
-			if at := t.At(who, now); at.After(turn) {
+			if at := t.At(caller, now); at.After(turn) {
 				turn = at
 			}
 		}
@@ -53,7 +52,7 @@ func (g *gates) turnOf(subscription, who string, now time.Time, more ...gateKey)
 	}
 	for _, key := range quotas {
 		if t := g.turns[key]; t != nil {
-			t.Take(who)
+			t.Take(caller)
 		}
 	}
 	return time.Time{}, ""

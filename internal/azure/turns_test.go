@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// herd is many load balancers whose lanes all want to go at once.
+// herd returns many load balancers with waiting workers.
 func herd(n int) []lb.LoadBalancerID {
 	ids := make([]lb.LoadBalancerID, n)
 	for i := range ids {
@@ -21,8 +21,7 @@ func herd(n int) []lb.LoadBalancerID {
 	return ids
 }
 
-// letThrough runs all lanes of a herd, each like a lane does: it asks, waits until then,
-// asks again. It returns how long after the start each got leave.
+// letThrough runs all workers of a herd and returns the delay of each.
 func letThrough(g *gates, ids []lb.LoadBalancerID) []time.Duration {
 	start, left := make(chan time.Duration, len(ids)), time.Now()
 	for _, id := range ids {
@@ -82,7 +81,7 @@ func TestALockDoesNotMakeAnybodyQueue(t *testing.T) {
 	})
 }
 
-// Whoever asks again while it waits keeps its turn and takes nobody else's.
+// A waiting load balancer keeps its turn and takes only that one.
 func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, ids := newGates(), herd(3)
@@ -105,12 +104,12 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 		if got := third.Sub(second).Round(time.Millisecond); got != 300*time.Millisecond {
 			t.Errorf("the third goes %s after the second", got)
 		}
-		// A gate that closes again takes all turns back.
+		// A gate that closes again cancels all turns.
 		g.close(gateKey{"writes", "s1"}, closedGate{third.Add(time.Minute), "SubscriptionRequestsThrottled"})
 		if again, why := g.enter(ids[1], second); !again.Equal(third.Add(time.Minute)) || why == "" {
 			t.Errorf("goes at %s, %q", again, why)
 		}
-		// Once the quota is whole again nobody is counted any more.
+		// Once the quota has refilled, nothing is limited.
 		time.Sleep(time.Hour)
 		for i, at := range letThrough(g, herd(300)) {
 			if at != 0 {
@@ -123,7 +122,7 @@ func TestATurnIsKeptUntilItIsTaken(t *testing.T) {
 	})
 }
 
-// Turns that nobody took do not let a herd through in the end.
+// Unused turns expire and do not cause a burst.
 func TestATurnThatNobodyTakesIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, ids := newGates(), herd(150)
@@ -132,20 +131,20 @@ func TestATurnThatNobodyTakesIsLost(t *testing.T) {
 		for _, id := range ids {
 			g.enter(id, time.Now())
 		}
-		time.Sleep(46 * time.Second) // each turn has come, and nobody came
+		time.Sleep(46 * time.Second) // each turn has come and was not used
 		n := 0
 		for _, id := range ids {
 			if until, _ := g.enter(id, time.Now()); until.IsZero() {
 				n++
 			}
 		}
-		if n > 25 { // 5 s of turns that are kept, and what the quota saved meanwhile
+		if n > 25 { // 5 s of reserved turns, and the saved quota
 			t.Errorf("%d of 150 went in one instant", n)
 		}
 	})
 }
 
-// rush returns how many of the load balancers get leave at this instant.
+// rush returns how many load balancers may start now.
 func rush(g *gates, ids []lb.LoadBalancerID) (n int) {
 	for _, id := range ids {
 		if until, _ := g.enter(id, time.Now()); until.IsZero() {
@@ -155,13 +154,12 @@ func rush(g *gates, ids []lb.LoadBalancerID) (n int) {
 	return n
 }
 
-// What comes back while nobody asks is saved, and once all of it is back there is nothing
-// to count.
+// An unused quota accumulates until it has refilled.
 func TestAQuotaIsSavedUpAndThenWhole(t *testing.T) {
 	for _, tt := range []struct {
 		what       string
 		at         time.Duration // after the gate has opened
-		some, many int           // who come, and who get leave
+		some, many int           // callers, and those that may start
 	}{
 		{"writes", 0, 500, 1}, {"writes", 30 * time.Second, 500, 101}, {"writes", 59 * time.Second, 500, 197},
 		{"writes", 61 * time.Second, 500, 500},
@@ -180,14 +178,14 @@ func TestAQuotaIsSavedUpAndThenWhole(t *testing.T) {
 	}
 }
 
-// Whoever has turns of both quotas goes at the later one, whichever that is.
+// With turns of both quotas, the later one applies.
 func TestTheLaterOfTwoTurnsCounts(t *testing.T) {
 	for _, used := range []string{"reads", "writes"} {
 		t.Run(used, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGates()
 				for _, what := range []string{"reads", "writes"} {
-					until := time.Now().Add(time.Second) // and has some saved by then
+					until := time.Now().Add(time.Second) // some quota is saved by then
 					if what == used {
 						until = until.Add(5 * time.Second)
 					}
@@ -202,14 +200,14 @@ func TestTheLaterOfTwoTurnsCounts(t *testing.T) {
 	}
 }
 
-// A load balancer takes a turn for each attempt, and both quotas count.
+// Each attempt takes a turn of both quotas.
 func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, id := newGates(), webPool.LoadBalancer
 		start := time.Now()
 		g.close(quotaGate(id.SubscriptionID, false), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
 		g.close(quotaGate(id.SubscriptionID, true), closedGate{start.Add(time.Second), "SubscriptionRequestsThrottled"})
-		for range 31 { // in a row, as one lane with many pools
+		for range 31 { // in a row, like one worker with many pools
 			for {
 				until, _ := g.enter(id, time.Now())
 				if until.IsZero() {
@@ -224,7 +222,7 @@ func TestEachAttemptTakesATurnOfBothQuotas(t *testing.T) {
 	})
 }
 
-// The attempts themselves pass; it is their start that is counted.
+// Enter limits only the start of attempts.
 func TestEnterSaysWhatIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := ""

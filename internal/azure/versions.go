@@ -14,11 +14,10 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// version returns the api-version with which a resource is read.
 func (d *documents) version(t target) string { return d.newer.Of(t.id.Type, t.id.String()) }
 
-// newerVersion returns the api-version that a write has to have, as its rejection names it; empty if the error is
-// no such rejection, or names none that is newer than what was sent.
+// newerVersion returns the api-version that a rejection requires; empty if there is none newer than
+// sent.
 func newerVersion(err error, sent string) string {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.StatusCode != http.StatusBadRequest {
@@ -34,11 +33,10 @@ func newerVersion(err error, sent string) string {
 	return newest
 }
 
-// beginWith sends a write with a newer api-version, as an edit of what Azure shows with that. It needs no right but
-// to read the resource: where the provider does not have the api-version the read is rejected, and rejected, which is
-// why it is asked for, is returned. It sends one write, and does not return to begin.
+// beginWith reads the resource with a newer api-version and writes it once. It needs only read
+// permission. If the provider lacks the api-version, it returns rejected.
 func (d *documents) beginWith(ctx context.Context, r request, version string, rejected error) (taken, error) {
-	shown, err := d.read(ctx, r.call.target, version)
+	doc, err := d.read(ctx, r.call.target, version)
 	if err != nil {
 		if answer, ok := errors.AsType[*azcore.ResponseError](err); ok && rejected != nil && lacksVersion(answer) {
 			return taken{}, rejected
@@ -46,7 +44,7 @@ func (d *documents) beginWith(ctx context.Context, r request, version string, re
 		return taken{}, err
 	}
 	d.newer.Learn(r.call.id.String(), version)
-	*r.origin = shown
+	*r.origin = doc
 	body, err := r.encoded()
 	if err != nil {
 		return taken{}, err
@@ -55,7 +53,6 @@ func (d *documents) beginWith(ctx context.Context, r request, version string, re
 	return d.try(ctx, r, version, body)
 }
 
-// lacksVersion reports whether a resource provider rejects a request because it does not have its api-version.
 func lacksVersion(answer *azcore.ResponseError) bool {
 	return slices.ContainsFunc(codesOf(answer.RawResponse), func(code string) bool {
 		return slices.Contains([]string{"NoRegisteredProviderFound", "InvalidApiVersionParameter", "InvalidResourceType"}, code)

@@ -12,12 +12,12 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// olderBody is Azure's rejection of an api-version that is older than a property of the resource.
+// olderBody is Azure's rejection of an api-version older than a property.
 func olderBody(named string) string {
 	return errorBody(fault.CodeOlderVersion, "Resource x cannot be updated using API version 2025-05-01 since it uses the property p which has been set using a higher API version "+named+".")
 }
 
-// versioned answers each request by its api-version and its number, and keeps the requests as METHOD version.
+// versioned answers requests by api-version and number, and records them as METHOD version.
 func versioned(t *testing.T, answer func(n int, method, version string) reply) (*Client, *fakeARM, func() string) {
 	t.Helper()
 	var log []string
@@ -30,8 +30,8 @@ func versioned(t *testing.T, answer func(n int, method, version string) reply) (
 	return newClient(t, wire), wire, func() string { return strings.Join(log, ", ") }
 }
 
-// A write that is rejected because a property is newer is sent once more, with the api-version that the rejection
-// names, as an edit of what that shows. Later requests for the resource begin with it.
+// A write rejected because of a newer property is sent once more with the required api-version,
+// after a new read. Later requests for the resource use it at once.
 func TestAWriteWithANewerVersion(t *testing.T) {
 	shown := func(version string) reply {
 		extra := ""
@@ -83,7 +83,7 @@ func TestAWriteWithANewerVersion(t *testing.T) {
 	}
 }
 
-// A write is sent twice at most, and only where the provider has the api-version.
+// A write is sent at most twice, and only if the provider supports the api-version.
 func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 	got := reply{status: 200, body: poolBody("Succeeded", "10.0.0.4")}
 	lacking := reply{status: 400, body: errorBody("NoRegisteredProviderFound", "No registered resource provider found for API version '2031-01-01'. The supported api-versions are '2025-05-01'.")}
@@ -135,7 +135,7 @@ func TestAWriteThatStaysRejectedForItsVersion(t *testing.T) {
 	}
 }
 
-// A pool that was read with an older api-version than its load balancer lacks what that shows.
+// A pool read with an older api-version than its load balancer uses the load balancer's properties.
 func TestPoolsOfALoadBalancerThatIsWrittenWithANewerVersion(t *testing.T) {
 	body := func(version string) string {
 		if version == apiversion.Network {

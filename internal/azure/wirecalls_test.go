@@ -17,8 +17,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// The table of what one call costs on the wire, whatever Azure answers: who owns a
-// condition shows in the number of requests.
+// The table of the cost of one call for any response: the number of requests shows the retry layer.
 func TestCallsOnTheWire(t *testing.T) {
 	for _, section := range wireTable() {
 		for _, row := range section.rows {
@@ -34,7 +33,7 @@ func TestCallsOnTheWire(t *testing.T) {
 	}
 }
 
-// checkCall makes the call alone.
+// checkCall makes a single call.
 func (r wireRow) checkCall(t *testing.T, c column) {
 	t.Helper()
 	wire, start := newStaged(r, c), time.Now()
@@ -62,8 +61,8 @@ func (r wireRow) checkCall(t *testing.T, c column) {
 	}
 }
 
-// Answers that change on the way: what the SDK's last try met decides, and how far
-// the write may have come by then.
+// For changing responses, the last try of the SDK decides, and the possible outcome of earlier
+// ones.
 func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
 	lost, busy, late := reply{err: errReset}, reply{status: 503}, said(412, "PreconditionFailed")
 	tests := []struct {
@@ -71,7 +70,7 @@ func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
 		put     bool
 		answers []reply
 		calls   int
-		class   fault.Class // empty is success
+		class   fault.Class // empty for success
 		code    string
 	}{
 		{"a read succeeds", false, []reply{lost, busy, shown}, 3, "", ""},
@@ -105,7 +104,7 @@ func TestTheSDKsRetriesMeetSomethingElse(t *testing.T) {
 	}
 }
 
-// No token, no request: nobody but the credential asks again for one.
+// Without a token nothing is sent, and only the credential retries.
 func TestWithoutAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &fakeARM{answer: in(shown)}
@@ -126,7 +125,7 @@ func (noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 	return azcore.AccessToken{}, errors.New("the token endpoint does not answer")
 }
 
-// A context that is done is the lane's to interpret, so it has to be in the chain.
+// A finished context must be in the error chain.
 func TestContextDone(t *testing.T) {
 	t.Run("cancelled before a read", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -174,7 +173,7 @@ func TestContextDone(t *testing.T) {
 	})
 }
 
-// What Azure would refuse, or what would lose something, never leaves.
+// Requests that Azure would reject, or that would lose data, are not sent.
 func TestRefusedBeforeTheWire(t *testing.T) {
 	good := read(t)
 	evil := good

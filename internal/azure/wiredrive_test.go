@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// staged is an Azure that answers well, but for one request of a pool update.
+// staged is a fake Azure that fails one request of a pool update.
 type staged struct {
 	fakeARM
 	row    wireRow
@@ -52,10 +52,10 @@ func (s *staged) next(_ int, r *http.Request) reply {
 	case op == opGet && !s.landed:
 		return shown
 	}
-	return bare(200, strings.Replace(after, `e1`, `e2`, 1)) // a write that has landed changes the etag
+	return bare(200, strings.Replace(after, `e1`, `e2`, 1)) // a successful write changes the etag
 }
 
-// asked counts the requests that got the column's answer, from a call on.
+// asked counts the requests that got the column's response, starting at a call.
 func (s *staged) asked(from int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *staged) asked(from int) int {
 	return n
 }
 
-// call makes the one call that a column is about, without a lane.
+// call makes the single call of a column, without a worker.
 func (s *staged) call(t *testing.T) error {
 	client, pool := newClient(t, &s.fakeARM), lb.Pool{}
 	if s.at != toGet {
@@ -89,14 +89,13 @@ func wantedAddresses() []lb.Address {
 	return []lb.Address{address("n-10.0.0.4", "10.0.0.4"), address("n-10.0.0.5", "10.0.0.5")}
 }
 
-// service is all that a lane knows of one Service: what its pool has to hold, what
-// was written, and what the Service was told.
+// service is a fake of one Service: desired addresses, written status and events.
 type service struct {
 	mu      sync.Mutex
 	written []netip.Addr
 	taken   bool
 	reports chan poolupdate.Report
-	// seen lets the lane go on after a report.
+	// seen lets the worker continue after a report.
 	seen chan struct{}
 }
 
@@ -125,11 +124,11 @@ func (s *service) Report(_ context.Context, r poolupdate.Report) {
 
 func (*service) Wait(poolupdate.Waiting) {}
 
-// interval is the updater's.
+// interval is the updater's interval.
 const interval = 30 * time.Second
 
-// throughLanes has a lane bring the pool level while Azure answers as staged, and
-// calls see after each attempt until none follows. It returns how many there were.
+// throughLanes updates a pool through a worker and calls see after each attempt. It returns the
+// number of attempts.
 func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt int, r poolupdate.Report)) int {
 	t.Helper()
 	svc := &service{reports: make(chan poolupdate.Report, 10), seen: make(chan struct{})}
@@ -160,7 +159,7 @@ func throughLanes(t *testing.T, wire *staged, maxRetries int, see func(attempt i
 	return attempts
 }
 
-// told is the word that the Service got after an attempt.
+// told returns the event of an attempt.
 func told(t *testing.T, r poolupdate.Report) string {
 	t.Helper()
 	word, words := "", 0

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/test/referencepage"
 )
 
-// The reference shows the table as it was measured.
+// The reference shows the measured table.
 func TestReferenceShowsWireCalls(t *testing.T) {
 	var page strings.Builder
 	for _, section := range wireTable() {
@@ -52,7 +52,7 @@ func (s wireSection) render(t *testing.T, page *strings.Builder) {
 	}
 }
 
-// title is the row's name, with the status unless it says so itself.
+// title returns the row's name and status.
 func (r wireRow) title() string {
 	status := fmt.Sprint(r.answer.status)
 	if r.answer.status == 0 || strings.Contains(r.name, status) || r.ends {
@@ -68,8 +68,8 @@ func dash(cell string) string {
 	return cell
 }
 
-// measure has a lane meet the answer and tells what it saw: the requests of the first
-// attempt, who asks again (A: the API call, W: the attempt, L: the lane), and the word.
+// measure sends the response to a worker and returns the requests of the first attempt, the retry
+// layer (A: API call, W: attempt, L: worker), and the code.
 func (r wireRow) measure(t *testing.T, c column) (cell, code string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

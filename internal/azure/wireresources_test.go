@@ -15,9 +15,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// whole is a kind of resource that is read and written as a whole.
+// whole is a resource type that is read and written as a whole.
 type whole struct {
-	kind, id string // kind as messages of Azure name it
+	kind, id string // kind as in Azure's messages
 	body     string
 	get      func(context.Context, *Client) error
 	write    func(context.Context, *Client) error
@@ -25,7 +25,7 @@ type whole struct {
 	remove   func(context.Context, *Client) error
 }
 
-// wholes returns the kinds, read and ready to be written.
+// wholes returns all types, read and ready to write.
 func wholes(t *testing.T) []whole {
 	t.Helper()
 	b, ip, g := readBalancer(t), readPublicIP(t, richPublicIP), readSecurityGroup(t, richSecurityGroup)
@@ -50,7 +50,7 @@ func wholes(t *testing.T) []whole {
 			},
 			remove: func(ctx context.Context, c *Client) error { return c.DeletePublicIP(ctx, ip) },
 		},
-		{ // none is made or deleted
+		{ // neither created nor deleted
 			kind: "Microsoft.Network/networkSecurityGroups/nsg", id: groupOfNodes.String(), body: richSecurityGroup,
 			get: func(ctx context.Context, c *Client) error {
 				_, err := c.GetSecurityGroup(ctx, groupOfNodes)
@@ -73,7 +73,7 @@ var (
 	blueInstance = Resource{ID: plainID(lb.TypeScaleSet, "blue"), Child: "virtualMachines/3"}
 )
 
-// plainly is a kind whose body is kept as it is; none is made or deleted.
+// plainly is a type with an opaque body that is neither created nor deleted.
 func plainly(kind, method string, r Resource) whole {
 	return whole{
 		kind: kind, id: r.path(), body: `{"id":"` + r.path() + `","etag":"\"1\"","properties":{"provisioningState":"Succeeded"}}`,
@@ -85,7 +85,7 @@ func plainly(kind, method string, r Resource) whole {
 	}
 }
 
-// sort is what the table calls a request: a PATCH is in the column of the PUT.
+// sort maps a PATCH to the column of the PUT.
 func sort(op string) string {
 	if op == opPatch {
 		return opPut
@@ -93,17 +93,17 @@ func sort(op string) string {
 	return op
 }
 
-// wholeRow is one answer, and what it costs each request for a whole resource.
+// wholeRow is one response and its cost for each request.
 type wholeRow struct {
 	name   string
-	answer reply // {kind}, {body} and {id} in its body stand for the resource's
+	answer reply // {kind}, {body} and {id} are replaced
 	code   string
-	after  time.Duration // that the answer names
+	after  time.Duration // of Retry-After
 
 	get, put, make, poll, result, remove, removing fate
 }
 
-// wholeColumn is the request that a row's answer is given to.
+// wholeColumn is the request that gets a row's response.
 type wholeColumn struct {
 	title, op string
 	call      func(whole) func(context.Context, *Client) error
@@ -120,7 +120,7 @@ var wholeColumns = []wholeColumn{
 	{"poll of a DELETE", opPoll, func(w whole) func(context.Context, *Client) error { return w.remove }, func(r wholeRow) fate { return r.removing }},
 }
 
-// like takes the fates of an answer to a pool's requests.
+// like converts a row about pools.
 func like(r wireRow) wholeRow {
 	w := wholeRow{name: r.name, answer: r.answer, code: r.code, get: r.get, put: r.put, make: r.put, poll: r.poll, result: r.result, remove: r.put, removing: r.poll}
 	if r.after != nil {
@@ -138,7 +138,7 @@ func wholeTable() []wholeRow {
 	group := missing("its resource group", "ResourceGroupNotFound", "Resource group 'rg' could not be found.")
 	unnamed := missing("something, not named", "NotFound", "Not found.")
 	for _, r := range []*wholeRow{&own, &group, &unnamed} {
-		r.make, r.remove = refused1, fine // what is being made cannot be missing, and what is being deleted may be
+		r.make, r.remove = refused1, fine // a new resource cannot be missing, a deleted one may be
 	}
 	empty := reply{status: 204}
 	rows := []wholeRow{
@@ -170,7 +170,7 @@ func wholeTable() []wholeRow {
 	return rows
 }
 
-// drive makes the request that a column is about, and tells how often it was asked.
+// drive makes the request of a column and returns how often it was sent.
 func (r wholeRow) drive(t *testing.T, w whole, c wholeColumn) (n int, took time.Duration, err error) {
 	t.Helper()
 	answer := r.answer
@@ -202,7 +202,8 @@ func (r wholeRow) drive(t *testing.T, w whole, c wholeColumn) (n int, took time.
 	return n, time.Since(start), err
 }
 
-// The table of what each answer costs a whole resource: the same for all kinds, and the same as for pools where nothing else is said.
+// The cost of each response for whole resources: equal for all types, and like that of pools unless
+// stated otherwise.
 func TestWholeResourcesOnTheWire(t *testing.T) {
 	for _, w := range wholes(t) {
 		for _, row := range wholeTable() {
@@ -244,8 +245,7 @@ func (r wholeRow) check(t *testing.T, w whole, c wholeColumn) {
 	}
 }
 
-// renderWholes writes the table as it is measured, for all kinds: where they differ the
-// page would not say the truth.
+// renderWholes formats the measured table and fails if types differ.
 func renderWholes(t *testing.T, page *strings.Builder) {
 	kinds := wholes(t)
 	page.WriteString("\n## Resources as a whole\n\nLoad balancers and public IPs; and security groups, network interfaces, scale sets and their instances, which are neither made nor deleted.\n\n| answer |")

@@ -36,23 +36,22 @@ func throttles() []wireRow {
 		rows = append(rows, r, named)
 	}
 	endless := wireRow{name: "`RetryableErrorDueToAnotherOperation` for ever, Retry-After 7", answer: slower(bare(429, lockBody), "7"), after: new(7 * time.Second)}
-	// The 87th poll would come after the attempt's deadline.
+	// The 87th poll would exceed the attempt's deadline.
 	ever := fate{requests: 86, class: fault.Retriable, code: fault.CodeOutcomeUnknown, paced: true}
 	endless.poll, endless.self, endless.result = ever, ever, ever
 	return append(rows, endless)
 }
 
-// retryAfters are the ways to name a time, with the status that the lane owns and
-// with one that the SDK owns.
+// retryAfters are the formats of Retry-After, with a status of the worker and one of the SDK.
 func retryAfters() []wireRow {
 	type way struct {
 		name    string
 		header  map[string]string
-		after   *time.Duration // as Weir takes it
+		after   *time.Duration // as Weir parses it
 		until   time.Time
-		paced   time.Duration // by the SDK; 0 is its own back-off
-		tooLong bool          // for the SDK, which then does not try again
-		tooLate bool          // for whoever follows a write
+		paced   time.Duration // by the SDK; 0 for its default backoff
+		tooLong bool          // the SDK does not retry
+		tooLate bool          // exceeds the deadline of a wait
 	}
 	seconds := func(value string) map[string]string { return map[string]string{"Retry-After": value} }
 	ways := []way{
@@ -87,12 +86,12 @@ func retryAfters() []wireRow {
 	return rows
 }
 
-// epoch is when a synctest bubble's time begins.
+// epoch is the start time of a synctest bubble.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 
-// noAnswers are the failures of a connection, as net/http reports them.
+// noAnswers are connection errors as net/http reports them.
 func noAnswers() []wireRow {
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	failures := []struct {
@@ -126,8 +125,7 @@ func noAnswers() []wireRow {
 		lost("timeout within the body, status 200", reply{status: 200, body: after, torn: os.ErrDeadlineExceeded}))
 }
 
-// endings are operations that Azure ended otherwise than well. They arrive with a
-// poll, over status 200.
+// endings are failed operations. They are reported by a poll with status 200.
 func endings() []wireRow {
 	type end struct {
 		state, code, detail string
@@ -175,7 +173,7 @@ func ending(state, code, detail string, class fault.Class) wireRow {
 		}
 		text = `{"status":"` + state + `",` + errorBody(code, "Operation ended.", details...)[1:]
 	}
-	row.answer = slower(bare(200, text), "50") // which paces polls, and means no more
+	row.answer = slower(bare(200, text), "50") // only paces polls
 	row.poll = fate{requests: 1, class: class}
 	if code == "" {
 		row.self = fate{requests: 1, class: class}

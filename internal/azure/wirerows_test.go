@@ -37,10 +37,10 @@ const (
 
 var after = poolBody("Succeeded", "10.0.0.4", "10.0.0.5")
 
-// bare is an answer of a status and a body.
+// bare returns a response with a status and a body.
 func bare(status int, body string) reply { return reply{status: status, body: body} }
 
-// said is an answer in Azure's form.
+// said returns an ARM error response.
 func said(status int, code string, details ...string) reply {
 	return bare(status, errorBody(code, "Some text.", details...))
 }
@@ -159,7 +159,7 @@ func serverErrors() []wireRow {
 	return append(rows, refusedBy("a status without a name, 599", reply{status: 599}, "HTTP 599"))
 }
 
-// after20 has a row's answer name 20 seconds.
+// after20 adds a Retry-After of 20 seconds to a row.
 func after20(r wireRow) wireRow {
 	r.answer, r.after = slower(r.answer, "20"), new(20*time.Second)
 	return r

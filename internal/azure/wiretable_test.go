@@ -8,21 +8,20 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// column is the request of a pool update that a row's answer is given to. Whatever
-// else the update asks is answered well.
+// column is the request of a pool update that gets a row's response; all other requests succeed.
 type column string
 
 const (
 	toGet    column = "GET"
 	toPut    column = "PUT"
 	toPoll   column = "poll"        // of the operation
-	toSelf   column = "poll itself" // of the pool, where Azure named no operation
-	toResult column = "result"      // the GET that fetches what was written
+	toSelf   column = "poll itself" // of the pool, if Azure named no operation
+	toResult column = "result"      // the final GET
 )
 
 var columns = []column{toGet, toPut, toPoll, toSelf, toResult}
 
-// op is what the client makes the request for.
+// op returns the client's operation of the request.
 func (c column) op() string {
 	switch c {
 	case toGet:
@@ -35,16 +34,16 @@ func (c column) op() string {
 	return opPoll
 }
 
-// follows reports whether the column's request follows an accepted write.
+// follows reports whether the request follows an accepted write.
 func (c column) follows() bool { return c != toGet && c != toPut }
 
-// fate is what becomes of a pool update whose request gets one answer.
+// fate is the result of a pool update with one such response.
 type fate struct {
 	requests int         // on the wire, in the column, in one attempt
-	class    fault.Class // empty is success
-	code     string      // empty is the row's
-	once     bool        // the answer is given once; otherwise as often as is asked
-	paced    bool        // the requests keep the pace that the answer asks for
+	class    fault.Class // empty for success
+	code     string      // empty for the row's
+	once     bool        // the response is given once, otherwise always
+	paced    bool        // the requests respect Retry-After
 }
 
 var (
@@ -53,63 +52,61 @@ var (
 	refused1  = fate{requests: 1, class: fault.Terminal}
 	gone      = fate{requests: 1, class: fault.Stale}
 	laneOwns  = fate{requests: 1, class: fault.Retriable}
-	// unknown is a write of which nothing tells whether it landed.
+	// unknown is a write with an unknown outcome.
 	unknown = fate{requests: 1, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
-	// sdkOwns is four requests, after which trying again at another layer is out.
+	// sdkOwns is four requests without a retry at another layer.
 	sdkOwns     = fate{requests: 4, class: fault.Terminal}
 	unreachable = fate{requests: 4, class: fault.Terminal, code: fault.CodeUnreachable}
-	// unfollowed is an accepted write whose polls have spent the SDK's retries.
+	// unfollowed is an accepted write after the SDK's retries of a poll.
 	unfollowed = fate{requests: 4, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
 	waitedOut  = fate{requests: 2, once: true}
 	unreadable = fate{requests: 1, class: fault.Terminal, code: fault.CodeUnclassified}
-	// askedTwice is the SDK's answer to a challenge for another token.
+	// askedTwice is the SDK's reaction to an authentication challenge.
 	askedTwice   = fate{requests: 2, class: fault.Terminal}
 	twiceUnknown = fate{requests: 2, class: fault.Retriable, code: fault.CodeOutcomeUnknown}
 )
 
-// wireRow is one answer of Azure, or of whatever stands between, and what it costs.
+// wireRow is one response, of Azure or a proxy, and its cost.
 type wireRow struct {
 	name   string
 	answer reply
-	code   string // of a fault that has no code of its own
+	code   string // of a fault without a code
 
 	get, put, poll, self, result fate
 
-	// after is the Retry-After that the answer names, until the same as a time; at
-	// most one is set.
+	// after is the Retry-After in seconds, until as a date; at most one is set.
 	after *time.Duration
 	until time.Time
-	// paced is how long the SDK waits between its tries; 0 is its own back-off.
+	// paced is the delay between the SDK's tries; 0 for its default backoff.
 	paced time.Duration
-	// ends is true for an operation that ended badly: Azure has taken the write back.
+	// ends is set for a failed operation: Azure has rolled back the write.
 	ends bool
-	// unseen is true if the client finds nothing wrong with the answer: the lane does,
-	// by comparing it with what it wrote.
+	// unseen is set if only the worker detects the failure, by comparing the result.
 	unseen bool
 }
 
-// refusedBy is a row that no layer asks again for.
+// refusedBy is a row that no layer retries.
 func refusedBy(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: refused1, put: refused1}.unknownAfter()
 }
 
-// unknownAfter fills in that following an accepted write ends with one such answer.
+// unknownAfter sets the fate of polls and final GET to an unknown outcome.
 func (r wireRow) unknownAfter() wireRow {
 	r.poll, r.self, r.result = unknown, unknown, unknown
 	return r
 }
 
-// ownedByLane is a row that the pool lane tries again, from a fresh read.
+// ownedByLane is a row that the worker retries after a new read.
 func ownedByLane(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: laneOwns, put: laneOwns}.unknownAfter()
 }
 
-// ownedBySDK is a row that the SDK tries again within the attempt.
+// ownedBySDK is a row that the SDK retries within the attempt.
 func ownedBySDK(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: sdkOwns, put: sdkOwns, poll: unfollowed, self: unfollowed, result: unfollowed}
 }
 
-// throttled is a 429: the lane's, unless a write is under way, which is waited for.
+// throttled is a 429: retried by the worker, or waited out during an accepted write.
 func throttled(name string, r reply, code string) wireRow {
 	return wireRow{name: name, answer: r, code: code, get: laneOwns, put: laneOwns, poll: waitedOut, self: waitedOut, result: waitedOut}
 }
@@ -130,7 +127,7 @@ func (r wireRow) codeIn(c column) string {
 	return r.code
 }
 
-// retryAt returns the time that the answer names, as understood at now; zero if none.
+// retryAt returns the response's Retry-After as a time, or zero.
 func (r wireRow) retryAt(now time.Time) time.Time {
 	switch {
 	case r.after != nil:
@@ -143,8 +140,7 @@ func (r wireRow) retryAt(now time.Time) time.Time {
 	return r.until
 }
 
-// end returns when an attempt that began at start ends, and what RetryAt its fault
-// then has. Azure itself takes no time.
+// end returns the end of an attempt and the RetryAt of its fault. Azure responds instantly.
 func (r wireRow) end(c column, start time.Time) (end, retryAt time.Time) {
 	f, t := r.in(c), start
 	if c.follows() {
@@ -166,7 +162,7 @@ func (r wireRow) end(c column, start time.Time) (end, retryAt time.Time) {
 	return t, r.retryAt(t)
 }
 
-// sdkPause is how long the SDK waits between two tries.
+// sdkPause returns the delay between two tries of the SDK.
 func (r wireRow) sdkPause(now time.Time) time.Duration {
 	switch {
 	case r.paced > 0:
@@ -177,7 +173,7 @@ func (r wireRow) sdkPause(now time.Time) time.Duration {
 	return sdkBackOff
 }
 
-// pollPause is how long a throttled poll waits: never less than a second.
+// pollPause returns the delay of a throttled poll, at least one second.
 func (r wireRow) pollPause(now time.Time) time.Duration {
 	if at := r.retryAt(now); !at.IsZero() {
 		return max(at.Sub(now), time.Second)

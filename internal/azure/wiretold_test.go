@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// The same table once more through a real lane: what a Service hears of each answer,
-// whether the lane tries again and when, and that it stops.
+// The table again through a real worker: the event of each response, and whether and when the
+// worker retries.
 func TestWhatAServiceIsTold(t *testing.T) {
 	for _, section := range wireTable() {
 		for _, row := range section.rows {
@@ -56,14 +56,14 @@ func (r wireRow) checkLane(t *testing.T, c column, maxRetries int) {
 	if want := r.attempts(c, maxRetries); attempts != want {
 		t.Errorf("%d attempts, want %d", attempts, want)
 	}
-	// The one rule: a condition that the SDK asks again for is not the lane's. Where
-	// a write was accepted it is something else that the lane tries again: the write.
+	// What the SDK retries the worker must not retry. After an accepted write the worker may retry
+	// the write itself.
 	if f := r.in(c); !c.follows() && f.requests > 1 && attempts > 1 {
 		t.Errorf("two layers ask again: %d requests an attempt, %d attempts", f.requests, attempts)
 	}
 }
 
-// checkFirst checks what the first attempt cost and came to.
+// checkFirst checks the requests and the result of the first attempt.
 func (r wireRow) checkFirst(t *testing.T, c column, wire *staged, report poolupdate.Report, maxRetries int) {
 	t.Helper()
 	f := r.in(c)
@@ -72,7 +72,7 @@ func (r wireRow) checkFirst(t *testing.T, c column, wire *staged, report poolupd
 		t.Errorf("%d requests in the first attempt, want %d", n, want)
 	}
 	if c == toGet && f.class == "" {
-		end = end.Add(pollInterval) // the write that follows a good read
+		end = end.Add(pollInterval) // the write that follows a successful read
 	}
 	if !report.At.Equal(end) {
 		t.Errorf("the first attempt ended %v late", report.At.Sub(end))
@@ -98,7 +98,8 @@ func (r wireRow) checkFirst(t *testing.T, c column, wire *staged, report poolupd
 	}
 }
 
-// writes is how often an attempt writes: a 412 that names no time is met by a second read and write.
+// writes returns the number of writes per attempt: a 412 without Retry-After causes a second read
+// and write.
 func (r wireRow) writes(c column) int {
 	if c == toPut && r.answer.status == http.StatusPreconditionFailed && r.retryAt(time.Now()).IsZero() {
 		return 2
@@ -106,8 +107,7 @@ func (r wireRow) writes(c column) int {
 	return 1
 }
 
-// word is what the Service is told after an attempt, where Azure's answer stays the
-// same.
+// word returns the event of an attempt if Azure's response does not change.
 func (r wireRow) word(c column, attempt, maxRetries int) string {
 	switch f := r.in(c); {
 	case f.class == fault.Stale:
@@ -122,16 +122,16 @@ func (r wireRow) word(c column, attempt, maxRetries int) string {
 	return "Retrying"
 }
 
-// attempts is how many the lane makes.
+// attempts returns the number of attempts of the worker.
 func (r wireRow) attempts(c column, maxRetries int) int {
 	switch {
 	case r.in(c).class != fault.Retriable:
 		return 1
 	case r.landed(c):
-		return min(1+maxRetries, 2) // the second read finds the pool level
+		return min(1+maxRetries, 2) // the second read finds the pool in sync
 	}
 	return 1 + maxRetries
 }
 
-// landed reports whether the write is in force although its attempt failed.
+// landed reports whether the write took effect although its attempt failed.
 func (r wireRow) landed(c column) bool { return c.follows() && !r.ends }

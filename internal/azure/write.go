@@ -17,9 +17,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// guard is the header that keeps a write from undoing somebody else's: the resource has
-// to be as it was read, or not to exist if it was not. How the real service treats either
-// is assumed. What is shown without an etag can be guarded by nothing.
+// guard returns If-Match for what was read, If-None-Match for a new resource, nothing without an
+// etag. That the real service honors them is assumed.
 func (d *documents) guard(etag string) http.Header {
 	switch {
 	case d.withoutIfMatch || etag == lb.NoEtag:
@@ -30,7 +29,7 @@ func (d *documents) guard(etag string) http.Header {
 	return http.Header{"If-Match": {etag}}
 }
 
-// checkRead refuses to write over what was not read. What was has an etag, be it lb.NoEtag.
+// checkRead rejects a write that would overwrite unread properties.
 func (d *documents) checkRead(t target, verb string, read bool, etag string) error {
 	switch {
 	case !read && (etag != "" || verb == opDelete):
@@ -41,19 +40,16 @@ func (d *documents) checkRead(t target, verb string, read bool, etag string) err
 	return nil
 }
 
-// request is a write.
 type request struct {
 	call         *call
 	method, path string
-	// etag guards it.
-	etag string
-	// origin is what was read; nil in it is of what is made.
+	etag         string
+	// origin points to the document that was read, or to nil for a new resource.
 	origin *any
-	// body returns what to send, an edit of what is in origin. Nil sends none.
+	// body returns an edit of origin; nil sends none.
 	body func() (any, error)
 }
 
-// encoded returns the body of a write, or why there is none.
 func (r request) encoded() (any, error) {
 	if r.body == nil {
 		return nil, nil
@@ -72,7 +68,6 @@ func (r request) encoded() (any, error) {
 	return nil, refusal(code, fmt.Errorf("write %s: %w", r.call.target, err))
 }
 
-// taken is a write that Azure has taken and may still work on.
 type taken struct {
 	call    *call
 	version string
@@ -80,7 +75,7 @@ type taken struct {
 	first   *http.Response
 }
 
-// begin sends a write guarded by an etag, and returns once Azure has taken it.
+// begin sends a write and returns once Azure has accepted it.
 func (d *documents) begin(ctx context.Context, r request) (taken, error) {
 	body, err := r.encoded()
 	if err != nil {
@@ -103,10 +98,8 @@ func (d *documents) begin(ctx context.Context, r request) (taken, error) {
 	return a, err
 }
 
-// try sends a write once, as the API call layer does.
 func (d *documents) try(ctx context.Context, r request, version string, body any) (taken, error) {
-	// The header belongs to this one request. It would travel to the polls if
-	// they were made with the same context.
+	// The header is for this request only; polls with the same context would send it too.
 	a := taken{call: r.call, version: version}
 	started := policy.WithCaptureResponse(withCall(ctx, r.call), &a.first)
 	if guard := d.guard(r.etag); guard != nil && r.call.op != opPost { // an action has nothing to guard
@@ -115,7 +108,7 @@ func (d *documents) try(ctx context.Context, r request, version string, body any
 	resp, err := d.send(started, r.method, r.path, version, body) //nolint:bodyclose // the pipeline has read the body to its end
 	if err == nil {
 		a.poller, err = runtime.NewPoller(resp, d.plain.Pipeline(), &runtime.NewPollerOptions[json.RawMessage]{
-			FinalStateVia: runtime.FinalStateViaAzureAsyncOp, // the end of an action says all; a write is read anew
+			FinalStateVia: runtime.FinalStateViaAzureAsyncOp, // an action needs no final GET; a PUT is read again
 			Tracer:        d.plain.Tracer(),
 		})
 	}
@@ -125,8 +118,8 @@ func (d *documents) try(ctx context.Context, r request, version string, body any
 	return a, nil
 }
 
-// end waits until Azure is done with the write, and returns what it then shows; nothing after a deletion or an
-// action. early looks before the first poll; nil does not.
+// end waits for the end of the write and returns the document; empty after a deletion or an action.
+// early may be nil.
 func (a taken) end(ctx context.Context, early *looks) (codec.Document, error) {
 	follow := a.call.following()
 	result, err := wait(withCall(ctx, follow), follow, a.poller, a.first, early)
@@ -139,7 +132,6 @@ func (a taken) end(ctx context.Context, early *looks) (codec.Document, error) {
 	return document(a.call.target, codec.Document{Version: a.version, Text: result})
 }
 
-// carryOut sends a write guarded by an etag, and waits until Azure is done with it.
 func (d *documents) carryOut(ctx context.Context, r request) (codec.Document, error) {
 	a, err := d.begin(ctx, r)
 	if err != nil {
@@ -148,7 +140,6 @@ func (d *documents) carryOut(ctx context.Context, r request) (codec.Document, er
 	return a.end(ctx, nil)
 }
 
-// put is a PUT of what was read, or of what is made if there is nothing in its origin. The body is an edit of origin.
 func put(t target, origin *any, etag string, body func() (any, error)) request {
 	return request{
 		call: &call{op: opPut, target: t, creates: *origin == nil}, method: http.MethodPut, path: t.resource(),
@@ -156,8 +147,7 @@ func put(t target, origin *any, etag string, body func() (any, error)) request {
 	}
 }
 
-// remove deletes a resource that came from a read, guarded by its etag, and waits until Azure is done. It is no error
-// if there is none.
+// remove deletes a resource that was read and waits for the end. A missing one is no error.
 func (d *documents) remove(ctx context.Context, t target, origin any, etag string) error {
 	if err := d.checkRead(t, opDelete, origin != nil, etag); err != nil {
 		return err

@@ -12,25 +12,22 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// Azure Resource Manager tells beside each answer to a write how many more it takes just now: of
-// the caller, and of all callers of the subscription. Answers for what it finds missing in its
-// own index carry neither.
+// Remaining writes of the caller and of the subscription. A 404 from Resource Manager's own index
+// has neither header.
 const (
 	headerCallerWrites = "x-ms-ratelimit-remaining-subscription-writes"
 	headerAllWrites    = "x-ms-ratelimit-remaining-subscription-global-writes"
 )
 
-// counts counts a write in Microsoft.Network that leaves: the window that is counted is that
-// provider's. What a write in Microsoft.Compute takes of Resource Manager's bucket, answers tell.
+// counts records a Microsoft.Network write. Response headers cover writes to Microsoft.Compute.
 func (w wire) counts(ctx context.Context, c *call) {
 	if w.writes != nil && c != nil && c.write() && !c.compute() {
-		of, now := calls.NamespacesOf(ctx), time.Now()
-		w.writes.Wrote(c.id.SubscriptionID, now, of.OfServices...)
-		w.writes.WroteForPools(c.id.SubscriptionID, now, of.OfPools...)
+		namespaces, now := calls.NamespacesOf(ctx), time.Now()
+		w.writes.Wrote(c.id.SubscriptionID, now, namespaces.OfServices...)
+		w.writes.WroteForPools(c.id.SubscriptionID, now, namespaces.OfPools...)
 	}
 }
 
-// learns takes what an answer tells of the writes that are left.
 func (w wire) learns(c *call, resp *http.Response) {
 	if w.writes == nil || c == nil || resp == nil {
 		return
@@ -41,7 +38,7 @@ func (w wire) learns(c *call, resp *http.Response) {
 	}
 }
 
-// remaining is the number in a header, or -1.
+// remaining returns -1 for a missing or invalid header.
 func remaining(h http.Header, name string) int {
 	n, err := strconv.ParseUint(h.Get(name), 10, 31)
 	if err != nil {

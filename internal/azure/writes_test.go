@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// Every try of a write is counted, whatever is answered, and no read; what Azure says is left
-// stands from then on.
+// Every try of a write counts, and no read; the remaining quota is recorded.
 func TestWritesAreCounted(t *testing.T) {
 	for _, tt := range []struct {
 		about     string

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package behaviour names what Azure does where no documentation says so: the questions, the
-// answers that are possible, and the one that is assumed until somebody has seen another.
-// The emulator does as it says, the probe finds it out, and the controller decides by it.
+// Package behaviour lists undocumented behaviors of Azure with their possible and assumed answers.
+// The emulator implements them, the probe measures them, the controller adapts.
 package behaviour
 
 import (
@@ -16,10 +15,10 @@ import (
 	"strings"
 )
 
-// Answer is what one Azure does; empty is not known.
+// Answer is one observed behavior; empty means unknown.
 type Answer string
 
-// The answers.
+// Possible answers.
 const (
 	Taken            Answer = "taken"
 	Ignored          Answer = "ignored"
@@ -29,54 +28,46 @@ const (
 	Renewed          Answer = "renewed"
 	Honoured         Answer = "honoured"
 	Refused          Answer = "refused"
-	Supersede        Answer = "supersede"         // what the overtaken write put stays
-	SupersedeDiscard Answer = "supersede-discard" // what the overtaken write put is taken back
-	// SupersedeDiscardLate is that this happens when the overtaken operation ends, which may be after
-	// the one that has overtaken it.
+	Supersede        Answer = "supersede"         // the superseded content persists
+	SupersedeDiscard Answer = "supersede-discard" // the superseded content is rolled back
+	// SupersedeDiscardLate rolls back when the superseded operation ends, possibly after the later
+	// one.
 	SupersedeDiscardLate Answer = "supersede-discard-late"
 	Lock                 Answer = "lock-429"
 	Conflict             Answer = "conflict-409"
-	Mixed                Answer = "mixed" // each of the three, by request
+	Mixed                Answer = "mixed" // one of supersede, lock and conflict, per request
 )
 
-// Behaviour is what one Azure does. The zero value knows nothing.
+// Behaviour is the observed behavior of one Azure. The zero value is unknown.
 type Behaviour struct {
-	// WholeWriteAddresses is what a PUT of a load balancer does with other addresses for a
-	// pool that is there.
+	// WholeWriteAddresses is the effect of a load balancer PUT on the addresses of a pool.
 	WholeWriteAddresses Answer `json:"wholeWriteAddresses,omitempty"`
-	// WholeWriteAdminStates is the same for other admin states of addresses that are there.
+	// WholeWriteAdminStates is the same for admin states.
 	WholeWriteAdminStates Answer `json:"wholeWriteAdminStates,omitempty"`
-	// WholeWriteNewPools is what becomes of the addresses of a pool that a PUT of its load
-	// balancer makes.
+	// WholeWriteNewPools is the same for addresses of a new pool.
 	WholeWriteNewPools Answer `json:"wholeWriteNewPools,omitempty"`
-	// UnchangedWriteEtag is what a PUT of a pool or load balancer that changes nothing does
-	// with the etag.
+	// UnchangedWriteEtag is the effect of a PUT without changes on the etag.
 	UnchangedWriteEtag Answer `json:"unchangedWriteEtag,omitempty"`
-	// Overlap is what a write meets while another runs on its load balancer.
-	Overlap Answer `json:"overlap,omitempty"`
-	// PoolIfMatch is whether a PUT of a pool heeds If-Match.
+	// Overlap is the result of a write during another one of the same load balancer.
+	Overlap     Answer `json:"overlap,omitempty"`
 	PoolIfMatch Answer `json:"poolIfMatch,omitempty"`
-	// IfNoneMatch is whether a PUT of a pool or load balancer heeds If-None-Match: *.
 	IfNoneMatch Answer `json:"ifNoneMatch,omitempty"`
-	// InterfaceAdminState is what a PUT of a pool does with Down on a network interface's entry.
+	// InterfaceAdminState is the effect of Down on a network interface's entry.
 	InterfaceAdminState Answer `json:"interfaceAdminState,omitempty"`
-	// FailedParent is what a PUT of a pool meets whose load balancer is Failed.
+	// FailedParent is the result of a pool PUT on a Failed load balancer.
 	FailedParent Answer `json:"failedParent,omitempty"`
 }
 
-// Question is one line of the table.
+// Question is one row of the table.
 type Question struct {
-	// Name is the key in JSON.
 	Name string
-	// Asks says in words what is not known.
 	Asks string
-	// Answers are possible; the first is assumed.
-	Answers []Answer
-	// Evidence says why that one is assumed.
+	// Answers has the assumed one first.
+	Answers  []Answer
 	Evidence string
 }
 
-// Questions returns the table, in the order of Behaviour's fields.
+// Questions returns the table, in the order of the fields of [Behaviour].
 func Questions() []Question {
 	return []Question{
 		{"wholeWriteAddresses", "a PUT of a load balancer with other addresses for a pool that is there", []Answer{Ignored, Taken}, "Azure/azure-rest-api-specs#11234"},
@@ -91,7 +82,7 @@ func Questions() []Question {
 	}
 }
 
-// Assumed returns the answers that are taken for true until others are seen.
+// Assumed returns the assumed answers.
 func Assumed() Behaviour {
 	var b Behaviour
 	for i, q := range Questions() {
@@ -100,7 +91,7 @@ func Assumed() Behaviour {
 	return b
 }
 
-// Or returns b with what it does not know from other.
+// Or returns b with unknown answers taken from other.
 func (b Behaviour) Or(other Behaviour) Behaviour {
 	for i := range Questions() {
 		if b.Get(i) == "" {
@@ -110,15 +101,14 @@ func (b Behaviour) Or(other Behaviour) Behaviour {
 	return b
 }
 
-// Get returns the answer to question i of Questions.
+// Get returns the answer to question i of [Questions].
 func (b Behaviour) Get(i int) Answer {
 	return reflect.ValueOf(b).Field(i).Interface().(Answer) //nolint:forcetypeassert // a test walks all fields
 }
 
 func (b *Behaviour) set(i int, a Answer) { reflect.ValueOf(b).Elem().Field(i).Set(reflect.ValueOf(a)) }
 
-// With returns b with another answer to the question of that name. An error names the
-// question, the answer and those that are possible.
+// With returns b with another answer to the question named name.
 func (b Behaviour) With(name string, a Answer) (Behaviour, error) {
 	all := Questions()
 	i := slices.IndexFunc(all, func(q Question) bool { return q.Name == name })
@@ -140,7 +130,7 @@ func names(all []Question) string {
 	return strings.Join(list, ", ")
 }
 
-// String names what differs from Assumed, in the order of Questions; "as assumed" if nothing does.
+// String lists the differences from [Assumed], in the order of [Questions].
 func (b Behaviour) String() string {
 	var parts []string
 	for i, q := range Questions() {
@@ -154,7 +144,7 @@ func (b Behaviour) String() string {
 	return strings.Join(parts, " ")
 }
 
-// UnmarshalJSON refuses questions and answers that are not in the table.
+// UnmarshalJSON rejects unknown questions and answers.
 func (b *Behaviour) UnmarshalJSON(text []byte) error {
 	var raw map[string]Answer
 	dec := json.NewDecoder(bytes.NewReader(text))

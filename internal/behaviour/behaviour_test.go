@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// TestQuestionsAreTheFields holds the table to the fields: one question each, in their order.
+// TestQuestionsAreTheFields checks that questions match the fields, in order.
 func TestQuestionsAreTheFields(t *testing.T) {
 	fields := reflect.TypeFor[behaviour.Behaviour]()
 	all := behaviour.Questions()

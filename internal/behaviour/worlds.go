@@ -2,13 +2,12 @@
 
 package behaviour
 
-// turned says in which of the worlds a question with two answers has the second one: in
-// three of the first five. Any two such sets meet, and neither holds the other.
+// turned is a bit set per two-answer question: the worlds with the second answer. Any two sets
+// intersect, and none contains another.
 var turned = []uint8{0b00111, 0b11001, 0b01110, 0b10011, 0b11100, 0b01011, 0b10110, 0b01101, 0b11010, 0b10101}
 
-// Worlds returns few Azures, in which everything that has to hold in all of them can be
-// tried: each answer to each question occurs, and of the questions with two answers, with
-// Assumed, each pair of answers to any two.
+// Worlds returns few behaviors that include every answer to every question and, together with
+// [Assumed], every pair of answers to two-answer questions.
 func Worlds() []Behaviour {
 	worlds := make([]Behaviour, 6)
 	pairs := 0
@@ -28,8 +27,7 @@ func Worlds() []Behaviour {
 	return worlds
 }
 
-// Drawn returns the Azure in which the answer to each question is the one that pick chooses
-// of so many.
+// Drawn returns a [Behaviour] with answers selected by pick(n) in [0, n).
 func Drawn(pick func(n int) int) Behaviour {
 	var b Behaviour
 	for i, q := range Questions() {

@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// TestWorldsCover counts the answers, and the pairs of them where there are two each.
+// TestWorldsCover checks that all answers and all pairs of two-answer questions occur.
 func TestWorldsCover(t *testing.T) {
 	type answer struct {
 		question int
@@ -41,7 +41,7 @@ func TestWorldsCover(t *testing.T) {
 	}
 }
 
-// TestDrawn draws the same of the same source, and whole ones.
+// TestDrawn checks that results are complete and depend only on the source.
 func TestDrawn(t *testing.T) {
 	draw := func() behaviour.Behaviour { return behaviour.Drawn(rand.New(rand.NewPCG(7, 0)).IntN) }
 	b := draw()

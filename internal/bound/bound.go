@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bound computes how much of a shared load balancer or security group one namespace
-// may use.
+// Package bound computes how much of a shared load balancer or security group a namespace may use.
 package bound
 
 import (
@@ -10,38 +9,34 @@ import (
 	"strconv"
 )
 
-// Annotations on a Namespace that set its bounds. Only administrators of the cluster write
-// Namespaces; the role edit cannot.
+// Annotations of a Namespace, which only cluster administrators can write; the role edit cannot.
 const (
-	// MaxRules bounds the load balancing rules, and MaxFrontends the frontends, on each load
-	// balancer.
+	// MaxRules and MaxFrontends apply per load balancer.
 	MaxRules     = "weir.dev/max-rules"
 	MaxFrontends = "weir.dev/max-frontends"
-	// MaxSecurityRules bounds the rules in the security group.
+	// MaxSecurityRules limits the rules in the security group.
 	MaxSecurityRules = "weir.dev/max-security-rules"
 )
 
-// Annotations are all of them.
+// Annotations are all annotations of this package.
 var Annotations = []string{MaxRules, MaxFrontends, MaxSecurityRules}
 
-// reserveDivisor is the part of a resource that a namespace without neighbors leaves free: a
-// tenth, and at least one of what Azure limits. Without it, the first namespace of a cluster could leave nothing for the second one.
+// reserveDivisor leaves a tenth to future namespaces, and at least one where Azure sets the limit.
 const reserveDivisor = 10
 
-// Settings are the bounds that the annotations of one Namespace set. The zero value sets none.
+// Settings are the bounds from the annotations of a Namespace. The zero value has none.
 type Settings struct {
 	Namespace string
 	set       map[string]int
 	invalid   map[string]string
 }
 
-// Read parses the annotations of a Namespace. An invalid value sets no bound, so the default
-// applies.
+// Read ignores invalid values: the default applies.
 func Read(namespace string, annotations map[string]string) Settings {
 	s := Settings{Namespace: namespace}
 	for _, name := range Annotations {
-		text, is := annotations[name]
-		if !is {
+		text, ok := annotations[name]
+		if !ok {
 			continue
 		}
 		n, err := strconv.ParseUint(text, 10, 31)
@@ -60,11 +55,10 @@ func Read(namespace string, annotations map[string]string) Settings {
 	return s
 }
 
-// maxValue is how many characters of an invalid value are quoted.
+// maxValue limits the quoted bytes of an invalid value.
 const maxValue = 32
 
-// Keep returns the text of an annotation that is worth caching: no valid value is longer than
-// maxValue characters, and an invalid one stays invalid.
+// Keep truncates an annotation for the cache; an invalid value remains invalid.
 func Keep(text string) string {
 	if len(text) > maxValue {
 		return text[:maxValue] + "…"
@@ -72,11 +66,11 @@ func Keep(text string) string {
 	return text
 }
 
-// Problems describes the annotations with an invalid value, in the order of Annotations.
+// Problems describes invalid annotations, in the order of Annotations.
 func (s Settings) Problems() []string {
 	var all []string
 	for _, name := range Annotations {
-		if text, is := s.invalid[name]; is {
+		if text, ok := s.invalid[name]; ok {
 			all = append(all, fmt.Sprintf("Namespace %s: annotation %s is %q: set a whole number of 0 or more, or remove the annotation; until then the default bound applies",
 				s.Namespace, name, text))
 		}
@@ -84,13 +78,13 @@ func (s Settings) Problems() []string {
 	return all
 }
 
-// IsSet reports whether an annotation sets a bound.
+// IsSet reports whether any bound is set.
 func (s Settings) IsSet() bool { return len(s.set) > 0 }
 
-// Capacity is how much a resource holds.
+// Capacity is the size of a resource.
 type Capacity struct {
 	Max int
-	// By names what sets Max; empty for the limit of Azure.
+	// By is empty for Azure's limit.
 	By string
 }
 
@@ -101,22 +95,22 @@ func (c Capacity) String() string {
 	return fmt.Sprintf("%d, %s", c.Max, c.By)
 }
 
-// Bound is how much one namespace may use.
+// Bound is the share that one namespace may use.
 type Bound struct {
 	Max int
-	// By names what sets Max: the default, or an annotation.
+	// By describes the default or the annotation.
 	By string
 }
 
-// Of returns the bound of a namespace. shared is true if other namespaces use the resource, too.
-// The default is half of the capacity if they do, and all but the reserve if they do not.
+// Of returns the bound of a namespace. The default is half of a shared capacity, else the capacity
+// minus the reserve.
 func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
-	if n, is := s.set[annotation]; is {
+	if n, ok := s.set[annotation]; ok {
 		return Bound{min(n, c.Max), fmt.Sprintf("annotation %s of Namespace %s", annotation, s.Namespace)}
 	}
 	b := Bound{c.Max, "default: " + c.String()}
 	reserve := c.Max / reserveDivisor
-	if c.By == "" { // what an administrator sets low is meant to be used
+	if c.By == "" { // an administrator's limit is meant to be used
 		reserve = max(reserve, min(1, c.Max/2))
 	}
 	switch {
@@ -129,35 +123,32 @@ func (s Settings) Of(annotation string, c Capacity, shared bool) Bound {
 		}
 		b = Bound{c.Max - reserve, fmt.Sprintf("default: %d %s reserved for other namespaces, of %s", reserve, verb, c)}
 	}
-	if text, is := s.invalid[annotation]; is {
+	if text, ok := s.invalid[annotation]; ok {
 		b.By += fmt.Sprintf("; annotation %s of Namespace %s is %q, which is not a whole number of 0 or more", annotation, s.Namespace, text)
 	}
 	return b
 }
 
-// Part returns the bound of something that comes with what the annotation bounds, such as the addresses
-// in security rules: the default of its capacity c, or the same part of c that the annotation
-// sets of its own capacity, if that is more.
-func (s Settings) Part(annotation string, of, c Capacity, shared bool) Bound {
+// Part returns the bound of a related quantity, e.g. addresses in security rules: the default for
+// c, or the annotation's share of base applied to c, if larger.
+func (s Settings) Part(annotation string, base, c Capacity, shared bool) Bound {
 	b := Settings{Namespace: s.Namespace, invalid: s.invalid}.Of(annotation, c, shared)
-	if n, is := s.set[annotation]; is && of.Max > 0 {
-		if part := min(n, of.Max) * c.Max / of.Max; part > b.Max {
-			return Bound{part, s.Of(annotation, of, shared).By}
+	if n, ok := s.set[annotation]; ok && base.Max > 0 {
+		if part := min(n, base.Max) * c.Max / base.Max; part > b.Max {
+			return Bound{part, s.Of(annotation, base, shared).By}
 		}
 	}
 	return b
 }
 
-// ErrExceeded marks the rejection of a Service whose namespace would exceed a bound.
+// ErrExceeded rejects a Service that would exceed a bound of its namespace.
 var ErrExceeded = errors.New("bound of the namespace exceeded")
 
-// Exceeded returns the rejection: what the namespace would have, of which resource, its bound and
-// what sets it.
+// Exceeded returns the rejection of a Service.
 func Exceeded(namespace string, would int, what, resource string, b Bound, annotation string) error {
 	return fmt.Errorf("%w: namespace %s would have %d %s in %s and may have %d (%s). Have the Services of the namespace use fewer, or ask an administrator of the cluster to set annotation %s on Namespace %s",
 		ErrExceeded, namespace, would, what, resource, b.Max, b.By, annotation, namespace)
 }
 
-// Allows reports whether a namespace may go from one number to another. A number that does not
-// grow is allowed even above the bound: what exists is never taken away.
+// Allows permits existing use above the bound, but no growth.
 func (b Bound) Allows(was, would int) bool { return would <= max(b.Max, was) }

@@ -67,7 +67,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A bound in error is never more open than the default, cut for the cache or not.
+// An invalid bound is never looser than the default, truncated or not.
 func TestLawAnInvalidValueSetsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.String(), rapid.StringMatching(`[0-9]{1,60}`)).Draw(t, "value")

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// MaxCauses is how many causes a Call names: one write may be for hundreds of Services.
+// MaxCauses limits the causes of a Call: one write may serve hundreds of Services.
 const MaxCauses = 20
 
-// Cause is a Kubernetes object for whose sake Azure is asked.
+// Cause is the Kubernetes object that a request is made for.
 type Cause struct {
 	// Kind is BackendPool, Service or Node.
 	Kind      string `json:"kind"`
@@ -23,38 +23,36 @@ type (
 	namespacesKey struct{}
 )
 
-// For returns a context whose requests are made for causes, in place of those it had. Beyond MaxCauses
-// they are left out.
+// For replaces the causes of a context; those beyond MaxCauses are dropped.
 func For(ctx context.Context, causes ...Cause) context.Context {
 	ctx = context.WithValue(ctx, namespacesKey{}, namespacesOf(causes))
 	return context.WithValue(ctx, causesKey{}, slices.Clone(causes[:min(len(causes), MaxCauses)]))
 }
 
-// Namespaces are those of causes, each once.
+// Namespaces are the namespaces of causes, sorted and unique.
 type Namespaces struct{ OfServices, OfPools []string }
 
-func namespacesOf(causes []Cause) (of Namespaces) {
+func namespacesOf(causes []Cause) (namespaces Namespaces) {
 	for _, c := range causes {
 		switch c.Kind {
 		case "Service":
-			of.OfServices = append(of.OfServices, c.Namespace)
+			namespaces.OfServices = append(namespaces.OfServices, c.Namespace)
 		case "BackendPool":
-			of.OfPools = append(of.OfPools, c.Namespace)
+			namespaces.OfPools = append(namespaces.OfPools, c.Namespace)
 		}
 	}
-	slices.Sort(of.OfServices)
-	slices.Sort(of.OfPools)
-	return Namespaces{slices.Compact(of.OfServices), slices.Compact(of.OfPools)}
+	slices.Sort(namespaces.OfServices)
+	slices.Sort(namespaces.OfPools)
+	return Namespaces{slices.Compact(namespaces.OfServices), slices.Compact(namespaces.OfPools)}
 }
 
-// NamespacesOf returns the namespaces of all Services and BackendPools for which the requests of a context are made,
-// those beyond MaxCauses included.
+// NamespacesOf includes the causes beyond MaxCauses.
 func NamespacesOf(ctx context.Context) Namespaces {
-	of, _ := ctx.Value(namespacesKey{}).(Namespaces)
-	return of
+	namespaces, _ := ctx.Value(namespacesKey{}).(Namespaces)
+	return namespaces
 }
 
-// CausesOf returns for whom the requests of a context are made. Nobody changes them.
+// CausesOf returns the causes of a context. Do not modify them.
 func CausesOf(ctx context.Context) []Cause {
 	causes, _ := ctx.Value(causesKey{}).([]Cause)
 	return causes

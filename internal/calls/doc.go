@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package calls keeps the last requests to Azure Resource Manager, and for whom each was made.
+// Package calls records the latest requests to Azure Resource Manager and their causes.
 //
-//	log.go     Call, and the Log that keeps the last of them in bounded memory
-//	cause.go   for whom a request is made, in its context
+//	log.go     Call, and a Log with bounded memory
+//	cause.go   the causes of a request, in its context
 package calls

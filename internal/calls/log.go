@@ -9,26 +9,24 @@ import (
 	"unsafe"
 )
 
-// Call is one request to Azure Resource Manager as it was on the wire: each retry and each poll is one.
+// Call is one request to Azure Resource Manager on the wire, including retries and polls.
 type Call struct {
-	// At is when its answer came, or when it was given up. Took is in nanoseconds.
+	// At is the time of the response or of the failure. Took is in nanoseconds.
 	At   time.Time     `json:"at"`
 	Took time.Duration `json:"tookNanoseconds"`
-	// Op is what it was for: get, list, put, patch, post, delete, poll (an accepted write is followed),
-	// result (its end), or token.
-	Op string `json:"operation"`
-	// Resource is the ARM id that it was about.
+	// Op is get, list, put, patch, post, delete, token, poll (of an accepted write) or result (of
+	// that write).
+	Op       string `json:"operation"`
 	Resource string `json:"resource,omitempty"`
-	// Status is that of the answer; 0 if none came.
-	Status int `json:"status"`
-	// RequestID and CorrelationID are what Azure's support asks for.
+	// Status is 0 without a response.
+	Status        int    `json:"status"`
 	RequestID     string `json:"requestID,omitempty"`
 	CorrelationID string `json:"correlationID,omitempty"`
-	// Causes are for whom it was made; none for Weir's own sake, as a look at what there is.
+	// Causes are empty for Weir's own reads.
 	Causes []Cause `json:"causes,omitempty"`
 }
 
-// bytes is how much memory a Call takes, if it shares none.
+// bytes ignores sharing.
 func (c *Call) bytes() int {
 	n := int(unsafe.Sizeof(*c)) + len(c.Op) + len(c.Resource) + len(c.RequestID) + len(c.CorrelationID)
 	for i := range c.Causes {
@@ -37,21 +35,21 @@ func (c *Call) bytes() int {
 	return n
 }
 
-// Log keeps the last Calls, as many as fit into a number of bytes. It is safe for concurrent use.
+// Log is a ring buffer, bounded in bytes. It is safe for concurrent use.
 type Log struct {
 	most int
 
 	mu sync.Mutex
-	// ring has n Calls from first on, around its end.
+	// ring has n Calls from index first.
 	ring     []Call
 	first, n int
 	bytes    int
 }
 
-// New returns a Log that takes about most bytes, and none before the first Call.
-func New(most int) *Log { return &Log{most: most} }
+// New returns a Log that allocates on demand.
+func New(maxBytes int) *Log { return &Log{most: maxBytes} }
 
-// Add keeps a Call, and drops the oldest ones that do not fit any more.
+// Add appends a Call and drops the oldest ones that no longer fit.
 func (l *Log) Add(c Call) {
 	size := c.bytes()
 	if size > l.most {
@@ -72,7 +70,7 @@ func (l *Log) Add(c Call) {
 	l.n, l.bytes = l.n+1, l.bytes+size
 }
 
-// grow makes room for more Calls. The caller holds l.mu.
+// grow needs l.mu.
 func (l *Log) grow() {
 	ring := make([]Call, max(64, 2*len(l.ring)))
 	for i := range l.n {
@@ -81,18 +79,18 @@ func (l *Log) grow() {
 	l.ring, l.first = ring, 0
 }
 
-// Filter chooses Calls. What is empty means all.
+// Filter selects Calls. Empty fields match all.
 type Filter struct {
 	Since time.Time
-	// Cause chooses those made for it; Name * is all of its Kind.
+	// Cause may have the name *, for all of its Kind.
 	Cause Cause
-	// Resource is part of an ARM id, whatever its capitals.
+	// Resource is a case-insensitive substring of the ARM ID.
 	Resource string
-	// Failed chooses those without an answer, and those with one of 400 or more.
+	// Failed selects calls without a response or with status 400 or higher.
 	Failed bool
 }
 
-// Select returns the Calls that a Filter chooses, the oldest first.
+// Select returns the matching Calls, oldest first.
 func (l *Log) Select(f Filter) []Call {
 	f.Resource = strings.ToLower(f.Resource)
 	l.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The last Calls are kept, in order, as many as fit, and no more.
+// The latest Calls that fit are retained in order.
 func TestLawTheLastThatFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(0, 4000).Draw(t, "bytes")
@@ -82,7 +82,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// Causes travel in the context; those of a part of the work take the place of those of the whole.
+// Causes are in the context; inner ones replace outer ones.
 func TestCauses(t *testing.T) {
 	if CausesOf(t.Context()) != nil {
 		t.Error("a context has causes by itself")
@@ -120,7 +120,7 @@ func TestAddsSideBySide(t *testing.T) {
 	}
 }
 
-// A request costs one copy, and nothing is allocated once the ring is as large as it gets.
+// Add copies a Call and does not allocate once the ring has its size.
 func BenchmarkAdd(b *testing.B) {
 	l, c := New(1<<16), Call{Op: "put", Resource: strings.Repeat("x", 200), Causes: []Cause{{"Service", "shop", "web"}}}
 	for range 1000 {

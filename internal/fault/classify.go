@@ -10,53 +10,47 @@ import (
 	"time"
 )
 
-// Answer describes how an attempt failed, in the terms that the table needs.
+// Answer describes how an attempt failed.
 type Answer struct {
-	// Stopping is true when the lane's own context is done, or the process has lost the
-	// lead: whatever came back is about the end of this process.
+	// Stopping is set after the end of the worker's context or of leadership; other fields do not
+	// matter.
 	Stopping bool
-	// Status is the HTTP status of the answer, 0 if there was none.
+	// Status is 0 without a response.
 	Status int
-	// Codes are Azure's error code and those of its details, outermost first.
-	Codes []string
-	// Message is what Azure's error and its details say, outermost first, in full.
+	// Codes are outermost first, as the messages in Message.
+	Codes   []string
 	Message string
-	// TargetGone is true for a 404 to the pool's own GET or PUT that names the
-	// load balancer or the pool; a 404 for anything else is an ordinary error.
+	// TargetGone is set for a 404 that names the load balancer or the pool, to the pool's own GET
+	// or PUT.
 	TargetGone bool
-	// OperationEnded is true when a long-running operation that Azure had
-	// accepted ended as Failed or Canceled.
+	// OperationEnded is set when an accepted operation failed or was canceled.
 	OperationEnded bool
-	// OutcomeUnknown is true when a write was sent and nothing tells what became
-	// of it: a lost answer, a poll that failed, a success that shows something else.
+	// OutcomeUnknown is set for a write without a response, with a failed poll, or with other
+	// content than written.
 	OutcomeUnknown bool
-	// GateClosed is true when the request met a closed local gate and never left.
+	// GateClosed is set when a local gate blocked the request.
 	GateClosed bool
-	// Resting is true when the request never left, because what it is for has answered
-	// with a Retry-After before.
+	// Resting is set when an earlier Retry-After blocked the request.
 	Resting bool
-	// Unreachable is true when no server answered a request that changes nothing.
+	// Unreachable is set when a read got no response.
 	Unreachable bool
-	// MayLand is true if an earlier request of the same write may still land.
+	// MayLand is set if an earlier request of the same write may still take effect.
 	MayLand bool
-	// RetryAt is the server's Retry-After, or the gate's time; zero if unknown.
-	RetryAt time.Time
-	// RequestID and CorrelationID are what Azure calls the request; empty if it named none.
+	// RetryAt is the server's Retry-After or the end of the gate.
+	RetryAt                  time.Time
 	RequestID, CorrelationID string
 }
 
-// Rule is one row of the table. The first that matches decides.
+// Rule is one row of the table; the first match applies.
 type Rule struct {
-	Name  string
-	Match func(Answer) bool
-	Class Class
-	// Reason is the rule's word in metrics.
+	Name   string
+	Match  func(Answer) bool
+	Class  Class
 	Reason string
 	Why    string
 }
 
-// Rules is the table. Order matters: what is known of the write's fate comes
-// before what its status says.
+// Rules about the outcome of a write precede those about its status.
 var Rules = []Rule{
 	{"lane stopping", func(a Answer) bool { return a.Stopping },
 		Shutdown, "shutdown", "the controller stops; the next one starts from what the cluster wants"},
@@ -90,31 +84,27 @@ var Rules = []Rule{
 		Terminal, "refused", "trying again cannot help"},
 }
 
-// retriedBelow are the statuses that the API call layer retries.
 var retriedBelow = []int{
 	http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
 	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retriableEnd reports whether the end of an operation asks for another try. One that was
-// canceled, and gives no other code, was overtaken.
+// retriableEnd treats Canceled without another code as superseded.
 func retriableEnd(codes []string) bool {
 	return slices.ContainsFunc(codes, retriableCode) || len(codes) == 1 && codes[0] == CodeCanceled
 }
 
-// retriableCodes ask for another try, as the code of an answer or of the end of an operation, or among
-// the details of either.
+// retriableCodes apply to responses and to operations, alone or among the details.
 var retriableCodes = []string{
 	"AnotherOperationInProgress",
-	"Conflict",               // a concurrent request, by the compute provider
+	"Conflict",               // concurrent request (compute provider)
 	"InternalExecutionError", // documented as: please retry later
-	"OperationPreempted",     // the compute provider's word for superseded
+	"OperationPreempted",     // superseded (compute provider)
 	"ReferencedResourceNotProvisioned",
 	"TooManyRequests",
 	CodeParentFailed,
 }
 
-// retriableCode reports whether a code asks for another try.
 func retriableCode(code string) bool {
 	return slices.Contains(retriableCodes, code) ||
 		strings.Contains(code, "Superseded") ||
@@ -123,7 +113,7 @@ func retriableCode(code string) bool {
 		strings.HasSuffix(code, "RequestsThrottled")
 }
 
-// Classify looks the answer up in Rules and wraps err, which may be nil.
+// Classify applies Rules and wraps err, which may be nil.
 func Classify(a Answer, err error) *Fault {
 	for _, rule := range Rules {
 		if rule.Match(a) {
@@ -137,14 +127,13 @@ func Classify(a Answer, err error) *Fault {
 	panic("fault: the last rule matches everything")
 }
 
-// undecided reports whether a write may have landed, or land later, all the same: no
-// answer tells, or one of a server that may have passed it on.
+// undecided reports whether a write may still take effect: its outcome is unknown, or a server may
+// have forwarded it before it failed.
 func undecided(a Answer) bool {
 	return a.MayLand || !a.OperationEnded && (a.OutcomeUnknown || slices.Contains(retriedBelow, a.Status))
 }
 
-// code picks the word for metrics and messages. The innermost code of Azure says
-// most: RetryableError tells less than RetryableErrorDueToAnotherOperation.
+// code returns the innermost code, the most specific one.
 func code(a Answer) string {
 	switch {
 	case a.Stopping:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answer is one answer and what the table has to make of it.
+// answer is a failure and its expected classification.
 type answer struct {
 	name   string
 	answer Answer
@@ -22,7 +22,7 @@ type answer struct {
 
 var retryAt = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// Each names the row that has to decide it. Order matters, so most match a later row, too.
+// Each entry names the expected rule. Most also match a later one, because the order matters.
 var answers = []answer{
 	{"stopping says so before anything else", Answer{Stopping: true, GateClosed: true, OutcomeUnknown: true}, "lane stopping", Shutdown, CodeShutdown},
 	{"closed gate", Answer{GateClosed: true, RetryAt: retryAt}, "gate closed", Retriable, CodeGateClosed},
@@ -92,7 +92,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Every row of the table gives its reasons, and is driven by one of the answers at least.
+// Every rule gives a reason and is used by at least one answer.
 func TestEveryRuleDecidesSomething(t *testing.T) {
 	for _, rule := range Rules {
 		if !slices.ContainsFunc(answers, func(a answer) bool { return a.rule == rule.Name }) {
@@ -104,8 +104,8 @@ func TestEveryRuleDecidesSomething(t *testing.T) {
 	}
 }
 
-// A code that asks for another try means the same however it arrives: as the answer to a request or as the end of an
-// operation, alone or among the details.
+// A retriable code means the same in any place: as a response or as the end of an operation, alone
+// or among the details.
 func TestRetriableCodesInEachForm(t *testing.T) {
 	codes := []string{
 		"ReferencedResourceNotProvisioned", "RetryableError", "RetryableErrorDueToAnotherOperation", "AnotherOperationInProgress",
@@ -165,7 +165,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// What the SDK has spent its retries on says nothing of what was asked for.
+// Exhausted is true only after the SDK's retries.
 func TestExhausted(t *testing.T) {
 	for name, a := range map[string]Answer{
 		"408": {Status: 408}, "500": {Status: 500}, "502": {Status: 502}, "503": {Status: 503}, "504": {Status: 504}, "no connection": {Unreachable: true},
@@ -181,7 +181,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// A write that another one overtook may have done what it had to: the others that end badly have not.
+// Only a superseded write may have taken effect.
 func TestSuperseded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer Answer

@@ -2,6 +2,5 @@
 
 package fault
 
-// Exhausted reports whether the layer below has spent its retries on it. That says nothing of
-// what was asked for, so nobody tries to find out what of it is at fault.
+// Exhausted reports whether the SDK has used up its retries. Bisecting the request is useless then.
 func (f *Fault) Exhausted() bool { return f.Reason == "sdk_exhausted" || f.Reason == "unreachable" }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault says what a failed attempt to change Azure means: which of the
-// retry layers owns it and when it may be tried again. An adapter describes what
-// came back as an Answer; Classify is the one table that turns it into a Fault;
-// only a Fault travels back into the rooms.
+// Package fault classifies failed Azure requests: which retry layer owns a failure, and when to
+// retry. Adapters describe a failure as an [Answer]; Classify converts it.
 package fault
 
 import (
@@ -13,68 +11,60 @@ import (
 	"time"
 )
 
-// Class says what becomes of the operations behind a failed attempt.
+// Class is the handling of a failed attempt.
 type Class string
 
 const (
-	// Stale means that the pool or its load balancer is gone: nothing to do, nothing to report.
+	// Stale means that the pool or its load balancer does not exist: drop silently.
 	Stale Class = "Stale"
-	// Retriable means that the pool lane tries again while the budget lasts.
+	// Retriable means that the pool worker retries within its budget.
 	Retriable Class = "Retriable"
-	// Terminal means that trying again at this layer cannot help, or that the
-	// layer below has already done so.
+	// Terminal means that a retry is useless, or was already made below.
 	Terminal Class = "Terminal"
-	// Shutdown means that the controller is stopping: nothing is kept and nobody is told.
+	// Shutdown means that the controller is stopping: drop without an event.
 	Shutdown Class = "Shutdown"
 )
 
 // Fault is a classified failure.
 type Fault struct {
-	Class Class
-	// Reason is the rule that decided, as a word for metrics: one of a few.
+	Class  Class
 	Reason string
-	// Code is a stable word for messages: Azure's error code where there is one,
-	// otherwise one of the Code constants.
-	Code string
-	// RetryAt is the server's Retry-After as a time; zero if it named none.
+	// Code is for messages: Azure's error code or one of the Code constants.
+	Code    string
 	RetryAt time.Time
-	// Undecided is true if a write may have landed, or land later, all the same.
+	// Undecided is set if the write may still take effect.
 	Undecided bool
-	// Ended is true if Azure had accepted a write, and it ended badly: what it was to change
-	// may be out of force, whatever it shows.
+	// Ended is set if an accepted write failed: the shown content may not be in effect.
 	Ended bool
-	// RequestID and CorrelationID are what Azure calls the request that failed, and its support asks
-	// for; empty if it did not answer, or named none.
+	// RequestID and CorrelationID are Azure's, for support; may be empty.
 	RequestID, CorrelationID string
-	// Message is what Azure says, in full: to decide by, for Err is shortened. It is not to be shown.
+	// Message is Azure's complete message, for decisions only. Never show it.
 	Message string
-	// Err is what came back, for people.
-	Err error
+	Err     error
 }
 
-// Codes of failures for which Azure has no word.
+// Codes of failures without an Azure code.
 const (
 	CodeOutcomeUnknown = "OutcomeUnknown"
 	CodeGateClosed     = "GateClosed"
-	// CodeResting is that of a request that was not sent, because what it is for has named
-	// a Retry-After before.
+	// CodeResting means not sent because of an earlier Retry-After.
 	CodeResting = "RetryAfter"
-	// CodeDeferred is that of a request that Weir does not send before a time.
+	// CodeDeferred means that Weir postponed the request.
 	CodeDeferred     = "Deferred"
 	CodeUnreachable  = "Unreachable"
 	CodeUnclassified = "Unclassified"
-	// CodeCanceled is Azure's, and an operation's that ended so without a code.
+	// CodeCanceled is Azure's; it is also used for a canceled operation without a code.
 	CodeCanceled = "Canceled"
 	CodeShutdown = "Shutdown"
-	// CodeNotFound is that of a 404 which names none.
+	// CodeNotFound is used for a 404 without a code.
 	CodeNotFound = "Not Found"
-	// CodeOlderVersion is Azure's for a write with an older api-version than one with which a property was set.
+	// CodeOlderVersion is Azure's, for a write with an older api-version than the one that set a
+	// property.
 	CodeOlderVersion = "UpdateOnResourceNotAllowedWithApiVersion"
-	// CodeParentFailed is Azure's for a write of a part of what is Failed as a whole.
+	// CodeParentFailed is Azure's, for a write of a child of a Failed resource.
 	CodeParentFailed = "ParentResourceIsInFailedState"
 )
 
-// The reasons of a 412, a 429, and of requests that never left.
 const (
 	reasonOvertaken  = "precondition_failed"
 	reasonThrottled  = "throttled"
@@ -83,35 +73,33 @@ const (
 	reasonDeferred   = "deferred"
 )
 
-// Deferred returns a fault for what Weir does not ask of Azure before a time.
+// Deferred returns a fault for a request that Weir postpones.
 func Deferred(until time.Time, err error) *Fault {
 	return &Fault{Class: Retriable, Reason: reasonDeferred, Code: CodeDeferred, RetryAt: until, Err: err}
 }
 
-// Deferred reports whether Weir itself put off a request to Azure. It may be called on nil.
+// Deferred reports whether Weir postponed the request. f may be nil.
 func (f *Fault) Deferred() bool { return f != nil && f.Reason == reasonDeferred }
 
-// Overtaken reports whether a write was refused because what it was to change was written since
-// it was read: whatever is guarded by that etag has landed by then, or never will. It may be
-// called on nil.
+// Overtaken reports a write rejected because of an outdated etag. Earlier writes with that etag
+// have taken effect by then, or never will. f may be nil.
 func (f *Fault) Overtaken() bool { return f != nil && f.Reason == reasonOvertaken }
 
-// Throttled reports whether Azure asked for fewer requests. It may be called on nil.
+// Throttled reports a 429. f may be nil.
 func (f *Fault) Throttled() bool { return f != nil && f.Reason == reasonThrottled }
 
-// Superseded reports whether Azure had accepted a write, and canceled it for one that came after it:
-// a read tells whether what it put is there. It may be called on nil.
+// Superseded reports whether Azure canceled an accepted write in favor of a later one; its content
+// may be present. f may be nil.
 func (f *Fault) Superseded() bool {
 	return f != nil && f.Ended && (strings.Contains(f.Code, "Superseded") || f.Code == CodeCanceled)
 }
 
-// Unsent reports whether the request never left, and none of the same call did before. It may be
-// called on nil.
+// Unsent reports whether no request of the call was sent. f may be nil.
 func (f *Fault) Unsent() bool {
 	return f != nil && !f.Undecided && (f.Reason == reasonGateClosed || f.Reason == reasonResting)
 }
 
-// Error returns the message of what came back.
+// Error returns the message of Err.
 func (f *Fault) Error() string {
 	if f.Err == nil {
 		return fmt.Sprintf("%s (%s)", f.Code, f.Class)
@@ -119,11 +107,10 @@ func (f *Fault) Error() string {
 	return f.Err.Error()
 }
 
-// Unwrap returns what came back.
+// Unwrap returns Err.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// RequestOf returns what Azure calls the request behind an error: that of the outermost Fault in its
-// chain which names one, for rooms put their own words around Azure's. Both are empty if none does.
+// RequestOf returns Azure's request IDs from the outermost Fault in err's chain that has any.
 func RequestOf(err error) (requestID, correlationID string) {
 	for err != nil {
 		f, ok := errors.AsType[*Fault](err)
@@ -138,8 +125,8 @@ func RequestOf(err error) (requestID, correlationID string) {
 	return "", ""
 }
 
-// From returns the Fault in err's chain, or a terminal one around err: an error
-// that nobody classified is nobody's to retry. It returns nil for nil.
+// From returns the Fault in err's chain, or a terminal one, because unclassified errors are not
+// retried. It returns nil for nil.
 func From(err error) *Fault {
 	if err == nil {
 		return nil

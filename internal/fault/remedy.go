@@ -4,7 +4,6 @@ package fault
 
 import "strings"
 
-// remedies say what to do about a rejection whose message does not.
 var remedies = map[string]string{
 	"LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule": `set "disableOutboundSNAT": true in azure.json, ` +
 		"which sets disableOutboundSnat in all rules of Services, or choose another address",
@@ -12,7 +11,7 @@ var remedies = map[string]string{
 		"delete ports or Services, or set loadBalancerBackendPoolConfigurationType to nodeIP",
 }
 
-// AddRemedy adds to a text what corrects a rejection with one of these codes, if that is known.
+// AddRemedy appends the known fix for one of the codes.
 func AddRemedy(text string, codes []string) string {
 	for _, code := range codes {
 		if remedies[code] != "" {

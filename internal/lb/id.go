@@ -8,47 +8,46 @@ import (
 	"strings"
 )
 
-// LoadBalancerID names an Azure load balancer. Azure compares the parts
-// without regard to case, so compare Keys, never IDs.
+// LoadBalancerID identifies a load balancer. Azure IDs are case-insensitive: compare Keys, not IDs.
 type LoadBalancerID struct {
 	SubscriptionID string
 	ResourceGroup  string
 	Name           string
 }
 
-// PoolID names a backend address pool of a load balancer.
+// PoolID identifies a backend address pool of a load balancer.
 type PoolID struct {
 	LoadBalancer LoadBalancerID
 	Name         string
 }
 
-// LoadBalancerKey is a LoadBalancerID folded for use as a map key.
+// LoadBalancerKey is a lower-case LoadBalancerID.
 type LoadBalancerKey string
 
-// PoolKey is a PoolID folded for use as a map key.
+// PoolKey is a lower-case PoolID.
 type PoolKey string
 
-// String returns the ARM resource id. Only a validated id is fit for a URL.
+// String returns the ARM ID. Validate it before use in a URL.
 func (id LoadBalancerID) String() string {
 	return "/subscriptions/" + id.SubscriptionID +
 		"/resourceGroups/" + id.ResourceGroup +
 		"/providers/Microsoft.Network/loadBalancers/" + id.Name
 }
 
-// Key returns the id folded to lower case.
+// Key returns the lower-case ID.
 func (id LoadBalancerID) Key() LoadBalancerKey {
 	return LoadBalancerKey(strings.ToLower(id.String()))
 }
 
-// String returns the ARM resource id. Only a validated id is fit for a URL.
+// String returns the ARM ID. Validate it before use in a URL.
 func (id PoolID) String() string {
 	return id.LoadBalancer.String() + "/backendAddressPools/" + id.Name
 }
 
-// Key returns the id folded to lower case.
+// Key returns the lower-case ID.
 func (id PoolID) Key() PoolKey { return PoolKey(strings.ToLower(id.String())) }
 
-// NamesOn returns the names of those pools that are on a load balancer.
+// NamesOn returns the names of the pools on a load balancer.
 func NamesOn(id LoadBalancerID, pools []PoolID) []string {
 	var names []string
 	for _, p := range pools {
@@ -59,22 +58,21 @@ func NamesOn(id LoadBalancerID, pools []PoolID) []string {
 	return names
 }
 
-// LoadBalancer returns the key of the load balancer that has the pool.
+// LoadBalancer returns the key of the pool's load balancer.
 func (k PoolKey) LoadBalancer() LoadBalancerKey {
 	return LoadBalancerKey(k[:max(0, strings.LastIndex(string(k), "/backendaddresspools/"))])
 }
 
-// Azure's naming rules for Microsoft.Network and Microsoft.Resources:
+// Azure's naming rules:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
-// Resource groups may hold further letters; the rule here is the ASCII part of it.
+// Resource groups may contain other letters; only ASCII is supported here.
 var (
 	subscriptionRule  = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 	resourceGroupRule = regexp.MustCompile(`^[0-9A-Za-z_().-]{0,89}[0-9A-Za-z_()-]$`)
 	nameRule          = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
 )
 
-// Validate reports the first part that Azure would not take as a name.
-// Nothing that fails it may become part of a request.
+// Validate returns an error for the first invalid part. Requests need valid IDs.
 func (id LoadBalancerID) Validate() error {
 	switch {
 	case !subscriptionRule.MatchString(id.SubscriptionID):
@@ -87,7 +85,7 @@ func (id LoadBalancerID) Validate() error {
 	return nil
 }
 
-// Validate reports the first part that Azure would not take as a name.
+// Validate returns an error for the first invalid part.
 func (id PoolID) Validate() error {
 	if err := id.LoadBalancer.Validate(); err != nil {
 		return err

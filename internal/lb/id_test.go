@@ -18,7 +18,7 @@ func poolID(subscription, group, balancer, pool string) lb.PoolID {
 func TestValidate(t *testing.T) {
 	tests := []struct {
 		id   lb.PoolID
-		says string // empty: valid
+		says string // empty for valid
 	}{
 		{poolID("00000000-0000-0000-0000-000000000000", "rg-1_(a).b", "kubernetes", "shop-web"), ""},
 		{poolID("s", "g", "l", "p_"), ""},
@@ -62,7 +62,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// Whatever passes Validate is one path segment each, and needs no escaping.
+// A valid ID has one path segment per part and needs no escaping.
 func FuzzValidate(f *testing.F) {
 	f.Add("s", "g", "l", "p")
 	f.Add("a-b", "(x).y", "l.1", "p/x")

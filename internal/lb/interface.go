@@ -4,86 +4,79 @@ package lb
 
 import "net/netip"
 
-// NetworkInterface is a network interface that is a resource of its own, as Azure shows it, or as
-// it shall become. One of a scale set's uniform instance is a part of that instance.
+// NetworkInterface is a standalone network interface, observed or desired. Those of uniform
+// instances are parts of the Instance.
 type NetworkInterface struct {
 	ID           ResourceID
 	Etag         string
 	Provisioning Provisioning
-	// Machine is the key of the virtual machine that has it, see MachineKey; empty if none has.
+	// Machine is the key of its virtual machine, see MachineKey; empty if unattached.
 	Machine string
 	InterfaceConfiguration
-	// Origin is the adapter's own decoding of what it read, as that of a pool.
 	Origin any
 }
 
-// InterfaceConfiguration is what a network interface, or the part of a scale set that makes one
-// for each instance, says of pools.
+// InterfaceConfiguration is a network interface, or a template of one.
 type InterfaceConfiguration struct {
 	Name string
-	// Primary is true for that one of a machine's interfaces which has its default route. Azure
-	// shows it on machines with several alone.
+	// Primary marks the interface with the default route. Azure shows it only if there are several.
 	Primary          bool
 	IPConfigurations []IPConfiguration
-	// SecurityGroup is the ARM id of the network security group of its own; empty if it has none.
+	// SecurityGroup is an ARM ID; may be empty.
 	SecurityGroup string
 }
 
-// IPConfiguration is an address of a network interface, and the backend pools that it is in.
+// IPConfiguration is an address of a network interface and its backend pools.
 type IPConfiguration struct {
 	Name    string
 	Family  Family
 	Primary bool
-	// IP is its address; zero where Azure shows none, as of scale sets' models and instances.
-	IP netip.Addr
-	// Subnet is the ARM id of that which the address is of.
+	// IP is zero if Azure shows none, as for scale set models and instances.
+	IP     netip.Addr
 	Subnet string
-	// Pools are ARM ids of backend pools of load balancers, in the order and with the capitals in
-	// which Azure shows them.
+	// Pools are ARM IDs, in Azure's order and spelling.
 	Pools []string
 }
 
-// ScaleSet is a virtual machine scale set as Azure shows it, or as it shall become: of its model
-// only the network interfaces.
+// ScaleSet is a virtual machine scale set, observed or desired, with its model's interfaces.
 type ScaleSet struct {
 	ID           ResourceID
 	Etag         string
 	Provisioning Provisioning
-	// Uniform is true if its instances are parts of it. Those of a flexible one are virtual
-	// machines with network interfaces of their own.
+	// Uniform means that instances are parts of the scale set, not virtual machines with standalone
+	// network interfaces.
 	Uniform     bool
 	UpgradeMode UpgradeMode
 	Interfaces  []InterfaceConfiguration
 	Origin      any
 }
 
-// UpgradeMode says who brings the instances of a scale set to a model that has changed.
+// UpgradeMode is how instances get a changed model.
 type UpgradeMode string
 
-// The modes, as Azure spells them. With Manual somebody has to ask for each instance; with the
-// others Azure does it.
+// With Manual, each instance must be upgraded by a request.
 const (
 	UpgradeManual    UpgradeMode = "Manual"
 	UpgradeAutomatic UpgradeMode = "Automatic"
 	UpgradeRolling   UpgradeMode = "Rolling"
 )
 
-// Instance is an instance of a uniform scale set as Azure shows it, or as it shall become.
+// Instance is an instance of a uniform scale set, observed or desired.
 type Instance struct {
 	ScaleSet ResourceID
-	// ID is a number in decimal.
+	// ID is a decimal number.
 	ID   string
 	Etag string
-	// Provisioning may be Creating, Deallocating and others besides the states that matter.
+	// Provisioning has more values, e.g. Creating or Deallocating.
 	Provisioning Provisioning
-	// LatestModel is true if it is as the scale set's model says. It may be false for reasons that
-	// have nothing to do with the network, and is false of one that was written by itself.
+	// LatestModel may be false for reasons unrelated to the network, and is false after a direct
+	// write.
 	LatestModel bool
-	// Protected is true if actions on the scale set pass it over: Azure does not upgrade it.
+	// Protected excludes the instance from upgrades and other actions on the scale set.
 	Protected  bool
 	Interfaces []InterfaceConfiguration
 	Origin     any
 }
 
-// Deleting is the state of what Azure is about to remove.
+// Deleting is the state of a resource that Azure is deleting.
 const Deleting Provisioning = "Deleting"

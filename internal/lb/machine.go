@@ -7,20 +7,17 @@ import (
 	"strings"
 )
 
-// TypeVirtualMachine is that of a virtual machine which is no member of a scale set's
-// uniform instances.
+// TypeVirtualMachine is the ARM type of virtual machines, except uniform instances.
 const TypeVirtualMachine = "Microsoft.Compute/virtualMachines"
 
-// TypeNetworkInterface is that of a network interface which is no part of a scale set's
-// uniform instances.
+// TypeNetworkInterface is the ARM type of network interfaces, except those of uniform instances.
 const TypeNetworkInterface = "Microsoft.Network/networkInterfaces"
 
-// TypeScaleSet is that of a virtual machine scale set.
+// TypeScaleSet is the ARM type of virtual machine scale sets.
 const TypeScaleSet = "Microsoft.Compute/virtualMachineScaleSets"
 
-// VMSetOfProviderID reads a node's spec.providerID, azure:///subscriptions/…. It returns
-// the name of the node's scale set; or, with an empty name, the virtual machine whose
-// availability set Azure has to be asked for.
+// VMSetOfProviderID parses a node's spec.providerID, azure:///subscriptions/…. It returns the name
+// of the scale set, or else the virtual machine.
 func VMSetOfProviderID(text string) (scaleSet string, machine ResourceID, err error) {
 	const scheme = "azure://"
 	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) {
@@ -41,15 +38,14 @@ func VMSetOfProviderID(text string) (scaleSet string, machine ResourceID, err er
 	return "", machine, nil
 }
 
-// MachineKey is equal for equal virtual machines, instances of scale sets included: it is made
-// of a node's spec.providerID or of an ARM id, however that is spelled.
+// MachineKey is the lower-case key of a virtual machine or instance, from spec.providerID or an ARM
+// ID.
 func MachineKey(id string) string {
 	return strings.TrimPrefix(strings.ToLower(strings.TrimSpace(id)), "azure://")
 }
 
-// MachineOfInterface reads the ARM id of an IP configuration of a network interface. That of a
-// scale set's uniform instance says whose it is: machine is the key of the instance. Of any
-// other one Azure has to be asked for the interface.
+// MachineOfInterface parses the ARM ID of an IP configuration into the key of a uniform instance,
+// or else the network interface to read.
 func MachineOfInterface(text string) (machine string, nic ResourceID, err error) {
 	at := strings.Index(strings.ToLower(text), "/ipconfigurations/")
 	if at < 0 {

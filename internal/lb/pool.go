@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lb is the vocabulary of Azure load balancers: ids, backend pools and
-// backend addresses. It holds values alone; it does no I/O and reads no clock.
+// Package lb has the types of Azure load balancers and their network resources, as plain values.
 package lb
 
 import "net/netip"
 
-// Family is the IP family of a backend pool. Azure keeps one family a pool.
+// Family is the IP family of a backend pool.
 type Family string
 
-// The two families, spelled as Kubernetes spells them.
+// IP families in the spelling of Kubernetes.
 const (
 	IPv4 Family = "IPv4"
 	IPv6 Family = "IPv6"
@@ -23,61 +22,52 @@ func (f Family) Of(addr netip.Addr) bool {
 	return f == IPv4 && addr.Is4()
 }
 
-// NoEtag stands in for the etag of what was read and shown without one. Azure shows one always; what
-// answers in its place may not. HTTP has it for whatever is there.
+// NoEtag replaces a missing etag, which Azure never sends, but another server may. In If-Match it
+// matches any version.
 const NoEtag = "*"
 
-// Pool is a backend pool as Azure shows it, or as it shall become.
-// The zero Etag means that it was never read.
+// Pool is a backend pool, observed or desired. Etag is empty before a read.
 type Pool struct {
 	ID   PoolID
 	Etag string
-	// VirtualNetwork is the ARM id set at the pool itself; empty where the
-	// addresses carry their own, or where the pool is empty.
+	// VirtualNetwork is an ARM ID; empty if the addresses have their own, or for an empty pool.
 	VirtualNetwork string
 	Addresses      []Address
-	// Provisioning is the state that Azure shows; empty if it shows none.
-	Provisioning Provisioning
-	// NIC is true for a pool whose entries are network interfaces. Azure does
-	// not mix them with IP addresses in one pool.
+	Provisioning   Provisioning
+	// NIC is set for a pool of network interfaces, which Azure does not mix with IP addresses.
 	NIC bool
-	// Outbound is true for a pool that an outbound rule names: it is the way out of its members.
+	// Outbound is set for a pool of an outbound rule.
 	Outbound bool
-	// Origin is the adapter's own decoding of what it read. It travels with the
-	// pool so that a write preserves the fields that Weir does not model; only
-	// the adapter that made it looks inside.
+	// Origin is the document that was read, from which a write retains unmodeled properties.
 	Origin any
 }
 
-// Provisioning is how far Azure is with the last write to a pool.
+// Provisioning is the state of the last write.
 type Provisioning string
 
-// The states that matter. While a write is under way the pool shows content that
-// may be taken back yet; after a failed one what it shows may not be what is in force.
+// While Updating, the shown content may be rolled back; when Failed, it may not be in effect.
 const (
 	Succeeded Provisioning = "Succeeded"
 	Updating  Provisioning = "Updating"
 	Failed    Provisioning = "Failed"
 )
 
-// Address is one entry of an IP-based backend pool.
+// Address is an entry of a backend pool.
 type Address struct {
-	// Name is unique within the pool; Weir uses the node's name.
+	// Name is unique within the pool; Weir uses the node name.
 	Name string
 	IP   netip.Addr
-	// VirtualNetwork is the ARM id set at this address; empty where the pool has one.
+	// VirtualNetwork is an ARM ID; empty if the pool has one.
 	VirtualNetwork string
-	// AdminState is what Azure shows: "", "None", "Up" or "Down". Of a wanted address it is
-	// Down, or empty where the probes decide.
+	// AdminState is "", "None", "Up" or "Down" when observed; Down or "" (probes decide) when
+	// desired.
 	AdminState string
-	// Interface is the ARM id of the IP configuration of the network interface that an entry
-	// stands for; empty where it stands for an address. Machine is the key of the virtual
-	// machine that has the interface, once Azure was asked; see MachineKey.
+	// Interface is the ARM ID of an IP configuration; empty for an IP entry. Machine is its virtual
+	// machine once resolved, see MachineKey.
 	Interface, Machine string
 }
 
-// Admin states of an address. Down takes no new flows, whatever the probes say; with None,
-// which is what an address has that nobody set, they decide.
+// Down accepts no new flows, regardless of the probes. None is Azure's default.
 const (
 	Down = "Down"
 	None = "None"

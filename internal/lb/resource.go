@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// ResourceID names a resource of Microsoft.Network or Microsoft.Compute that has no
-// parent but its resource group. Azure compares the parts without regard to case, so
-// compare Keys, never IDs.
+// ResourceID identifies a top-level resource of Microsoft.Network or Microsoft.Compute. Azure IDs
+// are case-insensitive: compare Keys, not IDs.
 type ResourceID struct {
 	SubscriptionID string
 	ResourceGroup  string
-	// Type is such as Microsoft.Network/publicIPAddresses.
+	// Type is e.g. Microsoft.Network/publicIPAddresses.
 	Type string
 	Name string
 }
 
-// The types of the resources that a load balancer needs.
+// ARM types of the resources of a load balancer.
 const (
 	TypePublicIP       = "Microsoft.Network/publicIPAddresses"
 	TypePublicIPPrefix = "Microsoft.Network/publicIPPrefixes"
@@ -26,19 +25,19 @@ const (
 	TypeSecurityGroup  = "Microsoft.Network/networkSecurityGroups"
 )
 
-// String returns the ARM resource id. Only a validated id is fit for a URL.
+// String returns the ARM ID. Validate it before use in a URL.
 func (id ResourceID) String() string {
 	return "/subscriptions/" + id.SubscriptionID + "/resourceGroups/" + id.ResourceGroup +
 		"/providers/" + id.Type + "/" + id.Name
 }
 
-// Key returns the id folded to lower case, for use as a map key.
+// Key returns the lower-case ID.
 func (id ResourceID) Key() string { return strings.ToLower(id.String()) }
 
-// Validate reports the first part that Azure would not take as a name.
+// Validate returns an error for the first invalid part.
 func (id ResourceID) Validate() error {
-	of := LoadBalancerID{SubscriptionID: id.SubscriptionID, ResourceGroup: id.ResourceGroup, Name: "n"}
-	if err := of.Validate(); err != nil {
+	scope := LoadBalancerID{SubscriptionID: id.SubscriptionID, ResourceGroup: id.ResourceGroup, Name: "n"}
+	if err := scope.Validate(); err != nil {
 		return err
 	}
 	if !nameRule.MatchString(id.Name) {
@@ -47,8 +46,7 @@ func (id ResourceID) Validate() error {
 	return nil
 }
 
-// ParseResourceID reads an ARM id of a resource type. Text from people becomes part of a
-// request in no other way than through it.
+// ParseResourceID parses and validates an ARM ID of a type. User input must pass through it.
 func ParseResourceID(text, kind string) (ResourceID, error) {
 	parts := strings.Split(strings.TrimSpace(text), "/")
 	want := strings.Split(kind, "/")

@@ -7,22 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// MostTags is how many tags Azure lets a resource have.
+// MostTags is the maximum number of tags of an Azure resource.
 const MostTags = 50
 
-// TagRule is Azure's rule for tags in the words of an error:
+// TagRule is Azure's rule for tags, for error messages:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources
 const TagRule = `tags with names of 1 to 512 characters without <, >, %, &, \, ? and /, and values of at most 256`
 
-// ValidTag reports whether Azure takes a tag. It compares the names of tags without
-// regard to case, which is for the caller to mind.
+// ValidTag reports whether Azure accepts a tag. It cannot detect names that differ only in case.
 func ValidTag(name, value string) bool {
 	return name != "" && utf8.RuneCountInString(name) <= 512 && utf8.RuneCountInString(value) <= 256 &&
 		!strings.ContainsAny(name, `<>%&\?/`)
 }
 
-// SetTags puts more tags into a map. A name that is there with other capitals is the same
-// name to Azure, and keeps its spelling.
+// SetTags copies more into tags and retains the case of existing names.
 func SetTags(tags, more map[string]string) {
 	for name, value := range more {
 		for there := range tags {
@@ -34,7 +32,7 @@ func SetTags(tags, more map[string]string) {
 	}
 }
 
-// Tag returns the value of a tag, whatever the capitals of its name.
+// Tag returns the value of a tag by case-insensitive name.
 func Tag(tags map[string]string, name string) string {
 	for there, value := range tags {
 		if strings.EqualFold(there, name) {
@@ -44,7 +42,7 @@ func Tag(tags map[string]string, name string) string {
 	return ""
 }
 
-// UnsetTag removes a tag, whatever the capitals of its name.
+// UnsetTag removes a tag by case-insensitive name.
 func UnsetTag(tags map[string]string, name string) {
 	for there := range tags {
 		if strings.EqualFold(there, name) {

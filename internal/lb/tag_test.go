@@ -34,7 +34,7 @@ func TestValidTag(t *testing.T) {
 	}
 }
 
-// Azure knows no capitals in the names of tags: one name has one value.
+// Tag names are case-insensitive.
 func TestTagsHaveNoCapitals(t *testing.T) {
 	tags := map[string]string{"Team": "a", "cost": "1"}
 	SetTags(tags, map[string]string{"team": "b", "new": "c"})

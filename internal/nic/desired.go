@@ -10,46 +10,42 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Pool is a backend pool of network interfaces, and the machines that belong in it.
+// Pool is a backend pool of network interfaces with its members.
 type Pool struct {
 	ID     lb.PoolID
 	Family lb.Family
-	// Configuration names the load balancer configuration that the pool's load balancer belongs
-	// to; an internal load balancer has that of its twin.
+	// Configuration is the pool's load balancer configuration. Internal and public load balancers
+	// share it.
 	Configuration string
-	// Every is true for a pool of all nodes, in which machines belong that are yet to come. It is
-	// false for one that follows the endpoints of a Service.
+	// Every is set for a pool of all nodes, including future ones.
 	Every   bool
 	Members []Machine
-	// Leaves are machines that Azure shows in the pool, and that have to leave. Of a machine that is neither,
-	// a pool of all nodes says nothing: its node may be newer than what was handed over of the pool.
+	// Leaves are machines to remove. A pool of all nodes decides nothing about newer machines,
+	// which are in neither list.
 	Leaves []Machine
 }
 
-// Pools are the pools that an interface shall be in, by the family of its address.
+// Pools are the desired pools of an interface by IP family.
 type Pools map[lb.Family][]lb.PoolID
 
-// Node is a machine that is a node of the cluster.
+// Node is a machine that is a cluster node.
 type Node struct {
 	Machine Machine
-	// Configuration is the load balancer configuration that the node is placed on; empty where
-	// nothing says so.
+	// Configuration is empty if the node is not placed.
 	Configuration string
 }
 
-// Desired says where machines belong.
+// Desired maps machines and scale set models to pools.
 type Desired struct {
-	machines map[string]Pools // by Machine.Key; those of a node are none, if it belongs in none
-	// open are the pools of all nodes that say nothing of a machine which is a node, on the configuration that it
-	// is on.
-	open map[string]Pools
-	// leaves are the pools that have machines leave.
+	machines map[string]Pools // by Machine.Key; empty for a node without pools
+	// open are the pools of all nodes that have not decided about a node.
+	open   map[string]Pools
 	leaves map[string]map[lb.PoolKey]bool
-	// models are by the key of the scale set, those of the configuration with the most instances first.
+	// models are by scale set key, the configuration with the most instances first.
 	models map[string][]Pools
 }
 
-// Machine returns the pools of a machine; none for one that is no member of any.
+// Machine returns the pools of a machine.
 func (d Desired) Machine(m Machine) Pools { return d.machines[m.Key()] }
 
 // Node reports whether a machine is a node.
@@ -58,64 +54,61 @@ func (d Desired) Node(m Machine) bool {
 	return ok
 }
 
-// Stays returns those of pools that do not have a machine leave.
+// Stays returns the pools that the machine need not leave.
 func (d Desired) Stays(m Machine, pools Pools) Pools {
 	leaves := d.leaves[m.Key()]
 	if len(leaves) == 0 {
 		return pools
 	}
-	stays := Pools{}
+	retained := Pools{}
 	for family, ids := range pools {
 		for _, id := range ids {
 			if !leaves[id.Key()] {
-				stays[family] = append(stays[family], id)
+				retained[family] = append(retained[family], id)
 			}
 		}
 	}
-	return stays
+	return retained
 }
 
-// Open are the pools of all nodes that have yet to say whether a node belongs in them.
+// Open returns the pools of all nodes that have not decided about a node.
 func (d Desired) Open(m Machine) Pools { return d.open[m.Key()] }
 
-// Models are the pools that the model of a uniform scale set may have, which its next instances get: those
-// of each configuration that an instance belongs to.
+// Models returns the alternatives for a uniform scale set's model, one per configuration of its
+// instances.
 func (d Desired) Models(scaleSet lb.ResourceID) []Pools { return d.models[scaleSet.Key()] }
 
-// Model returns the pools of a model that shows these interfaces: where its instances are spread over
-// configurations, those of the one that it is in already, else of the one with the most instances. An
-// upgrade to another model would take all instances out that belong in the first.
-func (d Desired) Model(scaleSet lb.ResourceID, shown []lb.InterfaceConfiguration) Pools {
-	may := d.models[scaleSet.Key()]
-	for _, pools := range may {
-		if wants(within(pools, shown)) {
+// Model returns the one of [Desired.Models] that the model already uses, else the first. A change
+// would remove instances from pools with the next upgrade.
+func (d Desired) Model(scaleSet lb.ResourceID, observed []lb.InterfaceConfiguration) Pools {
+	candidates := d.models[scaleSet.Key()]
+	for _, pools := range candidates {
+		if wants(within(pools, observed)) {
 			return pools
 		}
 	}
-	if len(may) == 0 {
+	if len(candidates) == 0 {
 		return nil
 	}
-	return may[0]
+	return candidates[0]
 }
 
-// Desire returns where machines belong, of all pools and of all nodes, also those that belong in
-// none. Azure takes an interface into the pools of one public load balancer and one internal one, so
-// a machine goes into those of one configuration: the one that its node is placed on, else the
-// first by name. Pools are in the order of their ids.
+// Desire computes the pools of all machines. Azure allows an interface in the pools of one public
+// and one internal load balancer, so a machine gets those of one configuration: its node's, else
+// the first by name. Pools are sorted by ID.
 //
-// A model has the pools of all nodes that an instance of its scale set is in, of one configuration; see
-// Desired.Model.
+// A model has the pools of all nodes of its instances; see [Desired.Model].
 func Desire(pools []Pool, nodes []Node) Desired {
 	pools = slices.Clone(pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
 		return cmp.Or(cmp.Compare(a.Configuration, b.Configuration), cmp.Compare(a.ID.Key(), b.ID.Key()))
 	})
 	d := Desired{machines: map[string]Pools{}, open: map[string]Pools{}, leaves: map[string]map[lb.PoolKey]bool{}, models: map[string][]Pools{}}
-	of := map[string]string{} // the configuration of each machine
+	configurationOf := map[string]string{} // the configuration of each machine
 	for _, n := range nodes {
 		d.machines[n.Machine.Key()] = Pools{}
 		if n.Configuration != "" {
-			of[n.Machine.Key()] = n.Configuration
+			configurationOf[n.Machine.Key()] = n.Configuration
 		}
 	}
 	for _, p := range pools {
@@ -126,49 +119,49 @@ func Desire(pools []Pool, nodes []Node) Desired {
 			d.leaves[m.Key()][p.ID.Key()] = true
 		}
 		for _, m := range p.Members {
-			if _, placed := of[m.Key()]; !placed {
-				of[m.Key()] = p.Configuration
+			if _, placed := configurationOf[m.Key()]; !placed {
+				configurationOf[m.Key()] = p.Configuration
 			}
-			if of[m.Key()] == p.Configuration {
+			if configurationOf[m.Key()] == p.Configuration {
 				d.machines[m.Key()] = d.machines[m.Key()].with(p)
 			}
 		}
 	}
-	d.openOf(pools, nodes, of)
-	d.modelsOf(pools, of)
+	d.openOf(pools, nodes, configurationOf)
+	d.modelsOf(pools, configurationOf)
 	return d
 }
 
-func (d Desired) openOf(pools []Pool, nodes []Node, of map[string]string) {
+func (d Desired) openOf(pools []Pool, nodes []Node, configurationOf map[string]string) {
 	for _, p := range pools {
 		if !p.Every {
 			continue
 		}
-		said := map[string]bool{}
+		decided := map[string]bool{}
 		for _, m := range p.Members {
-			said[m.Key()] = true
+			decided[m.Key()] = true
 		}
 		for _, m := range p.Leaves {
-			said[m.Key()] = true
+			decided[m.Key()] = true
 		}
 		for _, n := range nodes {
 			key := n.Machine.Key()
-			if on := of[key]; n.Machine.Uniform() && !said[key] && (on == "" || on == p.Configuration) {
+			if on := configurationOf[key]; n.Machine.Uniform() && !decided[key] && (on == "" || on == p.Configuration) {
 				d.open[key] = d.open[key].with(p)
 			}
 		}
 	}
 }
 
-func (d Desired) modelsOf(pools []Pool, of map[string]string) {
+func (d Desired) modelsOf(pools []Pool, configurationOf map[string]string) {
 	type model struct {
 		pools     Pools
 		instances map[string]bool
 	}
-	sets := map[string]map[string]*model{} // by the scale set and the configuration
+	sets := map[string]map[string]*model{} // by scale set and configuration
 	for _, p := range pools {
 		for _, m := range p.Members {
-			if !p.Every || !m.Uniform() || of[m.Key()] != p.Configuration {
+			if !p.Every || !m.Uniform() || configurationOf[m.Key()] != p.Configuration {
 				continue
 			}
 			set := m.ScaleSet.Key()
@@ -182,17 +175,16 @@ func (d Desired) modelsOf(pools []Pool, of map[string]string) {
 			one.pools, one.instances[m.Key()] = one.pools.with(p), true
 		}
 	}
-	for set, by := range sets {
-		names := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
-			return cmp.Or(cmp.Compare(len(by[b].instances), len(by[a].instances)), cmp.Compare(a, b))
+	for set, byName := range sets {
+		names := slices.SortedFunc(maps.Keys(byName), func(a, b string) int {
+			return cmp.Or(cmp.Compare(len(byName[b].instances), len(byName[a].instances)), cmp.Compare(a, b))
 		})
 		for _, name := range names {
-			d.models[set] = append(d.models[set], by[name].pools)
+			d.models[set] = append(d.models[set], byName[name].pools)
 		}
 	}
 }
 
-// with returns the pools and another one, once.
 func (ps Pools) with(p Pool) Pools {
 	if ps == nil {
 		ps = Pools{}

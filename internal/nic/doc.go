@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nic decides how machines become members of backend pools of network interfaces. Such a
-// pool is not written itself: each interface says which pools it is in. It is pure: what is wanted
-// and what Azure shows go in as values, and what has to be written comes out.
+// Package nic decides how machines join backend pools of network interfaces. Such a pool is not
+// written itself; each interface lists its pools. The package is pure: desired and observed values
+// in, resources to write out.
 //
 //	machine.go    a node's spec.providerID → the machine
-//	resource.go   what one request writes, and whose lane that is
-//	ours.go       which pools a machine may be taken out of
-//	desired.go    pools and their members → the pools of each machine and of each scale set's model
-//	next.go       the pools that an interface is in → those that it shall be in
-//	interface.go  machines that have a network interface of their own
+//	resource.go   the resource of one write, and its worker
+//	ours.go       pools that a machine may be removed from
+//	desired.go    pools and members → the pools of each machine and each scale set model
+//	next.go       observed pools of an interface → desired pools
+//	interface.go  machines with standalone network interfaces
 //	scaleset.go   uniform scale sets: the model, then the instances
-//	brought.go    what a pool is to become, and what is known of its machines
+//	brought.go    the target of a pool and the state of its machines
 package nic

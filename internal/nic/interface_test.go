@@ -27,7 +27,7 @@ func TestInterface(t *testing.T) {
 		name  string
 		shown []lb.NetworkInterface
 		want  string
-		write string // the interface, and the pools it is written with
+		write string // the interface and its written pools
 		waits string
 	}{
 		{"joins", []lb.NetworkInterface{networkInterface("n", alone, "o/x")}, k8s, "n o/x kubernetes/k8s", ""},
@@ -46,7 +46,7 @@ func TestInterface(t *testing.T) {
 		{"is being deleted", []lb.NetworkInterface{state(networkInterface("n", alone, ""), lb.Deleting)}, k8s, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			step := nic.Interface(alone, tt.shown, nic.Pools{lb.IPv4: poolsOf(tt.want)}, nic.NewOurs(nil, poolsOf(k8s)))
+			step := nic.Interface(alone, tt.shown, nic.Pools{lb.IPv4: poolIDs(tt.want)}, nic.NewOurs(nil, poolIDs(k8s)))
 			write := ""
 			if step.Write != nil {
 				write = step.Write.ID.Name + " " + names(step.Write.IPConfigurations[0].Pools)
@@ -61,9 +61,9 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// An address that is not there is told, once all else is as wanted.
+// A missing address is reported once everything else is in sync.
 func TestAnInterfaceWithoutAnAddress(t *testing.T) {
-	want := nic.Pools{lb.IPv4: poolsOf("kubernetes/k8s"), lb.IPv6: poolsOf("kubernetes/k8s-IPv6")}
+	want := nic.Pools{lb.IPv4: poolIDs("kubernetes/k8s"), lb.IPv6: poolIDs("kubernetes/k8s-IPv6")}
 	shown := networkInterface("n", alone, "")
 	step := nic.Interface(alone, []lb.NetworkInterface{shown}, want, nil)
 	if step.Write == nil || step.Waits != "" {

@@ -10,21 +10,18 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Machine is a virtual machine that may be a node of the cluster.
+// Machine is a virtual machine that may be a node.
 type Machine struct {
-	// VM is the machine's own resource; zero for an instance of a uniform scale set.
+	// VM is zero for a uniform instance.
 	VM lb.ResourceID
-	// ScaleSet and Instance are those of an instance of a uniform scale set.
+	// ScaleSet and Instance identify a uniform instance.
 	ScaleSet lb.ResourceID
 	Instance string
 }
 
-// instanceRule is what ids of instances look like: Azure takes numbers alone, and the id becomes
-// part of a request.
 var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
 
-// ParseMachine reads a node's spec.providerID. An instance of a flexible scale set is a virtual
-// machine as any other.
+// ParseMachine parses a node's spec.providerID. A flexible instance is a virtual machine.
 func ParseMachine(providerID string) (Machine, error) {
 	name, vm, err := lb.VMSetOfProviderID(providerID)
 	if err != nil {
@@ -47,7 +44,7 @@ func ParseMachine(providerID string) (Machine, error) {
 // Uniform reports whether it is an instance of a uniform scale set.
 func (m Machine) Uniform() bool { return m.Instance != "" }
 
-// Key is equal for equal machines, and is lb.MachineKey of the providerID.
+// Key is lb.MachineKey of the providerID.
 func (m Machine) Key() string {
 	if m.Uniform() {
 		return m.ScaleSet.Key() + "/virtualmachines/" + m.Instance
@@ -55,7 +52,7 @@ func (m Machine) Key() string {
 	return m.VM.Key()
 }
 
-// String is for people.
+// String is used in messages.
 func (m Machine) String() string {
 	if m.Uniform() {
 		return Resource{ID: m.ScaleSet, Instance: m.Instance}.String()

@@ -40,7 +40,7 @@ func TestParseMachine(t *testing.T) {
 	}
 }
 
-// What becomes part of a request is fit for one, whatever a node says of itself.
+// Parsed IDs are safe in URLs for any providerID.
 func FuzzParseMachine(f *testing.F) {
 	f.Add(compute + "virtualMachines/n1")
 	f.Add(compute + "virtualMachineScaleSets/blue/virtualMachines/12")
@@ -63,7 +63,7 @@ func FuzzParseMachine(f *testing.F) {
 	})
 }
 
-// One lane writes a scale set and its instances; each has a key of its own.
+// A scale set and its instances share a worker and have different keys.
 func TestResources(t *testing.T) {
 	set := lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeScaleSet, Name: "blue"}
 	nic1 := lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeNetworkInterface, Name: "n1"}

@@ -8,21 +8,19 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Next is what an interface shall say.
+// Next is the desired configuration of an interface.
 type Next struct {
 	lb.InterfaceConfiguration
-	// Changed is true if it has to be written.
 	Changed bool
-	// Lacks are the families for which pools are wanted and the interface has no address.
+	// Lacks are families without an address for which there are pools.
 	Lacks []lb.Family
 }
 
-// NextOf returns an interface whose primary IP configuration of each family is in the pools that
-// are wanted, in all that are not ours, and in no others. What it is in keeps its order; what is
-// added comes last. Nothing else is changed, and what it is given is left as it is.
-func NextOf(shown lb.InterfaceConfiguration, want Pools, ours Ours) Next {
-	next := Next{InterfaceConfiguration: shown}
-	next.IPConfigurations = slices.Clone(shown.IPConfigurations)
+// NextOf puts the primary IP configuration of each family into the wanted and the foreign pools.
+// Existing pools retain their order; new ones are appended.
+func NextOf(observed lb.InterfaceConfiguration, want Pools, managed Ours) Next {
+	next := Next{InterfaceConfiguration: observed}
+	next.IPConfigurations = slices.Clone(observed.IPConfigurations)
 	for _, family := range []lb.Family{lb.IPv4, lb.IPv6} {
 		at := primary(next.IPConfigurations, family)
 		if at < 0 {
@@ -32,40 +30,38 @@ func NextOf(shown lb.InterfaceConfiguration, want Pools, ours Ours) Next {
 			continue
 		}
 		ip := &next.IPConfigurations[at]
-		pools := poolsOf(ip.Pools, want[family], ours)
+		pools := poolsOf(ip.Pools, want[family], managed)
 		next.Changed = next.Changed || !slices.Equal(pools, ip.Pools)
 		ip.Pools = pools
 	}
 	return next
 }
 
-// poolsOf returns the pools that an IP configuration shall be in.
-func poolsOf(shown []string, want []lb.PoolID, ours Ours) []string {
-	wanted, has := map[lb.PoolKey]bool{}, map[lb.PoolKey]bool{}
+func poolsOf(observed []string, want []lb.PoolID, managed Ours) []string {
+	wanted, present := map[lb.PoolKey]bool{}, map[lb.PoolKey]bool{}
 	for _, id := range want {
 		wanted[id.Key()] = true
 	}
-	next := make([]string, 0, len(shown)+len(want))
-	for _, id := range shown {
+	next := make([]string, 0, len(observed)+len(want))
+	for _, id := range observed {
 		key := keyOf(id)
 		switch {
-		case wanted[key] && !has[key], !wanted[key] && !ours[key]:
+		case wanted[key] && !present[key], !wanted[key] && !managed[key]:
 			next = append(next, id)
 		}
-		has[key] = true
+		present[key] = true
 	}
 	for _, id := range want {
-		if !has[id.Key()] {
+		if !present[id.Key()] {
 			next = append(next, id.String())
-			has[id.Key()] = true
+			present[id.Key()] = true
 		}
 	}
 	return next
 }
 
-// primary returns the index of the primary IP configuration of a family; -1 if there is none of
-// the family. Azure marks one of an interface, which is of IPv4 where it has both; the first of the
-// other family stands for that.
+// primary returns the index of a family's primary IP configuration, or -1. Azure marks one per
+// interface; the first of the other family counts as primary.
 func primary(ips []lb.IPConfiguration, family lb.Family) int {
 	at := slices.IndexFunc(ips, func(ip lb.IPConfiguration) bool { return ip.Family == family && ip.Primary })
 	if at < 0 {
@@ -74,8 +70,7 @@ func primary(ips []lb.IPConfiguration, family lb.Family) int {
 	return at
 }
 
-// primaryOf returns the index of a machine's primary interface: the one that is marked, or the
-// only one; -1 if neither is there.
+// primaryOf returns the index of the marked or the only interface, or -1.
 func primaryOf(interfaces []lb.InterfaceConfiguration) int {
 	if at := slices.IndexFunc(interfaces, func(i lb.InterfaceConfiguration) bool { return i.Primary }); at >= 0 {
 		return at
@@ -86,14 +81,14 @@ func primaryOf(interfaces []lb.InterfaceConfiguration) int {
 	return -1
 }
 
-// nextOfAll is NextOf for the primary one of several interfaces; false if none is primary.
-func nextOfAll(shown []lb.InterfaceConfiguration, want Pools, ours Ours) (next []lb.InterfaceConfiguration, n Next, ok bool) {
-	at := primaryOf(shown)
+// nextOfAll changes the primary interface; false if there is none.
+func nextOfAll(observed []lb.InterfaceConfiguration, want Pools, managed Ours) (next []lb.InterfaceConfiguration, n Next, ok bool) {
+	at := primaryOf(observed)
 	if at < 0 {
-		return shown, Next{}, false
+		return observed, Next{}, false
 	}
-	n = NextOf(shown[at], want, ours)
-	next = slices.Clone(shown)
+	n = NextOf(observed[at], want, managed)
+	next = slices.Clone(observed)
 	next[at] = n.InterfaceConfiguration
 	return next, n, true
 }

@@ -13,13 +13,13 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// pool is the id of a pool of a load balancer, written "balancer/pool".
+// pool returns the ID of a pool written as "balancer/pool".
 func pool(name string) lb.PoolID {
 	balancer, pool, _ := strings.Cut(name, "/")
 	return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s1", ResourceGroup: "rg", Name: balancer}, Name: pool}
 }
 
-func poolsOf(names string) []lb.PoolID {
+func poolIDs(names string) []lb.PoolID {
 	var all []lb.PoolID
 	for name := range strings.FieldsSeq(names) {
 		all = append(all, pool(name))
@@ -29,7 +29,7 @@ func poolsOf(names string) []lb.PoolID {
 
 func ids(names string) []string {
 	var all []string
-	for _, id := range poolsOf(names) {
+	for _, id := range poolIDs(names) {
 		all = append(all, id.String())
 	}
 	return all
@@ -63,9 +63,9 @@ func TestNextOf(t *testing.T) {
 		{"a foreign one twice is not ours to mend", "other/a other/a", "", "other/a other/a", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ours := nic.NewOurs(poolsOf("gone/old"), poolsOf(held))
+			ours := nic.NewOurs(poolIDs("gone/old"), poolIDs(held))
 			shown := lb.InterfaceConfiguration{IPConfigurations: []lb.IPConfiguration{{Family: lb.IPv4, Pools: ids(tt.shown)}}}
-			next := nic.NextOf(shown, nic.Pools{lb.IPv4: poolsOf(tt.want)}, ours)
+			next := nic.NextOf(shown, nic.Pools{lb.IPv4: poolIDs(tt.want)}, ours)
 			if got := names(next.IPConfigurations[0].Pools); got != tt.becomes || next.Changed != tt.changed {
 				t.Errorf("got %q, changed %v; want %q, %v", got, next.Changed, tt.becomes, tt.changed)
 			}
@@ -73,7 +73,7 @@ func TestNextOf(t *testing.T) {
 	}
 }
 
-// Which IP configuration is written of several.
+// The IP configuration that is written.
 func TestTheAddressThatIsWritten(t *testing.T) {
 	v4, v6 := lb.IPConfiguration{Family: lb.IPv4}, lb.IPConfiguration{Family: lb.IPv6}
 	primary := v4
@@ -81,7 +81,7 @@ func TestTheAddressThatIsWritten(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		ips     []lb.IPConfiguration
-		v4, v6  int // the index that is written; -1 for none
+		v4, v6  int // written index; -1 for none
 		lacking int
 	}{
 		{"the only one", []lb.IPConfiguration{v4}, 0, -1, 1},
@@ -90,7 +90,7 @@ func TestTheAddressThatIsWritten(t *testing.T) {
 		{"none", nil, -1, -1, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			want := nic.Pools{lb.IPv4: poolsOf("kubernetes/k8s"), lb.IPv6: poolsOf("kubernetes/k8s-IPv6")}
+			want := nic.Pools{lb.IPv4: poolIDs("kubernetes/k8s"), lb.IPv6: poolIDs("kubernetes/k8s-IPv6")}
 			next := nic.NextOf(lb.InterfaceConfiguration{IPConfigurations: tt.ips}, want, nil)
 			for i, ip := range next.IPConfigurations {
 				is := map[string]int{"": -9, "kubernetes/k8s": tt.v4, "kubernetes/k8s-IPv6": tt.v6}[names(ip.Pools)]
@@ -105,7 +105,7 @@ func TestTheAddressThatIsWritten(t *testing.T) {
 	}
 }
 
-// somePools draws ids of pools, with the capitals of one or another.
+// somePools draws pool IDs with varying case.
 func somePools(t *rapid.T, label string) []string {
 	all := rapid.SliceOfN(rapid.SampledFrom(ids("k/a k/b k/c i/a o/x o/y o/z")), 0, 6).Draw(t, label)
 	for i := range all {
@@ -118,7 +118,7 @@ func somePools(t *rapid.T, label string) []string {
 
 func fold(id string) string { return strings.ToLower(id) }
 
-// The laws of a write, whatever an interface shows and whatever is wanted.
+// Properties of NextOf for any interface and any desired pools.
 func TestLawsOfAWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var shown lb.InterfaceConfiguration
@@ -128,8 +128,8 @@ func TestLawsOfAWrite(t *testing.T) {
 				Primary: rapid.Bool().Draw(t, "primary"), Pools: somePools(t, "shown"),
 			})
 		}
-		want := nic.Pools{lb.IPv4: rapid.SliceOf(rapid.SampledFrom(poolsOf("k/a k/b i/a"))).Draw(t, "v4"), lb.IPv6: rapid.SliceOf(rapid.SampledFrom(poolsOf("k/b k/c"))).Draw(t, "v6")}
-		ours := nic.NewOurs(poolsOf("k/c"), rapid.SliceOf(rapid.SampledFrom(poolsOf("k/a k/b i/a"))).Draw(t, "held"))
+		want := nic.Pools{lb.IPv4: rapid.SliceOf(rapid.SampledFrom(poolIDs("k/a k/b i/a"))).Draw(t, "v4"), lb.IPv6: rapid.SliceOf(rapid.SampledFrom(poolIDs("k/b k/c"))).Draw(t, "v6")}
+		ours := nic.NewOurs(poolIDs("k/c"), rapid.SliceOf(rapid.SampledFrom(poolIDs("k/a k/b i/a"))).Draw(t, "held"))
 		var before [][]string
 		for _, ip := range shown.IPConfigurations {
 			before = append(before, slices.Clone(ip.Pools))

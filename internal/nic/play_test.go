@@ -12,18 +12,18 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// play is a scale set in an Azure that does what it is asked to: the little that the steps rely on.
+// play simulates a scale set in Azure.
 type play struct {
 	set       lb.ScaleSet
 	instances []lb.Instance
-	// foreign is a change that others have made to the model, and which they alone apply.
+	// foreign are instances that would get a foreign change with the latest model.
 	foreign map[string]bool
-	// was are the foreign pools of each instance, as others have given them.
+	// was are the foreign pools of each instance.
 	was    map[string][]string
 	writes int
 }
 
-// do carries the steps out, and lets Azure get on with what it does by itself.
+// do executes the steps and simulates Azure's own actions.
 func (p *play) do(t *rapid.T, s nic.Steps) {
 	if s.Model != nil {
 		p.set.Interfaces = s.Model.Interfaces
@@ -68,8 +68,8 @@ func (p *play) at(id string) *lb.Instance {
 	return &p.instances[slices.IndexFunc(p.instances, func(i lb.Instance) bool { return i.ID == id })]
 }
 
-// Whatever a scale set is like, the steps end, nodes are then where they belong, what is foreign is
-// where it was, and nobody is given a change that Weir did not make.
+// For any scale set the steps end, nodes are in their pools, foreign pools are unchanged, and no
+// instance gets a foreign change.
 func TestStepsComeToAnEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := func(label string) string {
@@ -93,7 +93,7 @@ func TestStepsComeToAnEnd(t *testing.T) {
 			}
 		}
 		wasModel := foreign(p.set.Interfaces)
-		want, ours := desire(members, nodes, ""), nic.NewOurs(nil, poolsOf(k8s))
+		want, ours := desire(members, nodes, ""), nic.NewOurs(nil, poolIDs(k8s))
 		rounds := 0
 		for ; ; rounds++ {
 			steps := nic.ScaleSet(p.set, p.instances, want, ours, known)
@@ -133,7 +133,7 @@ func foreign(i []lb.InterfaceConfiguration) []string {
 	return slices.DeleteFunc(slices.Clone(i[0].IPConfigurations[0].Pools), func(id string) bool { return id == pool(k8s).String() })
 }
 
-// pooled names those pools that are ours.
+// pooled names the managed pools.
 func pooled(i []lb.InterfaceConfiguration) string {
 	return names(slices.DeleteFunc(slices.Clone(i[0].IPConfigurations[0].Pools), func(id string) bool { return id != pool(k8s).String() }))
 }

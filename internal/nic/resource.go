@@ -8,26 +8,25 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Resource is what one request writes: a network interface, the model of a uniform scale set, or
-// one of its instances.
+// Resource is the target of one write: a network interface, a uniform scale set's model, or an
+// instance.
 type Resource struct {
-	// ID is that of the network interface or of the scale set.
 	ID lb.ResourceID
-	// Instance is that of the scale set; empty for the model.
+	// Instance is empty for the model.
 	Instance string
 }
 
-// Kind is what sort of resource is written.
+// Kind is the kind of a Resource.
 type Kind string
 
-// The kinds.
+// Kinds of resources.
 const (
 	KindInterface Kind = "network interface"
 	KindModel     Kind = "scale set"
 	KindInstance  Kind = "instance"
 )
 
-// Kind returns what sort of resource it is.
+// Kind returns the kind of the resource.
 func (r Resource) Kind() Kind {
 	switch {
 	case !strings.EqualFold(r.ID.Type, lb.TypeScaleSet):
@@ -46,11 +45,11 @@ func (r Resource) Key() string {
 	return r.ID.Key() + "/virtualmachines/" + r.Instance
 }
 
-// Lane is equal for resources that are written one after the other. A scale set and its instances
-// share one: Azure answers 409 to all but one of the requests that change one scale set at a time.
+// Lane is equal for resources that must be written one at a time: Azure answers concurrent writes
+// of a scale set with 409.
 func (r Resource) Lane() string { return r.ID.Key() }
 
-// String is for people.
+// String is used in messages.
 func (r Resource) String() string {
 	switch r.Kind() {
 	case KindModel:

@@ -20,7 +20,7 @@ func scaleSet(mode lb.UpgradeMode, pools string) lb.ScaleSet {
 	return lb.ScaleSet{ID: blue, Etag: "e1", Provisioning: lb.Succeeded, Uniform: true, UpgradeMode: mode, Interfaces: interfaces(pools)}
 }
 
-// told is what comes next, as a person would say it.
+// told formats the next actions.
 func told(s nic.Steps) string {
 	var all []string
 	if s.Model != nil {
@@ -51,12 +51,12 @@ func TestScaleSet(t *testing.T) {
 	yes := map[string]bool{"0": true, "1": true, "2": true}
 	for _, tt := range []struct {
 		name      string
-		mode      lb.UpgradeMode // Manual if empty
+		mode      lb.UpgradeMode // default Manual
 		model     string
 		instances []lb.Instance
-		members   string // instances that belong in kubernetes/k8s
-		nodes     string // others that are nodes
-		gone      string // others whose nodes are gone
+		members   string // instances in kubernetes/k8s
+		nodes     string // other nodes
+		gone      string // instances of deleted nodes
 		known     nic.Known
 		want      string
 	}{
@@ -92,7 +92,7 @@ func TestScaleSet(t *testing.T) {
 				tt.mode = lb.UpgradeManual
 			}
 			want := desire(tt.members, tt.nodes, tt.gone)
-			steps := nic.ScaleSet(scaleSet(tt.mode, tt.model), tt.instances, want, nic.NewOurs(nil, poolsOf(k8s)), tt.known)
+			steps := nic.ScaleSet(scaleSet(tt.mode, tt.model), tt.instances, want, nic.NewOurs(nil, poolIDs(k8s)), tt.known)
 			if got := told(steps); got != tt.want || steps.Done() != (tt.want == "") {
 				t.Errorf("got %q, done %v; want %q", got, steps.Done(), tt.want)
 			}
@@ -100,8 +100,7 @@ func TestScaleSet(t *testing.T) {
 	}
 }
 
-// desire has instances in kubernetes/k8s, others that are nodes and in none, and others that leave it and
-// are no nodes.
+// desire puts members into kubernetes/k8s; nodes are in no pool, and gone have to leave it.
 func desire(members, nodes, gone string) nic.Desired {
 	p := nic.Pool{ID: pool(k8s), Family: lb.IPv4, Configuration: "kubernetes", Every: true}
 	for id := range strings.FieldsSeq(members) {
@@ -118,8 +117,7 @@ func desire(members, nodes, gone string) nic.Desired {
 	return nic.Desire([]nic.Pool{p}, others)
 }
 
-// A node is newer than what was handed over of a pool: its instance stays in what the model gave it until the pool
-// says whether it belongs there.
+// An instance of a node that the pool does not know yet retains the model's pools.
 func TestANodeOfWhichAPoolSaysNothingYet(t *testing.T) {
 	in := func(id, pools string) lb.Instance {
 		return lb.Instance{ScaleSet: blue, ID: id, Provisioning: lb.Succeeded, LatestModel: true, Interfaces: interfaces(pools)}
@@ -149,8 +147,8 @@ func TestANodeOfWhichAPoolSaysNothingYet(t *testing.T) {
 	}
 }
 
-// The instances of a scale set are spread over two configurations: its model stays where it is as long as an
-// instance is there, for an upgrade to another would take all those out. Who is elsewhere is written by itself.
+// Instances in two configurations: the model keeps its configuration as long as an instance uses
+// it, because an upgrade to another would remove them. Other instances are written directly.
 func TestAScaleSetThatIsSpread(t *testing.T) {
 	in := func(id, pools string) lb.Instance {
 		return lb.Instance{ScaleSet: blue, ID: id, Provisioning: lb.Succeeded, LatestModel: true, Interfaces: interfaces(pools)}
@@ -176,7 +174,7 @@ func TestAScaleSetThatIsSpread(t *testing.T) {
 				}
 			}
 		}
-		ours := nic.NewOurs(nil, poolsOf("a/k8s b/k8s"))
+		ours := nic.NewOurs(nil, poolIDs("a/k8s b/k8s"))
 		got := told(nic.ScaleSet(scaleSet(lb.UpgradeAutomatic, tt.model), []lb.Instance{in("0", "a/k8s"), in("1", "a/k8s"), in("2", "a/k8s")}, nic.Desire(pools, nodes), ours, nic.Known{}))
 		if got != tt.want {
 			t.Errorf("placed on %q, the model in %q: got %q, want %q", tt.placed, tt.model, got, tt.want)
@@ -184,7 +182,7 @@ func TestAScaleSetThatIsSpread(t *testing.T) {
 	}
 }
 
-// What a scale set itself is waited for, and which one nothing is done for.
+// Scale sets that block, and those that need nothing.
 func TestScaleSetThatIsNotReady(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -213,7 +211,7 @@ func TestScaleSetThatIsNotReady(t *testing.T) {
 	}
 }
 
-// What is shown is not changed by what comes next.
+// Inputs are not modified.
 func TestStepsLeaveWhatIsShown(t *testing.T) {
 	set, i := scaleSet(lb.UpgradeManual, "o/x"), lb.Instance{ScaleSet: blue, ID: "0", Interfaces: interfaces("o/y")}
 	before := slices.Clone(set.Interfaces[0].IPConfigurations[0].Pools)

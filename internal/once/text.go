@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package once keeps short texts in memory once that ten thousand objects have in common: names and
-// addresses of nodes, names of load balancers, words of conditions.
+// Package once interns short strings that thousands of objects share.
 package once
 
 import (
@@ -10,9 +9,8 @@ import (
 )
 
 const (
-	// longest is the longest text that is shared: what is longer is an object's own as a rule.
 	longest = 64
-	// most bounds how many texts are known, so that what nobody has any more takes two megabytes at most.
+	// most limits the table to two megabytes.
 	most = 20_000
 )
 
@@ -21,22 +19,21 @@ var known = struct {
 	texts map[string]string
 }{texts: map[string]string{}}
 
-// Text returns a text whose memory all share that have the same. It is for what is kept: to look one up
-// takes longer than to compare two. Package unique does not serve here, for it forgets a text of which
-// nobody keeps the handle.
+// Text returns an interned copy, for retained strings: a lookup is slower than a comparison.
+// Package unique drops strings without a retained handle.
 func Text[T ~string](text T) T {
 	if text == "" || len(text) > longest {
 		return text
 	}
 	known.Lock()
 	defer known.Unlock()
-	if is, there := known.texts[string(text)]; there {
-		return T(is)
+	if interned, there := known.texts[string(text)]; there {
+		return T(interned)
 	}
 	if len(known.texts) >= most {
 		clear(known.texts)
 	}
-	own := strings.Clone(string(text))
-	known.texts[own] = own
-	return T(own)
+	clone := strings.Clone(string(text))
+	known.texts[clone] = clone
+	return T(clone)
 }

@@ -14,7 +14,7 @@ func fresh(text string) string { return string([]byte(text)) }
 
 func same(x, y string) bool { return x == y && unsafe.StringData(x) == unsafe.StringData(y) }
 
-// A text is in memory once, however long ago the last one asked for it.
+// Equal strings share memory.
 func TestATextIsInMemoryOnce(t *testing.T) {
 	a := Text(fresh("10.0.0.1"))
 	for range 3 {
@@ -29,7 +29,7 @@ func TestATextIsInMemoryOnce(t *testing.T) {
 	}
 }
 
-// Neither long texts are kept, nor more than so many.
+// Long strings are not interned, and their number is limited.
 func TestWhatIsKnownIsBounded(t *testing.T) {
 	long := strings.Repeat("x", longest+1)
 	if Text(long); known.texts[long] != "" {

@@ -9,15 +9,14 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// step settles some questions.
 type step struct {
 	title     string
 	questions []string
 	do        func(*run, context.Context) error
 }
 
-// steps are in the order in which they are done: each reads first what is there, so that one
-// that fails spoils no other. The last breaks what it asks.
+// steps first read the current state, so a failed step does not affect the next. The last one is
+// destructive.
 func steps() []step {
 	return []step{
 		{"writes of a pool, with and without the right etag", []string{poolIfMatch}, (*run).askIfMatch},
@@ -32,8 +31,7 @@ func steps() []step {
 	}
 }
 
-// ask does the steps. One that gets no answer leaves its questions open; an error says that
-// the run is stopped.
+// ask only fails if ctx is done.
 func (r *run) ask(ctx context.Context) error {
 	all := steps()
 	for i, s := range all {
@@ -51,15 +49,13 @@ func (r *run) ask(ctx context.Context) error {
 	return nil
 }
 
-// The kinds of latencies.
 const (
 	poolWrite     = "pool of IP addresses, one machine in service"
 	balancerWrite = "load balancer with a pool of IP addresses, one machine in service"
 	nicPoolWrite  = "pool of a network interface, its machine in service"
 )
 
-// readBalancer reads the load balancer with the pool of addresses, unless it was read since
-// the last write, and returns that pool, too.
+// readBalancer caches until the next write.
 func (r *run) readBalancer(ctx context.Context) (balancer, pool Object, err error) {
 	if r.shown == nil {
 		if r.shown, err = r.look(ctx, r.balancer(byAddress)); err != nil {
@@ -72,9 +68,9 @@ func (r *run) readBalancer(ctx context.Context) (balancer, pool Object, err erro
 	return r.shown, pool, nil
 }
 
-func saw(a behaviour.Answer, why string) string {
+func saw(a behaviour.Answer, reason string) string {
 	if a == "" {
-		return why
+		return reason
 	}
 	return string(a)
 }

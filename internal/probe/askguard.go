@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// askIfMatch writes a pool with the etag that it has, and once more with the one that it had.
+// askIfMatch writes with the current and with an outdated etag.
 func (r *run) askIfMatch(ctx context.Context) error {
 	_, pool, err := r.readBalancer(ctx)
 	if err != nil {
@@ -42,78 +42,76 @@ func (r *run) askIfMatch(ctx context.Context) error {
 		return err
 	}
 	r.note("PUT of a pool with another address, If-Match of the etag before", w, "", poolIfMatch)
-	a, why := ofGuard(w.Answer)
-	r.settle(poolIfMatch, a, why)
+	a, reason := ofGuard(w.Answer)
+	r.settle(poolIfMatch, a, reason)
 	return nil
 }
 
-// askUnchanged repeats what is there. An etag that changes by itself would look like one that
-// the write renewed, so it is read twice before.
+// askUnchanged reads the etag twice before, to detect changes without a write.
 func (r *run) askUnchanged(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {
 		return err
 	}
 	rested := text(balancer, "etag")
-	var looks []look
-	for _, of := range []struct {
+	var results []look
+	for _, target := range []struct {
 		at, id, kind string
 		body         func(Object) Object
 	}{
 		{"of a pool", r.pool(byAddress, membersPool), poolWrite, sendableChild},
 		{"of a load balancer", r.balancer(byAddress), balancerWrite, sendable},
 	} {
-		before, err := r.look(ctx, of.id)
+		before, err := r.look(ctx, target.id)
 		if err != nil {
 			return err
 		}
-		w, err := r.put(ctx, of.kind, write(of.id, of.body(before)))
+		w, err := r.put(ctx, target.kind, write(target.id, target.body(before)))
 		if err != nil {
 			return err
 		}
 		if balancer, _, err = r.readBalancer(ctx); err != nil {
 			return err
 		}
-		a, why := ofEtag(text(before, "etag"), text(balancer, "etag"))
+		a, reason := ofEtag(text(before, "etag"), text(balancer, "etag"))
 		switch {
 		case text(before, "etag") != rested:
-			a, why = "", "the etag changes without a write"
+			a, reason = "", "the etag changes without a write"
 		case !w.done():
-			a, why = "", "the write was not done: "+w.String()
+			a, reason = "", "the write was not done: "+w.String()
 		}
-		r.note("PUT "+of.at+" that changes nothing", w, "the etag is "+saw(a, why), unchangedEtag)
-		looks, rested = append(looks, look{of.at, a, why}), text(balancer, "etag")
+		r.note("PUT "+target.at+" that changes nothing", w, "the etag is "+saw(a, reason), unchangedEtag)
+		results, rested = append(results, look{target.at, a, reason}), text(balancer, "etag")
 	}
-	a, why := agreed(looks)
-	r.settle(unchangedEtag, a, why)
+	a, reason := agreed(results)
+	r.settle(unchangedEtag, a, reason)
 	return nil
 }
 
-// askIfNoneMatch writes what is there as if it were not.
 func (r *run) askIfNoneMatch(ctx context.Context) error {
 	balancer, pool, err := r.readBalancer(ctx)
 	if err != nil {
 		return err
 	}
-	var looks []look
-	for _, of := range []struct {
+	var results []look
+	for _, target := range []struct {
 		at, id string
 		body   Object
 	}{
 		{"on a pool", r.pool(byAddress, membersPool), sendableChild(pool)},
 		{"on a load balancer", r.balancer(byAddress), sendable(balancer)},
 	} {
-		q := write(of.id, of.body)
+		q := write(target.id, target.body)
 		q.IfNoneMatch = "*"
 		w, err := r.put(ctx, "", q)
 		if err != nil {
 			return err
 		}
-		r.note("PUT "+of.at+" that is there, If-None-Match *", w, "", ifNoneMatch)
-		a, why := ofGuard(w.Answer)
-		looks = append(looks, look{of.at, a, why})
+		r.note("PUT "+target.at+" that is there, If-None-Match *", w, "", ifNoneMatch)
+		a, reason := ofGuard(w.Answer)
+		results = append(results, look{target.at, a, reason})
 	}
-	a, why := agreed(looks)
-	r.settle(ifNoneMatch, a, why)
+	a, reason := agreed(results)
+	r.settle(ifNoneMatch, a, reason)
 	return nil
 }

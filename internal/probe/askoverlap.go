@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// askOverlap writes one pool while a write of another on the same load balancer runs, until
-// rounds enough say the same, or two something different.
+// askOverlap overlaps writes of two pools until enough rounds agree or two differ.
 func (r *run) askOverlap(ctx context.Context) error {
 	var rounds []round
 	together := false
@@ -20,21 +19,20 @@ func (r *run) askOverlap(ctx context.Context) error {
 			return err
 		}
 		rounds = append(rounds, one)
-		outcome, why := one.outcome()
+		outcome, reason := one.outcome()
 		r.note("PUT of a pool", put{one.first, one.firstEnd}, "", overlapping)
-		r.note("PUT of another pool at once", put{one.second, one.secondEnd}, one.shows()+saw(outcome, why), overlapping)
-		// A write that was too quick for the next one is sent along with it.
+		r.note("PUT of another pool at once", put{one.second, one.secondEnd}, one.shows()+saw(outcome, reason), overlapping)
+		// If the first write was too fast, send both at once in the next round.
 		together = outcome == "" && one.firstEnd.State == succeeded && one.secondEnd.State == succeeded
 		if _, _, enough := ofRounds(rounds); enough {
 			break
 		}
 	}
-	a, why, _ := ofRounds(rounds)
-	r.settle(overlapping, a, why)
+	a, reason, _ := ofRounds(rounds)
+	r.settle(overlapping, a, reason)
 	return nil
 }
 
-// shows says whose addresses were there in the end, if both writes were taken.
 func (r round) shows() string {
 	if !r.first.took() || !r.second.took() {
 		return ""
@@ -42,8 +40,7 @@ func (r round) shows() string {
 	return fmt.Sprintf("what the first put is there: %t, what this put: %t; so ", r.firstThere, r.secondThere)
 }
 
-// overlap does one round. The pools get addresses that they never had, so that it can be told
-// whose write is there.
+// overlap uses new addresses, which identify the write.
 func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 	a, b := r.spare(), r.spare()
 	first := write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(none), a}))
@@ -72,7 +69,7 @@ func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 		}
 	}
 	if !one.first.took() || !one.second.took() {
-		return one, nil // it is told by the refusal
+		return one, nil // the rejection is the result
 	}
 	balancer, pool, err := r.readBalancer(ctx)
 	if err != nil {
@@ -82,13 +79,11 @@ func (r *run) overlap(ctx context.Context, together bool) (round, error) {
 	return one, nil
 }
 
-// shown reports whether the two pools show these addresses.
 func shown(balancer, pool Object, a, b member) (first, second bool) {
 	return stateOf(members(pool), a.ip) != "", stateOf(members(poolOf(balancer, furtherPool)), b.ip) != ""
 }
 
-// sendBoth sends the second write when the first is answered, or both together. Nobody waits
-// out what they meet: it is the answer.
+// sendBoth does not retry: the response is the result.
 func (r *run) sendBoth(ctx context.Context, first, second Request, together bool) (one round, err error) {
 	r.calls.Add(2)
 	r.shown = nil

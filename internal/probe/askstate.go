@@ -9,7 +9,6 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// askInterfaceState sets the entry of a network interface Down.
 func (r *run) askInterfaceState(ctx context.Context) error {
 	id := r.pool(byInterface, membersPool)
 	pool, err := r.look(ctx, id)
@@ -29,7 +28,7 @@ func (r *run) askInterfaceState(ctx context.Context) error {
 	if pool, err = r.look(ctx, id); err != nil {
 		return err
 	}
-	after := "" // it is not shown
+	after := ""
 	if now := members(pool); len(now) == 1 {
 		after = now[0].state
 	}
@@ -38,13 +37,13 @@ func (r *run) askInterfaceState(ctx context.Context) error {
 		r.settle(interfaceState, "", "it was refused with 400 and no code")
 		return nil
 	}
-	a, why := ofRefusal(w.Answer, w.End, func() (behaviour.Answer, string) { return ofState(none, down, after) })
-	r.settle(interfaceState, a, why)
+	a, reason := ofRefusal(w.Answer, w.End, func() (behaviour.Answer, string) { return ofState(none, down, after) })
+	r.settle(interfaceState, a, reason)
 	return nil
 }
 
-// askFailedParent tries to have a load balancer end Failed: no certain way is known. It is
-// written while the machine behind it is deleted.
+// askFailedParent writes a load balancer while its machine is deleted, to make it Failed. No
+// reliable way is known.
 func (r *run) askFailedParent(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {
@@ -75,11 +74,11 @@ func (r *run) askFailedParent(ctx context.Context) error {
 	state := text(properties(balancer), "provisioningState")
 	r.note("PUT of a load balancer while its machine is deleted", w, fmt.Sprintf("the deletion is answered with %s, then the load balancer is %s", said(gone), state), failedParent)
 	if state != failed {
-		why := "not found out: no load balancer could be brought to Failed"
+		reason := "not found out: no load balancer could be brought to Failed"
 		if !gone.took() {
-			why += ", for its machine could not be deleted: " + said(gone)
+			reason += ", for its machine could not be deleted: " + said(gone)
 		}
-		r.settle(failedParent, "", why)
+		r.settle(failedParent, "", reason)
 		return nil
 	}
 	w, err = r.put(ctx, "", write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(none), r.spare()})))
@@ -87,7 +86,7 @@ func (r *run) askFailedParent(ctx context.Context) error {
 		return err
 	}
 	r.note("PUT of a pool whose load balancer is Failed", w, "", failedParent)
-	a, why := ofChildOfFailed(w.Answer)
-	r.settle(failedParent, a, why)
+	a, reason := ofChildOfFailed(w.Answer)
+	r.settle(failedParent, a, reason)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 )
 
-// askWholeAddresses sends another address by a write of the load balancer.
 func (r *run) askWholeAddresses(ctx context.Context) error {
 	balancer, pool, err := r.readBalancer(ctx)
 	if err != nil {
@@ -29,15 +28,14 @@ func (r *run) askWholeAddresses(ctx context.Context) error {
 		r.settle(wholeAddresses, "", "the write was not done: "+w.String())
 		return nil
 	}
-	a, why := ofAddresses(before, sent, after)
-	r.settle(wholeAddresses, a, why)
+	a, reason := ofAddresses(before, sent, after)
+	r.settle(wholeAddresses, a, reason)
 	return nil
 }
 
-// askWholeStates sets an address Down by the pool's own write first: whether that works is
-// what the other is measured by.
+// askWholeStates first sets an address Down by a pool PUT, as the baseline.
 func (r *run) askWholeStates(ctx context.Context) error {
-	own, err := r.put(ctx, poolWrite, write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(down), r.spare()})))
+	baseline, err := r.put(ctx, poolWrite, write(r.pool(byAddress, membersPool), r.poolBody([]member{serving(down), r.spare()})))
 	if err != nil {
 		return err
 	}
@@ -46,9 +44,9 @@ func (r *run) askWholeStates(ctx context.Context) error {
 		return err
 	}
 	before := members(pool)
-	r.note("PUT of a pool with adminState Down", own, "then it is "+stateOf(before, servingIP), wholeStates)
+	r.note("PUT of a pool with adminState Down", baseline, "then it is "+stateOf(before, servingIP), wholeStates)
 	if stateOf(before, servingIP) != down {
-		r.settle(wholeStates, "", "the pool's own write did not set the address Down: "+own.String())
+		r.settle(wholeStates, "", "the pool's own write did not set the address Down: "+baseline.String())
 		return nil
 	}
 	up := make([]member, len(before))
@@ -68,12 +66,11 @@ func (r *run) askWholeStates(ctx context.Context) error {
 		r.settle(wholeStates, "", "the write was not done: "+w.String())
 		return nil
 	}
-	a, why := ofState(down, none, after)
-	r.settle(wholeStates, a, why)
+	a, reason := ofState(down, none, after)
+	r.settle(wholeStates, a, reason)
 	return nil
 }
 
-// askNewPools has a write of the load balancer make one more pool.
 func (r *run) askNewPools(ctx context.Context) error {
 	balancer, _, err := r.readBalancer(ctx)
 	if err != nil {
@@ -88,14 +85,14 @@ func (r *run) askNewPools(ctx context.Context) error {
 		return err
 	}
 	pool := poolOf(balancer, furtherPool)
-	is := members(pool)
-	r.note("PUT of a load balancer with one more pool", w, "then that pool has "+shownMembers(is), newPools)
+	observed := members(pool)
+	r.note("PUT of a load balancer with one more pool", w, "then that pool has "+shownMembers(observed), newPools)
 	if !w.done() || pool == nil {
 		r.settle(newPools, "", "the write was not done: "+w.String())
 		return nil
 	}
-	a, why := ofNewPool(sent, is)
-	a, why = agreed([]look{r.first, {"in one that was there", a, why}})
-	r.settle(newPools, a, why)
+	a, reason := ofNewPool(sent, observed)
+	a, reason = agreed([]look{r.first, {"in one that was there", a, reason}})
+	r.settle(newPools, a, reason)
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-// The resources as they are written.
-
 func ref(id string) Object { return Object{"id": id} }
 
 func (r *run) located(properties Object) Object {
@@ -26,8 +24,6 @@ func (r *run) virtualNetworkBody() Object {
 	})
 }
 
-// balancerBody is an internal load balancer with one rule, one probe and one pool, which has
-// these properties.
 func (r *run) balancerBody(name string, pool Object) Object {
 	id := r.balancer(name)
 	body := r.located(Object{
@@ -53,7 +49,6 @@ func (p place) poolProperties(list []member) Object {
 
 func (p place) poolBody(list []member) Object { return Object{"properties": p.poolProperties(list)} }
 
-// nicBody is a network interface with a fixed address and no public one.
 func (r *run) nicBody(ip string, pools ...string) Object {
 	config := Object{
 		"subnet": ref(r.subnet()), "primary": true,
@@ -69,9 +64,9 @@ func (r *run) nicBody(ip string, pools ...string) Object {
 	return r.located(Object{"ipConfigurations": []any{Object{"name": "main", "properties": config}}})
 }
 
-func (r *run) machineBody(of string) Object {
+func (r *run) machineBody(kind string) Object {
 	image := strings.Split(r.Image, ":")
-	name := path.Base(r.machine(of))
+	name := path.Base(r.machine(kind))
 	return r.located(Object{
 		"hardwareProfile": Object{"vmSize": r.VMSize},
 		"storageProfile": Object{
@@ -87,7 +82,7 @@ func (r *run) machineBody(of string) Object {
 			}},
 		},
 		"networkProfile": Object{"networkInterfaces": []any{
-			Object{"id": r.nic(of), "properties": Object{"primary": true, "deleteOption": "Delete"}},
+			Object{"id": r.nic(kind), "properties": Object{"primary": true, "deleteOption": "Delete"}},
 		}},
 	})
 }

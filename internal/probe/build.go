@@ -11,15 +11,15 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// build makes the group and what is in it. The first write of a load balancer asks already.
+// build creates all resources. The first write of a load balancer already answers a question.
 func (r *run) build(ctx context.Context) error {
 	r.Say("making resource group " + r.group + " in " + r.Location)
-	is, err := r.send(ctx, Request{Method: methodGet, Path: r.self(), Version: groupVersion})
+	existing, err := r.send(ctx, Request{Method: methodGet, Path: r.self(), Version: groupVersion})
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for resource group %s: %w", r.group, err)
-	case !is.gone():
-		return fmt.Errorf("look for resource group %s, which should not be there: %s: %s", r.group, said(is), is.Message)
+	case !existing.gone():
+		return fmt.Errorf("look for resource group %s, which should not be there: %s: %s", r.group, said(existing), existing.Message)
 	}
 	if err := r.makeGroup(ctx); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (r *run) build(ctx context.Context) error {
 		what, id string
 		body     Object
 	}{
-		// Without rules: those that Azure has for all keep the internet out.
+		// Azure's default rules block the internet.
 		{"network security group", r.securityGroup(), r.located(Object{})},
 		{"virtual network", r.virtualNetwork(), r.virtualNetworkBody()},
 	} {
@@ -48,23 +48,21 @@ func (r *run) build(ctx context.Context) error {
 	return r.buildMachines(ctx)
 }
 
-// makeGroup makes the group, and notes if nothing tells whether it has.
+// makeGroup records an unknown outcome.
 func (r *run) makeGroup(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // nothing was sent
 	}
-	r.made = true // from here on it may be there, whatever is answered
+	r.made = true // it may exist from here on, whatever the response
 	const what = "resource group"
 	w, err := r.put(ctx, "", write(r.self(), r.groupBody()))
 	r.unanswered = !w.took() && (err != nil && fault.From(err).Undecided || inDoubt(w.Status))
 	return made(what, r.self(), w, err)
 }
 
-// inDoubt reports whether an answer may be that of a server in between, which has passed the
-// request on.
+// inDoubt reports whether a proxy may have answered and forwarded the request.
 func inDoubt(status int) bool { return status == statusRequestTimeout || status >= statusServerError }
 
-// create makes a part without which nothing can be asked.
 func (r *run) create(ctx context.Context, what, id string, body Object) error {
 	w, err := r.put(ctx, "", write(id, body))
 	return made(what, id, w, err)
@@ -84,8 +82,7 @@ func made(what, id string, w put, err error) error {
 	return fmt.Errorf("%s %s could not be made: %s: %s", what, path.Base(id), w, message)
 }
 
-// buildBalancers makes the load balancers as Weir makes new ones: with addresses in their
-// pools, and on condition that they are not there.
+// buildBalancers writes as Weir does: with addresses and If-None-Match.
 func (r *run) buildBalancers(ctx context.Context) error {
 	const what = "load balancer"
 	r.Say("making the load balancers")
@@ -112,39 +109,37 @@ func (r *run) buildBalancers(ctx context.Context) error {
 }
 
 func (r *run) lookAtNew(ctx context.Context, w put, sent []member) error {
-	shown, err := r.look(ctx, r.balancer(byAddress))
+	loadBalancer, err := r.look(ctx, r.balancer(byAddress))
 	if err != nil {
 		return err
 	}
-	is := members(poolOf(shown, membersPool))
-	a, why := ofNewPool(sent, is)
-	r.first = look{"in a new load balancer", a, why}
-	r.note("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "then its pool has "+shownMembers(is), newPools, ifNoneMatch)
+	observed := members(poolOf(loadBalancer, membersPool))
+	a, reason := ofNewPool(sent, observed)
+	r.first = look{"in a new load balancer", a, reason}
+	r.note("PUT of a new load balancer, If-None-Match *, addresses in its pool", w, "then its pool has "+shownMembers(observed), newPools, ifNoneMatch)
 	return nil
 }
 
-// buildMachines starts both before it waits for one.
 func (r *run) buildMachines(ctx context.Context) error {
 	const what = "virtual machine"
 	r.Say("starting two virtual machines, which takes a minute or two")
 	var started [2]Answer
-	for i, of := range []string{byAddress, byInterface} {
-		a, err := r.send(ctx, write(r.machine(of), r.machineBody(of)))
+	for i, kind := range []string{byAddress, byInterface} {
+		a, err := r.send(ctx, write(r.machine(kind), r.machineBody(kind)))
 		if err != nil || !a.took() {
-			return made(what, r.machine(of), put{Answer: a}, err)
+			return made(what, r.machine(kind), put{Answer: a}, err)
 		}
 		started[i] = a
 	}
-	for i, of := range []string{byAddress, byInterface} {
+	for i, kind := range []string{byAddress, byInterface} {
 		end, err := r.Azure.Follow(ctx, started[i])
-		if err := made(what, r.machine(of), put{started[i], end}, err); err != nil {
+		if err := made(what, r.machine(kind), put{started[i], end}, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// The questions.
 const (
 	wholeAddresses = "wholeWriteAddresses"
 	wholeStates    = "wholeWriteAdminStates"

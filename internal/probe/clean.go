@@ -14,18 +14,16 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Left is a resource group that a probe has left behind.
+// Left is a leftover resource group of a probe.
 type Left struct {
 	Name, Location string
-	// Created is when its probe began, as its tag says.
+	// Created is the start time of the probe.
 	Created string
 }
 
-// mostPages bounds the list of groups.
 const mostPages = 100
 
-// Find returns the resource groups of a subscription that probes have made: those whose name
-// begins as theirs do, and whose tag says so.
+// Find returns the resource groups with a probe's name and tag.
 func Find(ctx context.Context, azure Azure, subscription string) ([]Left, error) {
 	var found []Left
 	q := Request{
@@ -55,8 +53,7 @@ func Find(ctx context.Context, azure Azure, subscription string) ([]Left, error)
 	return nil, fmt.Errorf("list resource groups: more than %d pages", mostPages)
 }
 
-// Remove deletes resource groups that probes have made, and waits until they are gone. An
-// error joins a *LeftBehind for each that is still there.
+// Remove deletes groups and waits for the end. The error joins a *LeftBehind for each that remains.
 func Remove(ctx context.Context, azure Azure, subscription string, list []Left, say func(string)) error {
 	var failed error
 	for _, l := range list {
@@ -70,17 +67,17 @@ func Remove(ctx context.Context, azure Azure, subscription string, list []Left, 
 	return failed
 }
 
-// remove deletes a group, of which Azure has to say that a probe made it.
+// remove verifies the tag first.
 func remove(ctx context.Context, azure Azure, at place) error {
-	is, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
+	answer, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
 	switch {
 	case err != nil:
 		return err
-	case is.gone():
+	case answer.gone():
 		return nil
-	case !is.took():
-		return fmt.Errorf("%s: %s", said(is), is.Message)
-	case !mine(at.group, object(is.Body, "tags")):
+	case !answer.took():
+		return fmt.Errorf("%s: %s", said(answer), answer.Message)
+	case !mine(at.group, object(answer.Body, "tags")):
 		return fmt.Errorf("its tag %s does not say that a probe made it", Tag)
 	}
 	gone, err := patiently(ctx, azure, Request{Method: methodDelete, Path: at.self(), Version: groupVersion})
@@ -99,25 +96,24 @@ func remove(ctx context.Context, azure Azure, at place) error {
 	case end.State != succeeded:
 		return fmt.Errorf("its deletion ended %s: %s %s", end.State, strings.Join(end.Codes, " "), end.Message)
 	}
-	is, err = patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
-	if err == nil && !is.gone() {
-		return fmt.Errorf("its deletion ended, and it is still there: %s", said(is))
+	answer, err = patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
+	if err == nil && !answer.gone() {
+		return fmt.Errorf("its deletion ended, and it is still there: %s", said(answer))
 	}
 	return err
 }
 
-// A write whose answer is missing arrives within arrivesWithin, if it ever does; it is looked for
-// every lookEvery.
+// A write without a response takes effect within arrivesWithin, if ever.
 const (
 	arrivesWithin = time.Minute
 	lookEvery     = 5 * time.Second
 )
 
-// appears looks for a group whose write may be under way still, and reports whether it was seen.
+// appears waits for a group with an unconfirmed write.
 func appears(ctx context.Context, azure Azure, at place) (bool, error) {
 	for until := time.Now().Add(arrivesWithin); ; {
-		is, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
-		if err != nil || !is.gone() {
+		answer, err := patiently(ctx, azure, Request{Method: methodGet, Path: at.self(), Version: groupVersion})
+		if err != nil || !answer.gone() {
 			return err == nil, err
 		}
 		if time.Now().After(until) {
@@ -129,7 +125,6 @@ func appears(ctx context.Context, azure Azure, at place) (bool, error) {
 	}
 }
 
-// patiently sends a request until Azure is not busy.
 func patiently(ctx context.Context, azure Azure, q Request) (Answer, error) {
 	for {
 		a, err := azure.Send(ctx, q)
@@ -142,10 +137,9 @@ func patiently(ctx context.Context, azure Azure, q Request) (Answer, error) {
 	}
 }
 
-// whenBusy is how long Azure is given that names no time.
+// whenBusy is the delay without a Retry-After.
 const whenBusy = 10 * time.Second
 
-// busy reports whether the same request is worth sending later.
 func busy(a Answer) bool {
 	return a.Status == statusTooManyRequests ||
 		a.Status == statusConflict && slices.Contains(a.Codes, "AnotherOperationInProgress")

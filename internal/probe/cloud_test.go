@@ -17,13 +17,13 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// cloud is an emulated Azure, and what a probe said there.
+// cloud is an emulated Azure with the progress lines of a probe.
 type cloud struct {
 	t    testing.TB
 	emu  *armemu.Emulator
 	mu   sync.Mutex
 	said []string
-	// heard is called for each line; nil is not.
+	// heard is called for each line; may be nil.
 	heard func(line string)
 }
 
@@ -36,7 +36,7 @@ func newCloud(t testing.TB, opts armemu.Options) *cloud {
 	return &cloud{t: t, emu: patient.Watched(t, armemu.New(opts))}
 }
 
-// client is a process of its own, which reaches the cloud by a transport.
+// client is a separate process that uses a transport.
 func (c *cloud) client(transport azure.Transport) *azure.Raw {
 	c.t.Helper()
 	endpoint, credential, err := azure.Emulator("http://127.0.0.1:1")
@@ -82,7 +82,7 @@ func (c *cloud) run(ctx context.Context, transport azure.Transport) (probe.Repor
 	return probe.Probe{Azure: c.client(transport), Settings: c.settings(), Say: c.say}.Run(ctx)
 }
 
-// left are the resources and groups that are there.
+// left returns the remaining resources and groups.
 func (c *cloud) left() string {
 	c.t.Helper()
 	if trimmed := strings.TrimSpace(string(c.emu.Snapshot())); trimmed != "[]" {
@@ -91,7 +91,7 @@ func (c *cloud) left() string {
 	return ""
 }
 
-// transport is a function that carries requests.
+// transport is a function that implements azure.Transport.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) Do(r *http.Request) (*http.Response, error) { return f(r) }

@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// clean is what somebody does who runs the program again with --clean.
+// clean runs the cleanup of --clean.
 func (c *cloud) clean(ctx context.Context) error {
 	azure := c.client(nil)
 	found, err := probe.Find(ctx, azure, c.settings().Subscription)
@@ -31,8 +31,8 @@ func (c *cloud) clean(ctx context.Context) error {
 	return probe.Remove(ctx, azure, c.settings().Subscription, found, c.say)
 }
 
-// until carries requests until the one of that number, which arrives or does not, and is
-// never answered: the process that sent it is dead.
+// until forwards requests until a given number, which is forwarded or not and never answered, as if
+// the process was killed.
 type until struct {
 	azure.Transport
 	mu           sync.Mutex
@@ -61,7 +61,7 @@ func (u *until) Do(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("nobody is there to hear it")
 }
 
-// dies runs a probe that is killed at a request; it returns false if it ended before.
+// dies runs a probe that is killed at a request; false if it ended before.
 func (c *cloud) dies(t *testing.T, number int, arrives bool, after func()) bool {
 	u := &until{Transport: c.emu.Transport(), number: number, arrives: arrives, dead: make(chan struct{}), buried: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
@@ -84,8 +84,7 @@ func (c *cloud) dies(t *testing.T, number int, arrives bool, after func()) bool 
 	}
 }
 
-// Killed at any of its requests, polls included, a run leaves nothing that --clean does not
-// find and delete.
+// If killed at any request or poll, a run leaves nothing that --clean does not delete.
 func TestKilledAtEachCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -110,7 +109,7 @@ func TestKilledAtEachCall(t *testing.T) {
 	}
 }
 
-// Stopped at any of its requests by whoever runs it, a run deletes what it made before it ends.
+// If stopped at any request, a run deletes its resources before it ends.
 func TestStoppedAtEachCall(t *testing.T) {
 	for number, more := 1, true; more; number++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -138,7 +137,7 @@ func TestStoppedAtEachCall(t *testing.T) {
 	}
 }
 
-// A group whose deletion fails is named, and --clean deletes it later.
+// A group that cannot be deleted is reported, and --clean deletes it later.
 func TestADeletionThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(t, armemu.Options{Seed: 1})
@@ -159,8 +158,8 @@ func TestADeletionThatFails(t *testing.T) {
 	})
 }
 
-// A group is a probe's if its name says so, and its tag: others are never deleted, not even
-// by a run that is unlucky enough to have one's name.
+// Only groups with a probe's name and tag are deleted, even if a run uses the name of a foreign
+// group.
 func TestGroupsOfOthersStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(t, armemu.Options{Seed: 1})
@@ -197,8 +196,8 @@ func TestGroupsOfOthersStay(t *testing.T) {
 	})
 }
 
-// stoppedWith carries all requests at once but the one that makes the group: it stops the run, and
-// arrives that much later; less than nothing is never.
+// stoppedWith forwards all requests. The creation of the group stops the run and arrives later;
+// never, if negative.
 func (c *cloud) stoppedWith(stop context.CancelCauseFunc, later time.Duration) transport {
 	return func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/resourceGroups/weir-probe-abc123") {
@@ -222,14 +221,14 @@ func (c *cloud) stoppedWith(stop context.CancelCauseFunc, later time.Duration) t
 	}
 }
 
-// Stopped while the write of its group is under way, a run does not take the 404 that follows for
-// the truth: it waits for the group and deletes it, or says what may be left.
+// If stopped during the creation of its group, a run waits for the group despite a 404 and deletes
+// it, or reports it.
 func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		later  time.Duration
-		unseen bool // the group, by the run
-		cleans bool // somebody, later
+		unseen bool // the run reports the group
+		cleans bool // --clean finds it later
 	}{
 		{"it arrives at once", 0, false, false},
 		{"it arrives late", 45 * time.Second, false, false},
@@ -267,8 +266,7 @@ func TestStoppedWhileTheGroupIsMade(t *testing.T) {
 	}
 }
 
-// An answer of a server that may have passed the write on is none: the group may arrive. A
-// refusal is one, and nobody waits.
+// After a proxy error the group may still appear; after a rejection the run does not wait.
 func TestTheGroupIsRefused(t *testing.T) {
 	for _, row := range []struct {
 		status int

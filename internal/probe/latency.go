@@ -9,31 +9,28 @@ import (
 	"time"
 )
 
-// Span is how long something took: what is seen by polls is known within bounds.
+// Span is a duration with bounds, because polls observe it.
 type Span struct {
 	AtLeastSeconds float64 `json:"atLeastSeconds"`
 	AtMostSeconds  float64 `json:"atMostSeconds"`
 }
 
-// Latency is how long the writes of one kind took, from the request to the end of what it
-// began.
+// Latency summarizes one kind of write, from the request to the end of its operation.
 type Latency struct {
 	Write string `json:"write"`
 	Count int    `json:"count"`
-	// AtOnce counts those that had ended when they were answered.
+	// AtOnce counts writes that had finished with the first response.
 	AtOnce  int  `json:"atOnce"`
 	Median  Span `json:"median"`
 	Longest Span `json:"longest"`
 }
 
-// sample is one write that succeeded.
 type sample struct {
 	write  string
 	span   Span
 	atOnce bool
 }
 
-// spanOf is how long a write took.
 func spanOf(a Answer, end End) Span {
 	from := a.At
 	if end.Running.After(from) {
@@ -44,7 +41,7 @@ func spanOf(a Answer, end End) Span {
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }
 
-// latencies sums samples up, in the order in which their kinds came first.
+// latencies keeps the order of first appearance.
 func latencies(all []sample) []Latency {
 	kinds := map[string][]sample{}
 	var order []string
@@ -56,11 +53,11 @@ func latencies(all []sample) []Latency {
 	}
 	list := make([]Latency, 0, len(order))
 	for _, kind := range order {
-		of := slices.SortedStableFunc(slices.Values(kinds[kind]), func(a, b sample) int {
+		ordered := slices.SortedStableFunc(slices.Values(kinds[kind]), func(a, b sample) int {
 			return cmp.Or(cmp.Compare(a.span.AtMostSeconds, b.span.AtMostSeconds), cmp.Compare(a.span.AtLeastSeconds, b.span.AtLeastSeconds))
 		})
-		l := Latency{Write: kind, Count: len(of), Median: of[(len(of)-1)/2].span, Longest: of[len(of)-1].span}
-		for _, s := range of {
+		l := Latency{Write: kind, Count: len(ordered), Median: ordered[(len(ordered)-1)/2].span, Longest: ordered[len(ordered)-1].span}
+		for _, s := range ordered {
 			if s.atOnce {
 				l.AtOnce++
 			}

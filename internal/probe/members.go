@@ -16,7 +16,6 @@ const (
 	none         = "None"
 )
 
-// member is an address of a pool.
 type member struct{ name, ip, state string }
 
 func text(o Object, key string) string { s, _ := o[key].(string); return s }
@@ -44,7 +43,6 @@ func array(list []Object) []any {
 	return all
 }
 
-// with returns a copy of an object with another value.
 func with(o Object, key string, value any) Object {
 	next := maps.Clone(o)
 	if next == nil {
@@ -74,8 +72,7 @@ func entries(list []member) []any {
 	return all
 }
 
-// members are those of a pool as it is shown, in the order of their addresses. No admin
-// state and None are the same.
+// members sorts by IP. A missing admin state counts as None.
 func members(pool Object) []member {
 	var all []member
 	for _, e := range objects(properties(pool), addressesKey) {
@@ -107,7 +104,6 @@ func stateOf(list []member, ip string) string {
 	return ""
 }
 
-// poolOf returns a pool of a load balancer as it is shown; nil if there is none.
 func poolOf(balancer Object, name string) Object {
 	for _, p := range objects(properties(balancer), poolsKey) {
 		if strings.EqualFold(text(p, "name"), name) {
@@ -117,7 +113,7 @@ func poolOf(balancer Object, name string) Object {
 	return nil
 }
 
-// withPool returns a load balancer with another pool of that name, or one more.
+// withPool replaces or adds a pool.
 func withPool(balancer Object, name string, pool Object) Object {
 	list := objects(properties(balancer), poolsKey)
 	i := slices.IndexFunc(list, func(p Object) bool { return strings.EqualFold(text(p, "name"), name) })
@@ -130,22 +126,20 @@ func withPool(balancer Object, name string, pool Object) Object {
 	return with(balancer, "properties", with(properties(balancer), poolsKey, array(list)))
 }
 
-// withMembers returns a pool with these members.
 func withMembers(pool Object, list []member) Object {
 	return with(pool, "properties", with(properties(pool), addressesKey, entries(list)))
 }
 
-// Of what Azure shows it alone sets these.
+// Read-only properties.
 var (
 	serverKeys   = []string{"etag", "type", "resourceGuid", "provisioningState"}
 	backReferred = []string{"loadBalancingRules", "outboundRules", "outboundRule", "inboundNatRules", "inboundNatPools", "backendIPConfigurations"}
 )
 
-// sendable returns a resource as it was shown, without what Azure alone sets, so that the
-// write of it changes nothing.
-func sendable(shown Object) Object {
-	next := without(shown, append([]string{"name"}, serverKeys...)...)
-	p := without(properties(shown), serverKeys...)
+// sendable removes read-only properties; writing the result changes nothing.
+func sendable(resource Object) Object {
+	next := without(resource, append([]string{"name"}, serverKeys...)...)
+	p := without(properties(resource), serverKeys...)
 	for key := range p {
 		if list := objects(p, key); list != nil && key != addressesKey {
 			for i, child := range list {
@@ -158,10 +152,9 @@ func sendable(shown Object) Object {
 	return next
 }
 
-// sendableChild is sendable for what is part of a load balancer, such as a pool.
-func sendableChild(shown Object) Object {
-	next := without(shown, serverKeys...)
-	if p := properties(shown); p != nil {
+func sendableChild(resource Object) Object {
+	next := without(resource, serverKeys...)
+	if p := properties(resource); p != nil {
 		p = without(without(p, serverKeys...), backReferred...)
 		if list := objects(p, addressesKey); list != nil {
 			for i, address := range list {

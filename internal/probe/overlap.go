@@ -11,27 +11,24 @@ import (
 )
 
 const (
-	// enoughRounds settle the question: with answers by chance, of three, all are alike once
-	// in 81 times.
+	// enoughRounds is conclusive: three equally likely answers agree by chance once in 81 times.
 	enoughRounds = 5
-	// mostRounds bound those that met no running write, too.
-	mostRounds = 8
-	// fewestRounds say something, if they all say the same.
+	mostRounds   = 8
 	fewestRounds = 3
 )
 
-// round is one write that ran, and one that came meanwhile, on two pools of a load balancer.
+// round is two overlapping writes of two pools of a load balancer.
 type round struct {
 	first, second       Answer
 	firstEnd, secondEnd End
-	// firstSeen and secondSeen say whether what they put was there when Azure had taken both, and
-	// firstThere and secondThere whether it is there in the end.
+	// firstSeen and secondSeen are whether the content was present once Azure had accepted both
+	// writes; firstThere and secondThere, in the end.
 	firstSeen, secondSeen   bool
 	firstThere, secondThere bool
 }
 
-// outcome says what the second write met; none with the reason why nothing can be said.
-func (r round) outcome() (a behaviour.Answer, why string) {
+// outcome returns the result, or the reason that there is none.
+func (r round) outcome() (a behaviour.Answer, reason string) {
 	for _, one := range []struct {
 		of  Answer
 		end End
@@ -63,7 +60,7 @@ func (r round) outcome() (a behaviour.Answer, why string) {
 	return "", "the writes ended " + states[0] + " and " + states[1]
 }
 
-func overtaken(seen, there, winner bool) (a behaviour.Answer, why string) {
+func overtaken(seen, there, winner bool) (a behaviour.Answer, reason string) {
 	switch {
 	case !winner:
 		return "", "what the later write put was not there in the end"
@@ -75,14 +72,14 @@ func overtaken(seen, there, winner bool) (a behaviour.Answer, why string) {
 	return behaviour.SupersedeDiscard, ""
 }
 
-// ofRounds is the verdict on all rounds so far, and whether more would change nothing.
-func ofRounds(rounds []round) (a behaviour.Answer, why string, enough bool) {
+// ofRounds also reports whether more rounds are needless.
+func ofRounds(rounds []round) (a behaviour.Answer, reason string, enough bool) {
 	count := map[behaviour.Answer]int{}
 	counted, last := 0, "no write was under way when another came"
 	for _, r := range rounds {
-		outcome, why := r.outcome()
+		outcome, reason := r.outcome()
 		if outcome == "" {
-			last = why
+			last = reason
 			continue
 		}
 		count[outcome]++

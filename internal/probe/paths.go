@@ -4,14 +4,12 @@ package probe
 
 import "strconv"
 
-// The api-versions that are asked for: of Microsoft.Network the one that Weir speaks.
 const (
 	networkVersion = "2025-05-01"
 	computeVersion = "2024-07-01"
 	groupVersion   = "2021-04-01"
 )
 
-// place is a subscription and a resource group in it.
 type place struct{ subscription, group string }
 
 func (p place) groups() string { return "/subscriptions/" + p.subscription + "/resourceGroups" }
@@ -22,32 +20,30 @@ func (p place) network(kind, name string) string {
 func (p place) securityGroup() string    { return p.network("networkSecurityGroups", "weir-probe") }
 func (p place) virtualNetwork() string   { return p.network("virtualNetworks", "weir-probe") }
 func (p place) subnet() string           { return p.virtualNetwork() + "/subnets/machines" }
-func (p place) nic(of string) string     { return p.network("networkInterfaces", "weir-probe-"+of) }
+func (p place) nic(name string) string   { return p.network("networkInterfaces", "weir-probe-"+name) }
 func (p place) balancer(n string) string { return p.network("loadBalancers", "weir-probe-"+n) }
 func (p place) pool(balancer, name string) string {
 	return p.balancer(balancer) + "/backendAddressPools/" + name
 }
-func (p place) machine(of string) string {
-	return p.self() + "/providers/Microsoft.Compute/virtualMachines/weir-probe-" + of
+func (p place) machine(name string) string {
+	return p.self() + "/providers/Microsoft.Compute/virtualMachines/weir-probe-" + name
 }
 
-// The two load balancers, each with one machine in service: by its address in a pool of IP
-// addresses, and by its network interface.
+// Two load balancers, each with one machine: by IP address and by network interface.
 const (
 	byAddress   = "addresses"
 	byInterface = "interfaces"
 	membersPool = "members"
-	// furtherPool is made by a write of its load balancer.
 	furtherPool = "further"
 )
 
-// The network is nobody else's: it is peered with nothing.
+// The virtual network is isolated.
 const (
 	networkPrefix = "192.168.254.0/24"
-	// servingIP is the machine in the pool of addresses.
+	// servingIP has a machine.
 	servingIP = "192.168.254.10"
 	joinedIP  = "192.168.254.11"
 )
 
-// spareIP is an address of the subnet without a machine.
+// spareIP has no machine.
 func spareIP(n int) string { return "192.168.254." + strconv.Itoa(100+n%100) }

@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// Azure sends requests to Azure Resource Manager and follows what they begin. It sends a
-// request again only where no second layer would do so, too.
+// Azure sends requests to Azure Resource Manager and polls operations. It retries only what no
+// other layer retries.
 type Azure interface {
-	// Send sends one request and returns its answer, whatever its status. It waits first as
-	// long as an earlier answer asks. An error says that no answer came; it carries a
-	// *fault.Fault, which says whether the request may arrive all the same.
+	// Send waits for an earlier Retry-After and returns the response, whatever its status. An error
+	// means no response; it carries a *fault.Fault.
 	Send(ctx context.Context, r Request) (Answer, error)
-	// Follow waits until Azure is done with what an answer began. An error says that its end
-	// is not known.
+	// Follow polls an operation. An error means that its outcome is unknown.
 	Follow(ctx context.Context, a Answer) (End, error)
 }
 
@@ -25,60 +23,47 @@ type Object = map[string]any
 
 // Request is one request.
 type Request struct {
-	Method string
-	// Path is an ARM id, or the collection that is listed.
-	Path string
-	// Version is the api-version.
+	Method  string
+	Path    string
 	Version string
-	// Filter narrows a list; empty does not.
-	Filter string
-	// Link is the address of a list's next page, which replaces the three above.
-	Link string
-	// IfMatch and IfNoneMatch guard a write; empty guards nothing.
+	Filter  string
+	// Link is the next page of a list and replaces Path, Version and Filter.
+	Link                 string
 	IfMatch, IfNoneMatch string
-	// Body is what is written; nil is nothing.
-	Body Object
+	Body                 Object
 }
 
-// Answer is what Azure answered.
+// Answer is a response.
 type Answer struct {
 	Status int
-	// Codes are those of an error and of its details, outermost first.
-	Codes []string
-	// Message is for people, in one line.
-	Message string
-	// Body is what was shown; nil if nothing was.
-	Body Object
-	// Sent and At are when the request left and when the answer was there.
+	// Codes are outermost first.
+	Codes    []string
+	Message  string
+	Body     Object
 	Sent, At time.Time
-	// Wait is how long Azure asks to wait, zero if it names no time.
+	// Wait is Retry-After, or zero.
 	Wait time.Duration
-	// Begun is what Follow needs; nil if nothing was begun.
+	// Begun is the operation to Follow, or nil.
 	Begun any
 }
 
-// took reports whether Azure has taken the request.
 func (a Answer) took() bool { return a.Status >= 200 && a.Status < 300 }
 
-// gone reports whether Azure says that a resource group is not there. Any other 404 is none of
-// its own.
+// gone ignores other 404s, which may not be Azure's.
 func (a Answer) gone() bool {
 	return a.Status == statusNotFound && slices.Contains(a.Codes, "ResourceGroupNotFound")
 }
 
-// End is how what was begun ended.
+// End is the result of an operation.
 type End struct {
-	// State is Succeeded, Failed or Canceled.
-	State string
-	Codes []string
-	// Message is for people, in one line.
+	State   string
+	Codes   []string
 	Message string
-	// Running is when it was last seen under way, zero if never. Over is when it was seen
-	// to be over.
+	// Running is when it was last in progress, the other one when it was finished.
 	Running, Over time.Time
 }
 
-// The states in which what was begun ends, and one in which a resource is meanwhile.
+// States of operations, and of a resource during one.
 const (
 	succeeded = "Succeeded"
 	failed    = "Failed"
@@ -86,7 +71,7 @@ const (
 	updating  = "Updating"
 )
 
-// The words of HTTP that a probe needs.
+// HTTP methods and statuses; this package does not import net/http.
 const (
 	methodGet    = "GET"
 	methodPut    = "PUT"

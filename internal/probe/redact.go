@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// taken stands for what nobody else shall read.
+// taken replaces redacted text.
 const taken = "REDACTED"
 
 var (
 	guidPattern  = regexp.MustCompile(`(?i)\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b`)
 	emailPattern = regexp.MustCompile(`[0-9A-Za-z._%+#-]+@[0-9A-Za-z.-]+\.[A-Za-z]{2,}`)
-	// Whoever is refused is named before what they may not do.
+	// Messages name the rejected client before the missing permission.
 	clientPattern = regexp.MustCompile(`(?i)(client|object id|applicationId|principal) '[^']*'`)
 	subscription  = regexp.MustCompile(`(?i)(subscriptions/)[^/'"\s]+`)
 )
 
-// Redact takes out of a text who and where its reader could not know otherwise: ids of
-// subscriptions, tenants, callers and requests, and the secrets that it is given.
+// Redact removes IDs of subscriptions, tenants, callers and requests, and secrets.
 func Redact(text string, secrets ...string) string {
 	text = subscription.ReplaceAllString(text, "${1}"+taken)
 	text = clientPattern.ReplaceAllString(text, "${1} '"+taken+"'")
@@ -31,7 +30,6 @@ func Redact(text string, secrets ...string) string {
 	return text
 }
 
-// withoutFold takes a secret out of a text, however it is written.
 func withoutFold(text, secret string) string {
 	if len(secret) < 3 {
 		return text
@@ -39,7 +37,6 @@ func withoutFold(text, secret string) string {
 	return regexp.MustCompile("(?i)"+regexp.QuoteMeta(secret)).ReplaceAllLiteralString(text, taken)
 }
 
-// line makes one line of a text, and not an endless one.
 func line(text string) string {
 	const most = 400
 	text = strings.Join(strings.Fields(text), " ")

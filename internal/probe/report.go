@@ -15,42 +15,37 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Report is what a probe has found out. Nothing in it says whose Azure it was.
+// Report is the result of a probe. It does not identify the subscription.
 type Report struct {
-	// Behaviour are the answers; a question that stays open has none.
 	Behaviour behaviour.Behaviour `json:"behaviour"`
-	// Version is that of the program, When the time of its start.
-	Version string    `json:"version"`
-	When    time.Time `json:"when"`
-	// Cloud is AzurePublicCloud, another one, or emulator.
-	Cloud    string `json:"cloud"`
-	Location string `json:"location"`
-	// Requests counts those that were sent, but for polls.
+	Version   string              `json:"version"`
+	When      time.Time           `json:"when"`
+	Cloud     string              `json:"cloud"`
+	Location  string              `json:"location"`
+	// Requests excludes polls.
 	Requests  int       `json:"requests"`
 	Questions []Finding `json:"questions"`
 	Latencies []Latency `json:"latencies"`
 }
 
-// Finding is a question with what was seen of it.
+// Finding is a question with its observations.
 type Finding struct {
 	Name    string           `json:"name"`
 	Asks    string           `json:"asks"`
 	Assumed behaviour.Answer `json:"assumed"`
-	// Answer is empty if the question stays open, and then Why says why.
+	// Answer is empty for an open question, Why otherwise.
 	Answer behaviour.Answer `json:"answer,omitempty"`
 	Why    string           `json:"why,omitempty"`
 	Seen   []Seen           `json:"seen,omitempty"`
 }
 
-// Seen is one thing that was done, and what came of it.
+// Seen is one observation.
 type Seen struct {
-	Did string `json:"did"`
-	// Status and Codes are Azure's.
+	Did    string   `json:"did"`
 	Status int      `json:"status"`
 	Codes  []string `json:"codes,omitempty"`
-	// Ended is how the write ended: Succeeded, Failed or Canceled.
-	Ended string `json:"ended,omitempty"`
-	Saw   string `json:"saw,omitempty"`
+	Ended  string   `json:"ended,omitempty"`
+	Saw    string   `json:"saw,omitempty"`
 }
 
 // Open counts the questions without an answer.
@@ -64,9 +59,8 @@ func (r Report) Open() int {
 	return n
 }
 
-// report sums up what was found so far.
 func (r *run) report() Report {
-	is := Report{
+	result := Report{
 		Version: r.Version, When: r.began.UTC().Truncate(time.Second), Cloud: r.Cloud, Location: r.Location,
 		Requests: int(r.calls.Load()), Latencies: latencies(r.samples),
 	}
@@ -80,18 +74,17 @@ func (r *run) report() Report {
 		for i := range f.Seen {
 			f.Seen[i].Saw = r.clean(f.Seen[i].Saw)
 		}
-		if next, err := is.Behaviour.With(f.Name, f.Answer); err == nil {
-			is.Behaviour = next
+		if next, err := result.Behaviour.With(f.Name, f.Answer); err == nil {
+			result.Behaviour = next
 		}
-		is.Questions = append(is.Questions, f)
+		result.Questions = append(result.Questions, f)
 	}
-	return is
+	return result
 }
 
-// clean makes a text one that may be published.
 func (r *run) clean(text string) string { return line(Redact(text, r.secrets()...)) }
 
-// JSON is the report for machines.
+// JSON encodes the report.
 func (r Report) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -100,10 +93,10 @@ func (r Report) JSON() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// MaxReport bounds a report that is read.
+// MaxReport limits a report that is read, in bytes.
 const MaxReport = 1 << 20
 
-// Parse reads a report, of which the behaviour alone must be there. An error names the key.
+// Parse decodes a report; only the behavior is required.
 func Parse(text []byte) (Report, error) {
 	var r Report
 	if len(text) > MaxReport {

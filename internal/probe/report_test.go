@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// canaries are what must not leave the house, as an Azure could say it anywhere.
+// canaries are secrets that Azure may send anywhere.
 var canaries = []string{
 	"sub-canary-1", "tenant-canary-1", "11111111-2222-3333-4444-555555555555", "deadbeefdeadbeefdeadbeefdeadbeef",
 	"canary@example.com", "someone-canary", "canary-token-8b1f",
@@ -25,8 +25,7 @@ var canaries = []string{
 const telling = "The client 'someone-canary' of tenant tenant-canary-1 (canary@example.com) with object id '11111111-2222-3333-4444-555555555555' " +
 	"may not do that over /subscriptions/sub-canary-1/x, correlation DEADBEEF-DEAD-BEEF-DEAD-BEEFDEADBEEF deadbeefdeadbeefdeadbeefdeadbeef, Bearer canary-token-8b1f"
 
-// Whatever Azure says, and wherever it says it, nothing of whose Azure it was is in the
-// report, in what is told meanwhile, or in an error.
+// Secrets in any response never appear in the report, in progress lines or in errors.
 func TestNothingTellsWhoseAzureItWas(t *testing.T) {
 	for _, at := range []string{
 		`kind: put, path: "loadBalancers/**"`, `kind: put, path: "**/backendAddressPools/*"`, `kind: get, path: "loadBalancers/**"`, `kind: poll`,
@@ -105,7 +104,7 @@ func TestParseIsStrict(t *testing.T) {
 	}
 }
 
-// What is read is a behaviour that the table knows, and is written as it was read.
+// A parsed report is valid and is encoded as it was read.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"behaviour": {"overlap": "mixed", "poolIfMatch": "ignored"}, "questions": [{"name": "overlap", "seen": [{"status": 409}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -120,7 +119,7 @@ func FuzzParse(f *testing.F) {
 		}
 		raw, err := json.Marshal(report)
 		if err != nil {
-			t.Skip() // a time that JSON does not write
+			t.Skip() // a time that JSON cannot encode
 		}
 		again, err := probe.Parse(raw)
 		if err != nil || again.Behaviour != report.Behaviour {
@@ -151,7 +150,7 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// The offer says what is made, where, and what is asked, before anything is made.
+// The offer lists resources, place and questions before anything is created.
 func TestOffer(t *testing.T) {
 	c := newCloud(t, armemu.Options{})
 	text := c.settings().Offer()
@@ -170,7 +169,7 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// The page names what there is to answer, and what the file holds.
+// The page describes all questions and the file.
 func TestThePageIsWhole(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/reference/azure-behaviour.md")
 	if err != nil {

@@ -16,24 +16,23 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Probe is one run: a resource group is made, Azure is asked, and the group is deleted.
+// Probe is one run: it creates a resource group, measures, and deletes the group.
 type Probe struct {
 	Azure Azure
 	Settings
-	// Say is told what goes on, one line at a time.
+	// Say reports progress, one line per call.
 	Say func(text string)
 }
 
-// LeftBehind says that a resource group of a probe may still be there.
+// LeftBehind reports a resource group that may still exist.
 type LeftBehind struct {
 	Group string
-	// Unseen is true if nothing tells whether the write that makes it arrived: it is not there,
-	// and may come to be there, empty.
+	// Unseen is set if the group does not exist, but may still appear, empty.
 	Unseen bool
 	Err    error
 }
 
-// Error names the group and what went wrong.
+// Error names the group and the error.
 func (e *LeftBehind) Error() string {
 	if e.Unseen {
 		return fmt.Sprintf("resource group %s may come to be there yet: %v", e.Group, e.Err)
@@ -41,35 +40,31 @@ func (e *LeftBehind) Error() string {
 	return fmt.Sprintf("resource group %s could not be deleted: %v", e.Group, e.Err)
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns Err.
 func (e *LeftBehind) Unwrap() error { return e.Err }
 
-// toDelete bounds the deletion of a group, which goes on when the run is over.
+// toDelete does not depend on the run's context.
 const toDelete = 30 * time.Minute
 
-// run is a probe on its way.
+// run is a probe in progress.
 type run struct {
 	Probe
 	place
 	tags  Object
 	began time.Time
-	// made is set once the group may be there, and unanswered if nothing tells whether the
-	// write that makes it arrived.
+	// made is set once the group may exist; the other flag, if that is unknown.
 	made, unanswered bool
 	calls            atomic.Int64
 	findings         map[string]*Finding
 	samples          []sample
 	spares           int
-	// shown is the load balancer with the pool of addresses as it was last read; nil once it
-	// was written.
+	// shown caches the load balancer with the IP pool until the next write.
 	shown Object
-	// first is what a new load balancer did with the addresses of its pool.
 	first look
 }
 
-// Run asks all questions and cleans up, whatever happens: when the context is done, too. The
-// report holds what was found until then; a question that stays open is no error. One error
-// may be a *LeftBehind.
+// Run always cleans up, even if ctx is done. Open questions are no error. The error may wrap a
+// *LeftBehind.
 func (p Probe) Run(ctx context.Context) (Report, error) {
 	now := time.Now()
 	r := &run{
@@ -92,7 +87,6 @@ func (p Probe) Run(ctx context.Context) (Report, error) {
 	return r.report(), p.redacted(err)
 }
 
-// cleanUp deletes the group, if it was made.
 func (r *run) cleanUp(ctx context.Context) error {
 	if !r.made {
 		return nil
@@ -117,7 +111,6 @@ func (r *run) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// redacted is an error whose words anybody may read.
 func (p Probe) redacted(err error) error {
 	if err == nil {
 		return nil
@@ -125,7 +118,6 @@ func (p Probe) redacted(err error) error {
 	return &told{Redact(err.Error(), p.secrets()...), err}
 }
 
-// told is an error with other words.
 type told struct {
 	text string
 	err  error
@@ -136,7 +128,6 @@ func (e *told) Unwrap() error { return e.err }
 
 func (p Probe) secrets() []string { return append(slices.Clone(p.Secrets), p.Subscription) }
 
-// send sends a request of the run.
 func (r *run) send(ctx context.Context, q Request) (Answer, error) {
 	if q.Method != methodGet {
 		r.shown = nil
@@ -144,7 +135,7 @@ func (r *run) send(ctx context.Context, q Request) (Answer, error) {
 	return patiently(ctx, counting{r}, q)
 }
 
-// counting counts what is sent.
+// counting counts requests.
 type counting struct{ *run }
 
 // Send implements Azure.
@@ -170,7 +161,6 @@ func version(id string) string {
 	return groupVersion
 }
 
-// look reads a resource.
 func (r *run) look(ctx context.Context, id string) (Object, error) {
 	a, err := r.send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
 	if err != nil {
@@ -182,13 +172,11 @@ func (r *run) look(ctx context.Context, id string) (Object, error) {
 	return a.Body, nil
 }
 
-// put is a write and its end.
 type put struct {
 	Answer
 	End
 }
 
-// done reports whether Azure took the write and finished it.
 func (w put) done() bool { return w.took() && w.State == succeeded }
 
 func (w put) String() string {
@@ -202,7 +190,7 @@ func write(id string, body Object) Request {
 	return Request{Method: methodPut, Path: id, Version: version(id), Body: body}
 }
 
-// put writes and waits for the end; what is not empty is the kind of its latency.
+// put waits for the end. kind is the latency to record; may be empty.
 func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
 	a, err := r.send(ctx, q)
 	if err != nil {
@@ -228,34 +216,32 @@ func (r *run) put(ctx context.Context, kind string, q Request) (put, error) {
 	return w, nil
 }
 
-// watchEvery is how exactly a latency is known: an operation asks to be polled every 10 s,
-// but what it writes may be read.
+// watchEvery is the resolution of latencies. Operations ask for polls every 10 s; the resource
+// itself may be read more often.
 const watchEvery = 2 * time.Second
 
-// watch reads what is being written until it is no longer, and returns when that was; zero
-// if that cannot be told.
+// watch returns when the write finished; zero if unknown.
 func (r *run) watch(ctx context.Context, id string, a Answer) End {
-	seen, is := End{Over: a.At}, a
+	seen, latest := End{Over: a.At}, a
 	for {
 		switch {
-		case !is.took():
+		case !latest.took():
 			return End{}
-		case text(properties(is.Body), "provisioningState") != updating:
+		case text(properties(latest.Body), "provisioningState") != updating:
 			return seen
 		}
-		seen.Running = is.At
+		seen.Running = latest.At
 		err := sleep.For(ctx, watchEvery)
 		if err == nil {
-			is, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
+			latest, err = r.Azure.Send(ctx, Request{Method: methodGet, Path: id, Version: version(id)})
 		}
 		if err != nil {
 			return End{}
 		}
-		seen.Over = is.At
+		seen.Over = latest.At
 	}
 }
 
-// note keeps what was seen, for each of the questions that it tells something of.
 func (r *run) note(did string, w put, saw string, questions ...string) {
 	s := Seen{Did: did, Status: w.Status, Codes: slices.Concat(w.Answer.Codes, w.End.Codes), Ended: w.State, Saw: saw}
 	for _, q := range questions {
@@ -263,22 +249,20 @@ func (r *run) note(did string, w put, saw string, questions ...string) {
 	}
 }
 
-// settle keeps the answer to a question, or why there is none.
-func (r *run) settle(question string, a behaviour.Answer, why string) {
+func (r *run) settle(question string, a behaviour.Answer, reason string) {
 	f := r.findings[question]
-	f.Answer, f.Why = a, why
+	f.Answer, f.Why = a, reason
 	if a == "" {
-		r.Say("  " + question + " stays open: " + Redact(why, r.secrets()...))
+		r.Say("  " + question + " stays open: " + Redact(reason, r.secrets()...))
 		return
 	}
 	r.Say(fmt.Sprintf("  %s: %s", question, a))
 }
 
-// spare is an address that no pool had before.
+// spare returns an address that no pool had before.
 func (r *run) spare() member {
 	r.spares++
 	return member{name: fmt.Sprintf("spare-%d", r.spares), ip: spareIP(r.spares), state: none}
 }
 
-// serving is the address with a machine behind it.
 func serving(state string) member { return member{"machine", servingIP, state} }

@@ -9,39 +9,34 @@ import (
 	"time"
 )
 
-// Settings say where a probe works, and with what.
+// Settings configure a probe.
 type Settings struct {
-	// Subscription and Location are where everything is made.
 	Subscription, Location string
-	// VMSize is the size of the two machines, Image publisher:offer:sku:version.
+	// Image is publisher:offer:sku:version.
 	VMSize, Image string
-	// Key is a public key in OpenSSH's form, which Azure wants. Nobody has the private one.
-	Key string
-	// Suffix tells one run from another; see Name.
-	Suffix string
-	// Version is that of the program.
+	// Key is an OpenSSH public key, required by Azure. Its private key is discarded.
+	Key     string
+	Suffix  string
 	Version string
-	// Cloud is which Azure it is, for the report.
-	Cloud string
-	// Secrets must not be in the report, such as the tenant's id.
+	Cloud   string
+	// Secrets must not appear in the report, e.g. the tenant ID.
 	Secrets []string
 }
 
-// DefaultVMSize is a small machine that most regions have.
+// DefaultVMSize is a small size that most regions have.
 const DefaultVMSize = "Standard_B1s"
 
-// DefaultImage is a small system that answers on port 22.
+// DefaultImage is a small image that listens on port 22.
 const DefaultImage = "Canonical:ubuntu-24_04-lts:server:latest"
 
 // Emulated is the Cloud of an emulator.
 const Emulated = "emulator"
 
-// A group is known by both.
+// Both identify a group of a probe.
 const (
-	// Prefix begins the name of each resource group of a probe.
+	// Prefix is the name prefix of the resource groups.
 	Prefix = "weir-probe-"
-	// Tag is on each, and its value is the name of the group, so that a tag that was copied
-	// elsewhere means nothing.
+	// Tag is the key of their tag. Its value is the group name, so copied tags do not match.
 	Tag = "weir-probe"
 )
 
@@ -53,8 +48,7 @@ var (
 	suffixRule   = regexp.MustCompile(`^[0-9a-z]{6,20}$`)
 )
 
-// Normalize returns the settings with what is empty filled in, and the location as Azure
-// spells it. An error names the flag and the value.
+// Normalize adds defaults and spells the location like Azure.
 func (s Settings) Normalize() (Settings, error) {
 	s.Location = strings.ToLower(strings.ReplaceAll(s.Location, " ", ""))
 	if s.VMSize == "" {
@@ -63,7 +57,7 @@ func (s Settings) Normalize() (Settings, error) {
 	if s.Image == "" {
 		s.Image = DefaultImage
 	}
-	for _, is := range []struct {
+	for _, setting := range []struct {
 		flag, value, want string
 		rule              *regexp.Regexp
 	}{
@@ -72,8 +66,8 @@ func (s Settings) Normalize() (Settings, error) {
 		{"--vm-size", s.VMSize, "a size such as " + DefaultVMSize, sizeRule},
 		{"--image", s.Image, "publisher:offer:sku:version, such as " + DefaultImage, imageRule},
 	} {
-		if !is.rule.MatchString(is.value) {
-			return s, fmt.Errorf("%s %q: want %s", is.flag, is.value, is.want)
+		if !setting.rule.MatchString(setting.value) {
+			return s, fmt.Errorf("%s %q: want %s", setting.flag, setting.value, setting.want)
 		}
 	}
 	if !suffixRule.MatchString(s.Suffix) {
@@ -82,7 +76,7 @@ func (s Settings) Normalize() (Settings, error) {
 	return s, nil
 }
 
-// CheckSubscription reports why an id is none of a subscription.
+// CheckSubscription returns an error for an invalid subscription ID.
 func CheckSubscription(id string) error {
 	if !idRule.MatchString(id) {
 		return fmt.Errorf("--subscription %q: want %s", id, subscriptionWanted)
@@ -92,10 +86,10 @@ func CheckSubscription(id string) error {
 
 const subscriptionWanted = "the id of a subscription, or set subscriptionId in azure.json"
 
-// Name is that of the resource group.
+// Name is the name of the resource group.
 func (s Settings) Name() string { return Prefix + s.Suffix }
 
-// Offer says what a probe would make, what it costs and what it is for.
+// Offer describes the resources of a probe, their price and its purpose.
 func (s Settings) Offer() string {
 	return fmt.Sprintf(`weir probe-azure makes one resource group, asks Azure by some 55 requests, and deletes the group again:
 
@@ -113,7 +107,6 @@ It answers how this Azure treats:
 `, s.Subscription, s.Name(), s.Location, s.VMSize, s.Image) + asks()
 }
 
-// tags are on everything that is made.
 func (s Settings) tags(now time.Time) Object {
 	return Object{
 		Tag:       s.Name(),
@@ -122,7 +115,6 @@ func (s Settings) tags(now time.Time) Object {
 	}
 }
 
-// mine reports whether a resource group was made by a probe.
 func mine(name string, tags Object) bool {
 	value, _ := tags[Tag].(string)
 	return len(name) > len(Prefix) && strings.EqualFold(name[:len(Prefix)], Prefix) && strings.EqualFold(value, name)

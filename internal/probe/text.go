@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Text is the report for people.
+// Text formats the report.
 func (r Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %s, by weir %s with %d requests\n\n",
@@ -48,7 +48,7 @@ func (f Finding) verdict() string {
 	return fmt.Sprintf("%s; assumed is %s", f.Answer, f.Assumed)
 }
 
-// String is what was seen, in one line.
+// String formats the observation in one line.
 func (s Seen) String() string {
 	text := s.Did + ": "
 	if s.Status > 0 {
@@ -66,7 +66,7 @@ func (s Seen) String() string {
 	return text
 }
 
-// String is a time, or the bounds of one.
+// String formats the duration or its bounds.
 func (s Span) String() string {
 	if s.AtLeastSeconds == s.AtMostSeconds {
 		return fmt.Sprintf("%.1f", s.AtMostSeconds)
@@ -74,7 +74,6 @@ func (s Span) String() string {
 	return fmt.Sprintf("%.0f to %.0f", s.AtLeastSeconds, s.AtMostSeconds)
 }
 
-// wrap breaks a text into lines of so many characters.
 func wrap(text string, width int) []string {
 	var lines []string
 	for len(text) > width {

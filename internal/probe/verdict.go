@@ -10,11 +10,9 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// The verdicts: what was sent and seen goes in, the answer comes out. No answer comes with
-// the reason why the question stays open.
+// The functions below return an answer, or the reason that there is none.
 
-// ofAddresses is the verdict on a write with other addresses.
-func ofAddresses(before, sent, after []member) (a behaviour.Answer, why string) {
+func ofAddresses(before, sent, after []member) (a behaviour.Answer, reason string) {
 	switch {
 	case slices.Equal(ips(before), ips(sent)):
 		return "", "the write would have changed nothing"
@@ -26,8 +24,7 @@ func ofAddresses(before, sent, after []member) (a behaviour.Answer, why string) 
 	return "", fmt.Sprintf("afterwards the pool had neither what was there nor what was sent: %s", shownMembers(after))
 }
 
-// ofState is the verdict on a write with another admin state of an address.
-func ofState(before, sent, after string) (a behaviour.Answer, why string) {
+func ofState(before, sent, after string) (a behaviour.Answer, reason string) {
 	switch after {
 	case sent:
 		return behaviour.Taken, ""
@@ -39,8 +36,7 @@ func ofState(before, sent, after string) (a behaviour.Answer, why string) {
 	return "", fmt.Sprintf("afterwards the admin state was neither %s nor %s", before, sent)
 }
 
-// ofNewPool is the verdict on the addresses of a pool that a write of its load balancer made.
-func ofNewPool(sent, after []member) (a behaviour.Answer, why string) {
+func ofNewPool(sent, after []member) (a behaviour.Answer, reason string) {
 	switch {
 	case len(after) == 0:
 		return behaviour.Empty, ""
@@ -50,8 +46,7 @@ func ofNewPool(sent, after []member) (a behaviour.Answer, why string) {
 	return "", "the new pool had other addresses than were sent: " + shownMembers(after)
 }
 
-// ofEtag is the verdict on the etag after a write that changes nothing.
-func ofEtag(before, after string) (a behaviour.Answer, why string) {
+func ofEtag(before, after string) (a behaviour.Answer, reason string) {
 	switch {
 	case before == "" || after == "":
 		return "", "Azure showed no etag"
@@ -61,8 +56,7 @@ func ofEtag(before, after string) (a behaviour.Answer, why string) {
 	return behaviour.Renewed, ""
 }
 
-// ofGuard is the verdict on a header that should have the write refused.
-func ofGuard(a Answer) (verdict behaviour.Answer, why string) {
+func ofGuard(a Answer) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.Status == statusPreconditionFailed:
 		return behaviour.Honoured, ""
@@ -72,9 +66,8 @@ func ofGuard(a Answer) (verdict behaviour.Answer, why string) {
 	return "", "the write was refused for another reason: " + said(a)
 }
 
-// ofRefusal is the verdict on a write that Azure may refuse with 400: what it does with one
-// that it takes is asked of taken.
-func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verdict behaviour.Answer, why string) {
+// ofRefusal calls taken after a success.
+func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.Status == statusBadRequest:
 		return behaviour.Refused, ""
@@ -86,8 +79,7 @@ func ofRefusal(a Answer, end End, taken func() (behaviour.Answer, string)) (verd
 	return taken()
 }
 
-// ofChildOfFailed is the verdict on a write of a pool whose load balancer is Failed.
-func ofChildOfFailed(a Answer) (verdict behaviour.Answer, why string) {
+func ofChildOfFailed(a Answer) (verdict behaviour.Answer, reason string) {
 	switch {
 	case a.took():
 		return behaviour.Taken, ""
@@ -97,16 +89,15 @@ func ofChildOfFailed(a Answer) (verdict behaviour.Answer, why string) {
 	return "", "the write was refused for another reason: " + said(a)
 }
 
-// agreed is the answer in which several looks agree.
-func agreed(looks []look) (a behaviour.Answer, why string) {
-	for _, l := range looks {
+func agreed(results []look) (a behaviour.Answer, reason string) {
+	for _, l := range results {
 		switch {
 		case l.answer == "":
 			return "", l.at + ": " + l.why
 		case a == "":
 			a = l.answer
 		case a != l.answer:
-			return "", fmt.Sprintf("it is not the same everywhere: %s %s, %s %s", looks[0].at, a, l.at, l.answer)
+			return "", fmt.Sprintf("it is not the same everywhere: %s %s, %s %s", results[0].at, a, l.at, l.answer)
 		}
 	}
 	if a == "" {
@@ -115,14 +106,13 @@ func agreed(looks []look) (a behaviour.Answer, why string) {
 	return a, ""
 }
 
-// look is an answer to a question that is asked at several places.
+// look is an answer from one of several places.
 type look struct {
 	at     string
 	answer behaviour.Answer
 	why    string
 }
 
-// said is an answer in a few words, without those of Azure.
 func said(a Answer) string {
 	return strings.TrimSpace(fmt.Sprint(a.Status, " ", strings.Join(a.Codes, " ")))
 }

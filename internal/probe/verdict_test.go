@@ -82,7 +82,7 @@ func TestOfTheRest(t *testing.T) {
 	}
 }
 
-// The rounds of which all are told apart.
+// Rounds for the tests below.
 var (
 	took  = Answer{Status: 200, At: time.Unix(10, 0)}
 	over  = End{State: succeeded, Over: time.Unix(20, 0)}
@@ -124,8 +124,7 @@ func TestOutcomeOfARound(t *testing.T) {
 	}
 }
 
-// Whatever rounds there are: an answer is one that was seen, or mixed where two were; more
-// rounds never take back that two were seen.
+// For any rounds, an answer was seen, or is mixed if two were; more rounds never undo that.
 func TestLawOfRounds(t *testing.T) {
 	names := []behaviour.Answer{"", behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict}
 	rapid.Check(t, func(t *rapid.T) {
@@ -162,7 +161,7 @@ func TestLawOfRounds(t *testing.T) {
 	})
 }
 
-// discards reports whether some writes were taken back.
+// discards reports whether some writes were rolled back.
 func discards(told []behaviour.Answer) bool {
 	return slices.Contains(told, behaviour.SupersedeDiscard) || slices.Contains(told, behaviour.SupersedeDiscardLate)
 }

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Throttled by each limit that Azure has, a run waits and finds out the same.
+// Under any throttling of Azure, the results are the same.
 func TestThrottled(t *testing.T) {
 	for name, faults := range map[string]string{
 		"now and then": `rules:
@@ -47,7 +47,7 @@ func TestThrottled(t *testing.T) {
 				}
 				want := behaviour.Assumed()
 				want.FailedParent = ""
-				if report.Behaviour.Overlap == "" { // a refusal that is none of the answers is not counted
+				if report.Behaviour.Overlap == "" { // other rejections are not counted
 					want.Overlap = ""
 				}
 				tells(t, report, want)
@@ -56,8 +56,8 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// In any weather, but with nobody else in the group, an answer is right, or the question stays open; and nothing is left, or the
-// one who runs it is told, and --clean deletes it.
+// Under any faults, an answer is correct or the question stays open; leftovers are reported and
+// deleted by --clean.
 func TestNoAnswerIsWrong(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var world behaviour.Behaviour
@@ -127,8 +127,7 @@ func role(t *testing.T) *armemu.Role {
 	return r
 }
 
-// The role that we ship is enough for a run and for --clean, and asks for nothing that no
-// request needs.
+// The shipped role is sufficient for a run and for --clean, and minimal.
 func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(t, armemu.Options{Seed: 1, Behaviour: behaviour.Assumed()})
@@ -161,8 +160,7 @@ func TestTheRoleIsEnoughAndNoMore(t *testing.T) {
 	})
 }
 
-// unmodelled are what Azure asks for beside, by its documentation, and the emulator does not,
-// or not always.
+// unmodelled are documented permissions that the emulator does not, or not always, check.
 var unmodelled = map[string]string{
 	"Microsoft.Network/networkInterfaces/read":            "a network interface that is not made at once",
 	"Microsoft.Network/networkSecurityGroups/join/action": "a subnet with a security group",
@@ -171,7 +169,7 @@ var unmodelled = map[string]string{
 	"Microsoft.Compute/disks/delete":                      "a disk that goes with its machine",
 }
 
-// What a role lacks is named, and nothing is left where it may be deleted.
+// Missing permissions are named, and everything that may be deleted is.
 func TestARoleThatLacksSomething(t *testing.T) {
 	for _, action := range role(t).Actions {
 		if unmodelled[action] != "" {
@@ -186,7 +184,7 @@ func TestARoleThatLacksSomething(t *testing.T) {
 				open := strings.Join(c.said, "\n")
 				switch {
 				case err == nil && report.Open() < 2 && strings.Contains(action, "/read"):
-					// a write tells more than a look
+					// a write reveals more than a read
 				case err == nil && !strings.Contains(open, lacks), err != nil && !strings.Contains(err.Error(), lacks):
 					t.Errorf("it says %v\n%s", err, open)
 				}

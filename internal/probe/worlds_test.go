@@ -16,16 +16,14 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// failing has the emulator end the write of a load balancer Failed, when the probe tries to
-// have one end so.
+// failing makes a load balancer write end Failed in the emulator.
 const failing = `rules:
 - name: ends Failed
   match: {method: PUT, path: "loadBalancers/weir-probe-addresses", maxMatches: 1}
   action: {operation: {fail: {code: InternalServerError, message: "The operation failed."}}}
 `
 
-// found is what a probe finds out in a world. In one with a failing load balancer it can find
-// out all.
+// found returns the results of a probe in a world. With fails, all questions can be answered.
 func found(t testing.TB, opts armemu.Options, fails bool) (probe.Report, *cloud) {
 	t.Helper()
 	c := newCloud(t, opts)
@@ -46,7 +44,7 @@ func found(t testing.TB, opts armemu.Options, fails bool) (probe.Report, *cloud)
 	return report, c
 }
 
-// Each answer to each question is found out, where all others are as is assumed.
+// Each answer is found with all others as assumed.
 func TestEachWorldIsFoundOut(t *testing.T) {
 	for _, q := range behaviour.Questions() {
 		for _, a := range q.Answers {
@@ -67,8 +65,8 @@ func TestEachWorldIsFoundOut(t *testing.T) {
 	}
 }
 
-// Any world is found out, at any pace of Azure. Where Azure answers by chance, chance may show
-// one answer alone; no more than that is claimed then.
+// Any world is measured correctly at any speed. With random answers, the report claims no more than
+// was seen.
 func TestAnyWorldIsFoundOut(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var world behaviour.Behaviour
@@ -98,7 +96,7 @@ func TestAnyWorldIsFoundOut(t *testing.T) {
 	})
 }
 
-// tells fails unless a report has these answers.
+// tells fails unless the report has these answers.
 func tells(t rapid.TB, r probe.Report, want behaviour.Behaviour) {
 	for i, q := range behaviour.Questions() {
 		if got, want := r.Behaviour.Get(i), want.Get(i); got != want {
@@ -116,8 +114,7 @@ func seen(r probe.Report, question string) []probe.Seen {
 	return nil
 }
 
-// Where a write is over before its answer is there, two are sent together, and the question is
-// answered all the same.
+// If writes finish before their response, two are sent at once and the question is still answered.
 func TestOverlapWhereAnswersAreSlow(t *testing.T) {
 	for _, a := range []behaviour.Answer{behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.Lock, behaviour.Conflict} {
 		synctest.Test(t, func(t *testing.T) {

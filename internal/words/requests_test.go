@@ -15,8 +15,8 @@ const (
 	other = "0b7c1a52-77aa-4b3e-8d6e-5a9d0c3e9f22"
 )
 
-// Each of these is what Azure is known to say, or may. What names a request alone is no news; what names an
-// identity or a subscription is.
+// Known or possible messages of Azure. Request IDs make no difference; IDs of identities and
+// subscriptions do.
 func TestIDsOfRequestsAreNoNews(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -53,7 +53,7 @@ func TestIDsOfRequestsAreNoNews(t *testing.T) {
 	}
 }
 
-// The id is in a text once, at its end, however long the text is.
+// The request ID is at the end, once, for a text of any length.
 func TestATextEndsWithItsRequest(t *testing.T) {
 	const end = " (request id r1)"
 	for _, text := range []string{"busy.", strings.Repeat("long ", 2000)} {

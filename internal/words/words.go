@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package words makes text fit for people, wherever it comes from: bounded, on one line, without
-// control characters.
+// Package words formats text from any source for users: bounded, on one line, without control
+// characters.
 package words
 
 import (
@@ -15,14 +15,14 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// Limits of texts, in bytes. Kubernetes cuts or refuses longer events.
+// Limits in bytes. Kubernetes truncates or rejects longer events.
 const (
 	MaxMessage = 1024
 	MaxCode    = 128
 )
 
-// Sentence makes text fit for an event or a condition: one line, no control
-// characters, at most limit bytes.
+// Sentence formats text for an event or a condition: one line, no control characters, at most limit
+// bytes.
 func Sentence(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
@@ -42,8 +42,7 @@ func Sentence(text string, limit int) string {
 	return text[:cut] + more
 }
 
-// OfFault is an error of Azure in at most limit bytes. Azure's code is what people search for, so
-// it survives the cut.
+// OfFault formats an Azure error in at most limit bytes, always with the code.
 func OfFault(f *fault.Fault, limit int) string {
 	if f == nil {
 		return "no reason was given"
@@ -58,7 +57,7 @@ func OfFault(f *fault.Fault, limit int) string {
 	return text + id
 }
 
-// Count is a number of things.
+// Count formats a number of things with the plural.
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -69,22 +68,22 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// List names at most so many of them, and counts the others.
-func List(names []string, most int) string {
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if n := len(names) - most; n > 0 {
+// List joins names up to the limit and counts the others.
+func List(names []string, limit int) string {
+	text := strings.Join(names[:min(len(names), limit)], ", ")
+	if n := len(names) - limit; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text
 }
 
-// Stamp is how times to come are written.
+// Stamp formats a future time.
 func Stamp(t time.Time) string { return WholeSecond(t).UTC().Format(time.RFC3339) }
 
-// WholeSecond rounds up to the seconds that a status has: who goes by it is never early.
+// WholeSecond rounds up, so that readers of a status are never early.
 func WholeSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
 
-// OfError is an error in words, with Azure's code where there is one, and when another try follows.
+// OfError formats an error with Azure's code and the time of the next attempt, if known.
 func OfError(err error, now time.Time) string {
 	id := request(err)
 	text := strings.TrimRight(Sentence(err.Error(), MaxMessage-200-len(id)), ". ")

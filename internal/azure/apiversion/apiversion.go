@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiversion decides which api-version a request for a resource has. It sends nothing.
+// Package apiversion selects the api-version of a request. It performs no I/O.
 package apiversion
 
 import (
@@ -9,17 +9,16 @@ import (
 	"sync"
 )
 
-// The api-versions of requests: of Microsoft.Compute one that has etags of scale sets and of their instances, and
-// is in all clouds. A resource that has a property of a newer one is read and written with that.
+// Default api-versions. That of Microsoft.Compute has etags for scale sets and is available in all
+// clouds.
 const (
 	Network = "2025-05-01"
 	Compute = "2024-07-01"
 )
 
-// named finds the stable api-versions in a message of Azure.
 var named = regexp.MustCompile(`(?i)\bAPI version '?"?(\d{4}-\d{2}-\d{2})(?:[^0-9A-Za-z-]|$)`)
 
-// Newer returns the newest stable api-version that a message names; empty if none is newer than what was sent.
+// Newer returns the newest stable api-version in a message; empty if none is newer than sent.
 func Newer(message, sent string) string {
 	newest := ""
 	for _, version := range named.FindAllStringSubmatch(message, -1) {
@@ -31,17 +30,16 @@ func Newer(message, sent string) string {
 	return newest
 }
 
-// most bounds what is remembered: a resource that is forgotten costs a rejected write.
+// most limits the memory. A forgotten resource costs a rejected write.
 const most = 1024
 
-// Memory has the resources with properties of newer api-versions. It is safe for concurrent use; its zero value has
-// none.
+// Memory maps resources to newer api-versions. It is safe for concurrent use.
 type Memory struct {
 	mu sync.Mutex
-	by map[string]string // by id in lower case
+	by map[string]string // by lower-case ID
 }
 
-// Of returns the api-version for a resource, by its type and its id.
+// Of returns the api-version for a resource.
 func (m *Memory) Of(kind, id string) string {
 	base := Network
 	if strings.HasPrefix(kind, "Microsoft.Compute/") {
@@ -52,7 +50,7 @@ func (m *Memory) Of(kind, id string) string {
 	return max(base, m.by[strings.ToLower(id)])
 }
 
-// Learn remembers the api-version that a resource needs.
+// Learn records the api-version that a resource needs.
 func (m *Memory) Learn(id, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

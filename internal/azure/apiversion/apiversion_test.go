@@ -24,7 +24,7 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// What is remembered of resources stays small, and is found with other capitals.
+// Memory is bounded and case-insensitive.
 func TestMemory(t *testing.T) {
 	var m Memory
 	if m.Of("Microsoft.Network/loadBalancers", "/a") != Network || m.Of("Microsoft.Compute/virtualMachineScaleSets", "/a") != Compute {

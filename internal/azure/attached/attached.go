@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attached remembers which virtual machines have the network interfaces of pools: a pool
-// names interfaces alone, and to ask Azure whose they are is a list of a resource group.
+// Package attached caches the virtual machines of network interfaces, because a lookup lists a
+// whole resource group.
 package attached
 
 import (
@@ -15,38 +15,35 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// How long a list is believed. An interface is made for a machine and goes with it, so it is asked
-// again for those alone that can be moved by hand; one that no machine had is asked for sooner.
+// Cache lifetimes. Interfaces rarely move between machines; unattached ones are looked up sooner.
 const (
 	knownFor   = time.Hour
 	unknownFor = time.Minute
 )
 
-// Interface is what is known of one: its machine, empty if none has it, and its addresses by the names
-// of its IP configurations in lower case.
+// Interface is a network interface. Machine is empty if unattached; Addresses are keyed by the
+// lower-case name of the IP configuration.
 type Interface struct {
 	Machine   string
 	Addresses map[string]netip.Addr
 }
 
-// Machines are interfaces by their names in lower case.
+// Machines are interfaces by lower-case name.
 type Machines map[string]Interface
 
-// Interfaces is what is remembered. Its zero value is nothing; it is asked from several goroutines
-// at once.
+// Interfaces is a cache, safe for concurrent use. The zero value is empty.
 type Interfaces struct {
-	mu     sync.Mutex // never held while a resource group is listed
+	mu     sync.Mutex // not held during a list
 	groups map[lb.ResourceID]group
 }
 
-// group is a resource group as it was listed.
 type group struct {
 	at       time.Time
 	machines Machines
 }
 
-// Of returns a pool with the machine of each of its interfaces. One of a scale set's uniform instance
-// names it; for the others list is asked, once for each resource group, unless it was before.
+// Of resolves the machines of a pool's interfaces. Uniform instances are in the ID; for others,
+// list is called at most once per resource group.
 func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, resourceGroup string) (Machines, error)) (lb.Pool, error) {
 	addresses := make([]lb.Address, len(pool.Addresses))
 	copy(addresses, pool.Addresses)
@@ -79,17 +76,16 @@ func (i *Interfaces) Of(pool lb.Pool, now time.Time, list func(subscription, res
 	return pool, nil
 }
 
-// of returns the machine of an interface, if it is known well enough.
-func (i *Interfaces) of(key lb.ResourceID, name string, now time.Time) (is Interface, known bool) {
+func (i *Interfaces) of(key lb.ResourceID, name string, now time.Time) (found Interface, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	g := i.groups[key]
-	is, known = g.machines[name]
+	found, known = g.machines[name]
 	last := knownFor
-	if is.Machine == "" {
+	if found.Machine == "" {
 		last = unknownFor
 	}
-	return is, known && now.Sub(g.at) < last
+	return found, known && now.Sub(g.at) < last
 }
 
 func (i *Interfaces) learn(key lb.ResourceID, machines Machines, now time.Time) {
@@ -101,9 +97,9 @@ func (i *Interfaces) learn(key lb.ResourceID, machines Machines, now time.Time) 
 	i.groups[key] = group{now, machines}
 }
 
-// misses notes an interface that a list does not show, so that it is not listed for again at once.
-func (i *Interfaces) misses(key lb.ResourceID, name string, is Interface) {
+// misses prevents an immediate second list for a missing interface.
+func (i *Interfaces) misses(key lb.ResourceID, name string, entry Interface) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.groups[key].machines[name] = is
+	i.groups[key].machines[name] = entry
 }

@@ -15,7 +15,7 @@ import (
 
 const machines = "/subscriptions/s/resourceGroups/RG/providers/Microsoft.Compute/"
 
-// poolOf holds the interfaces of these names; one with a number is of an instance.
+// poolOf has interfaces with these names; a number is an instance.
 func poolOf(names ...string) (p lb.Pool) {
 	for _, name := range names {
 		nic := "/subscriptions/s/resourceGroups/RG/providers/Microsoft.Network/networkInterfaces/" + name
@@ -27,8 +27,8 @@ func poolOf(names ...string) (p lb.Pool) {
 	return p
 }
 
-// A resource group is listed once for all pools, again when an interface comes that it did not show,
-// and after an hour; what no machine has is asked for once a minute.
+// A resource group is listed once for all pools, again for a new interface or after an hour, and
+// once a minute for unattached interfaces.
 func TestInterfacesAreListedOnce(t *testing.T) {
 	var known Interfaces
 	in, lists, fails := map[string]string{"a": "vm-a", "b": "vm-b"}, 0, error(nil)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloud knows Azure's clouds: where Resource Manager answers, who issues tokens for it, and
-// where such a token may travel.
+// Package cloud knows the endpoints of Azure's clouds and checks where a token may be sent.
 package cloud
 
 import (
@@ -11,38 +10,35 @@ import (
 	"slices"
 	"strings"
 
-	// It registers where Resource Manager is in each of the SDK's clouds.
+	// registers Resource Manager in the SDK's clouds
 	_ "github.com/Azure/azure-sdk-for-go/sdk/azcore/arm/runtime"
 	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 
 	"weir.dev/weir/internal/azure/redact"
 )
 
-// Endpoint is where Azure Resource Manager answers and who issues tokens for it.
+// Endpoint is an Azure Resource Manager endpoint with its token authority.
 type Endpoint struct {
-	// ResourceManager is the base URL.
 	ResourceManager string
-	// Audience is whom tokens are for.
-	Audience string
+	Audience        string
 	// Authority is the base URL of Microsoft Entra ID.
 	Authority string
-	// Private is true for an authority outside Azure's public clouds, for which
-	// there is no public metadata to ask.
+	// Private is set for an authority outside the public clouds, which has no public metadata.
 	Private bool
 }
 
-// Overrides replace parts of a cloud's endpoint; empty fields replace nothing.
+// Overrides replace parts of a cloud's endpoint; empty fields are ignored.
 type Overrides struct {
 	ResourceManager, Audience, Authority string
 }
 
-// namedCloud is a name that azure.json may have for one of Azure's public clouds.
+// namedCloud is a name in azure.json of a public cloud.
 type namedCloud struct {
 	name string
 	conf *azcloud.Configuration
 }
 
-// clouds are the names that cloud-provider-azure knows, the usual one of each cloud first.
+// clouds are the names that cloud-provider-azure accepts, each cloud's canonical name first.
 var clouds = []namedCloud{
 	{publicCloud, &azcloud.AzurePublic},
 	{"AzureCloud", &azcloud.AzurePublic},
@@ -53,12 +49,12 @@ var clouds = []namedCloud{
 
 const (
 	publicCloud = "AzurePublicCloud"
-	// stackCloud is the name of a private cloud, which the environment file describes.
+	// stackCloud is a private cloud; its environment file has the endpoints.
 	stackCloud = "AzureStackCloud"
 )
 
-// NameOf returns the usual name of the cloud that azure.json names: capitals and spaces around
-// the name do not matter, and no name is AzurePublicCloud. An unknown name stays as it is.
+// NameOf returns the canonical name of a cloud, ignoring case and surrounding spaces. The default
+// is AzurePublicCloud; unknown names are returned unchanged.
 func NameOf(name string) string {
 	trimmed := strings.TrimSpace(name)
 	if trimmed == "" {
@@ -75,9 +71,8 @@ func NameOf(name string) string {
 	return name
 }
 
-// EndpointOf returns the endpoint of a cloud by its name in azure.json, see NameOf. A
-// ResourceManager override becomes the audience too, unless that is overridden by itself.
-// AzureStackCloud has no endpoint of its own.
+// EndpointOf returns the endpoint of a cloud in azure.json. A ResourceManager override is also the
+// default audience. AzureStackCloud has no default endpoint.
 func EndpointOf(name string, o Overrides) (Endpoint, error) {
 	known := NameOf(name)
 	if known == stackCloud {
@@ -101,12 +96,12 @@ func EndpointOf(name string, o Overrides) (Endpoint, error) {
 	if o.Authority != "" {
 		e.Authority, e.Private = o.Authority, true
 	}
-	// The SDK appends "/.default" to the audience to ask for a token.
+	// The SDK appends "/.default" to the audience.
 	e.Audience = strings.TrimRight(e.Audience, "/")
 	return e, e.Validate()
 }
 
-// Validate says what is wrong with an endpoint.
+// Validate returns an error for an invalid endpoint.
 func (e Endpoint) Validate() error {
 	if err := checkURL("resourceManagerEndpoint", e.ResourceManager); err != nil {
 		return err
@@ -122,7 +117,7 @@ func (e Endpoint) Validate() error {
 	return nil
 }
 
-// checkURL accepts an https base URL, and http for this host alone.
+// checkURL accepts https base URLs, and http only for loopback hosts.
 func checkURL(what, raw string) error {
 	u, err := url.Parse(raw)
 	switch {
@@ -142,8 +137,7 @@ func checkURL(what, raw string) error {
 	return nil
 }
 
-// Loopback reports whether a host is literally this one. A name other than
-// localhost is not: whoever answers for it decides where it leads.
+// Loopback reports whether host is localhost or a loopback IP. Other names depend on DNS.
 func Loopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -152,16 +146,14 @@ func Loopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// Cleartext reports whether tokens may travel over plain HTTP.
+// Cleartext reports whether tokens may be sent over plain HTTP.
 func (e Endpoint) Cleartext() bool {
 	u, err := url.Parse(e.ResourceManager)
 	return err == nil && u.Scheme == "http" && Loopback(u.Hostname())
 }
 
-// Admits returns why a token must not travel to u, nil if it may: u has to be on the
-// endpoint's own host or, over https, on that of a region below it. Resource Manager
-// builds the addresses of operations from the host that it was asked by, and
-// sometimes names a region's, such as eastus.management.azure.com.
+// Admits returns an error if a token must not be sent to u. Allowed are the endpoint's host and,
+// over https, its subdomains, for regional operation URLs such as eastus.management.azure.com.
 func (e Endpoint) Admits(u *url.URL) error {
 	if u.Scheme != "https" && !Loopback(u.Hostname()) {
 		return fmt.Errorf("refusing to send a token over plain HTTP to %s, which is not a loopback address", u.Host)
@@ -170,15 +162,14 @@ func (e Endpoint) Admits(u *url.URL) error {
 	if err != nil {
 		return fmt.Errorf("resourceManagerEndpoint: %w", err)
 	}
-	host, own := strings.ToLower(u.Hostname()), strings.ToLower(base.Hostname())
-	region := u.Scheme == "https" && strings.HasSuffix(host, "."+own)
-	if u.Scheme != base.Scheme || port(u) != port(base) || host != own && !region {
+	host, armHost := strings.ToLower(u.Hostname()), strings.ToLower(base.Hostname())
+	region := u.Scheme == "https" && strings.HasSuffix(host, "."+armHost)
+	if u.Scheme != base.Scheme || port(u) != port(base) || host != armHost && !region {
 		return fmt.Errorf("refusing to send a token to %s, which an answer named: it is not on the resourceManagerEndpoint's host %s, nor on one below it", u.Host, base.Host)
 	}
 	return nil
 }
 
-// port returns the port that a URL leads to.
 func port(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -189,7 +180,7 @@ func port(u *url.URL) string {
 	return "443"
 }
 
-// Configuration is an endpoint in the form of the SDK.
+// Configuration converts the endpoint to the SDK's type.
 func (e Endpoint) Configuration() azcloud.Configuration {
 	return azcloud.Configuration{
 		ActiveDirectoryAuthorityHost: e.Authority,

@@ -57,8 +57,8 @@ func TestEndpointOf(t *testing.T) {
 	}
 }
 
-// An answer may name any address for polling. The token goes to Resource Manager and
-// its regions alone.
+// Responses may contain any polling URL. The token is only sent to Resource Manager and its
+// regions.
 func TestWhereATokenMayGo(t *testing.T) {
 	const plain, elsewhere = "over plain HTTP", "not on the resourceManagerEndpoint's host"
 	tests := []struct{ endpoint, to, problem string }{

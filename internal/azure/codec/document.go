@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// ErrNotRead is of a write of what was not read before: what else it holds would be lost.
+// ErrNotRead rejects a write without a prior read, which would lose other properties.
 var ErrNotRead = errors.New("it was not read before, so what else it holds would be lost")
 
-// Document is a resource as Azure returned it. It is the Origin of what is decoded from it, and nothing
-// changes it: a write edits a copy.
+// Document is a resource as Azure returned it, and the Origin of the decoded value. It is never
+// modified.
 type Document struct {
-	// Version is the api-version it was read with, and has to be written with: another one may have
-	// other properties.
+	// Version is the api-version of the read and of the write; others may have other properties.
 	Version string
 	Text    json.RawMessage
 }
 
-// VersionOf returns the api-version with which an Origin was read; empty if nothing was read.
+// VersionOf returns the api-version of an Origin; empty if nothing was read.
 func VersionOf(origin any) string {
 	switch origin := origin.(type) {
 	case Document:
@@ -34,7 +33,7 @@ func VersionOf(origin any) string {
 
 type object = map[string]any
 
-// read returns an Origin as an object of its own. Numbers stay as they are written.
+// read returns a copy of an Origin, with numbers as written.
 func read(origin any) (object, error) {
 	document, ok := origin.(Document)
 	if !ok || document.Text == nil {
@@ -51,7 +50,7 @@ func (d Document) object() (object, error) {
 	return body, err
 }
 
-// at returns an object within an object; an empty one that is part of nothing if there is none.
+// at returns a nested object, or a detached empty one.
 func at(o object, key string) object {
 	if inner, ok := o[key].(object); ok {
 		return inner
@@ -59,7 +58,7 @@ func at(o object, key string) object {
 	return object{}
 }
 
-// within returns an object within an object, which gets an empty one if it has none.
+// within also creates a missing object.
 func within(o object, key string) object {
 	inner, ok := o[key].(object)
 	if !ok {
@@ -69,7 +68,7 @@ func within(o object, key string) object {
 	return inner
 }
 
-// list returns the objects of an array, an empty one for what is no object.
+// list replaces elements that are no objects by empty ones.
 func list(v any) []object {
 	array, _ := v.([]any)
 	all := make([]object, len(array))
@@ -92,7 +91,6 @@ func without(o object, keys ...string) {
 	}
 }
 
-// withoutAll takes properties that only Azure sets from the parts of a kind. Azure shows no part as null.
 func withoutAll(properties object, kind string, azures ...string) {
 	if properties[kind] == nil {
 		return
@@ -104,7 +102,6 @@ func withoutAll(properties object, kind string, azures ...string) {
 	properties[kind] = parts
 }
 
-// strip takes from a part of a resource what only Azure sets, and returns its properties.
 func strip(part object, azures ...string) object {
 	without(part, "etag", "type")
 	properties := within(part, "properties")
@@ -113,63 +110,62 @@ func strip(part object, azures ...string) object {
 	return properties
 }
 
-// The functions below put what is wanted into an object. Where the object is not fresh and has it already they
-// change nothing: what Azure leaves out, or spells its own way, stays so.
+// The functions below set a property only if the object is fresh or the value changes. Azure's
+// defaults and spellings are otherwise retained.
 
-// set puts a number or a truth value, zeros too.
-func set[T comparable](fresh bool, o object, key string, was, is T) {
-	if fresh || was != is {
-		o[key] = is
+// set also sets zero values.
+func set[T comparable](fresh bool, o object, key string, was, want T) {
+	if fresh || was != want {
+		o[key] = want
 	}
 }
 
-// say puts a word; empty is none.
-func say[T ~string](fresh bool, o object, key string, was, is T) {
+// say deletes an empty string.
+func say[T ~string](fresh bool, o object, key string, was, want T) {
 	switch {
-	case !fresh && was == is:
-	case is == "":
+	case !fresh && was == want:
+	case want == "":
 		delete(o, key)
 	default:
-		o[key] = string(is)
+		o[key] = string(want)
 	}
 }
 
-// refer puts a reference; an empty id is none.
-func refer(o object, key, was, is string) {
+// refer deletes an empty reference.
+func refer(o object, key, was, want string) {
 	switch {
-	case strings.EqualFold(was, is):
-	case is == "":
+	case strings.EqualFold(was, want):
+	case want == "":
 		delete(o, key)
 	default:
-		o[key] = object{"id": is}
+		o[key] = object{"id": want}
 	}
 }
 
-// parts gives an object the parts of a kind, each edited from what was read of it. edit gets fresh for a
-// new part, which has its name. No part is an empty array: Azure would keep what an absent one has.
-func parts[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, is T)) {
-	shown, known := map[string]object{}, map[string]T{}
+// parts edits the parts of a kind into next. A new part is fresh and has only a name. No parts
+// become an empty array, because Azure keeps the parts if it is absent.
+func parts[T any](properties object, kind string, was, next []T, name func(T) string, edit func(part object, fresh bool, was, want T)) {
+	byName, known := map[string]object{}, map[string]T{}
 	for _, part := range list(properties[kind]) {
-		shown[strings.ToLower(word(part, "name"))] = part
+		byName[strings.ToLower(word(part, "name"))] = part
 	}
 	for _, part := range was {
 		known[strings.ToLower(name(part))] = part
 	}
 	all := make([]object, 0, len(next))
-	for _, is := range next {
-		key := strings.ToLower(name(is))
-		part, ok := shown[key]
+	for _, want := range next {
+		key := strings.ToLower(name(want))
+		part, ok := byName[key]
 		if !ok {
-			part = object{"name": name(is)}
+			part = object{"name": name(want)}
 		}
-		delete(shown, key)
-		edit(part, !ok, known[key], is)
+		delete(byName, key)
+		edit(part, !ok, known[key], want)
 		all = append(all, part)
 	}
 	properties[kind] = all
 }
 
-// editTags gives a resource tags; none is an empty object.
 func editTags(body object, tags map[string]string) {
 	all := object{}
 	for name, text := range tags {
@@ -182,5 +178,4 @@ type shownRef struct {
 	ID string `json:"id"`
 }
 
-// name is the last part of the id.
 func (r shownRef) name() string { return r.ID[strings.LastIndexByte(r.ID, '/')+1:] }

@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ErrOtherShape is of a write that names other interfaces or IP configurations than were read.
+// ErrOtherShape rejects a write with other interfaces or IP configurations than were read.
 var ErrOtherShape = errors.New("it has other interfaces or IP configurations than were read")
 
 const (
@@ -17,24 +17,22 @@ const (
 	keyPools      = "loadBalancerBackendAddressPools"
 )
 
-// setAllPools gives each interface of a profile its pools.
 func setAllPools(profile object, next []lb.InterfaceConfiguration) error {
 	interfaces := list(profile[keyInterfaces])
 	if len(interfaces) != len(next) {
 		return ErrOtherShape
 	}
-	for i, shown := range interfaces {
-		if err := setPools(shown, next[i]); err != nil {
+	for i, configuration := range interfaces {
+		if err := setPools(configuration, next[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setPools gives each IP configuration of an interface its pools. One that is in them already is
-// left as it is, and so is each pool that it stays in.
-func setPools(shown object, next lb.InterfaceConfiguration) error {
-	ips := list(at(shown, "properties")["ipConfigurations"])
+// setPools sets the pools of each IP configuration and retains unchanged references as they are.
+func setPools(configuration object, next lb.InterfaceConfiguration) error {
+	ips := list(at(configuration, "properties")["ipConfigurations"])
 	if len(ips) != len(next.IPConfigurations) {
 		return ErrOtherShape
 	}

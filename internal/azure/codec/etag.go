@@ -12,22 +12,21 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// etag returns the etag of a resource that Azure shows.
-func etag(shown string) string { return cmp.Or(shown, lb.NoEtag) }
+func etag(value string) string { return cmp.Or(value, lb.NoEtag) }
 
-// EtagIn returns the etag in the body of an answer, which can be read again; empty if it tells none.
+// EtagIn returns the etag in a response body, or "". The body can be read again.
 func EtagIn(resp *http.Response) string {
-	var shown struct {
+	var resource struct {
 		Etag string `json:"etag"`
 	}
 	body, err := runtime.Payload(resp)
-	if err != nil || json.Unmarshal(body, &shown) != nil {
+	if err != nil || json.Unmarshal(body, &resource) != nil {
 		return ""
 	}
-	return shown.Etag
+	return resource.Etag
 }
 
-// NullList reports whether an answer is an empty list that is written as null. One without any value is no list.
+// NullList reports whether a list response has the value null. A missing value is not a list.
 func NullList(answer *http.Response) bool {
 	if answer == nil {
 		return false

@@ -12,11 +12,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// BalancerDocument is the Origin of a load balancer: its pools are apart, for they are nearly all of a
-// large one, and each is written alone as well. A pool in Pools is the Origin of that pool, too.
+// BalancerDocument is the Origin of a load balancer. Its pools are separate, since each is also
+// written alone; an entry is the Origin of its pool.
 type BalancerDocument struct {
 	Document                     // without the pools
-	Pools    map[string]Document // by name in lower case
+	Pools    map[string]Document // by lower-case name
 }
 
 type shownBalancer struct {
@@ -43,14 +43,13 @@ type shownBalancerProperties struct {
 	NATPools  []shownUse       `json:"inboundNatPools"`
 }
 
-// shownUse is what refers to frontends and pools, and is not in the vocabulary.
+// shownUse is an unmodeled resource that refers to frontends and pools.
 type shownUse struct {
 	Properties struct {
-		Frontend  shownRef   `json:"frontendIPConfiguration"`
-		Frontends []shownRef `json:"frontendIPConfigurations"`
-		Pool      shownRef   `json:"backendAddressPool"`
-		// Configuration is the IP configuration that an inbound NAT rule is for.
-		Configuration shownRef `json:"backendIPConfiguration"`
+		Frontend      shownRef   `json:"frontendIPConfiguration"`
+		Frontends     []shownRef `json:"frontendIPConfigurations"`
+		Pool          shownRef   `json:"backendAddressPool"`
+		Configuration shownRef   `json:"backendIPConfiguration"`
 	} `json:"properties"`
 }
 
@@ -98,46 +97,45 @@ type shownRule struct {
 
 var errPoolsWithin = errors.New("its backendAddressPools are not found where they have to be")
 
-// DecodeLoadBalancer turns what Azure shows of a load balancer into the vocabulary.
-func DecodeLoadBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, error) {
-	rest, texts, err := splitPools(shown.Text)
+// DecodeLoadBalancer decodes a load balancer.
+func DecodeLoadBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
+	rest, texts, err := splitPools(doc.Text)
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	origin := BalancerDocument{Document{shown.Version, rest}, make(map[string]Document, len(texts))}
+	origin := BalancerDocument{Document{doc.Version, rest}, make(map[string]Document, len(texts))}
 	b, err := decodeBalancer(id, origin.Document)
 	if err != nil {
 		return lb.LoadBalancer{}, err
 	}
 	for _, text := range texts {
-		var is *shownPool
-		if err := json.Unmarshal(text, &is); err != nil {
+		var pool *shownPool
+		if err := json.Unmarshal(text, &pool); err != nil {
 			return lb.LoadBalancer{}, err
 		}
-		if is == nil {
+		if pool == nil {
 			continue
 		}
-		part := Document{shown.Version, text}
-		origin.Pools[strings.ToLower(is.Name)] = part
-		b.Pools = append(b.Pools, is.decode(lb.PoolID{LoadBalancer: id, Name: is.Name}, part))
+		part := Document{doc.Version, text}
+		origin.Pools[strings.ToLower(pool.Name)] = part
+		b.Pools = append(b.Pools, pool.decode(lb.PoolID{LoadBalancer: id, Name: pool.Name}, part))
 	}
 	b.Origin = origin
 	return b, nil
 }
 
-// decodeBalancer decodes all but the pools.
-func decodeBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, error) {
-	var is shownBalancer
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+func decodeBalancer(id lb.LoadBalancerID, doc Document) (lb.LoadBalancer, error) {
+	var resource shownBalancer
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.LoadBalancer{}, err
 	}
-	p := &is.Properties
+	p := &resource.Properties
 	if len(p.Pools) > 0 { // a write would delete them
 		return lb.LoadBalancer{}, errPoolsWithin
 	}
 	b := lb.LoadBalancer{
-		ID: id, Etag: etag(is.Etag), Location: is.Location, SKU: cmp.Or(is.SKU.Name, lb.Basic), ExtendedLocation: is.Extended.Name,
-		Tags: decodeTags(is.Tags), Provisioning: provisioning(p.State), Pinned: map[string]bool{},
+		ID: id, Etag: etag(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), ExtendedLocation: resource.Extended.Name,
+		Tags: decodeTags(resource.Tags), Provisioning: provisioning(p.State), Pinned: map[string]bool{},
 	}
 	for _, f := range p.Frontends {
 		if f != nil {
@@ -159,15 +157,14 @@ func decodeBalancer(id lb.LoadBalancerID, shown Document) (lb.LoadBalancer, erro
 	return b, nil
 }
 
-// countNATRules counts the inbound NAT rules that Azure counts for network interfaces; see lb.LoadBalancer.
 func (p *shownBalancerProperties) countNATRules() map[string]int {
 	n, single := map[string]int{}, map[string]int{}
 	for _, r := range p.NATRules {
 		if pool := r.Properties.Pool.name(); pool != "" {
 			n[strings.ToLower(pool)]++
-		} else if of := strings.ToLower(r.Properties.Configuration.ID); of != "" {
-			single[of]++
-			n[""] = max(n[""], single[of])
+		} else if configuration := strings.ToLower(r.Properties.Configuration.ID); configuration != "" {
+			single[configuration]++
+			n[""] = max(n[""], single[configuration])
 		}
 	}
 	if len(n) == 0 {
@@ -176,9 +173,8 @@ func (p *shownBalancerProperties) countNATRules() map[string]int {
 	return n
 }
 
-// pin notes the frontends and pools that something refers to which is not in the
-// vocabulary. What other resources refer to them (a private link service, a load balancer
-// of another region) Azure does not show here: it refuses to remove what they use.
+// pin records what unmodeled resources use. Azure does not show references from other resources,
+// but rejects removals.
 func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 	add := func(references ...shownRef) {
 		for _, r := range references {
@@ -193,7 +189,7 @@ func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 			add(use.Properties.Frontends...)
 		}
 	}
-	// A rule of a gateway load balancer has two pools, and the vocabulary room for one.
+	// Rules of a gateway load balancer have two pools; lb.Rule holds one.
 	for _, r := range p.Rules {
 		if r == nil {
 			continue
@@ -209,10 +205,10 @@ func (p *shownBalancerProperties) pin(pinned map[string]bool) {
 func (s shownFrontend) decode() lb.Frontend {
 	p := s.Properties
 	f := lb.Frontend{Name: s.Name, Zones: s.Zones, PublicIP: p.PublicIP.ID, Subnet: p.Subnet.ID, Family: p.Version}
-	f.PrivateIP, _ = netip.ParseAddr(p.IP) // zero if it is none
+	f.PrivateIP, _ = netip.ParseAddr(p.IP)
 	f.Static = f.Subnet != "" && p.Method == static
 	if f.Family == "" && f.Subnet != "" {
-		f.Family = lb.IPv4 // Azure's default; of a public frontend the public IP tells
+		f.Family = lb.IPv4 // Azure's default; a public frontend has the family of its public IP
 	}
 	return f
 }
@@ -221,13 +217,11 @@ func (s shownProbe) decode() lb.Probe {
 	p := s.Properties
 	return lb.Probe{
 		Name: s.Name, Protocol: p.Protocol, Port: p.Port, Path: p.Path, IntervalSeconds: p.Interval,
-		// The threshold is what Azure acts upon (documented); the number of probes is what
-		// older clients set.
+		// Azure uses the threshold (documented); older clients set numberOfProbes.
 		Threshold: cmp.Or(p.Threshold, p.Probes),
 	}
 }
 
-// pool names the pool of a rule.
 func (s shownRule) pool() string {
 	if name := s.Properties.Pool.name(); name != "" || len(s.Properties.Pools) == 0 {
 		return name

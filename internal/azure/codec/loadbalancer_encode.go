@@ -11,16 +11,15 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// EncodeLoadBalancer returns the body that makes a load balancer what b says. It is what was read,
-// edited: what b says otherwise is said otherwise, and all else that a client may set is sent back as it was.
+// EncodeLoadBalancer returns the body for b. Unchanged properties are sent back as read.
 func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	body, was := object{}, lb.LoadBalancer{}
-	if whole, ok := b.Origin.(Document); ok { // read anew, with the pools
-		shown, err := DecodeLoadBalancer(b.ID, whole)
+	if doc, ok := b.Origin.(Document); ok { // read again, with the pools
+		decoded, err := DecodeLoadBalancer(b.ID, doc)
 		if err != nil {
 			return nil, err
 		}
-		b.Origin = shown.Origin
+		b.Origin = decoded.Origin
 	}
 	origin, known := b.Origin.(BalancerDocument)
 	if known {
@@ -47,8 +46,8 @@ func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	withoutAll(p, "inboundNatPools")
 	parts(p, "frontendIPConfigurations", was.Frontends, b.Frontends, func(f lb.Frontend) string { return f.Name }, editFrontend)
 	parts(p, "probes", was.Probes, b.Probes, func(p lb.Probe) string { return p.Name }, editProbe)
-	parts(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part object, fresh bool, was, is lb.Rule) {
-		editRule(b.ID.String(), part, fresh, was, is)
+	parts(p, "loadBalancingRules", was.Rules, b.Rules, func(r lb.Rule) string { return r.Name }, func(part object, fresh bool, was, want lb.Rule) {
+		editRule(b.ID.String(), part, fresh, was, want)
 	})
 	pools := make([]json.RawMessage, 0, len(b.Pools))
 	for _, pool := range b.Pools {
@@ -62,23 +61,23 @@ func EncodeLoadBalancer(b lb.LoadBalancer, network string) (any, error) {
 	return body, nil
 }
 
-func editExtendedLocation(body object, was, is string) {
+func editExtendedLocation(body object, was, want string) {
 	switch {
-	case was == is:
-	case is == "":
+	case was == want:
+	case want == "":
 		delete(body, "extendedLocation")
 	default:
-		body["extendedLocation"] = object{"name": is, "type": "EdgeZone"}
+		body["extendedLocation"] = object{"name": want, "type": "EdgeZone"}
 	}
 }
 
 func editFrontend(part object, fresh bool, was, f lb.Frontend) {
 	p := strip(part, "inboundNatPools", "inboundNatRules", "loadBalancingRules", "outboundRules")
-	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // none named is none asked for
+	if len(f.Zones) > 0 && !slices.Equal(was.Zones, f.Zones) { // an empty list requests no zones
 		part["zones"] = f.Zones
 	}
 	if !strings.EqualFold(was.PublicIP, f.PublicIP) {
-		delete(p, "publicIPPrefix") // the address comes from the one or the other
+		delete(p, "publicIPPrefix") // address and prefix are mutually exclusive
 	}
 	refer(p, "publicIPAddress", was.PublicIP, f.PublicIP)
 	refer(p, "subnet", was.Subnet, f.Subnet)
@@ -97,17 +96,17 @@ func editFrontend(part object, fresh bool, was, f lb.Frontend) {
 	}
 }
 
-func editProbe(part object, fresh bool, was, is lb.Probe) {
+func editProbe(part object, fresh bool, was, want lb.Probe) {
 	p := strip(part, "loadBalancingRules")
-	say(fresh, p, "protocol", was.Protocol, is.Protocol)
-	say(fresh, p, "requestPath", was.Path, is.Path)
-	set(fresh, p, "port", was.Port, is.Port)
-	set(fresh, p, "intervalInSeconds", was.IntervalSeconds, is.IntervalSeconds)
-	set(fresh, p, "probeThreshold", was.Threshold, is.Threshold)
-	set(fresh, p, "numberOfProbes", was.Threshold, is.Threshold)
+	say(fresh, p, "protocol", was.Protocol, want.Protocol)
+	say(fresh, p, "requestPath", was.Path, want.Path)
+	set(fresh, p, "port", was.Port, want.Port)
+	set(fresh, p, "intervalInSeconds", was.IntervalSeconds, want.IntervalSeconds)
+	set(fresh, p, "probeThreshold", was.Threshold, want.Threshold)
+	set(fresh, p, "numberOfProbes", was.Threshold, want.Threshold)
 }
 
-func editRule(id string, part object, fresh bool, was, is lb.Rule) {
+func editRule(id string, part object, fresh bool, was, want lb.Rule) {
 	p := strip(part)
 	to := func(collection, name string) string {
 		if name == "" {
@@ -115,40 +114,37 @@ func editRule(id string, part object, fresh bool, was, is lb.Rule) {
 		}
 		return id + "/" + collection + "/" + name
 	}
-	refer(p, "frontendIPConfiguration", to("frontendIPConfigurations", was.Frontend), to("frontendIPConfigurations", is.Frontend))
-	refer(p, "probe", to("probes", was.Probe), to("probes", is.Probe))
-	refer(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", is.Pool))
-	if !strings.EqualFold(was.Pool, is.Pool) {
-		delete(p, "backendAddressPools") // Azure shows the pool there, too
+	refer(p, "frontendIPConfiguration", to("frontendIPConfigurations", was.Frontend), to("frontendIPConfigurations", want.Frontend))
+	refer(p, "probe", to("probes", was.Probe), to("probes", want.Probe))
+	refer(p, "backendAddressPool", to("backendAddressPools", was.Pool), to("backendAddressPools", want.Pool))
+	if !strings.EqualFold(was.Pool, want.Pool) {
+		delete(p, "backendAddressPools") // Azure repeats the pool there
 	}
-	say(fresh, p, "protocol", was.Transport, is.Transport)
-	say(fresh, p, "loadDistribution", was.Distribution, is.Distribution)
-	set(fresh, p, "frontendPort", was.FrontendPort, is.FrontendPort)
-	set(fresh, p, "backendPort", was.BackendPort, is.BackendPort)
-	set(fresh, p, "idleTimeoutInMinutes", was.IdleMinutes, is.IdleMinutes)
-	set(fresh, p, "enableFloatingIP", was.FloatingIP, is.FloatingIP)
-	set(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, is.DisableOutboundSNAT)
-	if is.TCPReset == nil {
+	say(fresh, p, "protocol", was.Transport, want.Transport)
+	say(fresh, p, "loadDistribution", was.Distribution, want.Distribution)
+	set(fresh, p, "frontendPort", was.FrontendPort, want.FrontendPort)
+	set(fresh, p, "backendPort", was.BackendPort, want.BackendPort)
+	set(fresh, p, "idleTimeoutInMinutes", was.IdleMinutes, want.IdleMinutes)
+	set(fresh, p, "enableFloatingIP", was.FloatingIP, want.FloatingIP)
+	set(fresh, p, "disableOutboundSnat", was.DisableOutboundSNAT, want.DisableOutboundSNAT)
+	if want.TCPReset == nil {
 		delete(p, "enableTcpReset")
 		return
 	}
-	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *is.TCPReset)
+	set(fresh || was.TCPReset == nil, p, "enableTcpReset", was.TCPReset != nil && *was.TCPReset, *want.TCPReset)
 }
 
-// encodePart encodes a pool within its load balancer, as a write of the pool alone does. What it holds besides its
-// addresses comes from where the pool was read last: by itself, or with the load balancer. A pool that was
-// read with another api-version than the load balancer may lack what this one shows.
-//
-// The entries of a pool of network interfaces go as they were shown: the interface, which only Azure sets, is
-// all that tells one from another. That Azure takes them so is assumed.
+// encodePart uses the latest read of the pool, or the load balancer's if the api-versions differ.
+// Entries of network interfaces retain the read-only interface, their only identity; that Azure
+// accepts this is assumed.
 func encodePart(pool lb.Pool, origin BalancerDocument, network string) (json.RawMessage, error) {
 	here, known := origin.Pools[strings.ToLower(pool.ID.Name)]
-	from, alone := pool.Origin.(Document)
-	if known && (!alone || from.Version != origin.Version) {
-		from, alone = here, true
+	from, found := pool.Origin.(Document)
+	if known && (!found || from.Version != origin.Version) {
+		from, found = here, true
 	}
 	body := object{}
-	if alone {
+	if found {
 		var err error
 		if body, err = from.object(); err != nil {
 			return nil, err

@@ -15,11 +15,10 @@ import (
 
 const unknownProperty = "propertyOfTheFuture"
 
-// newest is an api-version that has every property.
+// newest is an api-version with all properties.
 const newest = "2026-12-01"
 
-// A read and a write keep every property that a client may set, and one that neither the SDK nor the
-// schema has.
+// A read and a write retain every writable property, including one unknown to SDK and schema.
 func TestAReadAndAWriteKeepEveryProperty(t *testing.T) {
 	place := lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Name: "x"}
 	for _, row := range []struct {
@@ -65,7 +64,7 @@ func TestAReadAndAWriteKeepEveryProperty(t *testing.T) {
 			exampleProperties[unknownProperty] = "x"
 			propertyPaths("", says(example), want)
 			prefix := ""
-			if row.resourceType == "Microsoft.Compute/virtualMachineScaleSets" { // what is left out stays, but lists are replaced
+			if row.resourceType == "Microsoft.Compute/virtualMachineScaleSets" { // absent properties are retained, but lists are replaced
 				prefix = "properties.virtualMachineProfile.networkProfile.networkInterfaceConfigurations[]"
 			}
 			document, _ := says(sent).(map[string]any)
@@ -91,7 +90,7 @@ func TestAReadAndAWriteKeepEveryProperty(t *testing.T) {
 	}
 }
 
-// leafOf is a value of the JSON type of a property for which the schema has no values.
+// leafOf returns a value of the JSON type of a property without values in the schema.
 func leafOf(path string) any {
 	name := path[strings.LastIndex(path, ".")+1:]
 	switch {
@@ -120,8 +119,8 @@ func leafOf(path string) any {
 	return "x"
 }
 
-// propertyPaths adds the paths of a body to found, with [] for the items of lists. Tags, and what a reference
-// holds, are no properties.
+// propertyPaths adds the property paths of a body to found, with [] for list items. Tags and the
+// contents of references are skipped.
 func propertyPaths(at string, v any, found map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// NAT rules count for a pool, or for the one IP configuration that they are for.
+// A NAT rule counts for its pool or for its IP configuration.
 func TestInboundNATRulesAreCounted(t *testing.T) {
 	shown := codec.Document{Version: "2025-05-01", Text: []byte(`{"properties":{"inboundNatRules":[
 		{"properties":{"backendAddressPool":{"id":"/lb/backendAddressPools/Web"}}},

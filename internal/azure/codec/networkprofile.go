@@ -60,7 +60,7 @@ func (c shownConfiguration) decode() lb.InterfaceConfiguration {
 		if strings.EqualFold(ip.Properties.Version, string(lb.IPv6)) {
 			one.Family = lb.IPv6
 		}
-		one.IP, _ = netip.ParseAddr(ip.Properties.IP) // zero if there is none
+		one.IP, _ = netip.ParseAddr(ip.Properties.IP)
 		for _, pool := range ip.Properties.Pools {
 			one.Pools = append(one.Pools, pool.ID)
 		}
@@ -69,10 +69,9 @@ func (c shownConfiguration) decode() lb.InterfaceConfiguration {
 	return next
 }
 
-// DecodeInterface turns what Azure shows of a network interface into the vocabulary. The place is
-// where it was asked for.
-func DecodeInterface(place lb.ResourceID, shown Document) (lb.NetworkInterface, error) {
-	var is struct {
+// DecodeInterface decodes a network interface. place is the ID of the request.
+func DecodeInterface(place lb.ResourceID, doc Document) (lb.NetworkInterface, error) {
+	var resource struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
@@ -83,17 +82,17 @@ func DecodeInterface(place lb.ResourceID, shown Document) (lb.NetworkInterface, 
 		} `json:"properties"`
 	}
 	var configuration shownConfiguration
-	if err := errors.Join(json.Unmarshal(shown.Text, &is), json.Unmarshal(shown.Text, &configuration)); err != nil {
+	if err := errors.Join(json.Unmarshal(doc.Text, &resource), json.Unmarshal(doc.Text, &configuration)); err != nil {
 		return lb.NetworkInterface{}, err
 	}
-	place.Name = path.Base(is.ID)
+	place.Name = path.Base(resource.ID)
 	return lb.NetworkInterface{
-		ID: place, Etag: is.Etag, Provisioning: is.Properties.State, Machine: lb.MachineKey(is.Properties.Machine.ID),
-		InterfaceConfiguration: configuration.decode(), Origin: shown,
+		ID: place, Etag: resource.Etag, Provisioning: resource.Properties.State, Machine: lb.MachineKey(resource.Properties.Machine.ID),
+		InterfaceConfiguration: configuration.decode(), Origin: doc,
 	}, place.Validate()
 }
 
-// EncodeInterface returns the body that gives an interface its pools.
+// EncodeInterface returns the body that sets the pools of an interface.
 func EncodeInterface(next lb.NetworkInterface) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {
@@ -111,9 +110,9 @@ func EncodeInterface(next lb.NetworkInterface) (any, error) {
 	return body, setPools(body, next.InterfaceConfiguration)
 }
 
-// DecodeScaleSet turns what Azure shows of a scale set into the vocabulary.
-func DecodeScaleSet(place lb.ResourceID, shown Document) (lb.ScaleSet, error) {
-	var is struct {
+// DecodeScaleSet decodes a scale set.
+func DecodeScaleSet(place lb.ResourceID, doc Document) (lb.ScaleSet, error) {
+	var resource struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
@@ -127,29 +126,27 @@ func DecodeScaleSet(place lb.ResourceID, shown Document) (lb.ScaleSet, error) {
 			} `json:"virtualMachineProfile"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.ScaleSet{}, err
 	}
-	place.Name = path.Base(is.ID)
+	place.Name = path.Base(resource.ID)
 	return lb.ScaleSet{
-		ID: place, Etag: is.Etag, Provisioning: is.Properties.State, Interfaces: is.Properties.Profile.Network.decode(),
-		Uniform:     !strings.EqualFold(is.Properties.Orchestration, "Flexible"), // which older ones do not say
-		UpgradeMode: is.Properties.Upgrade.Mode, Origin: shown,
+		ID: place, Etag: resource.Etag, Provisioning: resource.Properties.State, Interfaces: resource.Properties.Profile.Network.decode(),
+		Uniform:     !strings.EqualFold(resource.Properties.Orchestration, "Flexible"), // older ones omit it
+		UpgradeMode: resource.Properties.Upgrade.Mode, Origin: doc,
 	}, place.Validate()
 }
 
-// lackingInPatch are the properties of a public IP configuration that Azure takes in a PUT of a scale set and not in a
-// PATCH (documented).
+// lackingInPatch are public IP properties that only PUT accepts (documented).
 var lackingInPatch = []string{"ipTags", "publicIPAddressVersion"}
 
-// NeedsPut reports whether the model of a scale set is written with a PUT: it has properties that a PATCH does not, and
-// a PATCH of its interfaces would remove them.
+// NeedsPut reports whether the model has properties that a PATCH of its interfaces would remove.
 func NeedsPut(s lb.ScaleSet) bool {
-	shown, err := read(s.Origin)
+	body, err := read(s.Origin)
 	if err != nil {
 		return false
 	}
-	for _, i := range list(modelOf(shown)[keyInterfaces]) {
+	for _, i := range list(modelOf(body)[keyInterfaces]) {
 		for _, ip := range list(at(i, "properties")["ipConfigurations"]) {
 			public := at(at(ip, "properties"), "publicIPAddressConfiguration")
 			if public["sku"] != nil || slices.ContainsFunc(lackingInPatch, func(key string) bool { return at(public, "properties")[key] != nil }) {
@@ -164,32 +161,32 @@ func modelOf(scaleSet object) object {
 	return at(at(at(scaleSet, "properties"), "virtualMachineProfile"), "networkProfile")
 }
 
-// EncodeModel returns the body of a PATCH or a PUT that gives the model of a scale set its pools. An array is
-// replaced as a whole, so all that it holds is sent. What is not named stays, in a PUT too (observed:
-// cloud-provider-azure sends no more than this). To name an image or an identity takes the right to use it.
+// EncodeModel returns the body of a PATCH or PUT that sets the pools of a model. Absent properties
+// are retained, also by PUT (observed: cloud-provider-azure sends no more). Sending an image or
+// identity would require permission to use it.
 func EncodeModel(next lb.ScaleSet) (any, error) {
-	shown, err := read(next.Origin)
+	scaleSet, err := read(next.Origin)
 	if err != nil {
 		return nil, err
 	}
-	profile := modelOf(shown)
+	profile := modelOf(scaleSet)
 	if err := setAllPools(profile, next.Interfaces); err != nil {
 		return nil, err
 	}
 	network := object{keyInterfaces: profile[keyInterfaces]}
 	body := object{"properties": object{"virtualMachineProfile": object{"networkProfile": network}}}
 	if NeedsPut(next) {
-		body["location"] = shown["location"]
+		body["location"] = scaleSet["location"]
 	}
 	return body, nil
 }
 
-// instanceRule is what the id of an instance looks like; it becomes part of a request.
+// instanceRule guards the URL.
 var instanceRule = regexp.MustCompile(`^[0-9]{1,10}$`)
 
-// DecodeInstance turns what Azure shows of an instance of a scale set into the vocabulary.
-func DecodeInstance(scaleSet lb.ResourceID, shown Document) (lb.Instance, error) {
-	var is struct {
+// DecodeInstance decodes a scale set instance.
+func DecodeInstance(scaleSet lb.ResourceID, doc Document) (lb.Instance, error) {
+	var resource struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
@@ -201,21 +198,21 @@ func DecodeInstance(scaleSet lb.ResourceID, shown Document) (lb.Instance, error)
 			} `json:"protectionPolicy"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.Instance{}, err
 	}
-	id := path.Base(is.ID)
+	id := path.Base(resource.ID)
 	if !instanceRule.MatchString(id) {
 		return lb.Instance{}, fmt.Errorf("%q is no id of an instance: want a number", id)
 	}
 	return lb.Instance{
-		ScaleSet: scaleSet, ID: id, Etag: is.Etag, Provisioning: is.Properties.State, LatestModel: is.Properties.Latest,
-		Protected: is.Properties.Protection.Actions, Interfaces: is.Properties.Network.decode(), Origin: shown,
+		ScaleSet: scaleSet, ID: id, Etag: resource.Etag, Provisioning: resource.Properties.State, LatestModel: resource.Properties.Latest,
+		Protected: resource.Properties.Protection.Actions, Interfaces: resource.Properties.Network.decode(), Origin: doc,
 	}, nil
 }
 
-// EncodeInstance returns the body that gives an instance its pools. The image is left out, as
-// Azure's own command line does: who names one has to be allowed to read it.
+// EncodeInstance returns the body that sets the pools of an instance. Sending the image would
+// require permission to read it.
 func EncodeInstance(next lb.Instance) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {

@@ -28,7 +28,7 @@ var (
 	blue     = lb.ResourceID{SubscriptionID: "s1", ResourceGroup: "rg", Type: lb.TypeScaleSet, Name: "blue"}
 )
 
-// ipConfiguration has a field that no SDK knows, and a number that is no float64.
+// ipConfiguration has an unknown field and a number that float64 cannot represent.
 func ipConfiguration(version, pools string) string {
 	return `{"name":"ip` + version + `","unknown":{"n":12345678901234567890},"properties":{"primary":` + fmt.Sprint(version == "IPv4") + `,"privateIPAddressVersion":"` + version +
 		`","applicationGatewayBackendAddressPools":[{"id":"/gw"}],"subnet":{"id":"/subnet"},"loadBalancerBackendAddressPools":[` + pools + `]}}`
@@ -92,7 +92,7 @@ func TestDecodeNetworkProfiles(t *testing.T) {
 	}
 }
 
-// What is none of theirs is refused, for it would become part of a request.
+// IDs in responses are validated, since they become part of a URL.
 func TestDecodeRefuses(t *testing.T) {
 	if _, err := DecodeInterface(nicPlace, shownAs(`{"id":"/a/..","properties":{}}`)); err == nil {
 		t.Error("a name that is a way out")
@@ -110,7 +110,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// paths lists the values of a body by their places.
+// paths flattens a body into paths and values.
 func paths(prefix string, v any, into map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -142,8 +142,7 @@ func valuesOf(t *testing.T, body any) map[string]any {
 	return all
 }
 
-// A write says what was read, field by field: but what only Azure sets, and the pools of the one IP
-// configuration that changes.
+// A write sends all properties that were read, except read-only ones and the changed pools.
 func TestAWriteChangesPoolsAlone(t *testing.T) {
 	onlyAzures := map[string][]string{
 		"interface": {".etag", ".properties.provisioningState", ".properties.virtualMachine"},
@@ -170,7 +169,7 @@ func TestAWriteChangesPoolsAlone(t *testing.T) {
 				}
 				added++
 			}
-			if added != 2 { // the pool's id, and how many there are
+			if added != 2 { // the pool's ID and the length
 				t.Errorf("%d values are changed", added)
 			}
 			for path := range was {
@@ -203,7 +202,7 @@ func encodeWith(kind string, shown Document, pools []string) (any, error) {
 	return EncodeInstance(vm)
 }
 
-// Whatever pools are written, they are what is read back, and a second write says the same.
+// Written pools are read back unchanged, and a second write is identical.
 func TestPoolsAreReadAsTheyAreWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.SliceOf(rapid.SampledFrom([]string{poolA, poolB, strings.ToUpper(poolA), "/p"}))
@@ -234,7 +233,7 @@ func TestPoolsAreReadAsTheyAreWritten(t *testing.T) {
 	})
 }
 
-// What was not read, or is of another shape, is not written: something would be lost.
+// Unread resources, or those of another shape, are not written.
 func TestEncodeRefuses(t *testing.T) {
 	if _, err := EncodeInterface(lb.NetworkInterface{}); !errors.Is(err, ErrNotRead) {
 		t.Errorf("got %v", err)
@@ -261,7 +260,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// What the SDK's sources call read-only of an interface is not sent.
+// Read-only fields of an interface, by the SDK's sources, are not sent.
 func TestReadOnlyFieldsOfInterfacesAreNotSent(t *testing.T) {
 	top, properties, ips := object{"id": "/n1"}, object{}, object{}
 	places := map[string]object{"Interface": top, "InterfacePropertiesFormat": properties, "InterfaceIPConfiguration": ips, "InterfaceDNSSettings": {}}

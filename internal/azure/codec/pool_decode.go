@@ -24,7 +24,6 @@ type shownPoolProperties struct {
 	Outbounds      []shownRef      `json:"outboundRules"`
 }
 
-// shownPart is what tells one part of a resource from another.
 type shownPart struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -40,19 +39,18 @@ type shownAddress struct {
 	} `json:"properties"`
 }
 
-// DecodePool turns what Azure shows into the vocabulary. An entry whose address is no
-// IP address (a frontend of another load balancer, say) is kept with a zero IP: it
-// is somebody else's, and a write sends it back as it was.
-func DecodePool(id lb.PoolID, shown Document) (lb.Pool, error) {
-	var is shownPool
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+// DecodePool decodes a pool. A foreign entry without an IP address, e.g. a frontend of another load
+// balancer, gets a zero IP and is sent back unchanged.
+func DecodePool(id lb.PoolID, doc Document) (lb.Pool, error) {
+	var pool shownPool
+	if err := json.Unmarshal(doc.Text, &pool); err != nil {
 		return lb.Pool{}, err
 	}
-	return is.decode(id, shown), nil
+	return pool.decode(id, doc), nil
 }
 
-func (s shownPool) decode(id lb.PoolID, shown Document) lb.Pool {
-	pool := lb.Pool{ID: id, Etag: etag(s.Etag), Origin: shown}
+func (s shownPool) decode(id lb.PoolID, doc Document) lb.Pool {
+	pool := lb.Pool{ID: id, Etag: etag(s.Etag), Origin: doc}
 	p := s.Properties
 	if p == nil {
 		return pool
@@ -75,16 +73,15 @@ func (s shownPool) decode(id lb.PoolID, shown Document) lb.Pool {
 func (a shownAddress) decode() lb.Address {
 	p := a.Properties
 	next := lb.Address{Name: a.Name, VirtualNetwork: p.VirtualNetwork.ID, AdminState: p.AdminState}
-	next.IP, _ = netip.ParseAddr(p.IP) // zero if it is none
+	next.IP, _ = netip.ParseAddr(p.IP)
 	if !next.IP.IsValid() && p.Interface != nil {
 		next.Interface = p.Interface.ID
 	}
 	return next
 }
 
-// holdsInterfaces reports whether a pool's entries are network interfaces. Those
-// have a reference to the interface in place of an address; an entry with an
-// address is an IP entry even if Azure adds whose interface bears it (assumed).
+// holdsInterfaces looks for references instead of addresses. An entry with both is an IP entry
+// (assumed).
 func (p shownPoolProperties) holdsInterfaces() bool {
 	addresses := 0
 	for _, entry := range p.Addresses {
@@ -99,25 +96,24 @@ func (p shownPoolProperties) holdsInterfaces() bool {
 	return len(p.Interfaces) > 0 && addresses == 0
 }
 
-// provisioning returns how far Azure is with the last write. A delete that runs is one: what it
-// is about is still shown, and will not be.
-func provisioning(shown string) lb.Provisioning {
-	if lb.Provisioning(shown) == lb.Deleting {
+// provisioning maps Deleting to Updating: the content is about to disappear.
+func provisioning(state string) lb.Provisioning {
+	if lb.Provisioning(state) == lb.Deleting {
 		return lb.Updating
 	}
-	return lb.Provisioning(shown)
+	return lb.Provisioning(state)
 }
 
-// Members returns the members that Azure shows of a pool. Older pools show network interfaces by the IP
-// configurations alone that are in it, and have no entries; no write of a pool can name those.
-func Members(of lb.Pool) []lb.Address {
-	var is shownPool
-	shown, ok := of.Origin.(Document)
-	if len(of.Addresses) > 0 || !ok || json.Unmarshal(shown.Text, &is) != nil || is.Properties == nil {
-		return of.Addresses
+// Members returns the members of a pool. Older pools of network interfaces have only IP
+// configurations, which a pool write cannot name.
+func Members(pool lb.Pool) []lb.Address {
+	var resource shownPool
+	doc, ok := pool.Origin.(Document)
+	if len(pool.Addresses) > 0 || !ok || json.Unmarshal(doc.Text, &resource) != nil || resource.Properties == nil {
+		return pool.Addresses
 	}
 	var all []lb.Address
-	for _, c := range is.Properties.Interfaces {
+	for _, c := range resource.Properties.Interfaces {
 		if c != nil && c.ID != "" {
 			all = append(all, lb.Address{Name: c.Name, Interface: c.ID})
 		}

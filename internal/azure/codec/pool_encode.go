@@ -10,14 +10,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ErrNoVirtualNetwork is of a pool of addresses of which nothing says in which network they are.
+// ErrNoVirtualNetwork rejects a pool of addresses without a known virtual network.
 var ErrNoVirtualNetwork = errors.New("the pool has no virtual network and azure.json names none: set vnetName")
 
 const keyAddresses = "loadBalancerBackendAddresses"
 
-// EncodePool returns the body that gives a pool its addresses. All else that a client may set is sent back
-// as it was read. An address that the pool held keeps all that its entry says but its admin state,
-// which is the address's.
+// EncodePool returns the body that sets the addresses of a pool. An existing entry changes only its
+// admin state.
 func EncodePool(pool lb.Pool, fallback string) (any, error) {
 	body, err := read(pool.Origin)
 	if err != nil {
@@ -27,27 +26,27 @@ func EncodePool(pool lb.Pool, fallback string) (any, error) {
 	return body, editPool(stripPool(body), pool.Addresses, fallback)
 }
 
-// stripPool takes from a pool what only Azure sets, but the interfaces of its entries. It returns its properties.
+// stripPool keeps the read-only interfaces of entries.
 func stripPool(body object) object {
 	properties := strip(body, "backendIPConfigurations", "inboundNatRules", "loadBalancingRules", "outboundRule", "outboundRules")
 	entries := list(properties[keyAddresses])
 	for _, entry := range entries {
-		without(entry, "id") // an entry has a name alone
+		without(entry, "id") // an entry only has a name
 		strip(entry, "inboundNatRulesPortMapping")
 	}
 	properties[keyAddresses] = entries
 	return properties
 }
 
-// editPool gives a pool addresses. An empty pool has to be sent as an empty array: Azure would keep what
-// it has.
+// editPool sets the addresses of a pool. No addresses become an empty array, because Azure keeps
+// them if it is absent.
 func editPool(properties object, addresses []lb.Address, fallback string) error {
 	entries, _ := properties[keyAddresses].([]object)
 	network := entryNetwork(entries)
-	stays := index(entries)
+	existing := index(entries)
 	all := make([]object, 0, len(addresses))
 	for _, address := range addresses {
-		entry := stays.take(address)
+		entry := existing.take(address)
 		if entry == nil {
 			switch {
 			case word(at(properties, "virtualNetwork"), "id") != "", network != "":
@@ -68,8 +67,7 @@ func editPool(properties object, addresses []lb.Address, fallback string) error 
 	return nil
 }
 
-// editEntry gives an entry the admin state of its address. What refers to an interface is taken from it: the entry
-// has a name.
+// editEntry removes the reference to an interface, because the name identifies the entry.
 func editEntry(entry object, a lb.Address) {
 	properties := within(entry, "properties")
 	without(properties, "networkInterfaceIPConfiguration", "adminState")
@@ -78,9 +76,8 @@ func editEntry(entry object, a lb.Address) {
 	}
 }
 
-// entryNetwork returns the virtual network that the entries of a pool carry
-// themselves, by its id or by that of a subnet in it; empty if none does. Azure
-// allows one virtual network a pool, so the first decides.
+// entryNetwork returns the virtual network of the first entry that has one, since Azure allows one
+// per pool.
 func entryNetwork(entries []object) string {
 	for _, entry := range entries {
 		properties := at(entry, "properties")
@@ -95,7 +92,7 @@ func entryNetwork(entries []object) string {
 	return ""
 }
 
-// staying finds the entry of a pool that an address stands for, each once.
+// staying indexes entries by address; each is taken once.
 type staying map[lb.Address][]object
 
 func index(entries []object) staying {
@@ -107,7 +104,6 @@ func index(entries []object) staying {
 	return s
 }
 
-// addressOf returns what identifies an entry, as shownAddress.decode does.
 func addressOf(entry object) lb.Address {
 	properties := at(entry, "properties")
 	a := lb.Address{Name: word(entry, "name")}
@@ -128,7 +124,7 @@ func (s staying) take(a lb.Address) object {
 	return entries[0]
 }
 
-// identity is what makes an address the same entry: name and IP, or the interface.
+// identity is the key of an entry: the interface, or name and IP.
 func identity(a lb.Address) lb.Address {
 	if a.Interface != "" {
 		return lb.Address{Interface: strings.ToLower(a.Interface)}
@@ -136,19 +132,19 @@ func identity(a lb.Address) lb.Address {
 	return lb.Address{Name: strings.ToLower(a.Name), IP: a.IP}
 }
 
-// SameInterfaces reports whether the addresses of a pool are just the interfaces that it was read with.
+// SameInterfaces reports whether the pool has exactly the interfaces that were read.
 func SameInterfaces(pool lb.Pool) bool {
-	shown, err := read(pool.Origin)
+	body, err := read(pool.Origin)
 	if err != nil {
 		return false
 	}
-	entries := list(at(shown, "properties")[keyAddresses])
+	entries := list(at(body, "properties")[keyAddresses])
 	if len(entries) != len(pool.Addresses) {
 		return false
 	}
-	stays := index(entries)
+	existing := index(entries)
 	for _, a := range pool.Addresses {
-		if a.Interface == "" || stays.take(a) == nil {
+		if a.Interface == "" || existing.take(a) == nil {
 			return false
 		}
 	}

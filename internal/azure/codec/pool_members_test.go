@@ -8,7 +8,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Who is shown by the IP configurations alone is a member; entries count where there are any.
+// IP configurations count as members only if there are no entries.
 func TestMembers(t *testing.T) {
 	pool, err := DecodePool(lb.PoolID{Name: "p"}, shownAs(`{"properties":{"backendIPConfigurations":[null,{},{"id":"/nic/ipConfigurations/ip"}]}}`))
 	if got := Members(pool); err != nil || len(pool.Addresses) > 0 || len(got) != 1 || got[0].Interface != "/nic/ipConfigurations/ip" {

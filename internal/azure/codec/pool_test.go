@@ -20,8 +20,8 @@ var webPool = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s1", Re
 
 func address(name, ip string) lb.Address { return lb.Address{Name: name, IP: netip.MustParseAddr(ip)} }
 
-// Laws of a write, whatever the pool holds: what it is asked to hold it holds, in
-// order; entries that stay keep what a client may set; and what was read is as it was.
+// Properties of EncodePool for any pool: the body has the wanted addresses in order, existing
+// entries retain writable properties, and the origin is not modified.
 func TestEncodeLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shown := drawPool(t)

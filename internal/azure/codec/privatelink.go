@@ -58,27 +58,26 @@ type shownConnection struct {
 	} `json:"properties"`
 }
 
-// DecodePrivateLinkService turns what Azure shows of a Private Link Service into the vocabulary. The
-// place is where it was asked for.
-func DecodePrivateLinkService(place lb.ResourceID, shown Document) (lb.PrivateLinkService, error) {
-	var is shownLink
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+// DecodePrivateLinkService decodes a Private Link Service. place is the ID of the request.
+func DecodePrivateLinkService(place lb.ResourceID, doc Document) (lb.PrivateLinkService, error) {
+	var resource shownLink
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.PrivateLinkService{}, err
 	}
-	place.Name = path.Base(is.ID)
+	place.Name = path.Base(resource.ID)
 	p := lb.PrivateLinkService{
-		ID: place, Etag: etag(is.Etag), Location: is.Location, Provisioning: is.Properties.State, Alias: is.Properties.Alias,
-		FQDNs: is.Properties.FQDNs, ProxyProtocol: is.Properties.ProxyProtocol,
-		Visibility: is.Properties.Visibility.Subscriptions, AutoApproval: is.Properties.AutoApproval.Subscriptions,
-		Tags: is.Tags, Origin: shown,
+		ID: place, Etag: etag(resource.Etag), Location: resource.Location, Provisioning: resource.Properties.State, Alias: resource.Properties.Alias,
+		FQDNs: resource.Properties.FQDNs, ProxyProtocol: resource.Properties.ProxyProtocol,
+		Visibility: resource.Properties.Visibility.Subscriptions, AutoApproval: resource.Properties.AutoApproval.Subscriptions,
+		Tags: resource.Tags, Origin: doc,
 	}
-	for _, f := range is.Properties.Frontends {
+	for _, f := range resource.Properties.Frontends {
 		p.Frontends = append(p.Frontends, f.ID)
 	}
-	for _, n := range is.Properties.IPConfigurations {
+	for _, n := range resource.Properties.IPConfigurations {
 		p.NAT = append(p.NAT, n.decode())
 	}
-	for _, c := range is.Properties.Connections {
+	for _, c := range resource.Properties.Connections {
 		p.Connections = append(p.Connections, lb.PrivateEndpointConnection{
 			Name: c.Name, Etag: c.Etag, Endpoint: c.Properties.Endpoint.ID, Provisioning: c.Properties.State,
 			Status: c.Properties.Link.Status, Description: c.Properties.Link.Description,
@@ -88,23 +87,23 @@ func DecodePrivateLinkService(place lb.ResourceID, shown Document) (lb.PrivateLi
 }
 
 func (n shownNAT) decode() lb.NATAddress {
-	address, _ := netip.ParseAddr(n.Properties.Address) // absent while Azure chooses
+	address, _ := netip.ParseAddr(n.Properties.Address) // absent until Azure assigns one
 	return lb.NATAddress{
 		Name: n.Name, Subnet: n.Properties.Subnet.ID, Primary: n.Properties.Primary,
 		Static: strings.EqualFold(n.Properties.Allocation, "Static"), Address: address,
 	}
 }
 
-// EncodePrivateLinkService returns the body of a write: that of one that was read keeps all that it
-// does not change, also what the SDK has no word for. Connections are not part of it.
+// EncodePrivateLinkService returns the body of a write. Unchanged and unknown properties are sent
+// back as read. Connections are omitted.
 func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
-	body, is := object{"location": next.Location, "properties": object{}}, lb.PrivateLinkService{}
+	body, was := object{"location": next.Location, "properties": object{}}, lb.PrivateLinkService{}
 	if next.Origin != nil {
 		var err error
 		if body, err = read(next.Origin); err != nil {
 			return nil, err
 		}
-		if is, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
+		if was, err = DecodePrivateLinkService(next.ID, next.Origin.(Document)); err != nil {
 			return nil, err
 		}
 	}
@@ -112,14 +111,14 @@ func EncodePrivateLinkService(next lb.PrivateLinkService) (any, error) {
 	properties := at(body, "properties")
 	without(properties, "alias", "networkInterfaces", "privateEndpointConnections", "provisioningState", "resourceGuid")
 	body["tags"] = next.Tags
-	if !slices.Equal(is.Frontends, next.Frontends) {
+	if !slices.Equal(was.Frontends, next.Frontends) {
 		properties["loadBalancerFrontendIpConfigurations"] = linkRefs(next.Frontends)
 	}
-	properties["ipConfigurations"] = encodeNAT(list(properties["ipConfigurations"]), is.NAT, next.NAT)
+	properties["ipConfigurations"] = encodeNAT(list(properties["ipConfigurations"]), was.NAT, next.NAT)
 	properties["enableProxyProtocol"] = next.ProxyProtocol
 	properties["fqdns"] = append([]string{}, next.FQDNs...)
-	setSubscriptions(properties, "visibility", is.Visibility, next.Visibility)
-	setSubscriptions(properties, "autoApproval", is.AutoApproval, next.AutoApproval)
+	setSubscriptions(properties, "visibility", was.Visibility, next.Visibility)
+	setSubscriptions(properties, "autoApproval", was.AutoApproval, next.AutoApproval)
 	return body, nil
 }
 
@@ -131,15 +130,14 @@ func linkRefs(ids []string) []object {
 	return all
 }
 
-// encodeNAT sends an address that is as it was read just so, and a new one with all that is to be said.
-func encodeNAT(shown []object, is, next []lb.NATAddress) []object {
+func encodeNAT(configurations []object, was, next []lb.NATAddress) []object {
 	all := make([]object, 0, len(next))
 	for _, n := range next {
-		if i := slices.Index(is, n); i >= 0 {
-			if properties := strip(shown[i]); !n.Static {
+		if i := slices.Index(was, n); i >= 0 {
+			if properties := strip(configurations[i]); !n.Static {
 				without(properties, "privateIPAddress")
 			}
-			all = append(all, shown[i])
+			all = append(all, configurations[i])
 			continue
 		}
 		properties := object{"subnet": object{"id": n.Subnet}, "primary": n.Primary, "privateIPAddressVersion": "IPv4", "privateIPAllocationMethod": "Dynamic"}
@@ -151,21 +149,19 @@ func encodeNAT(shown []object, is, next []lb.NATAddress) []object {
 	return all
 }
 
-// setSubscriptions leaves a list that stays as it is. Azure shows none where there is none, and an
-// empty one takes the list away.
-func setSubscriptions(properties object, key string, is, next []string) {
-	if !slices.Equal(is, next) {
+// setSubscriptions sets a changed list. Azure omits an empty list, and an empty list clears it.
+func setSubscriptions(properties object, key string, was, next []string) {
+	if !slices.Equal(was, next) {
 		properties[key] = object{"subscriptions": append([]string{}, next...)}
 	}
 }
 
-// policies is the property of a subnet that keeps Private Link Services out of it, unless it is
-// Disabled.
+// policies is the subnet property that blocks Private Link Services unless Disabled.
 const policies = "privateLinkServiceNetworkPolicies"
 
-// DecodeSubnet turns what Azure shows of a subnet into the vocabulary.
-func DecodeSubnet(of lb.ResourceID, shown Document) (lb.Subnet, error) {
-	var is struct {
+// DecodeSubnet decodes a subnet.
+func DecodeSubnet(network lb.ResourceID, doc Document) (lb.Subnet, error) {
+	var resource struct {
 		ID         string `json:"id"`
 		Etag       string `json:"etag"`
 		Properties struct {
@@ -178,14 +174,14 @@ func DecodeSubnet(of lb.ResourceID, shown Document) (lb.Subnet, error) {
 			} `json:"networkSecurityGroup"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.Subnet{}, err
 	}
 	s := lb.Subnet{
-		Network: of, Name: path.Base(is.ID), Etag: etag(is.Etag), Provisioning: is.Properties.State,
-		LinkPolicies: !strings.EqualFold(is.Properties.Policies, "Disabled"), SecurityGroup: is.Properties.Group.ID, Origin: shown,
+		Network: network, Name: path.Base(resource.ID), Etag: etag(resource.Etag), Provisioning: resource.Properties.State,
+		LinkPolicies: !strings.EqualFold(resource.Properties.Policies, "Disabled"), SecurityGroup: resource.Properties.Group.ID, Origin: doc,
 	}
-	for _, text := range append(is.Properties.Prefixes, is.Properties.Prefix) {
+	for _, text := range append(resource.Properties.Prefixes, resource.Properties.Prefix) {
 		if text == "" {
 			continue
 		}
@@ -200,7 +196,7 @@ func DecodeSubnet(of lb.ResourceID, shown Document) (lb.Subnet, error) {
 	return s, nil
 }
 
-// EncodeSubnet returns the body that turns the policies of a subnet off. All else is as it was read.
+// EncodeSubnet returns the body of a subnet.
 func EncodeSubnet(next lb.Subnet) (any, error) {
 	body, err := read(next.Origin)
 	if err != nil {
@@ -211,7 +207,7 @@ func EncodeSubnet(next lb.Subnet) (any, error) {
 	without(properties, "provisioningState", "ipConfigurations", "ipConfigurationProfiles", "interfaceEndpoints", "privateEndpoints",
 		"purpose", "resourceNavigationLinks", "serviceAssociationLinks")
 	withoutAll(properties, "applicationGatewayIPConfigurations")
-	for _, d := range list(properties["delegations"]) { // whose type a client may set
+	for _, d := range list(properties["delegations"]) { // their type is writable
 		without(d, "etag")
 		without(at(d, "properties"), "actions", "provisioningState")
 	}

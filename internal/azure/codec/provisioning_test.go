@@ -8,7 +8,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// What is being deleted is not level: it is looked at again, until it is gone and made anew.
+// A pool that is being deleted counts as Updating, so it is read again.
 func TestWhatIsBeingDeletedIsUnderWay(t *testing.T) {
 	for shown, want := range map[string]lb.Provisioning{
 		"Deleting":  lb.Updating,

@@ -38,19 +38,19 @@ type shownPublicIP struct {
 	} `json:"properties"`
 }
 
-// DecodePublicIP returns a public IP as the rooms know it; Origin keeps what they do not.
-func DecodePublicIP(id lb.ResourceID, shown Document) (lb.PublicIP, error) {
-	var is shownPublicIP
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+// DecodePublicIP decodes a public IP.
+func DecodePublicIP(id lb.ResourceID, doc Document) (lb.PublicIP, error) {
+	var resource shownPublicIP
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.PublicIP{}, err
 	}
-	p := is.Properties
+	p := resource.Properties
 	ip := lb.PublicIP{
-		ID: id, Etag: etag(is.Etag), Location: is.Location, SKU: cmp.Or(is.SKU.Name, lb.Basic), Family: cmp.Or(p.Version, lb.IPv4),
+		ID: id, Etag: etag(resource.Etag), Location: resource.Location, SKU: cmp.Or(resource.SKU.Name, lb.Basic), Family: cmp.Or(p.Version, lb.IPv4),
 		Static: p.Method == static, Prefix: p.Prefix.ID, DNSLabel: p.DNS.Label, Provisioning: provisioning(p.State),
-		Zones: is.Zones, IPTags: map[string]string{}, Tags: decodeTags(is.Tags), Origin: shown,
+		Zones: resource.Zones, IPTags: map[string]string{}, Tags: decodeTags(resource.Tags), Origin: doc,
 	}
-	ip.Address, _ = netip.ParseAddr(p.Address) // zero if there is none yet
+	ip.Address, _ = netip.ParseAddr(p.Address)
 	for _, tag := range p.IPTags {
 		ip.IPTags[tag.Kind] = tag.Tag
 	}
@@ -63,8 +63,7 @@ func DecodePublicIP(id lb.ResourceID, shown Document) (lb.PublicIP, error) {
 	return ip, nil
 }
 
-// EncodePublicIP returns the body that makes a public IP what ip says, as EncodeLoadBalancer
-// does for a load balancer.
+// EncodePublicIP returns the body for ip, like EncodeLoadBalancer.
 func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	body, fresh, was := object{}, ip.Origin == nil, lb.PublicIP{}
 	if !fresh {
@@ -106,7 +105,7 @@ func EncodePublicIP(ip lb.PublicIP) (any, error) {
 	return body, nil
 }
 
-// editLabel gives a public IP another DNS label. The full name follows from it, and is Azure's to say.
+// editLabel leaves the FQDN to Azure.
 func editLabel(properties object, label string) {
 	settings := within(properties, "dnsSettings")
 	without(settings, "domainNameLabel", "fqdn")
@@ -114,25 +113,24 @@ func editLabel(properties object, label string) {
 		settings["domainNameLabel"] = label
 		return
 	}
-	without(settings, "domainNameLabelScope") // of the label
+	without(settings, "domainNameLabelScope") // belongs to the label
 	if len(settings) == 0 {
 		delete(properties, "dnsSettings")
 	}
 }
 
-// static is how an address is allocated that stays.
 const static = "Static"
 
-func allocation(stays bool) string {
-	if stays {
+func allocation(isStatic bool) string {
+	if isStatic {
 		return static
 	}
 	return "Dynamic"
 }
 
-func decodeTags(shown map[string]string) map[string]string {
-	if shown == nil {
+func decodeTags(tags map[string]string) map[string]string {
+	if tags == nil {
 		return map[string]string{}
 	}
-	return shown
+	return tags
 }

@@ -39,16 +39,16 @@ type shownSecurityRule struct {
 	} `json:"properties"`
 }
 
-// DecodeSecurityGroup returns a security group as the rooms know it; Origin keeps what they do not.
-func DecodeSecurityGroup(id lb.ResourceID, shown Document) (lb.SecurityGroup, error) {
-	var is shownSecurityGroup
-	if err := json.Unmarshal(shown.Text, &is); err != nil {
+// DecodeSecurityGroup decodes a security group.
+func DecodeSecurityGroup(id lb.ResourceID, doc Document) (lb.SecurityGroup, error) {
+	var resource shownSecurityGroup
+	if err := json.Unmarshal(doc.Text, &resource); err != nil {
 		return lb.SecurityGroup{}, err
 	}
-	p := is.Properties
+	p := resource.Properties
 	g := lb.SecurityGroup{
-		ID: id, Etag: etag(is.Etag), Provisioning: provisioning(p.State),
-		Subnets: len(p.Subnets), Interfaces: len(p.Interfaces), Origin: shown,
+		ID: id, Etag: etag(resource.Etag), Provisioning: provisioning(p.State),
+		Subnets: len(p.Subnets), Interfaces: len(p.Interfaces), Origin: doc,
 	}
 	for _, r := range p.Rules {
 		if r != nil {
@@ -70,7 +70,6 @@ func (r shownSecurityRule) decode() lb.SecurityRule {
 	}
 }
 
-// oneOrMany reads what has a field for one and a field for many.
 func oneOrMany(one string, many []string) []string {
 	if one != "" {
 		return append([]string{one}, many...)
@@ -78,8 +77,7 @@ func oneOrMany(one string, many []string) []string {
 	return many
 }
 
-// EncodeSecurityGroup returns the body that makes a group what g says, as EncodeLoadBalancer
-// does for a load balancer.
+// EncodeSecurityGroup returns the body for g, like EncodeLoadBalancer.
 func EncodeSecurityGroup(g lb.SecurityGroup) (any, error) {
 	body, err := read(g.Origin)
 	if err != nil {
@@ -95,28 +93,27 @@ func EncodeSecurityGroup(g lb.SecurityGroup) (any, error) {
 	return body, nil
 }
 
-func editSecurityRule(part object, fresh bool, was, is lb.SecurityRule) {
+func editSecurityRule(part object, fresh bool, was, want lb.SecurityRule) {
 	p := strip(part)
-	set(fresh, p, "priority", was.Priority, is.Priority)
-	say(fresh, p, "direction", was.Direction, is.Direction)
-	say(fresh, p, "access", was.Access, is.Access)
-	say(fresh, p, "protocol", was.Protocol, is.Protocol)
-	sayOneOrMany(p, "sourceAddressPrefix", "sourceAddressPrefixes", was.Sources, is.Sources)
-	sayOneOrMany(p, "destinationAddressPrefix", "destinationAddressPrefixes", was.Destinations, is.Destinations)
-	sayOneOrMany(p, "sourcePortRange", "sourcePortRanges", was.SourcePorts, is.SourcePorts)
-	sayOneOrMany(p, "destinationPortRange", "destinationPortRanges", was.DestinationPorts, is.DestinationPorts)
+	set(fresh, p, "priority", was.Priority, want.Priority)
+	say(fresh, p, "direction", was.Direction, want.Direction)
+	say(fresh, p, "access", was.Access, want.Access)
+	say(fresh, p, "protocol", was.Protocol, want.Protocol)
+	sayOneOrMany(p, "sourceAddressPrefix", "sourceAddressPrefixes", was.Sources, want.Sources)
+	sayOneOrMany(p, "destinationAddressPrefix", "destinationAddressPrefixes", was.Destinations, want.Destinations)
+	sayOneOrMany(p, "sourcePortRange", "sourcePortRanges", was.SourcePorts, want.SourcePorts)
+	sayOneOrMany(p, "destinationPortRange", "destinationPortRanges", was.DestinationPorts, want.DestinationPorts)
 }
 
-// sayOneOrMany puts a list into the one field or the other: Azure takes no tag and no "*"
-// in that for many.
-func sayOneOrMany(p object, one, many string, was, is []string) {
+// sayOneOrMany sets one of two fields: Azure rejects tags and "*" in the plural one.
+func sayOneOrMany(p object, one, many string, was, want []string) {
 	switch {
-	case slices.Equal(was, is):
-	case len(is) == 1:
+	case slices.Equal(was, want):
+	case len(want) == 1:
 		delete(p, many)
-		p[one] = is[0]
+		p[one] = want[0]
 	default:
 		delete(p, one)
-		p[many] = append([]string{}, is...)
+		p[many] = append([]string{}, want...)
 	}
 }

@@ -8,17 +8,16 @@ import (
 	"slices"
 )
 
-// splitPools returns the text of a load balancer with an empty list of pools, and the text of each pool. What is
-// returned shares nothing with the text.
+// splitPools separates the pools; the results do not share memory with text.
 func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err error) {
 	w := walker{text: text}
 	end, ok := w.root(skipSpace(text, 0))
 	if !ok || skipSpace(text, end) != len(text) {
-		return slices.Clone(text), nil, nil // whoever decodes it says why
+		return slices.Clone(text), nil, nil // decoding reports the error
 	}
 	from := 0
 	for _, c := range w.cuts {
-		pools = nil // the last one counts, as in all of JSON
+		pools = nil // the last duplicate key counts, as in encoding/json
 		if err := json.Unmarshal(text[c.from:c.to], &pools); err != nil {
 			return nil, nil, err
 		}
@@ -28,17 +27,15 @@ func splitPools(text []byte) (rest json.RawMessage, pools []json.RawMessage, err
 	return slices.Clip(append(rest, text[from:]...)), pools, nil
 }
 
-// cut is where the pools of a load balancer are.
 type cut struct{ from, to int }
 
-// walker finds them. It is no parser: what it passes over is checked by whoever decodes it. Its methods
-// are given where a value begins, and return where it ends; false if it does not.
+// walker finds pools without validating JSON. Methods take the start of a value and return its end,
+// or false.
 type walker struct {
 	text []byte
 	cuts []cut
 }
 
-// root walks a load balancer.
 func (w *walker) root(at int) (int, bool) {
 	return w.members(at, func(key string, at int) (int, bool) {
 		if key == `"properties"` {
@@ -58,8 +55,7 @@ func (w *walker) properties(at int) (int, bool) {
 	})
 }
 
-// members calls value for each member of an object, which returns where its value ends. What is no
-// object is passed over.
+// members calls value for each member of an object, and skips other values.
 func (w *walker) members(at int, value func(key string, at int) (int, bool)) (int, bool) {
 	if at >= len(w.text) || w.text[at] != '{' {
 		return skip(w.text, at)
@@ -93,7 +89,6 @@ func skipSpace(text []byte, at int) int {
 	return at
 }
 
-// skip returns where the value ends that begins at a place.
 func skip(text []byte, at int) (end int, ok bool) {
 	depth := 0
 	for ; at < len(text); at++ {
@@ -113,7 +108,7 @@ func skip(text []byte, at int) (end int, ok bool) {
 		case '}', ']':
 			depth--
 		default:
-			if depth == 0 { // a number, or a word
+			if depth == 0 { // a number or a literal
 				n := bytes.IndexAny(text[at:], ",]} \n\r\t")
 				return at + n, n > 0
 			}

@@ -44,7 +44,7 @@ func TestSplitPools(t *testing.T) {
 	}
 }
 
-// Pools that are not where they have to be are not taken for none: a write would delete them.
+// Misplaced pools are rejected, not treated as no pools: a write would delete them.
 func TestPoolsElsewhereAreRefused(t *testing.T) {
 	for _, text := range []string{
 		`{"properties":{"BackendAddressPools":[{"name":"p"}]}}`, `{"Properties":{"backendAddressPools":[{"name":"p"}]}}`,
@@ -57,7 +57,7 @@ func TestPoolsElsewhereAreRefused(t *testing.T) {
 	}
 }
 
-// What is split is a load balancer if the whole is, with the same pools, and else it is none.
+// The split text is a valid load balancer with the same pools if and only if the input is.
 func FuzzSplitPools(f *testing.F) {
 	f.Add([]byte(`{"name":"a","properties":{"probes":[],"backendAddressPools":[{"name":"p","properties":{"drainPeriodInSeconds":1}},null]}}`))
 	f.Add([]byte(`{"properties":{"backendAddressPools":[],"backendAddressPools":[{}]},"properties":{}}`))
@@ -84,8 +84,8 @@ func FuzzSplitPools(f *testing.F) {
 	})
 }
 
-// largeText is a load balancer with 1,000 rules and probes, 200 frontends and 200 pools of ten addresses, as Azure
-// shows it.
+// largeText is a load balancer with 1,000 rules and probes, 200 frontends and 200 pools of ten
+// addresses.
 func largeText() []byte {
 	id := webPool.LoadBalancer.String()
 	var rules, probes, frontends, pools []string
@@ -115,7 +115,7 @@ func largeText() []byte {
 		id, strings.Join(frontends, ","), strings.Join(pools, ","), strings.Join(rules, ","), strings.Join(probes, ","))
 }
 
-// A load balancer in memory takes little more than its text.
+// A decoded load balancer takes little more memory than its text.
 func TestALoadBalancerInMemory(t *testing.T) {
 	shown := shownAs(string(largeText()))
 	const copies = 10

@@ -20,9 +20,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A write that changes nothing sends back all that a client may set, and nothing else.
-// Which fields those are the SDK's own sources say, so a field that a newer version adds
-// is looked at here.
+// A write without changes sends all writable properties and no others. The SDK's sources list them,
+// so new fields are covered.
 func TestAWriteSendsBackAllThatAClientMaySet(t *testing.T) {
 	readOnly := readOnlyFields(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -53,12 +52,12 @@ func TestAWriteSendsBackAllThatAClientMaySet(t *testing.T) {
 	})
 }
 
-// shownAs is a text as Azure shows it.
+// shownAs returns a Document with this text.
 func shownAs(text string) Document {
 	return Document{Version: "2025-05-01", Text: json.RawMessage(text)}
 }
 
-// documentOf is what the SDK has for a resource, as Azure shows it.
+// documentOf returns the Document of an SDK value.
 func documentOf(v any) Document {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -67,7 +66,7 @@ func documentOf(v any) Document {
 	return shownAs(string(text))
 }
 
-// edited is what a write sends of what was read.
+// edited decodes and encodes a document.
 func edited[I, T any](id I, shown Document, decode func(I, Document) (T, error), encode func(T) (any, error)) (any, error) {
 	is, err := decode(id, shown)
 	if err != nil {
@@ -80,8 +79,7 @@ func encodeBalancer(b lb.LoadBalancer) (any, error) { return EncodeLoadBalancer(
 
 func encodePool(p lb.Pool) (any, error) { return EncodePool(p, vnet) }
 
-// readOnlyFields reads the SDK's sources for the fields that only Azure sets, as
-// Type.Field.
+// readOnlyFields parses the read-only fields from the SDK's sources, as Type.Field.
 func readOnlyFields(t *testing.T) map[string]bool {
 	t.Helper()
 	file, _ := runtime.FuncForPC(reflect.ValueOf(armnetwork.NewClientFactory).Pointer()).FileLine(0)
@@ -111,12 +109,12 @@ func readOnlyFields(t *testing.T) map[string]bool {
 	return found
 }
 
-// references are resources that others are shown to refer to: by their id alone.
+// references are types that Azure shows only by ID.
 var references = map[string]bool{"Subnet": true, "NatGateway": true, "InterfaceIPConfiguration": true, "IPConfiguration": true}
 
-// filling puts something of its own into fields.
+// filling sets fields to distinct values.
 type filling struct {
-	some  func() bool // whether the next one gets something
+	some  func() bool // whether to set the next field
 	n     int
 	depth int
 }
@@ -157,7 +155,7 @@ func (f *filling) structure(v reflect.Value) {
 	alone := references[kind] || kind == "PublicIPAddress" && f.depth > 1
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
-		// Without a name a part is none, and without an address an entry is an interface.
+		// A part needs a name, and an entry without an address is an interface.
 		always := field.Name == "Name" || field.Name == "Properties" || field.Name == "IPAddress"
 		if alone && field.Name == "ID" || !alone && (always || f.some()) {
 			f.fill(v.Field(i))
@@ -165,7 +163,7 @@ func (f *filling) structure(v reflect.Value) {
 	}
 }
 
-// writable returns a copy without what only Azure sets.
+// writable returns a copy without read-only fields.
 func writable[T any](full *T, readOnly map[string]bool) *T {
 	text, err := json.Marshal(full)
 	if err != nil {
@@ -200,8 +198,7 @@ func stripReadOnly(v reflect.Value, readOnly map[string]bool) {
 	}
 }
 
-// says is what a body says. An array without anything says as much as none where the
-// load balancer has none.
+// says normalizes a body: an empty array equals an absent one if the load balancer has none.
 func says(body any) any {
 	text, err := json.Marshal(body)
 	if err != nil {

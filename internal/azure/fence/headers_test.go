@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// Headers without end, be they of a response, of 1xx responses before it, or after its body, are read up to the limit
-// and end the request.
+// Endless headers, of a response, of 1xx responses or of trailers, end the request at the limit.
 func TestHeadersWithoutEnd(t *testing.T) {
 	for name, tt := range map[string]struct{ begin, unit, says string }{
 		"of a response":        {"HTTP/1.1 200 OK\r\n", "a%x:\r\n", "exceeded 65536 bytes"},
@@ -71,7 +70,7 @@ func get(t *testing.T, method, url string) (*http.Response, error) {
 	return transport.RoundTrip(req)
 }
 
-// endless is the address of a server that sends begin and then units.
+// endless starts a server that sends begin, then unit forever, and returns its address.
 func endless(t *testing.T, begin, unit string) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fence sends requests so that no byte of a write leaves once this process does not lead.
+// Package fence provides an HTTP transport that sends no byte of a write after leadership is lost.
 package fence
 
 import (
@@ -14,20 +14,18 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// ByMethod sends writes over connections of their own, which ask the fence for every byte.
-// A process may be stopped after the last question of the pipeline and before the transport
-// has handed a request to the kernel; a DELETE has no body that could ask in between.
-// Reads go their own way, so that one who leads no more can still hear how things stand.
+// ByMethod sends writes over connections that check the fence before every byte: a process may be
+// suspended after the pipeline's check, and a DELETE has no body to check in. Reads are not fenced.
 type ByMethod struct {
 	Reads, Writes *http.Transport
 
 	fence *lead.Fence
 }
 
-// Transport returns one of two transports of its own.
+// Transport returns a ByMethod with default transports.
 func Transport(fence *lead.Fence) ByMethod { return New(lively(), lively(), fence) }
 
-// New returns one of two transports, the second of which it changes.
+// New returns a ByMethod and modifies the dialer of writes.
 func New(reads, writes *http.Transport, fence *lead.Fence) ByMethod {
 	dial := writes.DialContext
 	writes.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -49,17 +47,15 @@ func (t ByMethod) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil || errors.Is(err, lead.ErrNotLeading) {
 		return resp, err
 	}
-	// A transport may tell that it closed the connection, and not that a byte was held back.
+	// A transport may report a closed connection instead of the fence's error.
 	if over := t.fence.MayWrite(); over != nil {
 		err = fmt.Errorf("%w: %w", err, over)
 	}
 	return resp, err
 }
 
-// conn is a connection over which no byte leaves once the lead is over. A request without
-// a body has nothing that could be cut off, and a transport may hold a whole one back: in a
-// buffer, under its encryption, or until a connection is made. This is the last place that it
-// passes before the kernel.
+// conn is the last check before the kernel. A transport can delay a request in a buffer, in TLS or
+// until it has a connection.
 type conn struct {
 	net.Conn
 
@@ -74,13 +70,12 @@ func (c conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// maxHeaderBytes bounds the headers of a response, those of 1xx included. Azure sends less than eight KiB; one MiB of tiny
-// headers takes ten MiB of memory.
+// maxHeaderBytes limits response headers, including 1xx. Azure sends less than 8 KiB; 1 MiB of tiny
+// headers takes 10 MiB of memory.
 const maxHeaderBytes = 64 << 10
 
-// lively returns a transport that finds out within 15 s that a connection is dead. All
-// load balancers share one, and a firewall that forgets it says nothing: each attempt
-// would wait on it to its deadline, and so would the next.
+// lively detects a dead connection within 15 s. If a firewall drops one silently, every attempt
+// would wait for its deadline.
 func lively() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes = maxHeaderBytes

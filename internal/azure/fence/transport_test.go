@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// Whatever a transport tells of a write that fails once the lead is over, the lead is named; of a read,
-// and of who leads, it is not.
+// The error of a write that fails after leadership was lost includes lead.ErrNotLeading; the error
+// of a read does not.
 func TestAWriteThatFailsAfterTheLead(t *testing.T) {
 	lost := errors.New("use of closed network connection")
 	dial := func(context.Context, string, string) (net.Conn, error) { return nil, lost }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package look knows when what Azure shows of a load balancer or a pool is the end of a write of it, and when
-// it is worth looking (docs/design/0054). It sends nothing.
+// Package look decides when a read shows the end of a write, and when to read (docs/design/0054).
+// It performs no I/O.
 package look
 
 import (
@@ -14,33 +14,31 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// After is how long after its acceptance what was written is read, to see whether Azure is done.
-// Azure wants to be asked for the operation after ten seconds. Where no machine is behind the addresses
-// it is done with a pool after one or two (recorded 51 times of 51), and with a load balancer after four.
+// After has the delays of early reads. Azure's Retry-After is ten seconds, but a pool of addresses
+// without machines takes one or two (51 of 51 recordings), a load balancer four.
 var After = [...]time.Duration{2 * time.Second, 5 * time.Second}
 
-// Tells reports whether the first poll, so long after the acceptance, says how slow writes are: one that came before
-// the last look would have says nothing, unless the write was over.
+// Tells reports whether the first poll shows how slow writes are: it followed the last early read,
+// or found the end.
 func Tells(over bool, after time.Duration) bool { return over || after >= After[len(After)-1] }
 
-// PoolOver reports whether a pool shows that Azure is done with a write of it, of whose acceptance it knows the etag.
-func PoolOver(written lb.Pool, accepted string, shown lb.Pool) bool {
-	return ended(shown.Provisioning, shown.Etag, accepted, written.Etag) && slices.Equal(members(written), members(shown))
+// PoolOver reports whether observed is the result of writing a pool; accepted is the etag of the
+// acceptance.
+func PoolOver(written lb.Pool, accepted string, observed lb.Pool) bool {
+	return ended(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(members(written), members(observed))
 }
 
-// BalancerOver is PoolOver of a load balancer.
-func BalancerOver(written lb.LoadBalancer, accepted string, shown lb.LoadBalancer) bool {
-	return ended(shown.Provisioning, shown.Etag, accepted, written.Etag) && slices.Equal(parts(written), parts(shown))
+// BalancerOver is PoolOver for a load balancer.
+func BalancerOver(written lb.LoadBalancer, accepted string, observed lb.LoadBalancer) bool {
+	return ended(observed.Provisioning, observed.Etag, accepted, written.Etag) && slices.Equal(parts(written), parts(observed))
 }
 
-// ended reports whether what is shown is Azure's end of a write, which changes the etag once more
-// (recorded of each write that answers Updating). What only looks like it is left to the poll: a read
-// that is older than the write, one of its acceptance, and with other content somebody else's write.
+// ended compares etags: a finished write changes the etag once more (recorded). Anything else is
+// left to the poll: a read older than the write or its acceptance, or another client's write.
 func ended(state lb.Provisioning, etag, accepted, before string) bool {
 	return state == lb.Succeeded && etag != lb.NoEtag && etag != accepted && etag != before
 }
 
-// members are what a write decides of a pool.
 func members(pool lb.Pool) []string {
 	all := make([]string, len(pool.Addresses))
 	for i, a := range pool.Addresses {
@@ -50,7 +48,6 @@ func members(pool lb.Pool) []string {
 	return all
 }
 
-// parts are the names of what a write puts into a load balancer, and the members of its pools.
 func parts(b lb.LoadBalancer) []string {
 	var all []string
 	part := func(kind, name string) { all = append(all, kind+strings.ToLower(name)) }
@@ -70,18 +67,17 @@ func parts(b lb.LoadBalancer) []string {
 	return all
 }
 
-// mostSlow bounds what is remembered: the ids are of objects that tenants write.
+// mostSlow limits the remembered load balancers, because tenants choose their IDs.
 const mostSlow = 1024
 
-// Slow remembers load balancers a write of which still ran when its operation was first polled: a
-// look before that costs a read and finds nothing.
-// It is safe for concurrent use; its zero value remembers none.
+// Slow remembers load balancers for which an early read is wasted. The zero value is empty. It is
+// safe for concurrent use.
 type Slow struct {
 	mu sync.Mutex
 	of map[lb.LoadBalancerID]struct{}
 }
 
-// Is reports whether the last write of a load balancer took that long.
+// Is reports whether the last write of a load balancer was slow.
 func (s *Slow) Is(id lb.LoadBalancerID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +85,7 @@ func (s *Slow) Is(id lb.LoadBalancerID) bool {
 	return slow
 }
 
-// Learn takes in whether a write was over when its operation was first polled.
+// Learn records whether a write had finished at the first poll.
 func (s *Slow) Learn(id lb.LoadBalancerID, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

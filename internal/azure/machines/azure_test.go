@@ -21,14 +21,14 @@ import (
 
 type object = map[string]any
 
-// arm answers as the real service was recorded to: a write of a network interface or of anything of
-// a scale set is Updating until it is polled, changes the etag when it is taken and when it is over,
-// and is refused with 412 by another etag. A list of scale sets' parts shows no etags.
+// arm is a fake with the recorded behavior of Azure: a write is Updating until polled, changes the
+// etag on acceptance and at its end, and fails with 412 for another etag. Lists of scale sets and
+// instances have no etags.
 type arm struct {
 	*httptest.Server
 	mu      sync.Mutex
-	of      map[string]object // by folded path
-	pending map[string]bool   // writes that are not over
+	of      map[string]object // by lower-case path
+	pending map[string]bool   // unfinished writes
 	calls   []string
 	n       int
 }
@@ -51,7 +51,7 @@ func serve(t *testing.T) (*arm, *machines.Client) {
 	return a, machines.New(client)
 }
 
-// holds puts a resource there, as JSON without its id, etag and state.
+// holds adds a resource as JSON without ID, etag and state.
 func (a *arm) holds(t *testing.T, path, text string) {
 	t.Helper()
 	var body object
@@ -116,7 +116,7 @@ func (a *arm) write(w http.ResponseWriter, r *http.Request, path string) {
 	was := a.of[path]
 	if r.Method == http.MethodPatch {
 		merge(was, body)
-		for key := range a.of { // it is no longer the model that they have
+		for key := range a.of { // they no longer have the latest model
 			if strings.HasPrefix(key, path+"/") {
 				a.of[key]["properties"].(object)["latestModelApplied"] = false
 			}
@@ -153,7 +153,7 @@ func (a *arm) taken(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "0")
 }
 
-// settle ends what is under way.
+// settle finishes pending operations.
 func (a *arm) settle() {
 	for path := range a.pending {
 		a.of[path]["properties"].(object)["provisioningState"] = "Succeeded"
@@ -162,7 +162,7 @@ func (a *arm) settle() {
 	clear(a.pending)
 }
 
-// merge is a PATCH: objects are merged, all else is replaced.
+// merge applies a PATCH: objects are merged, other values replaced.
 func merge(into, body object) {
 	for key, value := range body {
 		inner, isObject := value.(object)
@@ -181,7 +181,7 @@ func answer(w http.ResponseWriter, status int, body object) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// take returns what was asked since it was called last.
+// take returns the requests since the last call.
 func (a *arm) take() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machines reads and writes what makes machines members of pools of network interfaces:
-// interfaces, the models of scale sets, and their instances. All of it goes through an azure.Client,
-// whose gates, retries and guards are those of all requests.
+// Package machines reads and writes the pools of network interfaces, scale set models and instances
+// through an azure.Client.
 package machines
 
 import (
@@ -18,16 +17,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Client reads and writes them. It is safe for concurrent use. Every error of it carries a
-// *fault.Fault: stale if what was asked for is gone; one of a write whose code is OutcomeUnknown says
-// that the write may have landed.
+// Client is safe for concurrent use. Errors are like those of azure.Client.
 type Client struct{ arm *azure.Client }
 
-// New returns a Client that sends its requests by another.
+// New returns a Client.
 func New(arm *azure.Client) *Client { return &Client{arm} }
 
-// ListInterfaces reads all network interfaces of a resource group, but those of scale sets' uniform
-// instances, with one request a page.
+// ListInterfaces reads all network interfaces of a resource group, except those of uniform
+// instances.
 func (c *Client) ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeNetworkInterface}
 	return all(ctx, c, azure.Resource{ID: place}, place, codec.DecodeInterface)
@@ -35,18 +32,18 @@ func (c *Client) ListInterfaces(ctx context.Context, subscription, resourceGroup
 
 // GetInterface reads a network interface.
 func (c *Client) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error) {
-	shown, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
-	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
-	return shown, err
+	value, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeInterface)
+	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
+	return value, err
 }
 
-// PrimaryInterface reads which network interface of a virtual machine is its primary one, or the only
-// one: it may be in another resource group. It is zero if the machine names none.
+// PrimaryInterface reads the ID of a VM's primary or only network interface, possibly in another
+// resource group; zero if there is none.
 func (c *Client) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
 	return one(ctx, c, azure.Resource{ID: vm}, vm, decodePrimary)
 }
 
-func decodePrimary(_ lb.ResourceID, shown codec.Document) (none lb.ResourceID, err error) {
+func decodePrimary(_ lb.ResourceID, doc codec.Document) (none lb.ResourceID, err error) {
 	var vm struct {
 		Properties struct {
 			NetworkProfile struct {
@@ -59,7 +56,7 @@ func decodePrimary(_ lb.ResourceID, shown codec.Document) (none lb.ResourceID, e
 			} `json:"networkProfile"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(shown.Text, &vm); err != nil {
+	if err := json.Unmarshal(doc.Text, &vm); err != nil {
 		return none, err
 	}
 	all := vm.Properties.NetworkProfile.Interfaces
@@ -71,15 +68,15 @@ func decodePrimary(_ lb.ResourceID, shown codec.Document) (none lb.ResourceID, e
 	return none, nil
 }
 
-// PutInterface gives an interface that was read other pools, guarded by its Etag, waits until Azure
-// is done, and returns what Azure then shows. All else stays as it was read.
+// PutInterface changes the pools of an interface, guarded by its Etag, waits for the end and
+// returns the result. Other properties are retained.
 func (c *Client) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
 	return write(ctx, c, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInterface(next) },
 		next.ID, codec.DecodeInterface)
 }
 
-// ListScaleSets reads all scale sets of a resource group. Those of a list may have no Etag: one that
-// is to be written is read by itself.
+// ListScaleSets reads all scale sets of a resource group, possibly without Etags: read one again
+// before writing it.
 func (c *Client) ListScaleSets(ctx context.Context, subscription, resourceGroup string) ([]lb.ScaleSet, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypeScaleSet}
 	return all(ctx, c, azure.Resource{ID: place}, place, codec.DecodeScaleSet)
@@ -87,13 +84,13 @@ func (c *Client) ListScaleSets(ctx context.Context, subscription, resourceGroup 
 
 // GetScaleSet reads a scale set.
 func (c *Client) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error) {
-	shown, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeScaleSet)
-	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
-	return shown, err
+	value, err := one(ctx, c, azure.Resource{ID: id}, id, codec.DecodeScaleSet)
+	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
+	return value, err
 }
 
-// PatchModel gives the model of a scale set that was read other pools, as PutInterface does an
-// interface, with a PATCH, or with a PUT where a PATCH would lose properties. No instance has them by that alone.
+// PatchModel changes the pools of a model, like PutInterface. It uses PUT if a PATCH would lose
+// properties. Instances do not change.
 func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error) {
 	method := http.MethodPatch
 	if codec.NeedsPut(next) {
@@ -103,27 +100,26 @@ func (c *Client) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet,
 		next.ID, codec.DecodeScaleSet)
 }
 
-// ListInstances reads all instances of a uniform scale set. As of scale sets, one that is to be
-// written is read by itself.
+// ListInstances reads all instances of a uniform scale set, possibly without Etags.
 func (c *Client) ListInstances(ctx context.Context, scaleSet lb.ResourceID) ([]lb.Instance, error) {
 	return all(ctx, c, azure.Resource{ID: scaleSet, Child: "virtualMachines"}, scaleSet, codec.DecodeInstance)
 }
 
 // GetInstance reads an instance of a uniform scale set.
 func (c *Client) GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error) {
-	shown, err := one(ctx, c, instance(scaleSet, id), scaleSet, codec.DecodeInstance)
-	shown.Etag = cmp.Or(shown.Etag, lb.NoEtag)
-	return shown, err
+	value, err := one(ctx, c, instance(scaleSet, id), scaleSet, codec.DecodeInstance)
+	value.Etag = cmp.Or(value.Etag, lb.NoEtag)
+	return value, err
 }
 
-// PutInstance gives an instance that was read other pools, as PutInterface does an interface.
+// PutInstance changes the pools of an instance, like PutInterface.
 func (c *Client) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error) {
 	return write(ctx, c, instance(next.ScaleSet, next.ID), http.MethodPut, &next.Origin, next.Etag, func() (any, error) { return codec.EncodeInstance(next) },
 		next.ScaleSet, codec.DecodeInstance)
 }
 
-// Upgrade has instances brought to all that the model of their scale set says, and waits until Azure
-// is done. It does nothing for none: to Azure an absent list would be an error, and "*" is all.
+// Upgrade upgrades instances to the whole model and waits for the end. Azure rejects an absent
+// list, and "*" means all.
 func (c *Client) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	if len(instances) == 0 {
 		return nil
@@ -135,25 +131,24 @@ func instance(scaleSet lb.ResourceID, id string) azure.Resource {
 	return azure.Resource{ID: scaleSet, Child: "virtualMachines/" + id}
 }
 
-// decoder makes a value of what Azure shows; the place is that of what was asked for.
 type decoder[T any] func(place lb.ResourceID, shown codec.Document) (T, error)
 
 func one[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) (T, error) {
-	shown, err := c.arm.Read(ctx, r)
+	doc, err := c.arm.Read(ctx, r)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return decoded(place, shown, decode)
+	return decoded(place, doc, decode)
 }
 
 func all[T any](ctx context.Context, c *Client, r azure.Resource, place lb.ResourceID, decode decoder[T]) ([]T, error) {
-	shown, err := c.arm.List(ctx, r)
+	docs, err := c.arm.List(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]T, 0, len(shown))
-	for _, item := range shown {
+	list := make([]T, 0, len(docs))
+	for _, item := range docs {
 		one, err := decoded(place, item, decode)
 		if err != nil {
 			return nil, err
@@ -163,24 +158,22 @@ func all[T any](ctx context.Context, c *Client, r azure.Resource, place lb.Resou
 	return list, nil
 }
 
-// write writes what encode returns, which edits the document at origin.
 func write[T any](ctx context.Context, c *Client, r azure.Resource, method string, origin *any, etag string, encode func() (any, error),
 	place lb.ResourceID, decode decoder[T],
 ) (T, error) {
 	if *origin == nil {
-		*origin = codec.Document{} // nothing is made here
+		*origin = codec.Document{} // never create
 	}
-	shown, err := c.arm.Write(ctx, r, method, origin, etag, encode)
+	doc, err := c.arm.Write(ctx, r, method, origin, etag, encode)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return decoded(place, shown, decode)
+	return decoded(place, doc, decode)
 }
 
-// decoded refuses an answer that is not in the form of what was asked for.
-func decoded[T any](place lb.ResourceID, shown codec.Document, decode decoder[T]) (T, error) {
-	value, err := decode(place, shown)
+func decoded[T any](place lb.ResourceID, doc codec.Document, decode decoder[T]) (T, error) {
+	value, err := decode(place, doc)
 	if err != nil {
 		var none T
 		return none, fault.Classify(fault.Answer{OutcomeUnknown: true}, fmt.Errorf("%s: the answer is in another form: %w", place.Type, err))

@@ -21,7 +21,7 @@ const (
 	blue     = compute + "virtualMachineScaleSets/blue"
 )
 
-// profile is of an interface in a pool of outbound rules, with fields that no SDK knows.
+// profile is an interface in a pool of outbound rules, with unknown fields.
 const profile = `"networkInterfaceConfigurations":[{"name":"nic","future":1,"properties":{"primary":true,"ipConfigurations":[{"name":"ip","future":2,"properties":{"primary":true,
 	"applicationGatewayBackendAddressPools":[{"id":"/gw"}],"loadBalancerBackendAddressPools":[{"id":"` + outbound + `"}]}}]}}]`
 
@@ -44,8 +44,8 @@ func (a *arm) text(path string) string {
 	return string(text)
 }
 
-// A virtual machine joins a pool by one list and one write, and leaves by another; what else is
-// there stays.
+// A virtual machine joins a pool with one list and one write, and leaves it likewise; foreign pools
+// remain.
 func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
@@ -68,7 +68,7 @@ func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[0].Machine = m.Key() // which a write does not send, and this server does not remember
+		all[0].Machine = m.Key() // not sent by a write, and not stored by this server
 		step := nic.Interface(m, all, want.Machine(m), ours)
 		if step.Write == nil {
 			t.Fatalf("nothing to write: %+v", step)
@@ -90,8 +90,8 @@ func TestAVirtualMachineJoinsAndLeaves(t *testing.T) {
 	}
 }
 
-// A uniform scale set whose instances are upgraded by hand: the model, then in one batch those to
-// which nothing but it is new, then the others one by one.
+// A uniform scale set with manual upgrades: first the model, then one batch of instances that lack
+// only it, then the others one by one.
 func TestAScaleSetJoins(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
@@ -134,7 +134,7 @@ func TestAScaleSetJoins(t *testing.T) {
 	}
 }
 
-// level does one round, and reports whether nothing was left to do.
+// level runs one round and reports whether nothing was left to do.
 func level(t *testing.T, client *machines.Client, want nic.Desired, ours nic.Ours, known nic.Known) bool {
 	t.Helper()
 	id, err := lb.ParseResourceID(blue, lb.TypeScaleSet)
@@ -171,7 +171,7 @@ func level(t *testing.T, client *machines.Client, want nic.Desired, ours nic.Our
 	return steps.Done()
 }
 
-// Somebody else's write in between is met by 412, and nothing is lost.
+// A concurrent write leads to 412, and nothing is lost.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
@@ -196,7 +196,7 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// What is refused, or is none of what was asked for.
+// Rejected requests and unexpected responses.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
@@ -240,7 +240,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A machine names its interfaces: the one that is marked counts, or the only one.
+// The primary interface of a machine is the marked or the only one.
 func TestThePrimaryInterface(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)

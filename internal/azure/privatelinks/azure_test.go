@@ -23,13 +23,13 @@ const base = "http://127.0.0.1:1"
 
 const group = "/subscriptions/s1/resourceGroups/rg/providers/Microsoft.Network/"
 
-// arm answers as the real service was recorded to: a write is Updating until it is polled, changes the
-// etag when it is taken and when it is over, and is refused with 412 by another etag; a DELETE is 202.
-// Connections and subnets are parts of what they are below, and have its etag.
+// arm is a fake with the recorded behavior of Azure: a write is Updating until polled, changes the
+// etag on acceptance and at its end, and fails with 412 for another etag; a DELETE returns 202.
+// Connections and subnets share the parent's etag.
 type arm struct {
 	mu      sync.Mutex
-	of      map[string]object // by folded path
-	pending map[string]bool   // what is not over; true for a DELETE
+	of      map[string]object // by lower-case path
+	pending map[string]bool   // unfinished operations; true for a DELETE
 	calls   []string
 	bodies  []string
 	n       int
@@ -49,7 +49,7 @@ func serve(t *testing.T) (*arm, *privatelinks.Client) {
 	return a, privatelinks.New(client)
 }
 
-// holds puts a resource there, as JSON without its id, etag and state.
+// holds adds a resource as JSON without ID, etag and state.
 func (a *arm) holds(t *testing.T, path, text string) {
 	t.Helper()
 	var body object
@@ -62,7 +62,7 @@ func (a *arm) holds(t *testing.T, path, text string) {
 	a.touch(strings.ToLower(path))
 }
 
-// touch gives a resource another etag, and what it is a part of.
+// touch changes the etag of a resource and its parent.
 func (a *arm) touch(path string) {
 	a.n++
 	for key, body := range a.of {
@@ -72,7 +72,7 @@ func (a *arm) touch(path string) {
 	}
 }
 
-// Do implements azure.Transport, without a socket: time is virtual.
+// Do implements azure.Transport in memory, for virtual time.
 func (a *arm) Do(req *http.Request) (*http.Response, error) {
 	rec := httptest.NewRecorder()
 	a.ServeHTTP(rec, req)
@@ -135,7 +135,7 @@ func (a *arm) put(w http.ResponseWriter, r *http.Request, path string) {
 	answer(w, status, a.shown(path))
 }
 
-// shown is a resource with its connections.
+// shown returns a resource with its connections.
 func (a *arm) shown(path string) object {
 	text, _ := json.Marshal(a.of[path])
 	var body object
@@ -169,7 +169,7 @@ func (a *arm) taken(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "0")
 }
 
-// settle ends what is under way.
+// settle finishes pending operations.
 func (a *arm) settle() {
 	for path, deletes := range a.pending {
 		a.touch(path)
@@ -188,7 +188,7 @@ func answer(w http.ResponseWriter, status int, body object) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// take returns what was asked since it was called last.
+// take returns the requests since the last call.
 func (a *arm) take() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// emulated is an emulator with a network, whose subnet nodes is closed, and a load balancer with a
-// frontend.
+// emulated starts an emulator with a network with the closed subnet nodes, and a load balancer with
+// a frontend.
 func emulated(t *testing.T, role *armemu.Role) (*armemu.Emulator, *azure.Client) {
 	t.Helper()
 	emu := patient.Watched(t, armemu.New(armemu.Options{LatencyScale: 1, LatencyFixed: true, Role: role}))
@@ -41,7 +41,7 @@ func emulated(t *testing.T, role *armemu.Role) (*armemu.Emulator, *azure.Client)
 	return emu, client
 }
 
-// step does what is next, and says so. Azure's refusal is its code.
+// step runs the next step and returns it; an Azure error is returned as its code.
 func step(t *testing.T, client *privatelinks.Client, sharers []privatelink.Sharer, set privatelink.Settings) string {
 	t.Helper()
 	seen, err := client.List(t.Context(), "s1", "rg")
@@ -69,8 +69,8 @@ func step(t *testing.T, client *privatelinks.Client, sharers []privatelink.Share
 	return string(next.Do)
 }
 
-// What the decisions come to is what Azure, as far as it is known, takes in that order and in no
-// other: the subnet first, connections before their service, the service before its load balancer.
+// The order of the steps is the only one that the emulator accepts: first the subnet, connections
+// before their service, the service before its load balancer.
 func TestTheOrderHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

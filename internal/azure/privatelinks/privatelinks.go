@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package privatelinks reads and writes Private Link Services, the connections of private endpoints to
-// them, and of subnets whether they take one. All of it goes through an azure.Client, whose gates,
-// retries and guards are those of all requests.
+// Package privatelinks reads and writes Private Link Services, their connections, and the network
+// policies of subnets, through an azure.Client.
 package privatelinks
 
 import (
@@ -18,32 +17,30 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Client reads and writes them. It is safe for concurrent use. Every error of it carries a
-// *fault.Fault: stale if what was asked for is gone; one of a write whose code is OutcomeUnknown says
-// that the write may have landed.
+// Client is safe for concurrent use. Errors are like those of azure.Client.
 type Client struct{ arm *azure.Client }
 
-// New returns a Client that sends its requests by another.
+// New returns a Client.
 func New(arm *azure.Client) *Client { return &Client{arm} }
 
 // Get reads a Private Link Service with its connections.
 func (c *Client) Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkService, error) {
-	shown, err := c.arm.Read(ctx, azure.Resource{ID: id})
+	doc, err := c.arm.Read(ctx, azure.Resource{ID: id})
 	if err != nil {
 		return lb.PrivateLinkService{}, err
 	}
-	return decoded(id, shown, codec.DecodePrivateLinkService)
+	return decoded(id, doc, codec.DecodePrivateLinkService)
 }
 
-// List reads all Private Link Services of a resource group, with one request a page.
+// List reads all Private Link Services of a resource group.
 func (c *Client) List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error) {
 	place := lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resourceGroup, Type: lb.TypePrivateLinkService}
-	shown, err := c.arm.List(ctx, azure.Resource{ID: place})
+	docs, err := c.arm.List(ctx, azure.Resource{ID: place})
 	if err != nil {
 		return nil, err
 	}
-	all := make([]lb.PrivateLinkService, 0, len(shown))
-	for _, item := range shown {
+	all := make([]lb.PrivateLinkService, 0, len(docs))
+	for _, item := range docs {
 		p, err := decoded(place, item, codec.DecodePrivateLinkService)
 		if err != nil {
 			return nil, err
@@ -53,79 +50,76 @@ func (c *Client) List(ctx context.Context, subscription, resourceGroup string) (
 	return all, nil
 }
 
-// Put writes a Private Link Service, guarded by its Etag, waits until Azure is done, and returns what
-// Azure then shows. One that was read keeps all that Weir does not model; one that was not is made, if
-// there is none. Its connections and its alias are Azure's to say, and are not written.
+// Put creates or updates a Private Link Service, guarded by its Etag, waits for the end and returns
+// the result. Unmodeled properties are retained.
 func (c *Client) Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
-	shown, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
+	doc, err := c.arm.Write(ctx, azure.Resource{ID: next.ID}, http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodePrivateLinkService(next)
 	})
 	if err != nil {
 		return lb.PrivateLinkService{}, err
 	}
-	return decoded(next.ID, shown, codec.DecodePrivateLinkService)
+	return decoded(next.ID, doc, codec.DecodePrivateLinkService)
 }
 
-// Delete deletes a Private Link Service that came from a read, guarded by its Etag, and waits until
-// Azure is done. It is no error if there is none. Its connections have to go before (assumed).
+// Delete deletes a Private Link Service that was read and waits for the end. A missing one is no
+// error. Connections must be deleted first (assumed).
 func (c *Client) Delete(ctx context.Context, p lb.PrivateLinkService) error {
 	_, err := c.arm.Write(ctx, azure.Resource{ID: p.ID}, http.MethodDelete, &p.Origin, p.Etag, nil)
 	return unlessGone(err)
 }
 
-// DeleteConnection removes a connection of a private endpoint, and waits until Azure is done. It is no
-// error if there is none. The private endpoint stays, and is its owner's.
-func (c *Client) DeleteConnection(ctx context.Context, of lb.ResourceID, connection lb.PrivateEndpointConnection) error {
-	at := azure.Resource{ID: of, Child: "privateEndpointConnections/" + connection.Name}
+// DeleteConnection deletes a private endpoint connection and waits for the end. A missing one is no
+// error. The private endpoint remains.
+func (c *Client) DeleteConnection(ctx context.Context, service lb.ResourceID, connection lb.PrivateEndpointConnection) error {
+	at := azure.Resource{ID: service, Child: "privateEndpointConnections/" + connection.Name}
 	etag := connection.Etag
-	if etag == "" { // a list may not show it (assumed)
-		var shown struct {
+	if etag == "" { // lists may omit it (assumed)
+		var resource struct {
 			Etag string `json:"etag"`
 		}
 		document, err := c.arm.Read(ctx, at)
 		if err != nil {
 			return unlessGone(err)
 		}
-		if err := json.Unmarshal(document.Text, &shown); err != nil {
-			return otherForm(of, err)
+		if err := json.Unmarshal(document.Text, &resource); err != nil {
+			return otherForm(service, err)
 		}
-		etag = cmp.Or(shown.Etag, lb.NoEtag)
+		etag = cmp.Or(resource.Etag, lb.NoEtag)
 	}
-	shown := any(connection)
-	_, err := c.arm.Write(ctx, at, http.MethodDelete, &shown, etag, nil)
+	resource := any(connection)
+	_, err := c.arm.Write(ctx, at, http.MethodDelete, &resource, etag, nil)
 	return unlessGone(err)
 }
 
 // GetSubnet reads a subnet of a virtual network.
 func (c *Client) GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error) {
-	shown, err := c.arm.Read(ctx, subnet(network, name))
+	doc, err := c.arm.Read(ctx, subnet(network, name))
 	if err != nil {
 		return lb.Subnet{}, err
 	}
-	return decoded(network, shown, codec.DecodeSubnet)
+	return decoded(network, doc, codec.DecodeSubnet)
 }
 
-// OpenSubnet turns off the network policies that keep Private Link Services out of a subnet that was
-// read, as Put writes. All else of it stays as it was read.
+// OpenSubnet disables the network policies of a subnet that was read, like Put.
 func (c *Client) OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error) {
 	next.LinkPolicies = false
 	if next.Origin == nil {
-		next.Origin = codec.Document{} // none is made here
+		next.Origin = codec.Document{} // never create
 	}
-	shown, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
+	doc, err := c.arm.Write(ctx, subnet(next.Network, next.Name), http.MethodPut, &next.Origin, next.Etag, func() (any, error) {
 		return codec.EncodeSubnet(next)
 	})
 	if err != nil {
 		return lb.Subnet{}, err
 	}
-	return decoded(next.Network, shown, codec.DecodeSubnet)
+	return decoded(next.Network, doc, codec.DecodeSubnet)
 }
 
 func subnet(network lb.ResourceID, name string) azure.Resource {
 	return azure.Resource{ID: network, Child: "subnets/" + name}
 }
 
-// unlessGone makes a success of a deletion's fault that says that there is nothing left.
 func unlessGone(err error) error {
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return nil
@@ -133,9 +127,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// decoded refuses an answer that is not in the form of what was asked for.
-func decoded[T any](place lb.ResourceID, shown codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
-	value, err := decode(place, shown)
+func decoded[T any](place lb.ResourceID, doc codec.Document, decode func(lb.ResourceID, codec.Document) (T, error)) (T, error) {
+	value, err := decode(place, doc)
 	if err != nil {
 		var none T
 		return none, otherForm(place, err)

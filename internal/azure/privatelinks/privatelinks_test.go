@@ -41,8 +41,8 @@ func asks(changes ...func(*service.PrivateLink)) []privatelink.Sharer {
 	return []privatelink.Sharer{{Service: "shop/web", Link: l}}
 }
 
-// The life of one: made in a subnet that has to be opened, changed, connected, and gone, each step a
-// write; then nothing is left to do.
+// The life of a service: open the subnet, create, change, connect, delete; each step is one write,
+// and in the end nothing is left to do.
 func TestALife(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testALife)
@@ -153,7 +153,7 @@ func testALife(t *testing.T) {
 	}
 }
 
-// Somebody else's write in between is met by 412, also a creation; what is gone already is gone.
+// A concurrent write leads to 412, also for a creation; deleting a missing service succeeds.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testOvertaken)
@@ -191,7 +191,7 @@ func testOvertaken(t *testing.T) {
 		}
 	}
 	bare := read.Connections[0]
-	bare.Etag = "" // of a list
+	bare.Etag = "" // as in a list
 	if err := client.DeleteConnection(t.Context(), idOfMine, bare); err != nil {
 		t.Error(err)
 	}
@@ -209,7 +209,7 @@ func testOvertaken(t *testing.T) {
 	}
 }
 
-// What is not sent: names that would lead elsewhere, and writes over what was not read.
+// Invalid names and writes without a read are not sent.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)
@@ -248,7 +248,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A list that holds something else is refused as a whole: what is missing would be taken for gone.
+// A list with an unexpected item is rejected as a whole.
 func TestAListOfSomethingElse(t *testing.T) {
 	t.Parallel()
 	a, client := serve(t)

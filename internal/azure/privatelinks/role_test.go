@@ -27,8 +27,8 @@ func shippedRole(t *testing.T, name string) *armemu.Role {
 	return role
 }
 
-// The role for Private Link Services is what making, changing and removing one asks for, and nothing
-// else; a subnet is opened with a role of its own.
+// The role for Private Link Services is sufficient and minimal; opening a subnet needs its own
+// role.
 func TestTheRolesAreWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	links, subnets := shippedRole(t, "private-links"), shippedRole(t, "subnet-policies")
@@ -56,7 +56,7 @@ func TestTheRolesAreWhatIsAskedFor(t *testing.T) {
 		if err != nil || len(p.Connections) != 1 {
 			t.Fatalf("%+v, %v", p, err)
 		}
-		p.Connections[0].Etag = "" // as a list may have it: it is read then
+		p.Connections[0].Etag = "" // lists may omit it, then it is read
 		if err := client.DeleteConnection(t.Context(), idOfMine, p.Connections[0]); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quota says who goes first when a quota of Azure comes back. It reads no clock.
+// Package quota schedules callers after an Azure quota was exhausted. It reads no clock.
 package quota
 
 import (
@@ -9,11 +9,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What Azure gives back after a quota was used up. Writes: Microsoft.Network takes
-// 1,000 in 5 minutes, which is tighter than Resource Manager's 10 a second; reads:
-// 25 a second, up to 250 saved (all documented, and counted by Azure for each
-// identity and region). What one attempt costs is an assumption: a write, and a read,
-// some polls and the read of the result.
+// Documented limits per identity and region. Microsoft.Network allows 1,000 writes in 5 minutes,
+// less than Resource Manager's 10 per second, and 25 reads per second in bursts of 250. The cost of
+// an attempt is assumed: one write, one read, some polls and the final read.
 const (
 	writesPerSecond = 1000.0 / (5 * 60)
 	writesSaved     = 200
@@ -23,21 +21,20 @@ const (
 	readsAnAttempt  = 5
 )
 
-// turnHolds is how long a turn is kept for a load balancer that does not come: many that
-// were kept would be a herd in the end.
+// turnHolds is how long an unused turn remains reserved. Longer reservations would cause bursts.
 const turnHolds = 5 * time.Second
 
-// Turns hands out attempts after a quota's gate has opened, at the rate at which the
-// quota comes back: all lanes at once would only close it again. It is not safe for concurrent use.
+// Turns spreads attempts after a quota's gate opened: all workers at once would close it again. It
+// is not safe for concurrent use.
 type Turns struct {
 	limiter *rate.Limiter
 	cost    int
-	// of holds the turn of each load balancer, or other resource, that has one and has not taken it.
+	// of is keyed by resource.
 	of map[string]time.Time
 }
 
-// Until returns the turns of a quota, that of writes or that of reads, which is used up until a time; at that time
-// there is enough for one attempt.
+// Until returns the turns of the write or read quota, exhausted until a time. At that time one
+// attempt may start.
 func Until(until time.Time, writes bool) *Turns {
 	perSecond, saved, cost := rate.Limit(readsPerSecond), readsSaved, readsAnAttempt
 	if writes {
@@ -48,7 +45,7 @@ func Until(until time.Time, writes bool) *Turns {
 	return t
 }
 
-// At returns when a load balancer's next attempt may start.
+// At returns when the next attempt for a load balancer may start.
 func (t *Turns) At(id string, now time.Time) time.Time {
 	at, ok := t.of[id]
 	if !ok || now.Sub(at) > turnHolds {
@@ -58,10 +55,10 @@ func (t *Turns) At(id string, now time.Time) time.Time {
 	return at
 }
 
-// Over reports whether the quota is as good as untouched again.
+// Over reports whether the quota has refilled.
 func (t *Turns) Over(now time.Time) bool {
 	return t.limiter.TokensAt(now) >= float64(t.limiter.Burst())
 }
 
-// Take has a load balancer take its turn.
+// Take uses the turn of a load balancer.
 func (t *Turns) Take(id string) { delete(t.of, id) }

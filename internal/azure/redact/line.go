@@ -8,16 +8,16 @@ import (
 	"unicode"
 )
 
-// Longest bounds a line, in runes: an event note has room for 1,024, and it
-// says more than the error.
+// Longest limits a line, in runes. An event note holds 1,024 characters, and the error is part of
+// it.
 const Longest = 400
 
 var rulePattern = regexp.MustCompile(`-{5,}`)
 
-// Line makes a text fit for an event or a log line: no secrets, no line breaks,
-// nothing that a terminal acts upon, and not endless.
+// Line makes text safe for events and logs: redacted, on one line, printable, at most [Longest]
+// runes.
 func Line(text string) string {
-	text = Text(strings.Map(func(r rune) rune { // first, or they hide a secret's form
+	text = Text(strings.Map(func(r rune) rune { // before Text: such characters could hide a secret
 		switch {
 		case unicode.IsSpace(r) || unicode.IsControl(r):
 			return ' '
@@ -26,7 +26,7 @@ func Line(text string) string {
 		}
 		return r
 	}, text))
-	// The SDK's dumps are ruled with dashes.
+	// The SDK separates sections with rows of dashes.
 	runes := []rune(strings.Join(strings.Fields(rulePattern.ReplaceAllString(text, " ")), " "))
 	if len(runes) > Longest {
 		return string(runes[:Longest-1]) + "…"

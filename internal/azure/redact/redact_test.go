@@ -33,7 +33,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// The request that travels keeps its token; only the copy that errors hold loses it.
+// The sent request retains its token; only the copy is redacted.
 func TestRequestCopies(t *testing.T) {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://h/x", strings.NewReader("body"))
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spans lets the SDK speak to OpenTelemetry: one span a request on the wire.
+// Package spans adapts the SDK's tracing to OpenTelemetry: one span per request on the wire.
 package spans
 
 import (
@@ -15,10 +15,9 @@ import (
 	"weir.dev/weir/internal/azure/redact"
 )
 
-// Provider gives the spans of requests to provider, none if that is nil; of says what a request is about.
-// Only client spans pass: the SDK's spans around its own methods would repeat them, and carry
-// whole error bodies as their status.
-func Provider(provider trace.TracerProvider, of func(context.Context) []attribute.KeyValue) tracing.Provider {
+// Provider adapts provider, which may be nil. It creates only client spans: the SDK's other spans
+// would duplicate them, with whole error bodies as status.
+func Provider(provider trace.TracerProvider, attributesOf func(context.Context) []attribute.KeyValue) tracing.Provider {
 	if provider == nil {
 		return tracing.Provider{}
 	}
@@ -29,14 +28,14 @@ func Provider(provider trace.TracerProvider, of func(context.Context) []attribut
 				return ctx, tracing.Span{}
 			}
 			ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient),
-				trace.WithAttributes(attributes(options.Attributes)...), trace.WithAttributes(of(ctx)...))
+				trace.WithAttributes(attributes(options.Attributes)...), trace.WithAttributes(attributesOf(ctx)...))
 			return ctx, spanOf(span)
 		}, nil)
 	}, nil)
 }
 
-// Correlates puts on the span of a request how Azure correlates it with what it led to. The SDK puts
-// there what Azure calls the request alone.
+// Correlates sets Azure's correlation ID on the span of a request. The SDK sets only the request
+// ID.
 func Correlates(ctx context.Context, id string) {
 	if id != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String("az.correlation_request_id", id))

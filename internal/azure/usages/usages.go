@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usages reads how much of a subscription's limits is in use in a region.
+// Package usages reads the usage of a subscription's quotas in a region.
 package usages
 
 import (
@@ -18,13 +18,12 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// version is the API version of Microsoft.Network, and mostPages how many pages are read.
 const (
 	version   = "2025-05-01"
 	mostPages = 20
 )
 
-// regionRule is what the name of a region looks like, without spaces; it becomes part of a request.
+// regionRule guards the URL.
 var regionRule = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
 
 type page struct {
@@ -38,7 +37,7 @@ type page struct {
 	NextLink string `json:"nextLink"`
 }
 
-// List returns those of Microsoft.Network. Who may not read them gets an error.
+// List returns the Microsoft.Network usages. It fails without read permission.
 func List(ctx context.Context, client *azure.Client, subscription, location string) ([]migrate.Usage, error) {
 	region := strings.ToLower(strings.ReplaceAll(location, " ", ""))
 	if !regionRule.MatchString(region) {
@@ -49,10 +48,10 @@ func List(ctx context.Context, client *azure.Client, subscription, location stri
 		return nil, err
 	}
 	at := "/subscriptions/" + url.PathEscape(subscription) + "/providers/Microsoft.Network/locations/" + region + "/usages"
-	ask := probe.Request{Method: http.MethodGet, Path: at, Version: version}
+	request := probe.Request{Method: http.MethodGet, Path: at, Version: version}
 	var all []migrate.Usage
 	for range mostPages {
-		p, err := one(ctx, raw, ask)
+		p, err := one(ctx, raw, request)
 		if err != nil {
 			return nil, err
 		}
@@ -63,15 +62,15 @@ func List(ctx context.Context, client *azure.Client, subscription, location stri
 			return all, nil
 		}
 		if next, err := url.Parse(p.NextLink); err != nil || !strings.HasPrefix(p.NextLink, strings.TrimRight(raw.Endpoint, "/")+"/") || !strings.EqualFold(next.Path, at) {
-			return nil, errors.New("its next page is at another address, which is not asked") // a token goes nowhere else
+			return nil, errors.New("its next page is at another address, which is not asked") // never send the token elsewhere
 		}
-		ask.Link = p.NextLink
+		request.Link = p.NextLink
 	}
 	return nil, fmt.Errorf("there are more than %d pages", mostPages)
 }
 
-func one(ctx context.Context, raw *azure.Raw, ask probe.Request) (p page, err error) {
-	answer, err := raw.Send(ctx, ask)
+func one(ctx context.Context, raw *azure.Raw, request probe.Request) (p page, err error) {
+	answer, err := raw.Send(ctx, request)
 	if err != nil {
 		return p, err
 	}

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// All pages are read, of one place alone; who may not read them, or is told something else, hears that.
+// All pages of the same path are read; a missing permission or another response is an error.
 func TestUsages(t *testing.T) {
 	const path = "/subscriptions/s1/providers/Microsoft.Network/locations/westeurope/usages"
 	one := func(name, next string) string {

@@ -12,12 +12,12 @@ func Limit(body io.ReadCloser) io.ReadCloser {
 	return &limitedBody{ReadCloser: body, left: MostBytes}
 }
 
-// TooLarge says of an answer that it has more than MostBytes.
+// TooLarge returns the error for a response larger than MostBytes.
 func TooLarge() error {
 	return &Unbearable{Why: fmt.Sprintf("the answer is larger than %d MiB", MostBytes>>20)}
 }
 
-// limitedBody fails where io.LimitReader would end: half an answer is none.
+// limitedBody fails where io.LimitReader would return EOF.
 type limitedBody struct {
 	io.ReadCloser
 	left int

@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package weight says what a JSON text takes to decode, before it is decoded.
+// Package weight estimates the cost of decoding a JSON text.
 package weight
 
 import "fmt"
 
 const (
-	// MostBytes bounds an answer, decoded, and all pages of a list together. The largest load
-	// balancer that Azure allows is some ten MiB, a list of 10,000 public IPs fifteen.
+	// MostBytes limits a decompressed response, and all pages of a list. The largest load balancer
+	// takes about 10 MiB, a list of 10,000 public IPs 15 MiB.
 	MostBytes = 64 << 20
-	// mostWeight bounds the values in it: an object or an array weighs as much as four
-	// others, because three bytes of text become a structure of some hundred.
+	// mostWeight limits the number of values. Objects and arrays count four times: three bytes of
+	// text become a structure of about a hundred.
 	mostWeight = 2_000_000
-	// mostDepth bounds how deep they are nested; Azure's answers are less than twenty deep.
+	// mostDepth limits nesting; Azure's responses have fewer than 20 levels.
 	mostDepth = 64
-	// mostCopied bounds what decoding holds at once: the SDK copies the text of each object
-	// for each object around it. A list takes two copies.
+	// mostCopied limits peak memory: the SDK copies the text of each object once per enclosing
+	// object. A list takes two copies.
 	mostCopied = 3 * MostBytes
 )
 
-// Load is what a JSON text takes to decode.
+// Load is the decoding cost of a JSON text.
 type Load struct {
-	// Weight grows with the number of values; those of texts that are kept together add up.
+	// Weight grows with the number of values and is additive over texts.
 	Weight int
 
 	depth, copied int
 }
 
-// Of walks a text once, before anything is made of it. It is no parser: of what is not
-// JSON it says something, too.
+// Of scans text once. It does not validate JSON.
 func Of(text []byte) Load {
 	type container struct{ from, inner int }
 	var open []container
@@ -66,7 +65,7 @@ func Of(text []byte) Load {
 	return l
 }
 
-// Bearable returns why an answer is not decoded, as an *Unbearable; nil if it is.
+// Bearable returns an [Unbearable] if the limits are exceeded.
 func (l Load) Bearable() error {
 	switch {
 	case l.depth > mostDepth:
@@ -79,11 +78,11 @@ func (l Load) Bearable() error {
 	return nil
 }
 
-// Unbearable says why an answer is not read, or not asked for. Nobody asks again at once.
+// Unbearable is the reason for not reading a response or not requesting a page. It is not retried.
 type Unbearable struct{ Why string }
 
 // Error implements error.
 func (e *Unbearable) Error() string { return e.Why + ": it is not taken for Azure's" }
 
-// NonRetriable tells the SDK's retry policy to stop.
+// NonRetriable stops the SDK's retries.
 func (*Unbearable) NonRetriable() {}
