@@ -69,6 +69,33 @@ func (s *Spec) Narrows(was *Spec) bool {
 	return s.Access.narrows(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
 }
 
+// Restriction is who may connect to a Service at most. Its valid parts count, whatever else is wrong with the Service.
+type Restriction struct {
+	Access   Access
+	Internal bool
+	// Flaws are what is wrong with the Access.
+	Flaws []Flaw
+}
+
+// RestrictionOf reads the Restriction of a Service. If it is unclear whether the Service is internal, it is.
+func RestrictionOf(s Service) Restriction {
+	r := &reader{annotations: s.Annotations}
+	is := Restriction{Access: r.access(s), Internal: r.yes(Internal) || unclear(r.text(Internal))}
+	is.Flaws = r.flaws.flaws
+	return is
+}
+
+// Restriction is that of a valid Service.
+func (s *Spec) Restriction() Restriction { return Restriction{Access: s.Access, Internal: s.Internal} }
+
+// IsOpen reports whether a Restriction keeps nobody out, or is not for Weir to enforce.
+func (r Restriction) IsOpen() bool { return r.Access.Unruled || !r.Access.Limited() && !r.Internal }
+
+// Within reports whether it is certain that every client that this admits is admitted by another one.
+func (r Restriction) Within(other Restriction) bool {
+	return r.Internal == other.Internal && r.Access.narrows(other.Access, r.Internal)
+}
+
 func (r *reader) access(s Service) Access {
 	a := Access{
 		Unruled: r.strictly(DisableSecurityRules, false, keepsRules), Alone: r.strictly(DenyAllExcept, true, deniesOthers),

@@ -60,6 +60,24 @@ func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	return all
 }
 
+// Limit returns who may be let in at most, whatever else the Service wants. Addresses and nodes are as for
+// Admissions.
+func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
+	l := &nsg.Limit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.Limited()}
+	spec.Access, spec.Internal = Access{Additional: spec.Access.Additional}, false
+	l.Own = spec.Admissions(addresses, nodes)
+	return l
+}
+
+// Denials are those of the Admissions that keep out whom the Service does not name.
+func (spec Spec) Denials(addresses, nodes []netip.Addr) []nsg.Admission {
+	if !spec.Access.Limited() {
+		return nil
+	}
+	spec.Access.Restricted, spec.Access.Ranges, spec.Access.Tags = true, nil, nil
+	return spec.Admissions(addresses, nodes)
+}
+
 // boundSecurityRules leaves out the service tags of a Service whose sources, protocols and families make more security rules than
 // a group holds, before they are spelled out.
 func (r *reader) boundSecurityRules(spec *Spec) {

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nsg
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Limit says who may be let in at most at the places of a Service of which it is not known what else it wants.
+type Limit struct {
+	// Ranges and Tags are who may be let in; nobody if there are none.
+	Ranges []netip.Prefix
+	Tags   []string
+	// Private lets those of private networks in, and nobody else: the Service is to be internal.
+	Private bool
+	// Own are the flows that are the Service's, whoever else is reached at its addresses. Their Sources do not
+	// count.
+	Own []Admission
+}
+
+// applyLimits gives each share with a Limit the admissions that the observed group has for it, as far as they are
+// within the Limit. decided are the destinations of each meaning that are for these shares alone to keep.
+func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]map[netip.Addr]bool) {
+	if !slices.ContainsFunc(shares, Share.isLimited) {
+		return shares, nil
+	}
+	all, decided = slices.Clone(shares), map[meaning]map[netip.Addr]bool{}
+	only, rules := onlyAt(shares), seen.rulesAt()
+	for i, s := range shares {
+		if !s.isLimited() {
+			continue
+		}
+		isOnly := func(a netip.Addr) bool { return only[a] == i }
+		all[i].Admissions = denials(s.Admissions, isOnly)
+		of := map[int][]netip.Addr{} // destinations, by rule
+		for _, p := range s.Places {
+			for _, a := range p.Addresses {
+				for _, at := range rules[a] {
+					o := seen.rules[at]
+					if isAllowed(o) && !slices.Contains(of[at], a) && (s.Limit.owns(o, a) || len(p.Ports) == 0 && isOnly(a)) {
+						of[at] = append(of[at], a)
+					}
+				}
+			}
+		}
+		for at, o := range seen.rules {
+			if len(of[at]) == 0 {
+				continue
+			}
+			put(decided, o.meaning, of[at]...)
+			for _, sources := range s.Limit.within(o.Sources, o.meaning.family) {
+				all[i].Admissions = append(all[i].Admissions, Admission{
+					Access: lb.Allow, Family: o.meaning.family, Protocol: o.Protocol, Sources: sources, Destinations: of[at], Ports: o.DestinationPorts,
+				})
+			}
+		}
+	}
+	return all, decided
+}
+
+// isLimited reports whether all that is known of what a share wants is who may be let in at most.
+func (s Share) isLimited() bool { return s.Limit != nil && !s.Fixed }
+
+func isAllowed(o observed) bool { return o.meaning.access == lb.Allow }
+
+// onlyAt returns of each address where Services are reached the index of the one share that is; -1 if several are.
+func onlyAt(shares []Share) map[netip.Addr]int {
+	only := map[netip.Addr]int{}
+	note := func(i int, addresses []netip.Addr) {
+		for _, a := range addresses {
+			if other, there := only[a]; there && other != i {
+				only[a] = -1
+			} else {
+				only[a] = i
+			}
+		}
+	}
+	for i, s := range shares {
+		for _, p := range s.Places {
+			if len(p.Ports) == 0 {
+				note(i, p.Addresses)
+			}
+		}
+		for _, a := range s.Admissions {
+			note(i, a.Destinations)
+		}
+	}
+	return only
+}
+
+// rulesAt returns the managed rules that have each of our destinations.
+func (s *sight) rulesAt() map[netip.Addr][]int {
+	at := map[netip.Addr][]int{}
+	for i, o := range s.rules {
+		for _, a := range o.hosts {
+			if a.IsValid() {
+				at[a] = append(at[a], i)
+			}
+		}
+	}
+	return at
+}
+
+// denials are admissions, but for those that close all ports of an address where other Services are reached, too.
+func denials(all []Admission, isOnly func(netip.Addr) bool) []Admission {
+	var kept []Admission
+	for _, a := range all {
+		if slices.Equal(a.Ports, []string{lb.Any}) {
+			a.Destinations = slices.DeleteFunc(slices.Clone(a.Destinations), func(d netip.Addr) bool { return !isOnly(d) })
+		}
+		if len(a.Destinations) > 0 {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// owns reports whether a rule admits at an address flows of the Service alone.
+func (l *Limit) owns(o observed, a netip.Addr) bool {
+	return slices.ContainsFunc(l.Own, func(own Admission) bool {
+		return strings.EqualFold(own.Protocol, o.Protocol) && !slices.ContainsFunc(o.DestinationPorts, func(text string) bool {
+			return !slices.ContainsFunc(own.Ports, func(its string) bool { return ports(its) == ports(text) })
+		}) && slices.Contains(own.Destinations, a)
+	})
+}
+
+const (
+	internet  = "Internet"
+	network   = "VirtualNetwork"
+	azureSelf = "AzureLoadBalancer" // asks the probes
+)
+
+// within are those of some sources whom the Limit lets in, each a rule of its own. What nobody can compare, as a
+// service tag with a range, is not within it.
+func (l *Limit) within(sources []string, family lb.Family) (all [][]string) {
+	var ranges, tags []string
+	for _, text := range sources {
+		p, err := netip.ParsePrefix(prefix(text))
+		switch isPrefix := err == nil; {
+		case strings.EqualFold(text, azureSelf), l.Private && strings.EqualFold(text, network):
+			tags = append(tags, text)
+		case l.Private && isPrefix && isPrivate(p):
+			ranges = append(ranges, text)
+		case l.Private:
+		case text == lb.Any, strings.EqualFold(text, internet), isPrefix && p.Bits() == 0:
+			for _, r := range l.Ranges {
+				if family.Of(r.Addr()) {
+					ranges = append(ranges, r.String())
+				}
+			}
+			tags = append(tags, l.Tags...)
+		case isPrefix:
+			for _, r := range l.Ranges {
+				if r.Overlaps(p) {
+					ranges = append(ranges, smaller(r, p).String())
+				}
+			}
+		case slices.ContainsFunc(l.Tags, func(tag string) bool { return strings.EqualFold(tag, text) }):
+			tags = append(tags, text)
+		}
+	}
+	if len(ranges) > 0 {
+		all = append(all, ranges)
+	}
+	for _, tag := range tags {
+		all = append(all, []string{tag})
+	}
+	return all
+}
+
+func smaller(a, b netip.Prefix) netip.Prefix {
+	if a.Bits() > b.Bits() {
+		return a
+	}
+	return b
+}
+
+// private are the ranges that private networks have.
+var private = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
+}
+
+func isPrivate(p netip.Prefix) bool {
+	return slices.ContainsFunc(private, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
+}
