@@ -141,7 +141,7 @@ func fingerprint(desired *service.Spec) string {
 }
 
 // wish is the name of what a job wants. What a Service wants and that it leaves are rejected apart: it may leave
-// whatever else was rejected of it. What closes the security group is rejected apart, too.
+// whatever else was rejected of it. Requests that close the security group are rejected apart, too.
 func (j *job) wish() string {
 	if j.Closes {
 		return "close " + j.Service

@@ -268,7 +268,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 		}
 	}
 	req.LinkGroups = slices.Clone(r.links)
-	if desired != nil && cl.holds != nil && !desired.Restriction().Within(*cl.holds) {
+	if desired != nil && cl.holds != nil && !desired.Restriction().IsWithin(*cl.holds) {
 		cl.holds = nil
 	}
 	p.balancers.Ensure(req)
@@ -279,7 +279,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 // way. The caller holds s.mu.
 func (p *process) closes(name string, r *record, cl *claim) bool {
 	is := service.RestrictionOf(r.Service)
-	if p.stage.settings.SecurityGroup.Name == "" || r.deleted || len(r.places) == 0 || is.IsOpen() || cl.holds != nil && cl.holds.Within(is) || time.Now().Before(cl.closesAt) {
+	if p.stage.settings.SecurityGroup.Name == "" || r.deleted || len(r.places) == 0 || is.IsOpen() || cl.holds != nil && cl.holds.IsWithin(is) || time.Now().Before(cl.closesAt) {
 		return false
 	}
 	if cl.holds == nil && !is.Access.Limited() && !slices.ContainsFunc(r.places, func(place string) bool { return !service.IsInternal(place) }) {

@@ -32,7 +32,7 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 	})
 	for _, j := range g.sift(ctx, level, (*job).unprovided) {
 		j.steps, j.begun = j.steps[1:], true
-		if !j.Closes { // else somebody may be let in there yet
+		if !j.Closes { // else clients are still admitted at these addresses
 			g.former.Forget(j.Owner)
 		}
 		g.next(j)
@@ -85,7 +85,8 @@ func addressOf(f lb.Frontend, ips *publicip.Round) netip.Addr {
 
 // lookUp asks Azure what the Services have that are about to leave or to be closed, unless this process has opened the
 // group for them, and returns all jobs but those that leave and for which Azure does not say. Nothing has been taken
-// from them yet: the group closes first. One that is closed is closed where it is known to be.
+// from them yet: the group closes first. If Azure does not say, a Service is closed at the addresses that are known, and
+// its request fails.
 func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 	var unknown []*job
 	for _, j := range jobs {
@@ -111,7 +112,7 @@ func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 		}
 		g.former.Note(j.Owner, append(ips.Unwanted(j.ips), addresses...))
 		if j.Closes {
-			j.wanted, j.Addresses = existing(*j.Desired, frontends, rules, addresses), addresses
+			j.wanted, j.Addresses = existingSpec(*j.Desired, frontends, rules, addresses), addresses
 		}
 	}
 	return g.sift(ctx, jobs, func(j *job) error {
@@ -122,8 +123,8 @@ func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 	})
 }
 
-// existing is what a Service is to have, with the frontends and rules that it has.
-func existing(w service.Spec, frontends []lb.Frontend, rules []lb.Rule, addresses []netip.Addr) *service.Spec {
+// existingSpec returns a spec with the frontends and rules that the Service has now.
+func existingSpec(w service.Spec, frontends []lb.Frontend, rules []lb.Rule, addresses []netip.Addr) *service.Spec {
 	w.Frontends, w.Rules = nil, rules
 	for i, f := range frontends {
 		f.Family = lb.IPv4

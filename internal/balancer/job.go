@@ -70,7 +70,7 @@ func newJob(req Request, guarded bool) *job {
 		j.Pools = req.Desired.Pools
 	}
 	wanted := req.Desired
-	if req.Closes { // no address is asked for
+	if req.Closes { // it needs no public IP
 		wanted = nil
 	}
 	j.ips = &publicip.Request{Service: req.Service, Owner: req.Owner, Created: req.Created, Desired: wanted, Asked: j.asked(), Groups: req.Groups}
@@ -153,8 +153,8 @@ func (j *job) result(err error) Result {
 //
 // The security group opens when the addresses are known, and closes before they are given
 // up: what Azure gets back it may give to somebody else, and nothing may be let in there.
-// Flows that are open outlive the rule that let them in. A request that closes takes nothing else: a restriction
-// is in force whatever becomes of the load balancer.
+// Flows that are open outlive the rule that let them in. A request that closes has no other step, so a restriction is
+// in force even if the load balancer cannot be written.
 func steps(req Request, guarded bool) []step {
 	all := stepsOnBalancers(req)
 	switch {

@@ -169,8 +169,8 @@ func (p *placements) hasLocked(name, owner string) (rules, frontends int) {
 	return rules, frontends
 }
 
-// partsOf are the frontends and rules of an owner, on all load balancers. Those of others on which it has a rule are
-// among the frontends.
+// partsOf returns the frontends and rules of an owner on all load balancers. The frontends include those of other
+// Services that it shares.
 func (p *placements) partsOf(owner string) (frontends []lb.Frontend, rules []lb.Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -43,8 +43,8 @@ type Request struct {
 	Shown []netip.Addr
 	// Narrows is true if it has what it wants already, or wants only that fewer clients may connect: it is not put off.
 	Narrows bool
-	// Closes asks the security group alone to admit nobody whom the Access of Desired does not admit: of Desired
-	// only that and Internal count, and nothing is opened.
+	// Closes only closes the security group to clients whom Desired does not admit. Nothing is opened, and of Desired
+	// only Access and Internal count.
 	Closes bool
 	// Again is what a person wrote who wants a contest to be taken up again: another one counts.
 	Again string

@@ -10,38 +10,38 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Limit says who may be let in at most at the places of a Service of which it is not known what else it wants.
+// Limit is the upper bound of the clients of a Service whose other admissions are unknown.
 type Limit struct {
-	// Ranges and Tags are who may be let in; nobody if there are none.
+	// Ranges and Tags are these clients; without any nobody is admitted.
 	Ranges []netip.Prefix
 	Tags   []string
-	// Private lets those of private networks in, and nobody else: the Service is to be internal.
+	// Private admits clients of private networks only: the Service becomes internal.
 	Private bool
-	// Own are the flows that are the Service's, whoever else is reached at its addresses. Their Sources do not
-	// count.
+	// Own are the flows that belong to the Service even where other Services share the address. Their Sources are
+	// ignored.
 	Own []Admission
 }
 
-// applyLimits gives each share with a Limit the admissions that the observed group has for it, as far as they are
-// within the Limit. decided are the destinations of each meaning that are for these shares alone to keep.
+// applyLimits replaces the admissions of each share with a Limit by those of the observed group, restricted to the
+// Limit. decided are the destinations, by meaning, that only these shares keep.
 func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]map[netip.Addr]bool) {
 	if !slices.ContainsFunc(shares, Share.isLimited) {
 		return shares, nil
 	}
 	all, decided = slices.Clone(shares), map[meaning]map[netip.Addr]bool{}
-	only, rules := onlyAt(shares), seen.rulesAt()
+	only, rules := soleShares(shares), seen.rulesAt()
 	for i, s := range shares {
 		if !s.isLimited() {
 			continue
 		}
 		isOnly := func(a netip.Addr) bool { return only[a] == i }
-		all[i].Admissions = denials(s.Admissions, isOnly)
+		all[i].Admissions = withoutSharedDenials(s.Admissions, isOnly)
 		of := map[int][]netip.Addr{} // destinations, by rule
 		for _, p := range s.Places {
 			for _, a := range p.Addresses {
 				for _, at := range rules[a] {
 					o := seen.rules[at]
-					if isAllowed(o) && !slices.Contains(of[at], a) && (s.Limit.owns(o, a) || len(p.Ports) == 0 && isOnly(a)) {
+					if isAllowRule(o) && !slices.Contains(of[at], a) && (s.Limit.isOwn(o, a) || len(p.Ports) == 0 && isOnly(a)) {
 						of[at] = append(of[at], a)
 					}
 				}
@@ -52,7 +52,7 @@ func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]
 				continue
 			}
 			put(decided, o.meaning, of[at]...)
-			for _, sources := range s.Limit.within(o.Sources, o.meaning.family) {
+			for _, sources := range s.Limit.restrict(o.Sources, o.meaning.family) {
 				all[i].Admissions = append(all[i].Admissions, Admission{
 					Access: lb.Allow, Family: o.meaning.family, Protocol: o.Protocol, Sources: sources, Destinations: of[at], Ports: o.DestinationPorts,
 				})
@@ -62,13 +62,13 @@ func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]
 	return all, decided
 }
 
-// isLimited reports whether all that is known of what a share wants is who may be let in at most.
+// isLimited reports whether only the Limit of a share is known.
 func (s Share) isLimited() bool { return s.Limit != nil && !s.Fixed }
 
-func isAllowed(o observed) bool { return o.meaning.access == lb.Allow }
+func isAllowRule(o observed) bool { return o.meaning.access == lb.Allow }
 
-// onlyAt returns of each address where Services are reached the index of the one share that is; -1 if several are.
-func onlyAt(shares []Share) map[netip.Addr]int {
+// soleShares maps each address of Services to the index of its only share; -1 if several shares have it.
+func soleShares(shares []Share) map[netip.Addr]int {
 	only := map[netip.Addr]int{}
 	note := func(i int, addresses []netip.Addr) {
 		for _, a := range addresses {
@@ -105,8 +105,8 @@ func (s *sight) rulesAt() map[netip.Addr][]int {
 	return at
 }
 
-// denials are admissions, but for those that close all ports of an address where other Services are reached, too.
-func denials(all []Admission, isOnly func(netip.Addr) bool) []Admission {
+// withoutSharedDenials drops denials of all ports at addresses that other Services share.
+func withoutSharedDenials(all []Admission, isOnly func(netip.Addr) bool) []Admission {
 	var kept []Admission
 	for _, a := range all {
 		if slices.Equal(a.Ports, []string{lb.Any}) {
@@ -119,8 +119,8 @@ func denials(all []Admission, isOnly func(netip.Addr) bool) []Admission {
 	return kept
 }
 
-// owns reports whether a rule admits at an address flows of the Service alone.
-func (l *Limit) owns(o observed, a netip.Addr) bool {
+// isOwn reports whether a rule admits only flows of the Service at an address.
+func (l *Limit) isOwn(o observed, a netip.Addr) bool {
 	return slices.ContainsFunc(l.Own, func(own Admission) bool {
 		return strings.EqualFold(own.Protocol, o.Protocol) && !slices.ContainsFunc(o.DestinationPorts, func(text string) bool {
 			return !slices.ContainsFunc(own.Ports, func(its string) bool { return ports(its) == ports(text) })
@@ -134,9 +134,9 @@ const (
 	azureSelf = "AzureLoadBalancer" // asks the probes
 )
 
-// within are those of some sources whom the Limit lets in, each a rule of its own. What nobody can compare, as a
-// service tag with a range, is not within it.
-func (l *Limit) within(sources []string, family lb.Family) (all [][]string) {
+// restrict returns the part of the sources that is within the Limit, as sources of separate rules. A service tag and a
+// range cannot be compared: they have nothing in common.
+func (l *Limit) restrict(sources []string, family lb.Family) (all [][]string) {
 	var ranges, tags []string
 	for _, text := range sources {
 		p, err := netip.ParsePrefix(prefix(text))
@@ -156,7 +156,7 @@ func (l *Limit) within(sources []string, family lb.Family) (all [][]string) {
 		case isPrefix:
 			for _, r := range l.Ranges {
 				if r.Overlaps(p) {
-					ranges = append(ranges, smaller(r, p).String())
+					ranges = append(ranges, narrower(r, p).String())
 				}
 			}
 		case slices.ContainsFunc(l.Tags, func(tag string) bool { return strings.EqualFold(tag, text) }):
@@ -172,7 +172,7 @@ func (l *Limit) within(sources []string, family lb.Family) (all [][]string) {
 	return all
 }
 
-func smaller(a, b netip.Prefix) netip.Prefix {
+func narrower(a, b netip.Prefix) netip.Prefix {
 	if a.Bits() > b.Bits() {
 		return a
 	}

@@ -51,14 +51,14 @@ func TestWithinALimit(t *testing.T) {
 		"internal, the network":         {private, "VirtualNetwork", "VirtualNetwork"},
 	} {
 		var got []string
-		for _, one := range tt.limit.within(strings.Split(tt.sources, ","), lb.IPv4) {
+		for _, one := range tt.limit.restrict(strings.Split(tt.sources, ","), lb.IPv4) {
 			got = append(got, strings.Join(one, ","))
 		}
 		if text := strings.Join(got, "; "); text != tt.want {
 			t.Errorf("%s: %q, want %q", about, text, tt.want)
 		}
 	}
-	if got := ranges.within([]string{"Internet"}, lb.IPv6); len(got) != 1 || !slices.Equal(got[0], []string{"2001:db8::/32"}) {
+	if got := ranges.restrict([]string{"Internet"}, lb.IPv6); len(got) != 1 || !slices.Equal(got[0], []string{"2001:db8::/32"}) {
 		t.Errorf("over IPv6: %v", got)
 	}
 }

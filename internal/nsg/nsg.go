@@ -52,8 +52,8 @@ type Share struct {
 	// Fixed is true if it is not known what the Service wants: at its places all stays as
 	// it is.
 	Fixed bool
-	// Limit is not nil if it is known of a Service only who may be let in at most: its Admissions, which deny,
-	// are added, and what is let in at its places stays as far as it is within the Limit.
+	// Limit is set if only the upper bound of the Service's clients is known. Its Admissions are denials, which are
+	// added. What the group admits at its Places is restricted to the Limit.
 	Limit *Limit
 	// Places are where the Service is reached. What its neighbours want there is added.
 	Places []Place
@@ -209,7 +209,7 @@ func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 			continue
 		}
 		if s.Limit != nil && (g.bounded.exceeded(g.usage, s, g.missing(s)) != nil || g.used.and(need).exceeded() != nil) {
-			continue // whom it would let in stays out
+			continue // those clients are denied
 		}
 		if err := g.bounded.exceeded(g.usage, s, g.missing(s)); err != nil {
 			// The rest of this pass finds others: what stays of this one is no more room for them.

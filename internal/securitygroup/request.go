@@ -29,8 +29,8 @@ type Demand struct {
 	On lb.LoadBalancerID
 	// Again is what a person wrote who wants a contest to be taken up again.
 	Again string
-	// Closes is true if it is not known what the Service wants, but for who may be let in at most: nobody
-	// else stays in, and nobody comes in. Of Desired the frontends and rules are those that the Service has.
+	// Closes is true if the group is only closed to clients whom the Access of Desired does not admit. The
+	// frontends and rules of Desired are those that the Service has now.
 	Closes bool
 }
 
@@ -54,8 +54,8 @@ func (g *Group) Knows(owner string) bool {
 	return ok && !d.Closes
 }
 
-// completed returns a Demand that closes with all that the group is known to have for the Service.
-func (g *Group) completed(d Demand) Demand {
+// completeClosing adds to a Demand that closes what the group is known to hold for the Service.
+func (g *Group) completeClosing(d Demand) Demand {
 	known, ok := g.known[d.Owner]
 	if !d.Closes || !ok {
 		return d

@@ -131,7 +131,7 @@ func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 		return
 	}
 	if of.Closes {
-		s.shares = append(s.shares, s.limited(owner, of, stays))
+		s.shares = append(s.shares, s.limitedShare(owner, of, stays))
 		return
 	}
 	at := s.behind(g, of)
@@ -150,8 +150,8 @@ func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 	s.shares = append(s.shares, share)
 }
 
-// limited is the share of a Service of which it is known only who may be let in at most.
-func (s *survey) limited(owner string, of Demand, stays bool) nsg.Share {
+// limitedShare is the share of a Service that is only closed.
+func (s *survey) limitedShare(owner string, of Demand, stays bool) nsg.Share {
 	return nsg.Share{
 		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, Limit: of.Desired.Limit(of.Addresses, slices.Concat(s.nodes, s.former)),
 		Admissions: of.Desired.Denials(of.Addresses, s.nodes), Places: s.reached(s.places(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),

@@ -22,7 +22,7 @@ import (
 // that have none of their own. Where they compete, the first is served first.
 func (g *Group) Write(ctx context.Context, requests []*Request, log *slog.Logger) error {
 	for _, r := range requests {
-		r.Demand = g.completed(r.Demand)
+		r.Demand = g.completeClosing(r.Demand)
 	}
 	return contest.Write(ctx, g.cfg.Lease, g.name(), g.cfg.Overtaken, func(ctx context.Context, valid func() bool) error {
 		return g.try(ctx, requests, valid, log)
@@ -42,7 +42,7 @@ func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool,
 	if !p.Empty() {
 		err = g.put(ctx, observed, s, p)
 		if g.withoutUnknownTags(ctx, requests, observed, err, valid, log) && requests[0].Closes {
-			return nil // what it wants in the end is rejected when that is written
+			return nil // the write of all its rules reports the tag
 		}
 	}
 	g.refuse(requests, p)

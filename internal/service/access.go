@@ -69,7 +69,7 @@ func (s *Spec) Narrows(was *Spec) bool {
 	return s.Access.narrows(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
 }
 
-// Restriction is who may connect to a Service at most. Its valid parts count, whatever else is wrong with the Service.
+// Restriction is the upper bound of the clients of a Service. Its valid parts count even if the Service is invalid.
 type Restriction struct {
 	Access   Access
 	Internal bool
@@ -77,7 +77,7 @@ type Restriction struct {
 	Flaws []Flaw
 }
 
-// RestrictionOf reads the Restriction of a Service. If it is unclear whether the Service is internal, it is.
+// RestrictionOf reads the Restriction of a Service. An unclear value of the annotation Internal counts as "true".
 func RestrictionOf(s Service) Restriction {
 	r := &reader{annotations: s.Annotations}
 	is := Restriction{Access: r.access(s), Internal: r.yes(Internal) || unclear(r.text(Internal))}
@@ -88,11 +88,11 @@ func RestrictionOf(s Service) Restriction {
 // Restriction is that of a valid Service.
 func (s *Spec) Restriction() Restriction { return Restriction{Access: s.Access, Internal: s.Internal} }
 
-// IsOpen reports whether a Restriction keeps nobody out, or is not for Weir to enforce.
+// IsOpen reports whether Weir denies no client by a Restriction.
 func (r Restriction) IsOpen() bool { return r.Access.Unruled || !r.Access.Limited() && !r.Internal }
 
-// Within reports whether it is certain that every client that this admits is admitted by another one.
-func (r Restriction) Within(other Restriction) bool {
+// IsWithin reports whether another Restriction certainly admits every client that this one admits.
+func (r Restriction) IsWithin(other Restriction) bool {
 	return r.Internal == other.Internal && r.Access.narrows(other.Access, r.Internal)
 }
 

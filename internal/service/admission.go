@@ -60,8 +60,7 @@ func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	return all
 }
 
-// Limit returns who may be let in at most, whatever else the Service wants. Addresses and nodes are as for
-// Admissions.
+// Limit returns the upper bound of the Service's clients. Addresses and nodes are as for Admissions.
 func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
 	l := &nsg.Limit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.Limited()}
 	spec.Access, spec.Internal = Access{Additional: spec.Access.Additional}, false
@@ -69,7 +68,7 @@ func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
 	return l
 }
 
-// Denials are those of the Admissions that keep out whom the Service does not name.
+// Denials are those Admissions that deny clients, with those that probes need then.
 func (spec Spec) Denials(addresses, nodes []netip.Addr) []nsg.Admission {
 	if !spec.Access.Limited() {
 		return nil

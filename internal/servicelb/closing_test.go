@@ -20,7 +20,7 @@ func guarded(o *Settings) { o.Guarded = true }
 
 const (
 	wrongTimeout = service.IdleTimeout + ` is "never": want a whole number of minutes from 4 to 100. Nothing is changed in Azure until that is mended`
-	denied       = ", except that clients are denied that the Service does not admit"
+	denied       = ", except that clients that the Service does not admit are denied"
 )
 
 // A Service that is invalid and admits fewer clients than before is closed to the others, once of the same. When it is
@@ -125,7 +125,7 @@ func TestWhatKeepsAServiceFromBeingClosed(t *testing.T) {
 		w.looks()
 		w.ends()
 		w.looks()
-		const told = "SyncLoadBalancerFailed: Error syncing load balancer: the security group may still admit clients that the Service does not: locked"
+		const told = "SyncLoadBalancerFailed: Error syncing load balancer: failed to deny clients that the Service does not admit: locked"
 		w.is("asked to admit [10.0.0.0/8] alone", told, "EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
 		w.answers = []error{locked, locked}
 		w.ends()

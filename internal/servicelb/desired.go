@@ -33,7 +33,7 @@ type Desired struct {
 	Flaws      []service.Flaw
 	Unknown    []string
 	Unenforced string
-	// Restricts is true if clients are denied although there are Problems.
+	// Restricts is true if the restrictions of an invalid Service are in force.
 	Restricts bool
 	// Proxied says which Service on the load balancer has the probes of this one fail; empty for none.
 	Proxied string
@@ -73,7 +73,7 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 	d.Problems, d.Flaws = slices.Concat(d.Problems, problems), w.Flaws
 	if len(d.Problems) > 0 {
 		var is service.Restriction
-		if is, d.Restricts = r.restrictionOf(s); d.Restricts && len(problems) > 0 {
+		if is, d.Restricts = r.enforcedRestriction(s); d.Restricts && len(problems) > 0 {
 			d.Flaws = is.Flaws
 		}
 	}
@@ -91,7 +91,7 @@ func (d Desired) wrong() string {
 	}
 	text := strings.Join(texts, "; ") + ". Nothing is changed in Azure until that is mended"
 	if d.Restricts {
-		text += ", except that clients are denied that the Service does not admit"
+		text += ", except that clients that the Service does not admit are denied"
 	}
 	return text
 }

@@ -26,7 +26,7 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 	}
 	st := &e.State
 	if res.Closes {
-		r.closed(ctx, s, st, res, now)
+		r.settleClosing(ctx, s, st, res, now)
 		return nil
 	}
 	step := Settle(res, s.Ours(r.cfg.Settings.Class), st.Level.looked(st.Pending, res.Request))
@@ -168,7 +168,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 		}
 		r.spared(s, st)
 		st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
-		st.Closing.reached(res.Desired.Restriction())
+		st.Closing.record(res.Desired.Restriction())
 	case Empty:
 		r.States.Holds(s, nil)
 		st.Level.drop()

@@ -85,13 +85,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 			err = r.settle(ctx, s, e, *res, now)
 		}
 		if _, failed := errors.AsType[*retryError](err); err == nil || failed {
-			r.closeTo(s, st, now) // whatever its load balancer waits for
+			r.closeGroup(s, st, now) // does not wait for the load balancer
 		}
 		if err == nil && !st.Pending.Running && st.Waiting.left(now) <= 0 { // an event does not end what Azure asked for
 			err = r.next(ctx, s, e, now)
 		}
 		again, err = r.again(ctx, s, st, err, now)
-		again = sooner(again, st.Closing.left(now))
+		again = sooner(again, st.Closing.retryAfter(now))
 	}
 	if err == nil {
 		again = sooner(again, r.endpoints(s, st, now))
@@ -220,7 +220,7 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	}
 	req.Narrows = narrows
 	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
-	st.Closing.opens(d.Spec)
+	st.Closing.forgetIfWider(d.Spec)
 	err = r.record(ctx, s, st, Record{Places: req.Recorded, Groups: req.Groups, LinkGroups: req.LinkGroups}) // before anything of it can be in Azure
 	if err == nil {
 		r.tell.announce(s, st, req)
