@@ -91,7 +91,7 @@ func (b *Balancers) Run(ctx context.Context) {
 // has one request at a time.
 func (b *Balancers) Ensure(req Request) {
 	j := newJob(req, b.group != nil)
-	if b.links != nil {
+	if b.links != nil && !req.Closes {
 		j.steps = append(j.steps, j.publishing()...)
 	}
 	b.next(j)

@@ -108,7 +108,7 @@ func culpable(err error, now time.Time) bool {
 func (b *Balancers) rejected(j *job, err error) {
 	now := time.Now()
 	if !culpable(err, now) {
-		b.Reject(j.Service, j.Desired, err) // for another reason than what it wants
+		b.reject(j.wish(), j.Desired, err) // for another reason than what it wants
 		return
 	}
 	width := 1
@@ -121,8 +121,12 @@ func (b *Balancers) rejected(j *job, err error) {
 
 // Reject counts what Azure rejected for a Service, whosever fault that is: it is tried again after a pause.
 func (b *Balancers) Reject(name string, desired *service.Spec, err error) {
+	b.reject(wish(name, desired), desired, err)
+}
+
+func (b *Balancers) reject(wish string, desired *service.Spec, err error) {
 	if f, is := errors.AsType[*fault.Fault](err); is && f.Class == fault.Terminal && f.Reason == "refused" && f.Code != fault.CodeUnclassified {
-		b.rejections.Reject(wish(name, desired), fingerprint(desired), err, time.Now())
+		b.rejections.Reject(wish, fingerprint(desired), err, time.Now())
 	}
 }
 
@@ -137,8 +141,13 @@ func fingerprint(desired *service.Spec) string {
 }
 
 // wish is the name of what a job wants. What a Service wants and that it leaves are rejected apart: it may leave
-// whatever else was rejected of it.
-func (j *job) wish() string { return wish(j.Service, j.Desired) }
+// whatever else was rejected of it. Requests that close the security group are rejected apart, too.
+func (j *job) wish() string {
+	if j.Closes {
+		return "close " + j.Service
+	}
+	return wish(j.Service, j.Desired)
+}
 
 func wish(name string, desired *service.Spec) string {
 	if desired == nil {
@@ -153,14 +162,14 @@ func (j *job) makesPublicIPs() bool {
 }
 
 // deferrable reports whether a job may be put off: it has not begun, and takes nothing away.
-func (j *job) deferrable() bool { return !j.begun && !j.Narrows && j.Desired != nil }
+func (j *job) deferrable() bool { return !j.begun && !j.Narrows && !j.Closes && j.Desired != nil }
 
 // deferral returns why a job has to wait. namespaces are those that were looked at before.
 func (q *queue) deferral(j *job, namespaces map[string]error, now time.Time) error {
 	if j.begun {
 		return nil
 	}
-	if err := q.rejectedBefore(j.Service, j.Desired, now); err != nil || !j.deferrable() {
+	if err := q.rejectedBefore(j.wish(), j.Desired, now); err != nil || !j.deferrable() {
 		return err
 	}
 	err, known := namespaces[j.namespace()]
@@ -175,7 +184,7 @@ func (q *queue) deferral(j *job, namespaces map[string]error, now time.Time) err
 // has used up its share of writes. It reads nothing of Azure. Narrows is true for a Service that only admits fewer
 // clients than before.
 func (b *Balancers) Defer(name string, desired *service.Spec, narrows bool, now time.Time) error {
-	if err := b.rejectedBefore(name, desired, now); err != nil || desired == nil || narrows {
+	if err := b.rejectedBefore(wish(name, desired), desired, now); err != nil || desired == nil || narrows {
 		return err
 	}
 	namespace, _, _ := strings.Cut(name, "/")
@@ -189,9 +198,9 @@ const (
 	deferredShare     = "share used"
 )
 
-// rejectedBefore returns why a Service is not tried yet; nil if it is.
-func (b *Balancers) rejectedBefore(name string, desired *service.Spec, now time.Time) error {
-	until, err := b.rejections.Object(wish(name, desired), func() string { return fingerprint(desired) }, now)
+// rejectedBefore returns why what a Service wants is not tried yet; nil if it is.
+func (b *Balancers) rejectedBefore(wish string, desired *service.Spec, now time.Time) error {
+	until, err := b.rejections.Object(wish, func() string { return fingerprint(desired) }, now)
 	if err == nil {
 		return nil
 	}

@@ -58,6 +58,11 @@ type claim struct {
 	waitsUntil time.Time
 	// linked is what was said last of its Private Link Service.
 	linked string
+	// holds is whom the security group admits at most; closing is what it is closed to, and not before closesAt.
+	holds    *service.Restriction
+	closing  service.Restriction
+	closesAt time.Time
+	unclosed string // the last error of that
 	// empties is true while interfaces have to leave what it has left, and it is asked again by waitsUntil.
 	empties bool
 }
@@ -188,6 +193,9 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 			return 0, nil
 		}
 	}
+	if p.closes(name, r, cl) {
+		return 0, nil
+	}
 	if wait := time.Until(cl.notBefore); wait > 0 {
 		return wait, nil
 	}
@@ -261,8 +269,29 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 		}
 	}
 	req.LinkGroups = slices.Clone(r.links)
+	if desired != nil && cl.holds != nil && !desired.Restriction().IsWithin(*cl.holds) {
+		cl.holds = nil
+	}
 	p.balancers.Ensure(req)
 	return 0, nil
+}
+
+// closes closes the security group to clients whom a Service does not admit any more, and reports whether that is under
+// way. The caller holds s.mu.
+func (p *process) closes(name string, r *record, cl *claim) bool {
+	is := service.RestrictionOf(r.Service)
+	if p.stage.settings.SecurityGroup.Name == "" || r.deleted || len(r.places) == 0 || is.IsOpen() || cl.holds != nil && cl.holds.IsWithin(is) || time.Now().Before(cl.closesAt) {
+		return false
+	}
+	if cl.holds == nil && !is.Access.Limited() && !slices.ContainsFunc(r.places, func(place string) bool { return !service.IsInternal(place) }) {
+		return false
+	}
+	cl.running, cl.owner, cl.closing = true, r.Owner(), is
+	p.balancers.Ensure(balancer.Request{
+		Service: name, Owner: r.Owner(), Shown: r.status, Groups: slices.Clone(r.groups), Again: r.again,
+		Desired: &service.Spec{Owner: r.Owner(), Internal: is.Internal, Access: is.Access}, Closes: true,
+	})
+	return true
 }
 
 // groupsOf are the resource groups of the public IPs that are made for a Service.

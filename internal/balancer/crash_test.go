@@ -31,6 +31,10 @@ type deed struct {
 	// address in the pool of joined.
 	gone   []string
 	joined string
+	// rejects is true where Azure rejects all writes of load balancers, and group is whom the security group admits in
+	// the end, where that is not all that Services want; "new" stands for ranges.
+	rejects bool
+	group   string
 	// links is true where frontends may be published, and connected is what more private endpoints are
 	// connected to before than one round disconnects.
 	links     bool
@@ -49,6 +53,32 @@ shop/c: {ports: 80, ranges: 192.0.2.0/24}`, after: `
 shop/a: {ports: 80, ranges: 192.0.2.0/24}
 shop/b: {ports: 81, azure-load-balancer-internal: "true"}
 shop/d: {ports: 80}`, deleted: []string{"shop/c"}},
+	{about: "who may connect, beside what is invalid", guarded: true, before: `
+shop/a: {ports: 80}
+shop/b: {ports: 443, azure-pip-name: kubernetes-a001}
+shop/c: {ports: 80, azure-disable-load-balancer-floating-ip: "true"}
+shop/d: {ports: 8080, families: IPv4 IPv6, ranges: 10.0.0.0/8}`, after: `
+shop/a: {ports: 81, ranges: 192.0.2.0/24 192.0.2.1/24, azure-load-balancer-tcp-idle-timeout: 3}
+shop/c: {ports: 81, azure-load-balancer-internal: perhaps}
+shop/d: {ports: 8080, families: IPv4 IPv6, ranges: 10.1.0.0/16 203.0.113.0/24, azure-load-balancer-tcp-idle-timeout: 3}`, group: `
+  Allow Tcp from Internet to 198.18.0.2 at 443
+  Allow Tcp from new/16 to 198.18.0.4 at 8080
+  Allow Tcp from new/24 to 198.18.0.2 at 80`},
+	{about: "who may connect, while Azure takes no load balancer", guarded: true, rejects: true, before: `
+shop/a: {ports: 80}
+shop/b: {ports: 443, azure-pip-name: kubernetes-a001}
+shop/c: {ports: 80}`, after: `
+shop/a: {ports: 81, azure-allowed-service-tags: AzureCloud, azure-deny-all-except-load-balancer-source-ranges: "true"}
+shop/c: {ports: 80, azure-load-balancer-internal: "true"}`, group: `
+  Allow Tcp from AzureCloud to 198.18.0.2 at 80
+  Allow Tcp from Internet to 198.18.0.2 at 443`},
+	{about: "who may connect and where, while Azure takes no load balancer", guarded: true, rejects: true, on: []string{"kubernetes", "lb-2"}, before: `
+shop/a: {ports: 80, azure-load-balancer-configurations: kubernetes}
+shop/b: {ports: 80, azure-load-balancer-configurations: kubernetes}`, after: `
+shop/a: {ports: 80, azure-load-balancer-configurations: lb-2, ranges: 192.0.2.0/24, azure-deny-all-except-load-balancer-source-ranges: "true"}`, group: `
+  Allow Tcp from Internet to 198.18.0.3 at 80
+  Allow Tcp from new/24 to 198.18.0.2 at 80
+  Deny * from * to 198.18.0.2 at *`},
 	{about: "three Services appear", after: `
 shop/a: {ports: 80}
 shop/b: {ports: 80, local: yes, azure-dns-label-name: b}
@@ -154,6 +184,9 @@ func TestKilledAtEveryCall(t *testing.T) {
 		t.Run(d.about, func(t *testing.T) {
 			t.Parallel()
 			want, calls := play(t, d)
+			if group := strings.Join(admissionRule.FindAllString(want, -1), ""); d.group != "" && strings.TrimSpace(group) != strings.TrimSpace(d.group) {
+				t.Fatalf("the security group has\n%s\nwant%s", group, d.group)
+			}
 			if calls < 3 {
 				t.Fatalf("%d calls: that is no deed", calls)
 			}
@@ -232,15 +265,20 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		s.sent = 0
 		s.mu.Unlock()
 		s.arm(kills)
+		most := time.Hour
+		if d.rejects {
+			must(s.emu.SetFaults("rules:\n- {match: {method: PUT, path: \"" + network + "/loadBalancers/*\"}, action: {status: 400, code: QuotaExceeded}}\n"))
+			most = 20 * time.Second // then it is tried again for ever
+		}
 		s.applyAll(d.after)
 		for _, name := range d.deleted {
 			s.remove(name)
 		}
-		s.settle(time.Hour)
+		s.settle(most)
 		for _, name := range d.then {
 			s.remove(name)
 		}
-		s.settle(time.Hour)
+		s.settle(most)
 		if len(d.gone) > 0 {
 			s.deleteUnneeded()
 		}
@@ -250,7 +288,7 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		for i := range kills {
 			s.arm(kills[i+1:])
 			s.restart()
-			s.settle(time.Hour)
+			s.settle(most)
 			if len(d.gone) > 0 {
 				s.deleteUnneeded()
 				time.Sleep(10 * time.Minute)
@@ -296,6 +334,9 @@ func anonymous(text string, known []string) string {
 }
 
 var rankRule = regexp.MustCompile(`(?m)^  \d+ (Allow|Deny)`)
+
+// admissionRule finds the rules of a security group, unranked.
+var admissionRule = regexp.MustCompile(`(?m)^  (Allow|Deny) .*\n?`)
 
 // unranked sorts the rules of a security group, without their priorities: those that all
 // allow have them in the order in which they came.

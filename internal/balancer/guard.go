@@ -12,6 +12,7 @@ import (
 	"weir.dev/weir/internal/plan"
 	"weir.dev/weir/internal/publicip"
 	"weir.dev/weir/internal/securitygroup"
+	"weir.dev/weir/internal/service"
 )
 
 // guard has the security group admit whom Services say. Its round alone writes the group, and
@@ -29,9 +30,11 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 		settle(jobs, demands)
 		return err
 	})
-	for _, j := range level {
+	for _, j := range g.sift(ctx, level, (*job).unprovided) {
 		j.steps, j.begun = j.steps[1:], true
-		g.former.Forget(j.Owner)
+		if !j.Closes { // else clients are still admitted at these addresses
+			g.former.Forget(j.Owner)
+		}
 		g.next(j)
 	}
 }
@@ -42,8 +45,8 @@ func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	for i, j := range jobs {
 		g.former.Note(j.Owner, j.Addresses) // should the outcome stay unknown
 		all[i] = &securitygroup.Request{Demand: securitygroup.Demand{
-			Service: j.Service, Owner: j.Owner, Desired: j.Desired, Addresses: j.Addresses, Shown: j.Shown,
-			Had: g.former.Addresses(j.Owner), On: j.On, Again: j.Again,
+			Service: j.Service, Owner: j.Owner, Desired: j.wanted, Addresses: j.Addresses, Shown: j.Shown,
+			Had: g.former.Addresses(j.Owner), On: j.On, Again: j.Again, Closes: j.Closes,
 		}}
 	}
 	return all
@@ -80,30 +83,55 @@ func addressOf(f lb.Frontend, ips *publicip.Round) netip.Addr {
 	return ip.Address
 }
 
-// lookUp asks Azure what the Services have that are about to leave, unless this process has opened the
-// group for them, and returns all jobs but those for which Azure does not say. Nothing has been taken
-// from them yet: the group closes first.
+// lookUp asks Azure what the Services have that are about to leave or to be closed, unless this process has opened the
+// group for them, and returns all jobs but those that leave and for which Azure does not say. Nothing has been taken
+// from them yet: the group closes first. If Azure does not say, a Service is closed at the addresses that are known, and
+// its request fails.
 func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
-	var leave []*job
+	var unknown []*job
 	for _, j := range jobs {
-		if j.Desired == nil && !g.group.Knows(j.Owner) {
-			leave = append(leave, j)
+		if (j.Desired == nil || j.Closes) && !g.group.Knows(j.Owner) {
+			unknown = append(unknown, j)
 		}
 	}
-	if len(leave) == 0 {
+	if len(unknown) == 0 {
 		return jobs
 	}
 	within, cancel := context.WithTimeout(ctx, publicip.Deadline)
 	defer cancel()
-	ips := g.ips.Begin(within, lb.LoadBalancerID{}, requests(leave))
-	for _, j := range leave {
-		if j.ips.Err != nil {
-			continue
+	err := g.readAll(within)
+	ips := g.ips.Begin(within, lb.LoadBalancerID{}, requests(unknown))
+	for _, j := range unknown {
+		if j.ips.Err == nil {
+			j.ips.Err = err
 		}
-		g.former.Note(j.Owner, ips.Unwanted(j.ips))
-		for _, f := range g.placements.frontends(j.Owner) {
-			g.former.Note(j.Owner, []netip.Addr{addressOf(f, ips)})
+		frontends, rules := g.placements.partsOf(j.Owner)
+		addresses := make([]netip.Addr, len(frontends))
+		for i, f := range frontends {
+			addresses[i] = addressOf(f, ips)
+		}
+		g.former.Note(j.Owner, append(ips.Unwanted(j.ips), addresses...))
+		if j.Closes {
+			j.wanted, j.Addresses = existingSpec(*j.Desired, frontends, rules, addresses), addresses
 		}
 	}
-	return g.sift(ctx, jobs, (*job).unprovided)
+	return g.sift(ctx, jobs, func(j *job) error {
+		if j.Closes {
+			return nil
+		}
+		return j.unprovided()
+	})
+}
+
+// existingSpec returns a spec with the frontends and rules that the Service has now.
+func existingSpec(w service.Spec, frontends []lb.Frontend, rules []lb.Rule, addresses []netip.Addr) *service.Spec {
+	w.Frontends, w.Rules = nil, rules
+	for i, f := range frontends {
+		f.Family = lb.IPv4
+		if lb.IPv6.Of(addresses[i]) {
+			f.Family = lb.IPv6
+		}
+		w.Frontends = append(w.Frontends, service.Frontend{Frontend: f})
+	}
+	return &w
 }

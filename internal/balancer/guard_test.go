@@ -149,3 +149,52 @@ func TestANodeThatLeftIsClosedOnceItsServicesAreKnown(t *testing.T) {
 		})
 	}
 }
+
+// What Services restrict while no process runs is closed by the next one, though nothing else can be written or is valid, the
+// status shows no address, and a Service that shares the address is not understood.
+func TestWhatIsRestrictedWhileNobodyRanIsClosed(t *testing.T) {
+	for about, restricted := range map[string]string{
+		"invalid":             `{ports: 81, ranges: 192.0.2.0/24, azure-load-balancer-tcp-idle-timeout: 3}`,
+		"rejected":            `{ports: 81, ranges: 192.0.2.0/24}`,
+		"unreadable":          `{ports: 81, ranges: 192.0.2.0/24 any, azure-deny-all-except-load-balancer-source-ranges: perhaps}`,
+		"and goes, and comes": `{ports: 80, ranges: 192.0.2.0/24, local: yes}`,
+	} {
+		for _, shows := range []bool{true, false} {
+			t.Run(fmt.Sprint(about, ", status ", shows), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newStage(func(set *balancer.Settings) {
+						set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
+					})
+					defer func() { s.close() }()
+					s.put("networkSecurityGroups/nsg", `{location: eastus, properties: {securityRules: []}}`)
+					for _, text := range []string{"shop/web: {ports: 80}", "shop/beside: {ports: 443, azure-pip-name: kubernetes-a001}", "shop/direct: {ports: 82, azure-disable-load-balancer-floating-ip: \"true\"}"} {
+						s.applyAll(text)
+						s.settle(time.Hour)
+					}
+					s.stop()
+					if !shows {
+						s.services["shop/web"].status = nil
+					}
+					must(s.emu.SetFaults("rules:\n- {match: {method: PUT, path: \"" + network + "/loadBalancers/*\"}, action: {status: 429, code: TooManyRequests, headers: {Retry-After: \"600\"}}}\n"))
+					s.launch()
+					s.applyAll("shop/web: " + restricted)
+					s.applyAll("shop/beside: {ports: 443, azure-pip-name: kubernetes-a001, azure-load-balancer-tcp-idle-timeout: 3}")
+					s.applyAll("shop/direct: {ports: 83, azure-disable-load-balancer-floating-ip: \"true\", azure-load-balancer-internal: \"true\"}")
+					s.settle(20 * time.Second)
+					const want = "  501 Allow Tcp from Internet to 198.18.0.1 at 443\n  500 Allow Tcp from 192.0.2.0/24 to 198.18.0.1 at 80\n"
+					if got := secured(s); got != want {
+						t.Errorf("the group has\n%s\nwant\n%s", got, want)
+					}
+					if about == "and goes, and comes" {
+						must(s.emu.SetFaults(""))
+						s.applyAll("shop/web: {ports: 80}\nshop/beside: {ports: 443, azure-pip-name: kubernetes-a001}")
+						s.settle(time.Hour)
+						if got := secured(s); strings.Count(got, "Allow Tcp from Internet to 198.18.0.1 at") != 2 || strings.Contains(got, "192.0.2.0") {
+							t.Errorf("once the restriction is gone the group has\n%s", got)
+						}
+					}
+				})
+			})
+		}
+	}
+}

@@ -69,7 +69,14 @@ func newJob(req Request, guarded bool) *job {
 	if req.Desired != nil {
 		j.Pools = req.Desired.Pools
 	}
-	j.ips = &publicip.Request{Service: req.Service, Owner: req.Owner, Created: req.Created, Desired: req.Desired, Asked: j.asked(), Groups: req.Groups, DeleteUnused: req.DeleteUnused}
+	wanted := req.Desired
+	if req.Closes { // it needs no public IP
+		wanted = nil
+	}
+	j.ips = &publicip.Request{
+		Service: req.Service, Owner: req.Owner, Created: req.Created, Desired: wanted, Asked: j.asked(), Groups: req.Groups,
+		DeleteUnused: req.DeleteUnused && !req.Closes,
+	}
 	j.link = &privatelinkround.Request{Service: req.Service, Owner: req.Owner, Desired: req.Desired, Asked: j.asked(), Groups: req.LinkGroups}
 	return j
 }
@@ -149,12 +156,15 @@ func (j *job) result(err error) Result {
 //
 // The security group opens when the addresses are known, and closes before they are given
 // up: what Azure gets back it may give to somebody else, and nothing may be let in there.
-// Flows that are open outlive the rule that let them in.
+// Flows that are open outlive the rule that let them in. A request that closes has no other step, so a restriction is
+// in force even if the load balancer cannot be written.
 func steps(req Request, guarded bool) []step {
 	all := stepsOnBalancers(req)
 	switch {
 	case !guarded:
 		return all
+	case req.Closes:
+		return []step{{secures: true}}
 	case req.Desired == nil:
 		return append([]step{{secures: true}}, all...)
 	}
@@ -163,6 +173,9 @@ func steps(req Request, guarded bool) []step {
 
 func stepsOnBalancers(req Request) []step {
 	var all []step
+	if req.Closes {
+		return nil
+	}
 	for _, id := range req.Leave {
 		all = append(all, step{on: id, leaves: true})
 	}

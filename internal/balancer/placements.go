@@ -5,6 +5,7 @@ package balancer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -167,19 +168,25 @@ func (p *placements) hasLocked(name, owner string) (rules, frontends int) {
 	return rules, frontends
 }
 
-// frontends are those of an owner, on all load balancers.
-func (p *placements) frontends(owner string) []lb.Frontend {
+// partsOf returns the frontends and rules of an owner on all load balancers. The frontends include those of other
+// Services that it shares.
+func (p *placements) partsOf(owner string) (frontends []lb.Frontend, rules []lb.Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []lb.Frontend
-	for _, balancer := range p.shown {
+	for _, name := range slices.Sorted(maps.Keys(p.shown)) {
+		balancer, used := p.shown[name], map[string]bool{}
+		for _, r := range balancer.Rules {
+			if hasPrefixFold(r.Name, owner) {
+				rules, used[strings.ToLower(r.Frontend)] = append(rules, r), true
+			}
+		}
 		for _, f := range balancer.Frontends {
-			if hasPrefixFold(f.Name, owner) {
-				all = append(all, f)
+			if hasPrefixFold(f.Name, owner) || used[strings.ToLower(f.Name)] {
+				frontends = append(frontends, f)
 			}
 		}
 	}
-	return all
+	return frontends, rules
 }
 
 // having is the load balancer that has a public IP, or a private address of a subnet.

@@ -44,6 +44,9 @@ type Request struct {
 	Shown []netip.Addr
 	// Narrows is true if it has what it wants already, or wants only that fewer clients may connect: it is not put off.
 	Narrows bool
+	// Closes only closes the security group to clients whom Desired does not admit. Nothing is opened, and of Desired
+	// only Access and Internal count.
+	Closes bool
 	// Again is what a person wrote who wants a contest to be taken up again: another one counts.
 	Again string
 	// Groups are the names of further resource groups that may have public IPs which were

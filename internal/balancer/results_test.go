@@ -14,6 +14,20 @@ import (
 
 // note writes down what came of a request. The caller holds s.mu.
 func (p *process) note(name string, r *record, cl *claim, res balancer.Result) error {
+	if res.Closes {
+		if cl.holds = &cl.closing; res.Err != nil {
+			cl.holds, cl.closesAt = nil, time.Now().Add(5*time.Second)
+			if f, is := errors.AsType[*fault.Fault](res.Err); is && f.RetryAt.After(cl.closesAt) {
+				cl.closesAt = f.RetryAt
+			}
+			if text := res.Err.Error(); text != cl.unclosed {
+				p.stage.trace("%s: not closed: %s", name, text)
+				cl.unclosed = text
+			}
+			p.later(name, cl, time.Until(cl.closesAt))
+		}
+		return nil
+	}
 	for _, id := range res.Gone {
 		p.stage.trace("%s: nothing is left of %s", name, id.Name)
 	}
@@ -61,6 +75,8 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 		p.stage.trace("%s has %s on %s", name, spellAddresses(res.Addresses), res.On.Name)
 	}
 	r.status, cl.level, cl.labels = res.Addresses, res.Desired, cl.asked
+	is := res.Desired.Restriction()
+	cl.holds = &is
 	r.groups, r.servedAt = groupsOf(res.Desired), time.Now()
 	if r.links = p.stage.linkGroupsOf(res.Desired); res.Link.Err != nil || res.Link.Stays {
 		r.links = res.LinkGroups

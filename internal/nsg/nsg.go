@@ -52,6 +52,9 @@ type Share struct {
 	// Fixed is true if it is not known what the Service wants: at its places all stays as
 	// it is.
 	Fixed bool
+	// Limit is set if only the upper bound of the Service's clients is known. Its Admissions are denials, which are
+	// added. What the group admits at its Places is restricted to the Limit.
+	Limit *Limit
 	// Places are where the Service is reached. What its neighbours want there is added.
 	Places []Place
 	// NodePorts are the ports at nodes where it is reached.
@@ -91,11 +94,13 @@ func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 
 // Merge makes a plan. It is empty when it is made again from what the first one became.
 func Merge(in Input) Plan {
-	shares, seen, refused := readAll(in.Shares), see(in), map[string]error{}
-	holders := holdersOf(in)
+	seen, refused := see(in), map[string]error{}
+	var decided map[meaning]map[netip.Addr]bool
+	in.Shares, decided = applyLimits(in.Shares, seen)
+	shares, holders := readAll(in.Shares), holdersOf(in)
 	before := usageOf(seen, holders)
 	for {
-		g := takeOut(seen, shares, refused)
+		g := takeOut(seen, shares, refused, decided)
 		g.holders, g.usage, g.bounded = holders, newUsage(), boundedBy(in, before)
 		for _, r := range g.rules {
 			g.usage.count(r, holders)
@@ -126,8 +131,8 @@ type group struct {
 }
 
 // takeOut starts a plan with what stays: of the managed rules the destinations that are
-// not ours, those that are wanted, and those of Services of which nothing is known.
-func takeOut(seen *sight, shares []asking, refused map[string]error) *group {
+// not ours, those that are wanted, and those of Services of which nothing is known, unless they are decided about.
+func takeOut(seen *sight, shares []asking, refused map[string]error, decided map[meaning]map[netip.Addr]bool) *group {
 	g := &group{
 		of: map[meaning]int{}, served: map[meaning]map[netip.Addr]bool{}, hollow: map[meaning]bool{}, seen: seen, taken: newTaken(),
 	}
@@ -137,6 +142,9 @@ func takeOut(seen *sight, shares []asking, refused map[string]error) *group {
 		if s.Fixed || refused[s.Service] != nil {
 			held.add(s.Places, seen.here)
 			continue
+		}
+		if s.Limit != nil {
+			held.add(s.Places, seen.here)
 		}
 		for i, a := range s.Admissions {
 			put(wanted, s.meanings[i], a.Destinations...)
@@ -152,7 +160,7 @@ func takeOut(seen *sight, shares []asking, refused map[string]error) *group {
 				if a.IsValid() {
 					again := g.served[m][a]
 					put(g.served, m, a)
-					if again || !wanted[m][a] && !covers(a) {
+					if again || !wanted[m][a] && (decided[m][a] || !covers(a)) {
 						continue
 					}
 				}
@@ -199,6 +207,9 @@ func (g *group) addAll(shares []asking, refused map[string]error) (again bool) {
 		need := g.needs(s)
 		if need == (room{}) {
 			continue
+		}
+		if s.Limit != nil && (g.bounded.exceeded(g.usage, s, g.missing(s)) != nil || g.used.and(need).exceeded() != nil) {
+			continue // those clients are denied
 		}
 		if err := g.bounded.exceeded(g.usage, s, g.missing(s)); err != nil {
 			// The rest of this pass finds others: what stays of this one is no more room for them.

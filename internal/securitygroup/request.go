@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"weir.dev/weir/internal/contest"
 	"weir.dev/weir/internal/fault"
@@ -28,6 +29,9 @@ type Demand struct {
 	On lb.LoadBalancerID
 	// Again is what a person wrote who wants a contest to be taken up again.
 	Again string
+	// Closes is true if the group is only closed to clients whom the Access of Desired does not admit. The
+	// frontends and rules of Desired are those that the Service has now.
+	Closes bool
 }
 
 // Request is the Demand of a Service that is due, and what came of it.
@@ -43,11 +47,28 @@ type Request struct {
 	Contest *contest.Contest
 }
 
-// Knows reports whether this process has written the group for a Service: then it knows where it is
+// Knows reports whether this process has written the group for all that a Service wants: then it knows where it is
 // open for it.
 func (g *Group) Knows(owner string) bool {
-	_, ok := g.known[owner]
-	return ok
+	d, ok := g.known[owner]
+	return ok && !d.Closes
+}
+
+// completeClosing adds to a Demand that closes what the group is known to hold for the Service.
+func (g *Group) completeClosing(d Demand) Demand {
+	known, ok := g.known[d.Owner]
+	if !d.Closes || !ok {
+		return d
+	}
+	d.Had = slices.Concat(d.Had, known.Addresses, known.Shown, known.Had)
+	if known.Desired == nil || known.Closes {
+		return d
+	}
+	spec := *known.Desired
+	spec.Internal, spec.Access = d.Desired.Internal, d.Desired.Access
+	spec.Access.Additional = known.Desired.Access.Additional
+	d.Desired, d.Addresses, d.On = &spec, known.Addresses, known.On
+	return d
 }
 
 func (d Demand) asked() contest.Asked {

@@ -130,6 +130,10 @@ func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 	if of.Desired == nil {
 		return
 	}
+	if of.Closes {
+		s.shares = append(s.shares, s.limitedShare(owner, of, stays))
+		return
+	}
 	at := s.behind(g, of)
 	share := nsg.Share{
 		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, Admissions: of.Desired.Admissions(of.Addresses, at.nodes),
@@ -144,6 +148,14 @@ func (s *survey) add(g *Group, owner string, of Demand, stays bool) {
 		}
 	}
 	s.shares = append(s.shares, share)
+}
+
+// limitedShare is the share of a Service that is only closed.
+func (s *survey) limitedShare(owner string, of Demand, stays bool) nsg.Share {
+	return nsg.Share{
+		Service: owner, Namespace: namespaceOf(of.Service), Fixed: stays, Limit: of.Desired.Limit(of.Addresses, slices.Concat(s.nodes, s.former)),
+		Admissions: of.Desired.Denials(of.Addresses, s.nodes), Places: s.reached(s.places(of), of.Desired.NodePorts()), NodePorts: of.Desired.NodePorts(),
+	}
 }
 
 // places are the addresses of a Service, those that it had and those in front included.

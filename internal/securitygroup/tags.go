@@ -13,23 +13,26 @@ import (
 )
 
 // withoutUnknownTags writes what a Service wants without the service tags that Azure may not know, if Azure has
-// rejected its rules: else the group would stay as open as it was. A tag that a rule has, Azure knows.
-func (g *Group) withoutUnknownTags(ctx context.Context, requests []*Request, observed lb.SecurityGroup, rejected error, valid func() bool, log *slog.Logger) {
+// rejected its rules: else the group would stay as open as it was. A tag that a rule has, Azure knows. It reports
+// whether that is written.
+func (g *Group) withoutUnknownTags(ctx context.Context, requests []*Request, observed lb.SecurityGroup, rejected error, valid func() bool, log *slog.Logger) bool {
 	f := fault.From(rejected)
 	if f == nil || f.Class != fault.Terminal || f.Reason != "refused" && f.Reason != "operation_failed" || len(requests) != 1 || requests[0].Desired == nil {
-		return
+		return false
 	}
 	narrowed := requests[0].Demand
 	spec := *narrowed.Desired
 	spec.Access.Restricted = spec.Access.Limited()
 	spec.Access.Tags = slices.DeleteFunc(slices.Clone(spec.Access.Tags), func(tag string) bool { return !usesTag(observed.Rules, tag) })
 	if len(spec.Access.Tags) == len(narrowed.Desired.Access.Tags) {
-		return
+		return false
 	}
 	narrowed.Desired = &spec
-	if err := g.try(ctx, []*Request{{Demand: narrowed}}, valid, log); err != nil {
+	err := g.try(ctx, []*Request{{Demand: narrowed}}, valid, log)
+	if err != nil {
 		log.WarnContext(ctx, "security group not closed to clients that the Service does not name any more", "err", err)
 	}
+	return err == nil
 }
 
 // usesTag reports whether a rule has a service tag.

@@ -21,6 +21,9 @@ import (
 // Write has the group admit what these Services want, in one write. An error is that of all
 // that have none of their own. Where they compete, the first is served first.
 func (g *Group) Write(ctx context.Context, requests []*Request, log *slog.Logger) error {
+	for _, r := range requests {
+		r.Demand = g.completeClosing(r.Demand)
+	}
 	return contest.Write(ctx, g.cfg.Lease, g.name(), g.cfg.Overtaken, func(ctx context.Context, valid func() bool) error {
 		return g.try(ctx, requests, valid, log)
 	})
@@ -38,7 +41,9 @@ func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool,
 	}
 	if !p.Empty() {
 		err = g.put(ctx, observed, s, p)
-		g.withoutUnknownTags(ctx, requests, observed, err, valid, log)
+		if g.withoutUnknownTags(ctx, requests, observed, err, valid, log) && requests[0].Closes {
+			return nil // the write of all its rules reports the tag
+		}
 	}
 	g.refuse(requests, p)
 	g.room.wrote(requests, p, err == nil)
@@ -91,9 +96,11 @@ func (g *Group) settle(requests []*Request, s survey, p nsg.Plan, observed lb.Se
 		here := s.places(r.Demand)
 		r.Changed = r.Changed || slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return concerns(c, here) })
 		known := r.Demand
-		known.Had = nil // closed by now
+		if !r.Closes {
+			known.Had = nil // closed by now
+		}
 		g.known[r.Owner] = known
-		if r.Desired != nil && len(g.admissions(r.Demand)) > 0 {
+		if r.Desired != nil && !r.Closes && len(g.admissions(r.Demand)) > 0 {
 			r.Note = joined(g.note(observed), s.naming.withheld(r.Demand))
 		}
 	}
@@ -145,7 +152,7 @@ func (g *Group) missing(requests []*Request) {
 		if _, known := g.known[r.Owner]; known && r.Desired == nil {
 			g.known[r.Owner] = r.Demand
 		}
-		if r.Desired != nil && len(g.admissions(r.Demand)) > 0 {
+		if r.Desired != nil && !r.Closes && len(g.admissions(r.Demand)) > 0 {
 			r.Err = fmt.Errorf("%s: resource group %s has none of that name: create it and give it to the nodes' subnet, or correct securityGroupName and securityGroupResourceGroup in azure.json",
 				g.name(), g.cfg.ID.ResourceGroup)
 		}
@@ -157,7 +164,7 @@ func (g *Group) refuse(requests []*Request, p nsg.Plan) {
 	for _, r := range requests {
 		if why := p.Refused[r.Owner]; why != nil {
 			r.Err = fmt.Errorf("%s: %w", g.name(), why)
-		} else if r.Desired != nil && r.Desired.NodePorts() != nil {
+		} else if r.Desired != nil && !r.Closes && r.Desired.NodePorts() != nil {
 			if _, ok := g.cfg.Cluster.NodesOf(r.On, r.Desired.OwnPools()); !ok {
 				r.Err = errors.New(g.name() + ": the nodes behind load balancer " + r.On.Name + " are not known yet")
 			}

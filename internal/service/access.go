@@ -69,6 +69,33 @@ func (s *Spec) Narrows(was *Spec) bool {
 	return s.Access.narrows(was.Access, s.Internal) && reflect.DeepEqual(before, *s)
 }
 
+// Restriction is the upper bound of the clients of a Service. Its valid parts count even if the Service is invalid.
+type Restriction struct {
+	Access   Access
+	Internal bool
+	// Flaws are what is wrong with the Access.
+	Flaws []Flaw
+}
+
+// RestrictionOf reads the Restriction of a Service. An unclear value of the annotation Internal counts as "true".
+func RestrictionOf(s Service) Restriction {
+	r := &reader{annotations: s.Annotations}
+	is := Restriction{Access: r.access(s), Internal: r.yes(Internal) || unclear(r.text(Internal))}
+	is.Flaws = r.flaws.flaws
+	return is
+}
+
+// Restriction is that of a valid Service.
+func (s *Spec) Restriction() Restriction { return Restriction{Access: s.Access, Internal: s.Internal} }
+
+// IsOpen reports whether Weir denies no client by a Restriction.
+func (r Restriction) IsOpen() bool { return r.Access.Unruled || !r.Access.Limited() && !r.Internal }
+
+// IsWithin reports whether another Restriction certainly admits every client that this one admits.
+func (r Restriction) IsWithin(other Restriction) bool {
+	return r.Internal == other.Internal && r.Access.narrows(other.Access, r.Internal)
+}
+
 func (r *reader) access(s Service) Access {
 	a := Access{
 		Unruled: r.strictly(DisableSecurityRules, false, keepsRules), Alone: r.strictly(DenyAllExcept, true, deniesOthers),

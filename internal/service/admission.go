@@ -60,6 +60,23 @@ func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	return all
 }
 
+// Limit returns the upper bound of the Service's clients. Addresses and nodes are as for Admissions.
+func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
+	l := &nsg.Limit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.Limited()}
+	spec.Access, spec.Internal = Access{Additional: spec.Access.Additional}, false
+	l.Own = spec.Admissions(addresses, nodes)
+	return l
+}
+
+// Denials are those Admissions that deny clients, with those that probes need then.
+func (spec Spec) Denials(addresses, nodes []netip.Addr) []nsg.Admission {
+	if !spec.Access.Limited() {
+		return nil
+	}
+	spec.Access.Restricted, spec.Access.Ranges, spec.Access.Tags = true, nil, nil
+	return spec.Admissions(addresses, nodes)
+}
+
 // boundSecurityRules leaves out the service tags of a Service whose sources, protocols and families make more security rules than
 // a group holds, before they are spelled out.
 func (r *reader) boundSecurityRules(spec *Spec) {

@@ -62,6 +62,11 @@ func LoadBalancerName(configuration string, internal bool) string {
 	return configuration
 }
 
+// IsInternal reports whether a load balancer of the cluster is one with private frontends, by its name.
+func IsInternal(loadBalancer string) bool {
+	return strings.HasSuffix(strings.ToLower(loadBalancer), twin)
+}
+
 // Occupancy is how full a configuration's load balancer is, of the kind that a Service
 // needs: public or internal.
 type Occupancy struct {

@@ -33,6 +33,8 @@ type Desired struct {
 	Flaws      []service.Flaw
 	Unknown    []string
 	Unenforced string
+	// Restricts is true if the restrictions of an invalid Service are in force.
+	Restricts bool
 	// Proxied says which Service on the load balancer has the probes of this one fail; empty for none.
 	Proxied string
 	// NodesChanged is true if its security rules name other nodes than are there now.
@@ -70,19 +72,29 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 		d.Proxied = r.cfg.Cluster.ProxiedBeside(s)
 	}
 	d.Problems, d.Flaws = slices.Concat(d.Problems, problems), w.Flaws
+	if len(d.Problems) > 0 {
+		var is service.Restriction
+		if is, d.Restricts = r.enforcedRestriction(s); d.Restricts && len(problems) > 0 {
+			d.Flaws = is.Flaws
+		}
+	}
 	if d.Unenforced != "" && o.RequireEffectiveRestrictions {
 		d.Problems = append(d.Problems, service.Problem{Field: "requireEffectiveRestrictions of azure.json", Value: "true", Want: "no " + d.Unenforced})
 	}
 	return d, nil
 }
 
-// wrongWith are problems in words.
-func wrongWith(problems []service.Problem) string {
-	texts := make([]string, len(problems))
-	for i, p := range problems {
+// wrong are the problems in words.
+func (d Desired) wrong() string {
+	texts := make([]string, len(d.Problems))
+	for i, p := range d.Problems {
 		texts[i] = p.Error()
 	}
-	return strings.Join(texts, "; ") + ". Nothing is changed in Azure until that is mended"
+	text := strings.Join(texts, "; ") + ". Nothing is changed in Azure until that is mended"
+	if d.Restricts {
+		text += ", except that clients that the Service does not admit are denied"
+	}
+	return text
 }
 
 // flawsOf are flaws in words.

@@ -12,6 +12,7 @@
 //	desired.go    what the Service wants, and what is asked of the Balancers for it
 //	state.go      what is known of its load balancer: where parts of it may be, the request under way, until when it waits, which pools have to be filled; the rest, each part written by one file:
 //	level.go      what Azure is known to hold for it
+//	closing.go    the request that restricts clients before all other requests
 //	emptying.go   load balancers that it has left, and that wait until network interfaces have left them, too
 //	links.go      how its frontend is published, what is told of that, and when it is looked at
 //	told.go       what people were told, and how far the Service is, for the metric

@@ -84,7 +84,7 @@ func (r *Reconciler) Request(ctx context.Context, by Locator, s Service) (req ba
 		return req, "", err
 	}
 	if len(d.Problems) > 0 {
-		return req, wrongWith(d.Problems), nil
+		return req, d.wrong(), nil
 	}
 	req, _, err = r.request(ctx, by, s, r.States.of(s).Placement.Record, d)
 	if _, ofAzure := errors.AsType[*fault.Fault](err); err != nil && !ofAzure && ctx.Err() == nil {

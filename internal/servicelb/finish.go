@@ -25,6 +25,10 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 		return err
 	}
 	st := &e.State
+	if res.Closes {
+		r.settleClosing(ctx, s, st, res, now)
+		return nil
+	}
 	step := Settle(res, s.Ours(r.cfg.Settings.Class), st.Level.looked(st.Pending, res.Request))
 	if step != Hold {
 		r.tell.keptPools(s, &st.Told, res.Kept)
@@ -165,6 +169,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 		}
 		r.spared(s, st)
 		st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
+		st.Closing.record(res.Desired.Restriction())
 	case Empty:
 		r.States.Holds(s, nil)
 		st.Level.drop()
@@ -189,6 +194,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 		st.Level.drop()
 		st.Level.shows(nil)
 		st.Placement.free = true
+		st.Closing = Closing{}
 	}
 	return nil
 }

@@ -84,10 +84,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 		if res := st.Pending.Result; res != nil {
 			err = r.settle(ctx, s, e, *res, now)
 		}
-		if err == nil && st.Waiting.left(now) <= 0 { // an event does not end what Azure asked for
+		if _, failed := errors.AsType[*retryError](err); err == nil || failed {
+			r.closeGroup(s, st, now) // does not wait for the load balancer
+		}
+		if err == nil && !st.Pending.Running && st.Waiting.left(now) <= 0 { // an event does not end what Azure asked for
 			err = r.next(ctx, s, e, now)
 		}
 		again, err = r.again(ctx, s, st, err, now)
+		again = sooner(again, st.Closing.retryAfter(now))
 	}
 	if err == nil {
 		again = sooner(again, r.endpoints(s, st, now))
@@ -173,7 +177,7 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 		st.Level.drop()
 		st.Level.lookAt = time.Time{}
 		st.Plan.ends()
-		r.tell.complainOnce(s, &st.Told, Refused, wrongWith(d.Problems), nil)
+		r.tell.complainOnce(s, &st.Told, Refused, d.wrong(), nil)
 	case Publish:
 		if st.Told.concluded == nil {
 			err = r.cfg.Ledger.Publish(ctx, s, st.Level.addresses)
@@ -216,6 +220,7 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	}
 	req.Narrows = narrows
 	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
+	st.Closing.forgetIfWider(d.Spec)
 	err = r.record(ctx, s, st, Record{Places: req.Recorded, Groups: req.Groups, LinkGroups: req.LinkGroups}) // before anything of it can be in Azure
 	if err == nil {
 		r.tell.announce(s, st, req)

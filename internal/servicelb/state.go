@@ -23,6 +23,7 @@ type State struct {
 	Placement Placement
 	Pending   Pending
 	Level     Level
+	Closing   Closing
 	Waiting   Waiting
 	Told      Told
 	Removal   Removal

@@ -114,7 +114,7 @@ func (t *Told) judges(d Desired) {
 		t.ports = wrongPorts(d)
 	}
 	if len(d.Problems) > 0 {
-		t.wrong = wrongWith(d.Problems)
+		t.wrong = d.wrong()
 	}
 }
 

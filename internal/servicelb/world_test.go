@@ -99,11 +99,16 @@ func newWorld(t *testing.T, edits ...func(*Settings)) *world {
 	for _, edit := range edits {
 		edit(&set)
 	}
-	w.r = New(Config{
+	w.r = newReconciler(w, set)
+	return w
+}
+
+// newReconciler is a process that has just begun.
+func newReconciler(w *world, set Settings) *Reconciler {
+	return New(Config{
 		Settings: set, Cluster: w, Ledger: w, Reporter: w, Balancers: w, Rehearser: w,
 		Pace: backoff.Doubling{First: time.Second, Max: time.Minute}, Log: slog.New(slog.DiscardHandler),
 	})
-	return w
 }
 
 func (w *world) says(text string, args ...any) {
@@ -129,7 +134,7 @@ func (w *world) ends() {
 		w.t.Fatal("nothing is asked for")
 	}
 	res := balancer.Result{Request: *w.asked, Changed: !w.unchanged, Filling: w.fills, Link: w.link, Note: w.note}
-	if w.asked.Desired != nil {
+	if w.asked.Desired != nil && !w.asked.Closes {
 		res.Addresses = lost
 	}
 	if len(w.answers) > 0 {
@@ -335,8 +340,11 @@ func (w *world) Ensure(req balancer.Request) {
 	}
 	w.asked = &req
 	what := "all for " + req.On.Name
-	if req.Desired == nil {
+	switch {
+	case req.Desired == nil:
 		what = "to leave"
+	case req.Closes:
+		what = fmt.Sprintf("to admit %v alone", req.Desired.Access.Ranges)
 	}
 	w.says("asked %s", what)
 }

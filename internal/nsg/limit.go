@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nsg
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"weir.dev/weir/internal/lb"
+)
+
+// Limit is the upper bound of the clients of a Service whose other admissions are unknown.
+type Limit struct {
+	// Ranges and Tags are these clients; without any nobody is admitted.
+	Ranges []netip.Prefix
+	Tags   []string
+	// Private admits clients of private networks only: the Service becomes internal.
+	Private bool
+	// Own are the flows that belong to the Service even where other Services share the address. Their Sources are
+	// ignored.
+	Own []Admission
+}
+
+// applyLimits replaces the admissions of each share with a Limit by those of the observed group, restricted to the
+// Limit. decided are the destinations, by meaning, that only these shares keep.
+func applyLimits(shares []Share, seen *sight) (all []Share, decided map[meaning]map[netip.Addr]bool) {
+	if !slices.ContainsFunc(shares, Share.isLimited) {
+		return shares, nil
+	}
+	all, decided = slices.Clone(shares), map[meaning]map[netip.Addr]bool{}
+	only, rules := soleShares(shares), seen.rulesAt()
+	for i, s := range shares {
+		if !s.isLimited() {
+			continue
+		}
+		isOnly := func(a netip.Addr) bool { return only[a] == i }
+		all[i].Admissions = withoutSharedDenials(s.Admissions, isOnly)
+		of := map[int][]netip.Addr{} // destinations, by rule
+		for _, p := range s.Places {
+			for _, a := range p.Addresses {
+				for _, at := range rules[a] {
+					o := seen.rules[at]
+					if isAllowRule(o) && !slices.Contains(of[at], a) && (s.Limit.isOwn(o, a) || len(p.Ports) == 0 && isOnly(a)) {
+						of[at] = append(of[at], a)
+					}
+				}
+			}
+		}
+		for at, o := range seen.rules {
+			if len(of[at]) == 0 {
+				continue
+			}
+			put(decided, o.meaning, of[at]...)
+			for _, sources := range s.Limit.restrict(o.Sources, o.meaning.family) {
+				all[i].Admissions = append(all[i].Admissions, Admission{
+					Access: lb.Allow, Family: o.meaning.family, Protocol: o.Protocol, Sources: sources, Destinations: of[at], Ports: o.DestinationPorts,
+				})
+			}
+		}
+	}
+	return all, decided
+}
+
+// isLimited reports whether only the Limit of a share is known.
+func (s Share) isLimited() bool { return s.Limit != nil && !s.Fixed }
+
+func isAllowRule(o observed) bool { return o.meaning.access == lb.Allow }
+
+// soleShares maps each address of Services to the index of its only share; -1 if several shares have it.
+func soleShares(shares []Share) map[netip.Addr]int {
+	only := map[netip.Addr]int{}
+	note := func(i int, addresses []netip.Addr) {
+		for _, a := range addresses {
+			if other, there := only[a]; there && other != i {
+				only[a] = -1
+			} else {
+				only[a] = i
+			}
+		}
+	}
+	for i, s := range shares {
+		for _, p := range s.Places {
+			if len(p.Ports) == 0 {
+				note(i, p.Addresses)
+			}
+		}
+		for _, a := range s.Admissions {
+			note(i, a.Destinations)
+		}
+	}
+	return only
+}
+
+// rulesAt returns the managed rules that have each of our destinations.
+func (s *sight) rulesAt() map[netip.Addr][]int {
+	at := map[netip.Addr][]int{}
+	for i, o := range s.rules {
+		for _, a := range o.hosts {
+			if a.IsValid() {
+				at[a] = append(at[a], i)
+			}
+		}
+	}
+	return at
+}
+
+// withoutSharedDenials drops denials of all ports at addresses that other Services share.
+func withoutSharedDenials(all []Admission, isOnly func(netip.Addr) bool) []Admission {
+	var kept []Admission
+	for _, a := range all {
+		if slices.Equal(a.Ports, []string{lb.Any}) {
+			a.Destinations = slices.DeleteFunc(slices.Clone(a.Destinations), func(d netip.Addr) bool { return !isOnly(d) })
+		}
+		if len(a.Destinations) > 0 {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// isOwn reports whether a rule admits only flows of the Service at an address.
+func (l *Limit) isOwn(o observed, a netip.Addr) bool {
+	return slices.ContainsFunc(l.Own, func(own Admission) bool {
+		return strings.EqualFold(own.Protocol, o.Protocol) && !slices.ContainsFunc(o.DestinationPorts, func(text string) bool {
+			return !slices.ContainsFunc(own.Ports, func(its string) bool { return ports(its) == ports(text) })
+		}) && slices.Contains(own.Destinations, a)
+	})
+}
+
+const (
+	internet  = "Internet"
+	network   = "VirtualNetwork"
+	azureSelf = "AzureLoadBalancer" // asks the probes
+)
+
+// restrict returns the part of the sources that is within the Limit, as sources of separate rules. A service tag and a
+// range cannot be compared: they have nothing in common.
+func (l *Limit) restrict(sources []string, family lb.Family) (all [][]string) {
+	var ranges, tags []string
+	for _, text := range sources {
+		p, err := netip.ParsePrefix(prefix(text))
+		switch isPrefix := err == nil; {
+		case strings.EqualFold(text, azureSelf), l.Private && strings.EqualFold(text, network):
+			tags = append(tags, text)
+		case l.Private && isPrefix && isPrivate(p):
+			ranges = append(ranges, text)
+		case l.Private:
+		case text == lb.Any, strings.EqualFold(text, internet), isPrefix && p.Bits() == 0:
+			for _, r := range l.Ranges {
+				if family.Of(r.Addr()) {
+					ranges = append(ranges, r.String())
+				}
+			}
+			tags = append(tags, l.Tags...)
+		case isPrefix:
+			for _, r := range l.Ranges {
+				if r.Overlaps(p) {
+					ranges = append(ranges, narrower(r, p).String())
+				}
+			}
+		case slices.ContainsFunc(l.Tags, func(tag string) bool { return strings.EqualFold(tag, text) }):
+			tags = append(tags, text)
+		}
+	}
+	if len(ranges) > 0 {
+		all = append(all, ranges)
+	}
+	for _, tag := range tags {
+		all = append(all, []string{tag})
+	}
+	return all
+}
+
+func narrower(a, b netip.Prefix) netip.Prefix {
+	if a.Bits() > b.Bits() {
+		return a
+	}
+	return b
+}
+
+// private are the ranges that private networks have.
+var private = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
+}
+
+func isPrivate(p netip.Prefix) bool {
+	return slices.ContainsFunc(private, func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) })
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicelb
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir.dev/weir/internal/balancer"
+	"weir.dev/weir/internal/service"
+	"weir.dev/weir/internal/words"
+)
+
+// Closing is the state of the request that closes the security group to clients whom a Service no longer admits. This
+// request comes before all others: a Service that is invalid, or whose load balancer cannot be written, is restricted
+// all the same.
+type Closing struct {
+	// admits is the upper bound of the clients that the group admits; nil if it is unknown.
+	admits *service.Restriction
+	// requested is the restriction of the running request.
+	requested service.Restriction
+	// waiting is the back-off of failed requests, and retryAt is when the next one is due.
+	waiting Waiting
+	retryAt time.Time
+	// lastError is the last error that was reported.
+	lastError string
+}
+
+// isNeeded reports whether the group may admit clients whom a restriction does not.
+func (c *Closing) isNeeded(is service.Restriction) bool {
+	return !is.IsOpen() && (c.admits == nil || !c.admits.IsWithin(is))
+}
+
+// retryAfter is how long a failed request waits for its next try; 0 if it does not wait.
+func (c *Closing) retryAfter(now time.Time) time.Duration { return max(c.retryAt.Sub(now), 0) }
+
+// forgetIfWider forgets the upper bound before a request that may open the group to other clients.
+func (c *Closing) forgetIfWider(w *service.Spec) {
+	if w != nil && c.admits != nil && !w.Restriction().IsWithin(*c.admits) {
+		c.admits = nil
+	}
+}
+
+// record notes that the group admits only the clients of a restriction.
+func (c *Closing) record(is service.Restriction) { *c = Closing{admits: &is} }
+
+// enforcedRestriction returns the restriction of a Service, and whether Weir enforces it.
+func (r *Reconciler) enforcedRestriction(s Service) (is service.Restriction, enforced bool) {
+	if !r.cfg.Settings.Guarded || s.DryRun || !s.Ours(r.cfg.Settings.Class) {
+		return is, false
+	}
+	is = service.RestrictionOf(s.Object)
+	return is, !is.IsOpen()
+}
+
+// closeGroup requests that the security group is closed to clients whom a Service no longer admits.
+func (r *Reconciler) closeGroup(s Service, st *State, now time.Time) {
+	is, enforced := r.enforcedRestriction(s)
+	if !enforced || len(st.Placement.Places) == 0 || st.Closing.retryAfter(now) > 0 || !st.Closing.isNeeded(is) {
+		return
+	}
+	if st.Closing.admits == nil && !is.Access.Limited() && !slices.ContainsFunc(st.Placement.Places, isPublic) {
+		return // an internal Service without restrictions has no rules
+	}
+	st.Closing.requested, st.Pending.Running = is, true
+	r.cfg.Balancers.Ensure(balancer.Request{
+		Service: s.Name, Owner: service.Owner(s.UID), Created: s.Created, Shown: s.Shown, Groups: st.Placement.Groups, Again: s.WriteAgain,
+		Desired: &service.Spec{Owner: service.Owner(s.UID), Internal: is.Internal, Access: is.Access}, Closes: true,
+	})
+}
+
+func isPublic(place string) bool { return !service.IsInternal(place) }
+
+// settleClosing records the result of a request that closes the security group. If it failed, the other requests of the
+// Service do not wait for the next try.
+func (r *Reconciler) settleClosing(ctx context.Context, s Service, st *State, res balancer.Result, now time.Time) {
+	c := &st.Closing
+	st.Pending.settled()
+	if res.Err == nil {
+		c.record(c.requested)
+		return
+	}
+	c.retryAt = now.Add(max(c.waiting.fails(res.Err, r.cfg.Pace, now), time.Millisecond))
+	if words.Same(c.lastError, res.Err.Error()) {
+		return
+	}
+	c.lastError = res.Err.Error()
+	const text = "failed to deny clients that the Service does not admit: "
+	r.cfg.Reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: res.Err})
+	r.cfg.Log.WarnContext(ctx, "security group not closed to clients that the Service does not admit", "service", s.Name, "err", res.Err)
+}
