@@ -14,33 +14,33 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// result is what an attempt at a lane has come to.
+// result is the outcome of one attempt.
 type result struct {
-	// plan is what was wanted, and readAt when what it was compared with was read.
+	// plan is the desired state; readAt is when the state it was compared with was read.
 	plan   *plan
 	readAt time.Time
-	// of says it of machines; those that are not in it are still under way.
+	// of holds results by machine key. Machines not listed are still working.
 	of map[string]verdict
-	// level is true if the model of the scale set is as it has to be.
+	// level is true if the scale set model is in sync.
 	level bool
-	// again is true if the lane has more to do at once.
+	// again requests another attempt at once.
 	again bool
-	// until is when leave to work is asked for again, and why what closed it; everybody is true if
-	// that is so for all lanes.
+	// until is when to request admission again, and why what blocks it; everybody applies both to
+	// all workers.
 	until     time.Time
 	why       string
 	everybody bool
-	// writes is true if something was sent that writes.
+	// writes is true if a write was sent.
 	writes bool
-	// notBefore is a time that Azure has named.
+	// notBefore is the Retry-After time from Azure.
 	notBefore time.Time
 }
 
-// verdict is what has become of a machine.
+// verdict is the result for one machine.
 type verdict struct {
 	state state
 	why   string
-	// unusable is true of a machine that is waited for and cannot join as it is.
+	// unusable marks a waiting machine that cannot join in its current state.
 	unusable bool
 	err      error
 }
@@ -52,7 +52,7 @@ var (
 
 const whyLease = "the resource lease is lost, or ends before a write would"
 
-// try is an attempt under way. What it knows of the lane is from its start.
+// try is a running attempt. Its view of the worker is a snapshot taken at the start.
 type try struct {
 	u *Updater
 	result
@@ -60,15 +60,15 @@ type try struct {
 	id    lb.ResourceID
 	how   reading
 	start time.Time
-	// machines are those that pools name, by key: pending are under way or waited for, and failed has
-	// nobody asked for again.
+	// machines are those named by pools, by key. Pending ones are working or waiting; failed ones
+	// were not requested again.
 	machines        map[string]nic.Machine
 	pending, failed map[string]bool
 	// valid reports whether a write may still start.
 	valid func() bool
 }
 
-// attempt brings a lane's resource level, as far as one attempt does.
+// attempt makes one attempt to bring the worker's resource in sync.
 func (u *Updater) attempt(ctx context.Context, l *lane, how reading) result {
 	t := u.begin(l, how)
 	if u.cfg.Lease != nil {
@@ -98,7 +98,7 @@ func (u *Updater) begin(l *lane, how reading) *try {
 	return u.begun(l, how)
 }
 
-// begun is begin for who holds u.mu.
+// begun is begin with u.mu held.
 func (u *Updater) begun(l *lane, how reading) *try {
 	now := time.Now()
 	t := &try{
@@ -112,8 +112,8 @@ func (u *Updater) begun(l *lane, how reading) *try {
 	return t
 }
 
-// endedFor returns the verdict of a request about a machine that failed. It is working if the request
-// never left: then the lane waits.
+// endedFor returns the result for a machine whose request failed. If the request was never sent,
+// the machine stays working and the worker waits.
 func (t *try) endedFor(m nic.Machine, err error) verdict {
 	f := fault.From(err)
 	t.readAt, t.notBefore = poolschedule.Later(t.readAt, t.start), poolschedule.Later(t.notBefore, f.RetryAt)
@@ -127,7 +127,8 @@ func (t *try) endedFor(m nic.Machine, err error) verdict {
 	return verdict{state: failing, err: err}
 }
 
-// gone returns the verdict of a machine that is not there: it has left whatever it had to leave.
+// gone returns the result for a machine that does not exist: it has left every pool it had to
+// leave.
 func (t *try) gone(m nic.Machine) verdict {
 	if p := t.plan.desired.Machine(m); len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 {
 		return verdict{state: waiting, why: "Azure has no " + m.String(), unusable: true}
@@ -135,7 +136,7 @@ func (t *try) gone(m nic.Machine) verdict {
 	return verdictDone
 }
 
-// ended is endedFor of all machines that are under way.
+// ended applies endedFor to all pending machines.
 func (t *try) ended(err error) {
 	for key, m := range t.machines {
 		if t.pending[key] {
@@ -146,7 +147,7 @@ func (t *try) ended(err error) {
 	}
 }
 
-// blocked has the lane wait for leave to work.
+// blocked makes the worker wait for admission.
 func (t *try) blocked(until time.Time, why string) {
 	if now := time.Now(); !until.After(now) {
 		until = now.Add(leaseAgain)
@@ -154,7 +155,7 @@ func (t *try) blocked(until time.Time, why string) {
 	t.until, t.why = until, why
 }
 
-// mayWrite asks once more, right before a write: reads have taken their time.
+// mayWrite checks the lease again right before a write, because reads take time.
 func (t *try) mayWrite() bool {
 	if !t.valid() {
 		t.blocked(time.Time{}, whyLease)
@@ -163,14 +164,14 @@ func (t *try) mayWrite() bool {
 	return true
 }
 
-// met reports whether a write was refused because somebody else has written since the read, and
-// Azure has named no time.
+// met reports whether a write failed because the resource changed after it was read, and Azure sent
+// no Retry-After.
 func met(err error) bool {
 	f := fault.From(err)
 	return f.Overtaken() && f.RetryAt.IsZero()
 }
 
-// notShown is the fault of a write that Azure took, and does not show.
+// notShown returns the fault for a write that Azure accepted but does not show.
 func notShown(what string) error {
 	return &fault.Fault{
 		Class: fault.Retriable, Code: "NotShown", Reason: "not_shown",

@@ -12,77 +12,77 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// lane is the one path by which a resource is written: a machine's network interface, or a scale set
-// with its instances. Updater.mu guards it, but for memory.
+// lane is the single path by which a resource is written: a network interface, or a scale set with
+// its instances. Updater.mu guards all fields but memory.
 type lane struct {
 	key string
-	// id is what leave is asked for. Of a machine whose interface is not known yet it has the name
-	// of the machine.
+	// id is the resource to request admission for. Until the interface is known, it carries the
+	// machine's name.
 	id lb.ResourceID
-	// group is the resource group of a machine's interfaces; empty for a scale set.
+	// group is the resource group of the machine's interfaces; empty for a scale set.
 	group    string
 	machines map[string]*machine
-	// due is when there is something to do, and notBefore a time that Azure has named.
+	// due is when the next attempt starts; notBefore is the Retry-After time.
 	due, notBefore time.Time
 	running        bool
-	// waits and looks count how often in a row something was waited for, or found right.
+	// waits counts consecutive waits, looks consecutive reads that found nothing to do.
 	waits, looks int
 	lookedAt     time.Time
-	// wroteAt is when an attempt last ended that has written.
+	// wroteAt is when the last attempt that wrote ended.
 	wroteAt time.Time
-	// found is true if id is that of the interface, and listed if shown is what a list has shown of
-	// the machine since it was written last.
+	// found is true if id is the interface's id. listed is true if shown holds the machine's
+	// interfaces from a list newer than the last write.
 	found, listed bool
 	shown         []lb.NetworkInterface
 	shownAt       time.Time
-	// model is what the model of the scale set was last seen to be.
+	// model is the last observed state of the scale set model.
 	model string
-	// anew is true if what was tried before does not count any more.
+	// anew discards what earlier attempts tried.
 	anew   bool
 	memory memory
 }
 
-// memory is what an attempt at a scale set leaves to the next. It belongs to the attempt.
+// memory carries scale set state from one attempt to the next. It belongs to the running attempt.
 type memory struct {
-	// tried are the resources that were written since there was something new: what then is not as
-	// it was written has failed.
+	// tried are resources written since the last change. If they still differ from what was
+	// written, they have failed.
 	tried map[string]bool
-	// overtaken is true if somebody else has written the model between a read and a write.
+	// overtaken is true if the model changed between a read and a write.
 	overtaken bool
-	// level is nic.Known.Level, as long as the scale set has this etag.
+	// level is nic.Known.Level, valid while the scale set has this etag.
 	level map[string]bool
 	etag  string
-	// since is when each instance was first waited for that Azure was to upgrade.
+	// since is when the wait for Azure's upgrade of an instance started, by instance.
 	since map[string]time.Time
 	// alone is nic.Known.Alone.
 	alone map[string]bool
 }
 
-// machine is what is known of a machine that a pool names.
+// machine is the state of a machine named by at least one pool.
 type machine struct {
 	nic.Machine
 	key   string
 	lane  *lane
 	pools map[lb.PoolKey]*pool
 	state state
-	// why is what is waited for; blocked is true if that is leave to work, and unusable if the machine
-	// cannot join as it is.
+	// why is the reason for waiting. blocked means waiting for admission; unusable means the
+	// machine cannot join in its current state.
 	why               string
 	blocked, unusable bool
-	// err is what its try has ended with, and told which pools know.
+	// err is why the last attempt failed; told are the pools that were notified of it.
 	err  error
 	told map[lb.PoolKey]bool
-	// want is what it has to be, and was what it was last seen to be; empty if not known.
+	// want is the desired state, was the last observed one; empty if unknown.
 	want, was string
-	// look is true if it has to be read though it was seen to be right, and asked when it was asked
-	// for: what was read before says nothing.
+	// look forces a read of a machine that was in sync. asked is when it was requested: older reads
+	// do not count.
 	look  bool
 	asked time.Time
-	// since is when it was first asked for since it was done; zero if it is.
+	// since is when the machine was first requested after it was last done; zero if done.
 	since time.Time
 }
 
-// state is what becomes of a machine.
+// state is a machine's state.
 type state int
 
 const (
@@ -92,7 +92,7 @@ const (
 	failing
 )
 
-// link makes a machine one of a pool.
+// link adds a machine to a pool.
 func (u *Updater) link(p *pool, id lb.PoolKey, key string, of nic.Machine) {
 	if p.machines[key] != nil {
 		return
@@ -122,7 +122,7 @@ func (u *Updater) laneOf(m nic.Machine) *lane {
 	return u.lanes[key]
 }
 
-// ask has a machine attempted. The caller holds u.mu.
+// ask requests an attempt for a machine. The caller holds u.mu.
 func (u *Updater) ask(m *machine, now, at time.Time) {
 	l := m.lane
 	m.moves(now)
@@ -132,8 +132,8 @@ func (u *Updater) ask(m *machine, now, at time.Time) {
 	u.dueAt(l, at)
 }
 
-// lookAgain has machines looked at that were found to be right, at one time, so that one list serves
-// all. The caller holds u.mu.
+// lookAgain schedules a read of machines that were in sync. All are due at the same time, so that
+// one list serves them. The caller holds u.mu.
 func (u *Updater) lookAgain(all []*machine, now time.Time) {
 	at, looked := now.Add(gather), map[*lane]int{}
 	for _, m := range all {
@@ -156,14 +156,14 @@ func (u *Updater) lookAgain(all []*machine, now time.Time) {
 	}
 }
 
-// dueAt has a lane attempted at a time, or before. The caller holds u.mu.
+// dueAt schedules the worker at the given time or earlier. The caller holds u.mu.
 func (u *Updater) dueAt(l *lane, at time.Time) {
 	l.due = poolschedule.Earlier(l.due, at)
 	u.busy[l.key] = l
 }
 
-// becomes changes the state of a machine, and notes the pools of which nothing is under way any more,
-// or nothing waited for that was. The caller holds u.mu.
+// becomes sets the state of a machine and records pools that have become idle: nothing is working
+// any more, or a wait has ended. The caller holds u.mu.
 func (u *Updater) becomes(m *machine, s state) {
 	before := m.state
 	m.state = s
@@ -187,7 +187,8 @@ func (u *Updater) becomes(m *machine, s state) {
 	}
 }
 
-// reap drops a machine that no pool names, and its lane with the last one. The caller holds u.mu.
+// reap removes a machine that no pool names, and its worker if it was the last machine. The caller
+// holds u.mu.
 func (u *Updater) reap(m *machine) {
 	for key, p := range m.pools {
 		if p.roles[m.key] == 0 && m.state == done {

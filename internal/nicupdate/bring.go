@@ -11,36 +11,34 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// role is what a machine is to a pool.
+// role is the role of a machine in a pool.
 type role int
 
 const (
 	member    role = iota + 1
-	leaver         // Azure shows it in the pool, and it has to leave
-	witness        // its scale set may name the pool, though no instance is in it
-	witnessed      // that was looked at
+	leaver         // Azure shows it in the pool, and it must leave
+	witness        // its scale set model may name the pool, though no instance is a member
+	witnessed      // the model was checked
 )
 
-// pool is what was handed over of a pool last.
+// pool is the latest target of a pool.
 type pool struct {
 	target nic.Target
 	roles  map[string]role // by machine
-	// machines are those that the target names, and those that an earlier one has named until they
-	// are done.
+	// machines are those in the target, plus those of earlier targets until they are done.
 	machines map[string]*machine
-	// working counts the machines that are under way.
+	// working counts the machines in state working.
 	working int
-	// cleared is true of an empty pool once no scale set names it any more.
+	// cleared is true for an empty pool once no scale set names it any more.
 	cleared bool
 }
 
-// Bring takes what a pool has to become, and returns what is known of its machines. It waits for
-// nothing.
+// Bring sets the target of a pool and returns the state of its machines. It does not block.
 //
-// Machines are looked at if the pool has changed for them, if Azure shows them in a pool that they
-// have to leave, or if their try has failed and the pool was told. If nothing of that is so, and
-// nothing under way, those that Azure does not show in the pool were found otherwise: they are looked at
-// once more, later each time in a row.
+// A machine is read if its role in the pool changed, if Azure still shows it in a pool it must
+// leave, or if its last attempt failed and the pool was notified. If none of these apply and
+// nothing is working, machines that Azure does not show in the pool are read again, with a growing
+// delay.
 func (u *Updater) Bring(t nic.Target) nic.State {
 	roles, machines := rolesOf(t)
 	lacks := make(map[string]bool, len(t.Lacks))
@@ -83,7 +81,7 @@ func (u *Updater) Bring(t nic.Target) nic.State {
 		u.link(p, t.ID.Key(), key, m)
 	}
 	var failed []nic.Failure
-	var found []*machine // to be right
+	var found []*machine // found in sync
 	for key, m := range p.machines {
 		switch {
 		case all || was[key] != roles[key]:
@@ -111,7 +109,7 @@ func (u *Updater) Bring(t nic.Target) nic.State {
 	return state
 }
 
-// Forget drops a pool. Whatever is in it is somebody else's from then on.
+// Forget removes a pool. Its members become foreign.
 func (u *Updater) Forget(id lb.PoolID) {
 	key := id.Key()
 	u.mu.Lock()
@@ -129,8 +127,8 @@ func (u *Updater) Forget(id lb.PoolID) {
 	}
 }
 
-// changes has machines that the change of a pool has move, though it does not name them, move a
-// little later. The caller holds u.mu.
+// changes schedules a new plan for machines that the changed pool does not name but may move. The
+// caller holds u.mu.
 func (u *Updater) changes(now time.Time) {
 	if !u.stale {
 		u.stale, u.staleAt = true, now.Add(gather)
@@ -150,17 +148,17 @@ func rolesOf(t nic.Target) (map[string]role, map[string]nic.Machine) {
 	return roles, machines
 }
 
-// sameKind reports whether a pool differs in its members at most.
+// sameKind reports whether two pools differ only in their members.
 func sameKind(a, b nic.Pool) bool {
 	return a.ID.Key() == b.ID.Key() && a.Family == b.Family && a.Configuration == b.Configuration && a.Every == b.Every
 }
 
-// known says what is known of a pool's machines.
+// known returns the state of a pool's machines.
 func (p *pool) known(failed []nic.Failure) nic.State {
 	s := nic.State{Failed: failed}
 	slices.SortFunc(s.Failed, func(a, b nic.Failure) int { return byKey(a.Machine, b.Machine) })
 	for key, m := range p.machines {
-		if p.roles[key] == witnessed { // it is under way for another pool
+		if p.roles[key] == witnessed { // it is working for another pool
 			continue
 		}
 		switch m.state {

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// pass starts what is due, as much as may run side by side, and returns when something is due next
-// though nothing happens; zero is never.
+// pass starts the due attempts within the concurrency limit. It returns when the next one is due
+// without further events; zero means never.
 func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) time.Time {
 	now := time.Now()
 	if !u.complete(start, now) {
@@ -21,7 +21,7 @@ func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) t
 	}
 	again := u.listSets(ctx, now, run)
 	if u.changed(now) || len(u.due(now)) > 0 {
-		u.newest() // which may find that nothing is to be done
+		u.newest() // may find that there is nothing to do
 	}
 	due := u.due(now)
 	for _, l := range due {
@@ -35,9 +35,9 @@ func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) t
 	return poolschedule.Earlier(u.next(now), again)
 }
 
-// complete reports whether all pools were handed over that exist, or were waited for long enough since
-// the start: what a machine is in for another pool of ours would look as if it had to go, or to stay
-// though its machine moves. A pool that comes to be later is waited for by nobody, for it has no machines.
+// complete reports whether all existing pools have a target, or the startup wait is over. Without
+// all targets, membership of another managed pool would look like something to remove. Pools that
+// appear later are not waited for: they have no members yet.
 func (u *Updater) complete(start, now time.Time) bool {
 	u.mu.Lock()
 	over := u.handed == nil
@@ -57,17 +57,17 @@ func (u *Updater) complete(start, now time.Time) bool {
 	return true
 }
 
-// changed reports whether a change of pools has been there for long enough to be looked at.
+// changed reports whether a pool change is old enough to be planned.
 func (u *Updater) changed(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.stale && !u.staleAt.After(now)
 }
 
-// at returns when a lane is due.
+// at returns when the worker is due.
 func (l *lane) at() time.Time { return poolschedule.Later(l.due, l.notBefore) }
 
-// due returns the lanes that are due, the first to become so first.
+// due returns the due workers, earliest first.
 func (u *Updater) due(now time.Time) []*lane {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +81,7 @@ func (u *Updater) due(now time.Time) []*lane {
 	return due
 }
 
-// next returns when the next lane becomes due.
+// next returns when the next worker becomes due.
 func (u *Updater) next(now time.Time) (next time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,7 +96,7 @@ func (u *Updater) next(now time.Time) (next time.Time) {
 	return next
 }
 
-// free reports whether one more resource may be worked on.
+// free reports whether another resource may be worked on.
 func (u *Updater) free() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -107,13 +107,13 @@ func (u *Updater) free() bool {
 type reading int
 
 const (
-	listed   reading = iota // a list for another machine has shown it
-	alone                   // by itself
-	together                // with all of its resource group
+	listed   reading = iota // from a list read for another machine
+	alone                   // by its own request
+	together                // with its whole resource group
 )
 
-// may takes a lane for an attempt, if that may begin now. Otherwise the lane waits: for the gates, for
-// the lease, or for the list of its resource group.
+// may reserves the worker for an attempt if one may start now. Otherwise the worker waits for the
+// throttle gate, the lease, or a running list of its resource group.
 func (u *Updater) may(l *lane, due []*lane, now time.Time) (how reading, may bool) {
 	u.mu.Lock()
 	id, held, why := l.id, u.heldUntil, u.heldWhy
@@ -130,7 +130,7 @@ func (u *Updater) may(l *lane, due []*lane, now time.Time) (how reading, may boo
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.lanes[l.key] != l || l.due.IsZero() { // forgotten since
+	if u.lanes[l.key] != l || l.due.IsZero() { // removed in the meantime
 		return 0, false
 	}
 	switch {
@@ -158,19 +158,20 @@ func (u *Updater) may(l *lane, due []*lane, now time.Time) (how reading, may boo
 	return how, true
 }
 
-// block has a lane wait for leave to work. That is no failure, and if it takes a while people hear why.
+// block makes the worker wait for admission. This is not a failure; a long wait is reported with
+// its reason.
 func (u *Updater) block(l *lane, until time.Time, why string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.lanes[l.key] == l { // not forgotten since
+	if u.lanes[l.key] == l { // not removed in the meantime
 		u.blocks(l, until, why, time.Now())
 	}
 	return false
 }
 
-// blocks is block for who holds u.mu.
+// blocks is block with u.mu held.
 func (u *Updater) blocks(l *lane, until time.Time, why string, now time.Time) {
-	until = poolschedule.Later(until, now.Add(10*time.Millisecond)) // it is asked again, but not at once
+	until = poolschedule.Later(until, now.Add(10*time.Millisecond)) // retry, but not immediately
 	l.due = until
 	u.busy[l.key] = l
 	for _, m := range l.machines {
@@ -197,7 +198,7 @@ func (u *Updater) conclude(ctx context.Context, l *lane, r result) {
 	u.signal()
 }
 
-// settle keeps what an attempt has found, and says when the lane is due next. The caller holds u.mu.
+// settle stores the result of an attempt and schedules the worker. The caller holds u.mu.
 func (u *Updater) settle(l *lane, r result, now time.Time) {
 	l.notBefore, l.lookedAt = r.notBefore, now
 	if r.writes {
@@ -237,7 +238,7 @@ func (u *Updater) settle(l *lane, r result, now time.Time) {
 	u.rest(l)
 }
 
-// judged keeps a verdict.
+// judged stores a result.
 func (m *machine) judged(v verdict) {
 	m.look, m.blocked, m.why, m.unusable, m.err, m.told = false, false, v.why, v.unusable, v.err, nil
 	switch v.state {
