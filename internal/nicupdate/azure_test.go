@@ -21,7 +21,7 @@ func (w *world) EnterResource(id lb.ResourceID) (time.Time, string) {
 	return w.gate(id)
 }
 
-// call notes a call, lets it take its time, and returns its failure.
+// call records a call, takes its time, and returns the configured failure.
 func (w *world) call(ctx context.Context, what string, lasts time.Duration) error {
 	w.mu.Lock()
 	w.calls = append(w.calls, w.stamp(what))
@@ -40,7 +40,7 @@ func (w *world) call(ctx context.Context, what string, lasts time.Duration) erro
 	return err
 }
 
-// write is call for a write: nobody else may write in that lane at the time.
+// write is call for a write. It reports an error if another write to the resource is running.
 func (w *world) write(ctx context.Context, what, lane string) error {
 	w.mu.Lock()
 	if w.writing[lane] {
@@ -143,7 +143,7 @@ func (w *world) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.
 	return *is, w.answer("PUT " + name)
 }
 
-// ListScaleSets implements Azure. It is counted apart: it is asked for pools, and not for machines.
+// ListScaleSets implements Azure. It is counted separately, because pools cause it, not machines.
 func (w *world) ListScaleSets(context.Context, string, string) ([]lb.ScaleSet, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +190,7 @@ func (w *world) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, 
 	return *is, w.answer("PATCH " + name)
 }
 
-// answer is that to a write that has landed. The caller holds w.mu.
+// answer returns the response to a write that took effect. The caller holds w.mu.
 func (w *world) answer(what string) error {
 	if w.lose(what) {
 		return fault.Classify(fault.Answer{OutcomeUnknown: true}, errors.New("no answer"))
@@ -198,8 +198,8 @@ func (w *world) answer(what string) error {
 	return nil
 }
 
-// keeps says if a write takes a foreign pool away, or brings one. Those are of load balancers whose
-// names begin with x. The caller holds w.mu.
+// keeps reports an error if a write adds or removes a foreign pool: one of a load balancer whose
+// name starts with x. The caller holds w.mu.
 func (w *world) keeps(name string, was, next lb.InterfaceConfiguration) {
 	if was, next := foreign(saidOf(was)), foreign(saidOf(next)); was != next {
 		w.t.Errorf("the foreign pools of %s were %q and become %q", name, was, next)
