@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// ours are the pools that machines have to leave: those of the load balancers that are Basic.
+// ours returns the pools that machines must leave: those of Basic load balancers.
 func (s Seen) ours() nic.Ours {
 	var pools []lb.PoolID
 	for _, b := range s.basic() {
@@ -20,11 +20,11 @@ func (s Seen) ours() nic.Ours {
 	return nic.NewOurs(nil, pools)
 }
 
-// detach adds what it takes to have all machines leave. A scale set says it in its model first: else the
-// next instance would come back.
+// detach adds the writes that remove all machines. A scale set's model is written first; otherwise
+// new instances would join again.
 func (s *Steps) detach(j Journal, seen Seen) {
 	for _, b := range seen.basic() {
-		s.safe(b, j, seen) // else all would have left for a load balancer that cannot go
+		s.safe(b, j, seen) // if a load balancer can't be deleted, no machine must leave
 	}
 	if len(s.Stops) > 0 {
 		return
@@ -67,8 +67,9 @@ func (s *Steps) detach(j Journal, seen Seen) {
 	}
 }
 
-// flexible is what comes next for a flexible scale set: its model alone, which keeps a load balancer from being deleted and
-// has the next machine join. Its machines have network interfaces of their own.
+// flexible returns the next steps of a flexible scale set. Only its model is written: it blocks the
+// load balancer's deletion and new machines would join. Existing machines have network interfaces
+// of their own.
 func flexible(set lb.ScaleSet, ours nic.Ours) nic.Steps {
 	set.Interfaces = slices.Clone(set.Interfaces)
 	leaves := false
@@ -86,8 +87,8 @@ func flexible(set lb.ScaleSet, ours nic.Ours) nic.Steps {
 	return nic.Steps{Model: &set}
 }
 
-// without returns an interface that is in none of these pools, and whether that changes it. All its
-// addresses leave, for the load balancer goes.
+// without returns the interface without the given pools, and whether this changes it. All its IP
+// configurations leave, because the load balancer is deleted.
 func without(i lb.NetworkInterface, ours nic.Ours) (next lb.NetworkInterface, changed bool) {
 	i.IPConfigurations = slices.Clone(i.IPConfigurations)
 	for at := range i.IPConfigurations {

@@ -9,22 +9,24 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Subnet is as much of one as it takes to know whether it lets anything in.
+// Subnet holds the properties of a subnet that decide whether it admits traffic.
 type Subnet struct {
-	// SecurityGroup is an ARM id; empty if it has none.
+	// SecurityGroup is an ARM id; empty if there is none.
 	SecurityGroup string
-	// Hidden is true if Azure does not show it, for want of a right, and Missing if Azure says that there is none.
+	// Hidden is true if reading it is forbidden, Missing if it doesn't exist.
 	Hidden, Missing bool
 }
 
-// bare is a machine without a network security group of its own, and the subnets by which it is in the pools.
+// bare is a machine without its own network security group, and the subnets that connect it to the
+// pools.
 type bare struct {
 	name    string
 	subnets []string
 }
 
-// Bare are the subnets of machines that have no network security group of their own, in the order of their names. Where
-// each address is private there are none: what is Standard and public alone is closed without a group.
+// Bare returns the subnets of machines without their own network security group, sorted. It returns
+// none if all addresses are private: only public traffic to a Standard load balancer is closed
+// without a group.
 func Bare(j Journal, seen Seen) []string {
 	if len(j.publicIPs()) == 0 {
 		return nil
@@ -32,7 +34,7 @@ func Bare(j Journal, seen Seen) []string {
 	byKey := map[string]string{}
 	for _, m := range seen.bare() {
 		for _, id := range m.subnets {
-			if id != "" { // Azure does not show it
+			if id != "" { // not visible
 				byKey[strings.ToLower(id)] = id
 			}
 		}
@@ -40,8 +42,8 @@ func Bare(j Journal, seen Seen) []string {
 	return sortedValues(byKey)
 }
 
-// bare are the machines behind the load balancers that are Basic and have no network security group of their own. Of a
-// scale set the model counts, and an instance that differs from it.
+// bare returns the machines in pools of Basic load balancers that have no network security group of
+// their own. A scale set is checked by its model, and by instances if the model has none.
 func (s Seen) bare() (all []bare) {
 	ours := s.ours()
 	of := func(name string, interfaces ...lb.InterfaceConfiguration) bool {
@@ -72,8 +74,8 @@ func (s Seen) bare() (all []bare) {
 	return all
 }
 
-// guards stops for machines that nothing would reach any more: neither they nor their subnets have a network security
-// group.
+// guards reports machines that would become unreachable because neither they nor their subnets have
+// a network security group.
 func (p *preflight) guards(j Journal) {
 	if len(j.publicIPs()) == 0 {
 		return
@@ -86,7 +88,7 @@ func (p *preflight) guards(j Journal) {
 			switch of, read := p.seen.Subnets[strings.ToLower(id)]; {
 			case of.Hidden:
 				hidden[strings.ToLower(id)] = id
-			case !read || of.Missing: // a machine is on one, whatever Azure shows
+			case !read || of.Missing: // the machine is on a subnet, even if Azure doesn't show it
 				known = false
 			case of.SecurityGroup == "":
 				open, subnets[strings.ToLower(id)] = false, id

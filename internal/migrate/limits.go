@@ -9,24 +9,25 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// What a Standard load balancer takes at most:
+// Limits of a Standard load balancer:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer
 const (
 	mostFrontends = 600
 	mostRules     = 1500
-	// mostMachineRules is how many rules of all load balancers a network interface takes.
+	// mostMachineRules is the limit of rules per network interface, over all load balancers.
 	mostMachineRules = lb.MaxMachineRules
 )
 
-// Usage is how much of one of a subscription's limits is used in a region.
+// Usage is the usage of one of a subscription's limits in a region.
 type Usage struct {
 	Subscription string
-	// Name is Azure's, such as StandardSkuLoadBalancers.
+	// Name is Azure's name, such as StandardSkuLoadBalancers.
 	Name        string
 	Used, Limit int
 }
 
-// limits stops for load balancers that would have more than a Standard one takes, with all that Services want.
+// limits reports load balancers that would exceed the limits of a Standard one with all rules of
+// Services.
 func (p *preflight) limits(j Journal, services []Service) {
 	rules, own, onNodes := map[lb.LoadBalancerKey]int{}, map[string]int{}, map[string]int{}
 	for _, s := range services {
@@ -65,12 +66,13 @@ func (p *preflight) limits(j Journal, services []Service) {
 	}
 }
 
-// nodesOf is the name that two load balancers have in common which share their nodes: the external and the internal one.
+// nodesOf returns the name shared by an external load balancer and its internal one, which have the
+// same nodes.
 func nodesOf(id lb.LoadBalancerID) string {
 	return strings.TrimSuffix(strings.ToLower(id.Name), "-internal")
 }
 
-// usages stops for what would be more than what is left of the subscription's limits.
+// usages reports subscription limits that the migration would exceed.
 func (p *preflight) usages(j Journal) {
 	need := p.needs(j)
 	for _, u := range p.seen.Usages {
@@ -80,7 +82,7 @@ func (p *preflight) usages(j Journal) {
 		}
 		say := p.stop
 		if strings.EqualFold(u.Name, staticPublicIPs) {
-			say = p.note // if it counts, Azure says so before a machine has left
+			say = p.note // if it counts, Azure rejects the write before a machine leaves
 		}
 		say(LimitReached, "the subscription has %d of %d %s in use in the region, and %d more are needed: have the limit raised (Azure portal, Quotas), or delete some that nobody needs", u.Used, u.Limit, u.Name, n)
 	}
@@ -88,8 +90,8 @@ func (p *preflight) usages(j Journal) {
 
 const staticPublicIPs = "StaticPublicIPAddresses"
 
-// needs are how many more of what is limited a migration makes, by subscription and Azure's name of the limit, in lower
-// case. Public IPs and load balancers stay as many as they are, but for those that are gone already.
+// needs returns how many resources a migration adds, by "subscription/limit" in lower case. Only
+// resources already deleted add to the numbers of load balancers.
 func (p *preflight) needs(j Journal) map[string]int {
 	need := map[string]int{}
 	count := func(subscription, name string) { need[strings.ToLower(subscription+"/"+name)]++ }
@@ -107,7 +109,7 @@ func (p *preflight) needs(j Journal) map[string]int {
 		if !found || ip.SKU != lb.Basic {
 			continue
 		}
-		count(ip.ID.SubscriptionID, "StandardSkuPublicIpAddresses") // as it was called before
+		count(ip.ID.SubscriptionID, "StandardSkuPublicIpAddresses") // the former name
 		count(ip.ID.SubscriptionID, fmt.Sprintf("%sStandardSkuPublicIpAddresses", ip.Family))
 		if !ip.Static {
 			count(ip.ID.SubscriptionID, staticPublicIPs)

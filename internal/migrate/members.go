@@ -16,11 +16,11 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Members are the machines behind the load balancers that are Basic, as they were before the first of them left: what
-// it takes to put them back. Machines that are in the same pools are written down together, for all of it has
-// to fit into one object of the cluster.
+// Members records the machines behind Basic load balancers before the first one leaves, so that
+// they can be restored. Machines in the same pools are grouped, because all of it must fit into one
+// Kubernetes object.
 type Members struct {
-	// Pools are ARM ids, which the others name by their places in it.
+	// Pools are ARM ids; Places refers to them by index.
 	Pools      []string           `json:"pools"`
 	Interfaces []InterfaceMembers `json:"networkInterfaces,omitempty"`
 	ScaleSets  []SetMembers       `json:"scaleSets,omitempty"`
@@ -34,30 +34,30 @@ type InterfaceMembers struct {
 	Names        []string `json:"names"`
 }
 
-// SetMembers are a scale set. Its instances, if it is uniform, also those that are yet to come, are where its model is, but for
-// Others.
+// SetMembers is a scale set. Instances of a uniform one, including future ones, are in the pools of
+// its model, except Others.
 type SetMembers struct {
 	ID     lb.ResourceID     `json:"id"`
 	Model  Places            `json:"model,omitempty"`
 	Others []InstanceMembers `json:"others,omitempty"`
 }
 
-// InstanceMembers are instances that are in the same pools.
+// InstanceMembers are instances in the same pools.
 type InstanceMembers struct {
 	In  Places   `json:"in,omitempty"`
 	IDs []string `json:"ids"`
 }
 
-// Places are pools, by the name of the IP configuration that is in them, which in a scale set is behind that of its
-// interface and a slash. Names are in lower case.
+// Places maps the name of an IP configuration, in lower case, to indexes of its pools. In a scale
+// set the name is prefixed with the interface's name and a slash.
 type Places map[string][]int
 
-// mostMembers bounds how long the text of all members may be: an object of the cluster has 1 MiB.
+// mostMembers is the maximum JSON size of all members; a Kubernetes object holds 1 MiB.
 const mostMembers = 256 << 10
 
-// Before returns the journal as it has to be on record before some steps are carried out: machines do not leave before it
-// is written down where they are, and nothing goes for good before that is. Once it is Final nobody can take it back, so
-// that who writes it has to know that nobody has asked for that meanwhile.
+// Before returns the journal to record before the steps are carried out: members before machines
+// leave, and Final before anything is irreversible. The writer must check that no undo was
+// requested in the meantime.
 func (j Journal) Before(s Steps, seen Seen) Journal {
 	switch s.Phase {
 	case Static, Verify, Done:
@@ -71,8 +71,8 @@ func (j Journal) Before(s Steps, seen Seen) Journal {
 	return j
 }
 
-// WayBack says until which step a migration can be taken back, as far as that is known; or why it cannot. One that was not
-// begun is as one that is about to.
+// WayBack returns until which phase a migration can be undone, if known, or why it can't. A
+// migration that has not started is treated as about to start.
 func (j Journal) WayBack(seen Seen) (until Phase, why string) {
 	switch why := j.OneWay(); {
 	case why != "":
@@ -81,16 +81,17 @@ func (j Journal) WayBack(seen Seen) (until Phase, why string) {
 		return "", "somebody has deleted a load balancer of it, or made it anew"
 	case j.behind(seen).Final != "":
 		return Detach, j.behind(seen).Final
-	case len(seen.basic()) == 0: // somebody has deleted them before
+	case len(seen.basic()) == 0: // deleted by the user before
 		return Upgrade, ""
 	}
 	return Delete, ""
 }
 
-// behind returns the journal with each machine that is behind a load balancer and is not in it yet. Of a machine
-// that is in it the first look counts: a later one may find it half-way. Too many to be kept are not.
+// behind returns the journal with each machine behind a load balancer that it lacks. The first
+// record of a machine wins: later ones may show it half-way. If the record is too large, the
+// migration becomes final.
 func (j Journal) behind(seen Seen) Journal {
-	if j.Final != "" || j.Apart && j.Members == nil { // nobody knows where machines were that have left
+	if j.Final != "" || j.Apart && j.Members == nil { // the members are unknown
 		return j
 	}
 	next := Members{}
@@ -125,7 +126,7 @@ func (m Members) clone() Members {
 	return m
 }
 
-// places are where interfaces are, of the pools that are ours.
+// places returns the managed pools of interfaces.
 func (m *Members) places(ours nic.Ours, prefix string, interfaces ...lb.InterfaceConfiguration) Places {
 	in := Places{}
 	for _, i := range interfaces {
@@ -141,7 +142,7 @@ func (m *Members) places(ours nic.Ours, prefix string, interfaces ...lb.Interfac
 	return in
 }
 
-// ofSet is the prefix of names within a scale set.
+// ofSet separates the interface and configuration names within a scale set.
 const ofSet = "/"
 
 func placeName(prefix string, i lb.InterfaceConfiguration, c lb.IPConfiguration) string {
@@ -151,7 +152,7 @@ func placeName(prefix string, i lb.InterfaceConfiguration, c lb.IPConfiguration)
 	return strings.ToLower(i.Name + prefix + c.Name)
 }
 
-// number is the place of a pool in Pools, which gets it if it is new.
+// number returns the index of a pool in Pools, adding it if necessary.
 func (m *Members) number(id string) int {
 	at := slices.IndexFunc(m.Pools, func(has string) bool { return strings.EqualFold(has, id) })
 	if at < 0 {
@@ -170,7 +171,7 @@ func (m *Members) addInterface(id lb.ResourceID, in Places) {
 	m.Interfaces[at].Names = append(m.Interfaces[at].Names, id.Name)
 }
 
-// addSet adds a scale set, unless it is in no pool of ours at all.
+// addSet adds a scale set, unless it is in no managed pool.
 func (m *Members) addSet(set ScaleSet, ours nic.Ours) {
 	of := SetMembers{ID: set.ID, Model: m.places(ours, ofSet, set.Interfaces...)}
 	member := len(of.Model) > 0
@@ -195,7 +196,8 @@ func (of InterfaceMembers) id(name string) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: of.Subscription, ResourceGroup: of.Group, Type: lb.TypeNetworkInterface, Name: name}
 }
 
-// Machines are the network interfaces and the scale sets of it, by key; of nil there are none.
+// Machines returns the ids of all network interfaces and scale sets, by key. It accepts a nil
+// receiver.
 func (m *Members) Machines() map[string]lb.ResourceID {
 	all := map[string]lb.ResourceID{}
 	if m == nil {
@@ -212,7 +214,8 @@ func (m *Members) Machines() map[string]lb.ResourceID {
 	return all
 }
 
-// validate checks what becomes part of requests: ids of machines, and pools of the load balancers of the journal.
+// validate checks what is used in request URLs: machine ids, and pools of the journal's load
+// balancers.
 func (m *Members) validate(of []Balancer) error {
 	if m == nil {
 		return nil

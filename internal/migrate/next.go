@@ -12,12 +12,12 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Phase is what a migration is about to do.
+// Phase is a phase of a migration.
 type Phase string
 
-// The phases, in their order.
+// The phases, in order.
 const (
-	// Static: a public IP that is Dynamic would be lost as soon as it is free.
+	// Static: a Dynamic public IP would lose its address when it becomes free.
 	Static  Phase = "Static"
 	Detach  Phase = "Detach"
 	Delete  Phase = "Delete"
@@ -27,25 +27,25 @@ const (
 	Done    Phase = "Done"
 )
 
-// Phases are all, in their order.
+// Phases returns all phases in order.
 func Phases() []Phase { return []Phase{Static, Detach, Delete, Upgrade, Make, Verify, Done} }
 
-// Steps are what has to be written next. All of it may be written side by side, but for what concerns one
-// scale set. When it is written Azure is read again.
+// Steps are the next writes. All may run in parallel, except those of one scale set. Afterwards
+// Azure is read again.
 type Steps struct {
 	Phase      Phase
 	PublicIPs  []lb.PublicIP
 	Interfaces []lb.NetworkInterface
 	ScaleSets  []SetSteps
-	// Delete and Put are load balancers: as they were read, and as they shall become.
+	// Delete are load balancers as read, Put their new state.
 	Delete, Put []lb.LoadBalancer
-	// Waits say why what is missing is not written yet.
+	// Waits are reasons why something is not written yet.
 	Waits []string
-	// Stops say what a person has to put right before anything more is written.
+	// Stops are problems that a user must fix before anything else is written.
 	Stops []string
 }
 
-// SetSteps are those of a scale set.
+// SetSteps are the next writes of a scale set.
 type SetSteps struct {
 	ID lb.ResourceID
 	nic.Steps
@@ -54,13 +54,13 @@ type SetSteps struct {
 func (s *Steps) wait(why string) { s.Waits = append(s.Waits, why) }
 func (s *Steps) stop(why string) { s.Stops = append(s.Stops, why) }
 
-// idle reports whether nothing is to be done in this phase.
+// idle reports whether nothing remains in this phase.
 func (s *Steps) idle() bool {
 	return len(s.PublicIPs)+len(s.Interfaces)+len(s.ScaleSets)+len(s.Delete)+len(s.Put)+len(s.Waits)+len(s.Stops) == 0
 }
 
-// Next returns what comes next for a journal that Stock has returned. A phase begins when there is nothing
-// left to do in those before it, also where somebody else has gone ahead by hand.
+// Next returns the next steps for a journal from Stock. A phase starts when the previous ones are
+// complete, even if they were completed by hand.
 func Next(j Journal, seen Seen) Steps {
 	for _, phase := range []struct {
 		of   Phase
@@ -81,7 +81,7 @@ func Next(j Journal, seen Seen) Steps {
 	return Steps{Phase: Done}
 }
 
-// eachPublicIP calls f with each public IP of the journal that is there and that Azure is not at work on.
+// eachPublicIP calls f for each public IP of the journal that exists and is not being updated.
 func (s *Steps) eachPublicIP(j Journal, seen Seen, f func(lb.PublicIP)) {
 	for _, id := range slices.Sorted(maps.Keys(j.publicIPs())) {
 		ip, found := seen.publicIP(id)
@@ -95,8 +95,8 @@ func (s *Steps) eachPublicIP(j Journal, seen Seen, f func(lb.PublicIP)) {
 	}
 }
 
-// static has the public IPs keep their addresses when they are free. One whose last write failed is
-// written again: what it shows may not be in force.
+// static makes public IPs Static, so that they keep their addresses when free. One whose last write
+// failed is written again, because its state may not be in effect.
 func (s *Steps) static(j Journal, seen Seen) {
 	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {
 		if !ip.Static || ip.Provisioning == lb.Failed {
@@ -106,7 +106,7 @@ func (s *Steps) static(j Journal, seen Seen) {
 	})
 }
 
-// remove deletes the load balancers that are Basic, if nothing that they have goes with them.
+// remove deletes the Basic load balancers, if nothing on them would be lost.
 func (s *Steps) remove(j Journal, seen Seen) {
 	for _, b := range seen.basic() {
 		if b.Provisioning == lb.Updating {
@@ -119,7 +119,7 @@ func (s *Steps) remove(j Journal, seen Seen) {
 	}
 }
 
-// safe reports whether nothing is lost with a load balancer, and stops for what would be.
+// safe reports whether a load balancer can be deleted without loss, and adds a stop otherwise.
 func (s *Steps) safe(b lb.LoadBalancer, j Journal, seen Seen) bool {
 	before := len(s.Stops)
 	for _, f := range b.Frontends {
@@ -130,7 +130,7 @@ func (s *Steps) safe(b lb.LoadBalancer, j Journal, seen Seen) bool {
 	return len(s.Stops) == before
 }
 
-// loses says what would be lost with a frontend; empty if nothing is.
+// loses returns what would be lost with a frontend, or "".
 func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, seen Seen) string {
 	if f.PublicIP == "" {
 		for _, b := range j.Balancers {
@@ -151,15 +151,16 @@ func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, seen Seen) string {
 	return ""
 }
 
-// names reports whether a private frontend is on record with the address that it has.
+// names reports whether a private frontend is recorded with its address.
 func (b Balancer) names(f lb.Frontend) bool {
 	return slices.ContainsFunc(b.Addresses, func(a Address) bool {
 		return strings.EqualFold(a.Frontend, f.Name) && a.IP == f.PrivateIP
 	})
 }
 
-// upgrade has the public IPs be Standard, which Azure takes while they are free and Static. One that somebody
-// else has taken meanwhile is theirs: Verify says so. Who has private frontends alone does not wait for that.
+// upgrade makes public IPs Standard, which Azure accepts while they are free and Static. A public
+// IP that another resource has taken is left alone and reported by Verify. Load balancers with only
+// private frontends are created without waiting.
 func (s *Steps) upgrade(j Journal, seen Seen) {
 	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {
 		switch on := j.goneWith(ip, seen); {
@@ -170,15 +171,15 @@ func (s *Steps) upgrade(j Journal, seen Seen) {
 			s.PublicIPs = append(s.PublicIPs, ip)
 		}
 	})
-	if !s.idle() { // else Make is next
+	if !s.idle() { // otherwise Make is next
 		s.putSome(j, seen, func(b Balancer) bool {
 			return !slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.PublicIP != "" })
 		})
 	}
 }
 
-// goneWith is the name of the load balancer of the journal that a public IP is shown with, and that is gone;
-// empty if there is none. What one resource shows of another comes late.
+// goneWith returns the name of the deleted load balancer that a public IP is still shown with, or
+// "". Azure updates references between resources late.
 func (j Journal) goneWith(ip lb.PublicIP, seen Seen) string {
 	for _, b := range j.Balancers {
 		_, exists := seen.balancer(b.ID)
@@ -189,8 +190,8 @@ func (j Journal) goneWith(ip lb.PublicIP, seen Seen) string {
 	return ""
 }
 
-// put has Standard load balancers with the frontends of the journal, so that nobody else can get what
-// they stand for. Rules and pools follow from Services.
+// put creates the Standard load balancers with the journal's frontends, which reserves the
+// addresses. Rules and pools follow from Services.
 func (s *Steps) put(j Journal, seen Seen) {
 	s.putSome(j, seen, func(Balancer) bool { return true })
 }
@@ -222,9 +223,8 @@ func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
 	}
 }
 
-// missing are the frontends of the journal that a load balancer lacks. One of a public IP that is gone, or
-// that somebody else has, is not among them, nor one whose name is taken, nor one that is owed. What Azure refuses
-// comes last: what a deletion holds together, and all else alone, the one that was refused least first.
+// missing returns the recorded frontends that a load balancer lacks and can get. Rejected ones come
+// last: those held by a deletion together, all others alone, the least rejected first.
 func (b Balancer) missing(has lb.LoadBalancer, seen Seen) []lb.Frontend {
 	var add, held, again []lb.Frontend
 	times := 0

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// owed are the addresses that this migration and earlier ones owe to Services.
+// owed returns the addresses owed to Services by this migration and earlier ones.
 func (j Journal) owed() []Balancer {
 	var all []Balancer
 	for _, b := range append(slices.Clone(j.Balancers), j.Owed...) {
@@ -23,7 +23,7 @@ func (j Journal) owed() []Balancer {
 	return all
 }
 
-// OwedOf returns those of some addresses that are owed.
+// OwedOf returns the given addresses that are owed.
 func (j Journal) OwedOf(some []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(some), func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(j.owed(), func(b Balancer) bool {
@@ -32,8 +32,8 @@ func (j Journal) OwedOf(some []netip.Addr) []netip.Addr {
 	})
 }
 
-// Owes returns the private address that a frontend has to get, though its Service leaves the address to Azure: it had
-// that one before a migration, Azure refused it then, and no user has given it up.
+// Owes returns the private address to request for a frontend whose Service leaves the choice to
+// Azure: its address before a migration, which Azure rejected then and no user has given up.
 func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
 	for _, b := range j.owed() {
 		for _, a := range b.Addresses {
@@ -45,22 +45,22 @@ func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// IsOwing reports whether an address is owed that no user has given up.
+// IsOwing reports whether an owed address has not been given up.
 func (j Journal) IsOwing(asked Asked) bool {
 	return slices.ContainsFunc(j.owed(), func(b Balancer) bool {
 		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return asked.GaveUp(a) == nil })
 	})
 }
 
-// Agreement is an address that a user gives up, so that its Service gets another one.
+// Agreement is a user's consent to lose an address, so that its Service gets another one.
 type Agreement struct {
 	Address  netip.Addr `json:"address"`
 	Frontend string     `json:"frontend"`
 	Wish
 }
 
-// GiveUp returns what is asked once a user gives an address up. An error says why that is not possible: the
-// migration may get the address yet, or has it, or knows nothing of it.
+// GiveUp adds a user's consent to lose an address. It returns an error if the migration has the
+// address, may still get it, or doesn't know it.
 func (a Asked) GiveUp(j Journal, ip netip.Addr, wish Wish) (Asked, error) {
 	owed := false
 	for _, b := range j.owed() {
@@ -90,7 +90,7 @@ func (a Asked) GiveUp(j Journal, ip netip.Addr, wish Wish) (Asked, error) {
 	return a, fmt.Errorf("%s cannot be given up: no migration has it on record. weir migrate status lists the addresses", ip)
 }
 
-// GaveUp returns the wish to give an address up; nil if there is none.
+// GaveUp returns the request that gave an address up, or nil.
 func (a Asked) GaveUp(of Address) *Wish {
 	for i, g := range a.GivenUp {
 		if g.Address == of.IP && g.Frontend == of.Frontend {

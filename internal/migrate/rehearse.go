@@ -9,11 +9,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// mostSteps bounds a rehearsal: a scale set has a step for its model, and one for its instances.
+// mostSteps bounds a dry run. A scale set takes one step for its model and one for its instances.
 const mostSteps = 100
 
-// Rehearse returns all steps to the end, if Azure does what each of them asks. The last one is Done; or one that
-// waits for somebody else's work, or stops: what comes behind it nobody knows.
+// Rehearse returns all steps, assuming that Azure carries out each one. It ends with Done, or with
+// the first step that waits or stops.
 func Rehearse(j Journal, seen Seen) []Steps {
 	var all []Steps
 	for range mostSteps {
@@ -27,7 +27,7 @@ func Rehearse(j Journal, seen Seen) []Steps {
 	return all
 }
 
-// after is what Azure shows when some steps are done.
+// after returns what Azure shows after some steps.
 func (s Seen) after(done Steps) Seen {
 	s.Balancers, s.PublicIPs = slices.Clone(s.Balancers), slices.Clone(s.PublicIPs)
 	s.Interfaces, s.ScaleSets = slices.Clone(s.Interfaces), slices.Clone(s.ScaleSets)
@@ -66,7 +66,7 @@ func replace[T any](in []T, next T, key func(T) string) {
 	}
 }
 
-// use notes who has the public IPs of a load balancer; an empty prefix is nobody.
+// use sets which frontends use the public IPs of a load balancer; an empty prefix clears them.
 func (s Seen) use(b lb.LoadBalancer, prefix string) {
 	for at := range s.PublicIPs {
 		for _, f := range b.Frontends {
@@ -80,8 +80,7 @@ func (s Seen) use(b lb.LoadBalancer, prefix string) {
 	}
 }
 
-// upgraded has a scale set and its instances be as some steps say; those that Azure upgrades by itself are as
-// the model.
+// upgraded applies the steps of a scale set. Instances that Azure upgrades itself get the model.
 func (s Seen) upgraded(done SetSteps) {
 	for at := range s.ScaleSets {
 		set := &s.ScaleSets[at]
@@ -104,7 +103,8 @@ func (s Seen) upgraded(done SetSteps) {
 	}
 }
 
-// emptied has the pools that machines leave show nobody. Who is still in one is found in its machine.
+// emptied clears the pools that machines leave. Remaining members are found through their
+// interfaces.
 func (s Seen) emptied() {
 	for at := range s.Balancers {
 		b := &s.Balancers[at]

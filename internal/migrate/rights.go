@@ -10,14 +10,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Right is what a migration asks for at a scope: a resource group, or a subnet.
+// Right is a set of actions at a scope: a resource group or a subnet.
 type Right struct {
 	Scope   string
 	Actions []string
 }
 
-// Rights are those for each request of a migration from here on, and for taking it back. What Azure asks for because a
-// machine that is written names something else is not among them.
+// Rights returns the permissions needed by the remaining requests and by an undo. Those for
+// resources referenced by a written machine are not included.
 func Rights(j Journal, seen Seen) []Right {
 	all := map[string]map[string]bool{}
 	add := func(scope string, actions ...string) {

@@ -12,52 +12,53 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Seen is what Azure shows.
+// Seen is a snapshot of Azure.
 type Seen struct {
-	// Balancers are those of the cluster, as far as there are any, and Others are the rest of their
+	// Balancers are the existing load balancers of the cluster; Others are the rest of their
 	// resource group.
 	Balancers, Others []lb.LoadBalancer
-	// PublicIPs are those that frontends of the cluster name, and those of the resource groups of its
-	// Services.
+	// PublicIPs are those referenced by the cluster's frontends, and those in the resource groups
+	// of its Services.
 	PublicIPs []lb.PublicIP
-	// Interfaces are those of the machines behind the load balancers.
+	// Interfaces are those of machines behind the load balancers.
 	Interfaces []lb.NetworkInterface
 	ScaleSets  []ScaleSet
-	// Subnets are those that Bare has named, by id in lower case, and Usages the limits of the subscription. Both are
-	// read before a migration begins alone.
+	// Subnets are those returned by Bare, by id in lower case; Usages are the subscription's
+	// limits. Both are read only before a migration starts.
 	Subnets map[string]Subnet
 	Usages  []Usage
 }
 
-// ScaleSet is a scale set, with its instances if it is uniform. Those of a flexible one have interfaces among the others.
+// ScaleSet is a scale set, with its instances if it is uniform. Instances of a flexible one are in
+// Interfaces.
 type ScaleSet struct {
 	lb.ScaleSet
 	Instances []lb.Instance
 	Known     nic.Known
 }
 
-// Service is what the status of a Service shows, and where it would be made.
+// Service is the observed status and the desired frontends of a Service.
 type Service struct {
-	// Name is its namespace and name, with a slash, and Owner is how the names of its rules begin.
+	// Name is "namespace/name"; Owner is the prefix of its rule names.
 	Name, Owner string
 	Balancer    lb.LoadBalancerID
-	// Idle is true if nothing is made for it: it is going, or is a dry run. What is there of it stays.
+	// Idle is true for a Service that is being deleted or is a dry run: nothing is created, and
+	// existing resources stay.
 	Idle bool
-	// Frontends are those that it wants, each with its public IP, or with its subnet.
+	// Frontends are the desired ones, each with its public IP or subnet.
 	Frontends []lb.Frontend
 	Shown     []netip.Addr
-	// Rules is how many it needs, and OwnRules how many of them are for a pool of its own.
+	// Rules is the number of rules it needs; OwnRules are those for a pool of its own.
 	Rules, OwnRules int
 }
 
-// Stock returns the journal with all that it has to keep: each frontend of a load balancer that is Basic,
-// and of the Services whose load balancer is gone, or whose public IP is Basic and free, what their status
-// shows. What a Basic load balancer shows replaces what is on record of the frontend, for an earlier try may
-// have left that; once it is gone the record stays as it is. With nothing to migrate it returns what it was
-// given.
+// Stock returns the journal with every address to keep: all frontends of Basic load balancers, and
+// the status addresses of Services whose load balancer is gone or whose public IP is Basic and
+// free. While a Basic load balancer exists, its frontends replace recorded ones. Without anything
+// to migrate it returns j unchanged.
 func Stock(j Journal, seen Seen, services []Service, location string) Journal {
 	if j.Done || j.Undone != nil {
-		j = Journal{Owed: j.owed()} // that one has come to its end
+		j = Journal{Owed: j.owed()} // that migration is over
 	}
 	j = j.clone()
 	for _, b := range seen.Balancers {
@@ -84,7 +85,7 @@ func Stock(j Journal, seen Seen, services []Service, location string) Journal {
 	return j
 }
 
-// of returns the load balancer of the journal, which is added if it is not there yet.
+// of returns the journal's entry for a load balancer, adding it if missing.
 func (j *Journal) of(b Balancer) *Balancer {
 	at := slices.IndexFunc(j.Balancers, func(has Balancer) bool { return has.ID.Key() == b.ID.Key() })
 	if at < 0 {
@@ -94,7 +95,7 @@ func (j *Journal) of(b Balancer) *Balancer {
 	return &j.Balancers[at]
 }
 
-// add adds the address of a frontend, unless there is one, or another frontend has its public IP.
+// add adds an address, unless its frontend or public IP is already recorded.
 func (b *Balancer) add(a Address) {
 	for _, has := range b.Addresses {
 		if strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) {
@@ -104,7 +105,7 @@ func (b *Balancer) add(a Address) {
 	b.Addresses = append(b.Addresses, a)
 }
 
-// set has the address of a frontend be this one, whatever was on record of the frontend or of the address.
+// set records an address, replacing entries with the same frontend or address.
 func (b *Balancer) set(a Address) {
 	same := func(has Address) bool {
 		return strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) ||
@@ -116,13 +117,13 @@ func (b *Balancer) set(a Address) {
 		return
 	}
 	if was := b.Addresses[at]; !a.IP.IsValid() && strings.EqualFold(was.PublicIP, a.PublicIP) {
-		a.IP = was.IP // Azure does not show it now
+		a.IP = was.IP // currently not shown
 	}
 	later := slices.DeleteFunc(slices.Clone(b.Addresses[at+1:]), same)
 	b.Addresses = append(append(b.Addresses[:at], a), later...)
 }
 
-// addressOf is what a frontend stands for; false if nothing shows that.
+// addressOf returns the address of a frontend; false if unknown.
 func addressOf(f lb.Frontend, seen Seen) (Address, bool) {
 	a := Address{Frontend: f.Name, Family: f.Family, IP: f.PrivateIP, Subnet: f.Subnet}
 	if f.PublicIP != "" {
@@ -133,8 +134,8 @@ func addressOf(f lb.Frontend, seen Seen) (Address, bool) {
 	return a, f.Subnet != "" && f.PrivateIP.IsValid()
 }
 
-// toldOf is the address that a Service's status shows of a frontend that no load balancer has; false if
-// there is none to save.
+// toldOf returns the address in a Service's status for a frontend that no load balancer has; false
+// if there is none to keep.
 func toldOf(f lb.Frontend, s Service, seen Seen) (Address, bool) {
 	at := slices.IndexFunc(s.Shown, f.Family.Of)
 	if at < 0 {
@@ -150,7 +151,7 @@ func toldOf(f lb.Frontend, s Service, seen Seen) (Address, bool) {
 	return a, f.Subnet != "" && !exists && !public && !seen.has(f, a.IP) && (!f.Static || f.PrivateIP == a.IP)
 }
 
-// Misses reports whether a Service shows an address whose frontend no load balancer of the cluster has.
+// Misses reports whether a Service shows an address whose frontend doesn't exist.
 func (s Seen) Misses(of Service) bool {
 	return slices.ContainsFunc(of.Frontends, func(f lb.Frontend) bool {
 		at := slices.IndexFunc(of.Shown, f.Family.Of)
@@ -158,7 +159,7 @@ func (s Seen) Misses(of Service) bool {
 	})
 }
 
-// has reports whether any load balancer of the cluster has a frontend, or its private address.
+// has reports whether any load balancer of the cluster has the frontend or its private address.
 func (s Seen) has(f lb.Frontend, shown netip.Addr) bool {
 	return slices.ContainsFunc(s.Balancers, func(b lb.LoadBalancer) bool {
 		return slices.ContainsFunc(b.Frontends, func(is lb.Frontend) bool {
@@ -184,7 +185,7 @@ func (s Seen) balancer(id lb.LoadBalancerID) (lb.LoadBalancer, bool) {
 	return s.Balancers[at], true
 }
 
-// basic are the load balancers of the cluster that are Basic.
+// basic returns the cluster's Basic load balancers.
 func (s Seen) basic() []lb.LoadBalancer {
 	return slices.DeleteFunc(slices.Clone(s.Balancers), func(b lb.LoadBalancer) bool { return b.SKU != lb.Basic })
 }

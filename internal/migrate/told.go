@@ -9,50 +9,50 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Told is what a Weir that leads says of the migration of its cluster. It is kept beside the journal, for who
-// has no credentials of Azure and is somewhere else.
+// Told is the progress published by the leader, for readers without Azure credentials. It is stored
+// next to the journal.
 type Told struct {
 	Word Word `json:"word"`
-	// Answers is the last wish to begin that was answered, with what Word says.
+	// Answers is the last start request that was answered, with the result in Word.
 	Answers *Wish `json:"answers,omitempty"`
-	// Phase is what is done next, after Done of Steps.
+	// Phase is the next phase; Done of Steps are complete.
 	Phase Phase `json:"phase,omitempty"`
 	Done  int   `json:"done,omitempty"`
 	Steps int   `json:"steps,omitempty"`
-	// Waits is what is waited for, and Reasons are why it has not begun, or was given up.
+	// Waits are the current waits; Reasons explain why it has not started or was given up.
 	Waits   []string `json:"waits,omitempty"`
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// Word is how it stands, in a word.
+// Word is the state of a migration.
 type Word string
 
-// The words.
+// The states.
 const (
-	Listens   Word = "Listens"   // it begins once somebody asks
-	NoSKU     Word = "NoSKU"     // azure.json does not say loadBalancerSku: nobody is heard
+	Listens   Word = "Listens"   // starts on request
+	NoSKU     Word = "NoSKU"     // azure.json doesn't set loadBalancerSku: requests are ignored
 	NotNeeded Word = "NotNeeded" // nothing is Basic
-	Refused   Word = "Refused"   // something keeps it from starting
-	GivenUp   Word = "GivenUp"   // Azure does not let it
+	Refused   Word = "Refused"   // the preflight failed
+	GivenUp   Word = "GivenUp"   // Azure rejects it
 	UnderWay  Word = "UnderWay"
 	TakenBack Word = "TakenBack"
 	Ended     Word = "Ended"
 )
 
 const (
-	// mostTold bounds how many reasons are told, and longestTold each of them.
+	// mostTold limits the number of reasons, longestTold the length of each.
 	mostTold    = 16
 	longestTold = 512
 )
 
-// Tell returns what is told with these reasons, within bounds.
+// Tell returns a Told with a limited list of reasons.
 func Tell(word Word, reasons ...string) Told {
 	t := Told{Word: word}
 	t.Reasons = bounded(reasons)
 	return t
 }
 
-// TellSteps returns what is told while a migration is under way.
+// TellSteps returns the progress of a running migration.
 func TellSteps(s Steps, done, of int) Told {
 	t := Told{Word: UnderWay, Phase: s.Phase, Done: done, Steps: of}
 	t.Waits = bounded(append(append([]string(nil), s.Stops...), s.Waits...))
@@ -70,8 +70,8 @@ func bounded(all []string) []string {
 	return some
 }
 
-// Then returns what is on record once next is told as well. What was answered stays, and so does why, where next is
-// of a Weir that has not looked.
+// Then returns the record after next is published. An answered request stays, with its reasons, if
+// next comes from a process that has not read Azure.
 func (t Told) Then(next Told) Told {
 	next.Answers = t.Answers
 	if next.Word == Listens && t.Answers != nil && (t.Word == Refused || t.Word == GivenUp || t.Word == NotNeeded) {
@@ -80,7 +80,7 @@ func (t Told) Then(next Told) Told {
 	return next
 }
 
-// ParseTold reads what FormatTold has written. It is false of what nobody has told, or nobody can read.
+// ParseTold parses the output of FormatTold. It returns false for empty or invalid text.
 func ParseTold(text string) (Told, bool) {
 	var t Told
 	if text == "" || json.Unmarshal([]byte(text), &t) != nil || t.Word == "" {
@@ -89,11 +89,11 @@ func ParseTold(text string) (Told, bool) {
 	return t, true
 }
 
-// FormatTold returns it as it is kept.
+// FormatTold returns the stored form.
 func FormatTold(t Told) string {
 	text, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // values of plain types
+		panic(err) // plain types
 	}
 	return string(text)
 }

@@ -11,13 +11,13 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// The phases of a migration that is taken back.
+// The phases of an undo.
 const (
-	Rejoin Phase = "Rejoin" // machines join the pools again that they have left
+	Rejoin Phase = "Rejoin" // machines rejoin their former pools
 	Undone Phase = "Undone"
 )
 
-// OneWay says why a migration cannot be taken back; empty while it can.
+// OneWay returns why a migration can't be undone, or "".
 func (j Journal) OneWay() string {
 	switch {
 	case j.Done:
@@ -32,10 +32,9 @@ func (j Journal) OneWay() string {
 	return ""
 }
 
-// Undo returns what comes next of taking a migration back. Each step is found from the journal and from what Azure shows
-// alone, as those of Next are. Addresses are where they were, for no load balancer has gone yet; public IPs that are
-// Static by now stay so. Stops of its last step, Undone, are machines that cannot be put back any more; those of another one
-// say why nothing can.
+// Undo returns the next steps of an undo, derived like those of Next. No load balancer has been
+// deleted yet, so addresses are unchanged; public IPs stay Static. Stops of the last step, Undone,
+// are machines that can't be restored; other Stops block the undo.
 func Undo(j Journal, seen Seen) Steps {
 	s := Steps{Phase: Rejoin}
 	if until, why := j.WayBack(seen); until == "" {
@@ -64,7 +63,8 @@ func Undo(j Journal, seen Seen) Steps {
 	return s
 }
 
-// rejoin adds what it takes to have a network interface be where it was; nil is one that is not there.
+// rejoin adds the write that puts a network interface back into its pools; is is nil if it no
+// longer exists.
 func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Places) (missing []string) {
 	what := "network interface " + name
 	if is == nil || is.Provisioning == lb.Deleting {
@@ -73,7 +73,7 @@ func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Place
 	shown := *is
 	next, changed := m.joined([]lb.InterfaceConfiguration{shown.InterfaceConfiguration}, "", in)
 	switch {
-	case !changed && shown.Provisioning != lb.Failed: // what a failed write shows may not be in force
+	case !changed && shown.Provisioning != lb.Failed: // after a failed write, the state may not be in effect
 	case busy(shown.Provisioning):
 		s.wait(what + " is " + string(shown.Provisioning))
 	default:
@@ -83,8 +83,8 @@ func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Place
 	return in.lost(what, "", shown.InterfaceConfiguration)
 }
 
-// rejoinSet adds what it takes to have a scale set be where it was: its model first, else the next instance would come
-// without its pools.
+// rejoinSet adds the writes that restore a scale set. Its model comes first, so that new instances
+// join the pools.
 func (s *Steps) rejoinSet(m Members, of SetMembers, seen Seen) (missing []string) {
 	at := slices.IndexFunc(seen.ScaleSets, func(set ScaleSet) bool { return set.ID.Key() == of.ID.Key() })
 	what := "scale set " + of.ID.Name
@@ -116,8 +116,8 @@ func (s *Steps) rejoinSet(m Members, of SetMembers, seen Seen) (missing []string
 	return missing
 }
 
-// rejoinInstance adds what it takes to have an instance be where it was, or returns what is waited for. The model of
-// its scale set is as it was.
+// rejoinInstance adds the write that restores an instance, or returns what to wait for. The model
+// is already restored.
 func (m Members) rejoinInstance(steps *nic.Steps, of SetMembers, set ScaleSet, i lb.Instance) (wait string) {
 	in, asModel := of.of(i.ID)
 	next, changed := m.joined(i.Interfaces, ofSet, in)
@@ -138,7 +138,7 @@ func (m Members) rejoinInstance(steps *nic.Steps, of SetMembers, set ScaleSet, i
 	return ""
 }
 
-// of is where an instance was, and whether that is where its model was.
+// of returns the former pools of an instance, and whether they were those of the model.
 func (of SetMembers) of(instance string) (in Places, asModel bool) {
 	for _, o := range of.Others {
 		if slices.Contains(o.IDs, instance) {
@@ -148,8 +148,8 @@ func (of SetMembers) of(instance string) (in Places, asModel bool) {
 	return of.Model, true
 }
 
-// joined returns interfaces that are in the pools of these places, and in no other one of Pools, and whether that
-// changes them. All other pools stay.
+// joined returns interfaces in exactly the given pools of Pools, and whether this changes them.
+// Other pools stay.
 func (m Members) joined(shown []lb.InterfaceConfiguration, prefix string, in Places) (next []lb.InterfaceConfiguration, changed bool) {
 	next = slices.Clone(shown)
 	for at := range next {
@@ -180,7 +180,7 @@ func (m Members) poolsOf(shown []string, wanted []int) []string {
 	return next
 }
 
-// lost says which IP configurations were in pools and are not there any more.
+// lost returns IP configurations that were in pools and no longer exist.
 func (p Places) lost(what, prefix string, interfaces ...lb.InterfaceConfiguration) (missing []string) {
 	has := map[string]bool{}
 	for _, i := range interfaces {
@@ -197,5 +197,5 @@ func (p Places) lost(what, prefix string, interfaces ...lb.InterfaceConfiguratio
 	return missing
 }
 
-// busy reports whether Azure is at work on a resource: what it shows may be taken back yet.
+// busy reports whether Azure is updating a resource, so that its state may still change.
 func busy(p lb.Provisioning) bool { return p != "" && p != lb.Succeeded && p != lb.Failed }

@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// verify stops for each address that is not where it belongs: there is nothing left that would bring it
-// back.
+// verify adds a stop for each misplaced address; no later phase restores it.
 func (s *Steps) verify(j Journal, seen Seen) {
 	for _, b := range j.Balancers {
 		balancer, _ := seen.balancer(b.ID)
@@ -24,7 +23,7 @@ func (s *Steps) verify(j Journal, seen Seen) {
 	}
 }
 
-// misplaced says why an address is not where it belongs; empty if it is.
+// misplaced returns why an address is not in its place, or "".
 func (a Address) misplaced(on lb.LoadBalancer, seen Seen) string {
 	switch {
 	case a.Owed:
@@ -51,7 +50,7 @@ func (a Address) misplaced(on lb.LoadBalancer, seen Seen) string {
 	return ""
 }
 
-// Of returns the addresses of a Service that are where they belong in the end, and those that are not.
+// Of returns the addresses of a Service that are in their final place, and those that are not.
 func (j Journal) Of(s Service, seen Seen) (kept, lost []netip.Addr) {
 	for _, b := range j.Balancers {
 		on, _ := seen.balancer(b.ID)

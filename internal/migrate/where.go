@@ -10,16 +10,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Whereabouts are where an address of the journal is now.
+// Whereabouts is the current location of a recorded address.
 type Whereabouts struct {
-	// Text is for people.
+	// Text describes it for humans.
 	Text string
-	// Lost is true if it is not the Service's any more, and nothing brings it back. Owed is true if its Service asks for
-	// it, and Azure refuses it.
+	// Lost is true if the Service lost it for good; Owed if its Service requests it and Azure
+	// rejects it.
 	Lost, Owed bool
 }
 
-// Where says where an address of a load balancer of the journal is.
+// Where returns where an address of a load balancer is.
 func (a Address) Where(of Balancer, seen Seen) Whereabouts {
 	on, exists := seen.balancer(of.ID)
 	if a.PublicIP == "" {
