@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// waits has nothing more be written while a person wants that, and notes that it was heard. All else of Weir
-// waits, too: what is taken apart nobody else may fill.
+// waits pauses the migration while a stop is requested, and records that the stop took effect. The
+// rest of Weir is paused too: it must not refill what the migration has emptied.
 func (m *Migration) waits(ctx context.Context, kept migrate.Journal, stop migrate.Wish) (time.Duration, error) {
 	if m.heard == nil || *m.heard != stop {
 		m.cfg.Log.Warn("migration to Standard load balancers is stopped, and nothing else is written: weir migrate resume has it go on",
@@ -25,7 +25,7 @@ func (m *Migration) waits(ctx context.Context, kept migrate.Journal, stop migrat
 	return lookAgainAfter, m.keep(ctx, kept, next)
 }
 
-// goesOn says so if somebody had it stop.
+// goesOn logs that a stop was withdrawn.
 func (m *Migration) goesOn() {
 	if m.heard != nil {
 		m.cfg.Log.Info("migration to Standard load balancers goes on: the stop was taken back", "by", m.heard.By)
@@ -33,13 +33,14 @@ func (m *Migration) goesOn() {
 	m.heard = nil
 }
 
-// begins reports whether a migration begins where something is Basic. Whoever had one taken back says when.
+// begins reports whether to start a migration if anything is Basic. After an undo, only a user
+// starts it again.
 func (m *Migration) begins(kept migrate.Journal, asked migrate.Asked) bool {
 	return m.cfg.Begins && kept.Undone == nil || m.cfg.Hears && asked.Run != nil
 }
 
-// answered takes out what people have asked to begin, whether it has or not, and reports whether nothing is left of
-// that: whoever leads next would give up its lead for it again.
+// answered removes the start request, whether or not the migration started. It returns false on
+// failure: the next leader would give up its lead for the request again.
 func (m *Migration) answered(ctx context.Context) bool {
 	if !m.asked {
 		return true
@@ -51,10 +52,10 @@ func (m *Migration) answered(ctx context.Context) bool {
 	return true
 }
 
-// listensEvery is how often it is looked whether somebody asks for a migration.
+// listensEvery is how often the Store is polled for requests.
 const listensEvery = 10 * time.Second
 
-// foundLate reports whether Azure shows by now that something is Basic, which it could not be asked before.
+// foundLate reports whether Azure, unreadable before, now shows that anything is Basic.
 func (m *Migration) foundLate(ctx context.Context, kept migrate.Journal) bool {
 	services := m.cfg.Services()
 	seen, err := m.read(ctx, kept, services)
@@ -62,9 +63,9 @@ func (m *Migration) foundLate(ctx context.Context, kept migrate.Journal) bool {
 	return err == nil && migrate.Stock(kept, seen, services, m.cfg.Location).Open()
 }
 
-// Listen ends the lead once somebody asks for a migration, or has one taken back that was given up, or once Azure shows what it could
-// not be asked when Run began. Run has returned by then. It returns at once where there is
-// nothing to ask for.
+// Listen gives up the lead when a user requests a migration or the undo of a failed one, or when
+// Azure becomes readable and anything is Basic. Call it after Run. It returns at once if requests
+// are not accepted.
 func (m *Migration) Listen(ctx context.Context) {
 	if !m.cfg.Hears || m.over {
 		m.cfg.Owed.watch(ctx, m.cfg.Store)
@@ -87,7 +88,7 @@ func (m *Migration) Listen(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
-		case asked.Stop != nil && asked.Stop.Undo && kept.Open() && m.strange(kept) == nil: // it was given up, and something may be left of it
+		case asked.Stop != nil && asked.Stop.Undo && kept.Open() && m.strange(kept) == nil: // the failed migration may have changed something
 			m.cfg.Log.Info("a migration to Standard load balancers is to be taken back: the lead is given up, and the next leader begins with that", "by", asked.Stop.By, "at", asked.Stop.At)
 			m.cfg.Again()
 			return

@@ -12,18 +12,18 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// before is what is read once in a process, and before a migration begins alone. It begins with newBefore.
+// before caches what is read once per process, before a migration starts. Create it with newBefore.
 type before struct {
 	subnets map[string]migrate.Subnet // by id in lower case
-	asked   bool                      // what follows is known
+	asked   bool                      // found and usages are set
 	usages  []migrate.Usage
-	// found are the rights that are missing, and what nobody knows.
+	// found are missing and unknown permissions.
 	found []migrate.Finding
 }
 
 func newBefore() before { return before{subnets: map[string]migrate.Subnet{}} }
 
-// preflight returns what keeps a migration from starting, the rights included, and what changes besides.
+// preflight returns what blocks a migration and what else it changes, permissions included.
 func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service) ([]migrate.Finding, error) {
 	err := bounded(ctx, func(ctx context.Context) error { return b.readSubnets(ctx, cfg.Azure, migrate.Bare(j, seen)) })
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, s
 	return append(migrate.Preflight(j, seen, services, cfg.Terms), b.found...), nil
 }
 
-// readSubnets reads those that were not read yet. One that may not be read is Hidden.
+// readSubnets reads the subnets not read yet. A forbidden one becomes Hidden.
 func (b *before) readSubnets(ctx context.Context, of Azure, ids []string) error {
 	for _, id := range ids {
 		key := strings.ToLower(id)
@@ -47,7 +47,7 @@ func (b *before) readSubnets(ctx context.Context, of Azure, ids []string) error 
 		}
 		network, name, ok := subnetOf(id)
 		if !ok {
-			continue // nobody knows its security group: Preflight says so
+			continue // reported by Preflight
 		}
 		shown, err := of.GetSubnet(ctx, network, name)
 		f := fault.From(err)
@@ -69,7 +69,7 @@ func subnetOf(id string) (network lb.ResourceID, name string, ok bool) {
 	return network, id[at+len("/subnets/"):], err == nil
 }
 
-// readUsages reads what is left of the limits of each subscription of a journal. Where that cannot be read it goes on.
+// readUsages reads the usages of each subscription in a journal. A failure becomes a finding.
 func (b *before) readUsages(ctx context.Context, cfg Config, j migrate.Journal) {
 	subscriptions := map[string]bool{}
 	add := func(id string) {

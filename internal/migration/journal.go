@@ -9,10 +9,10 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// unreadable lets go of a journal that nobody can read where nothing is Basic. Elsewhere it may hold the
-// addresses that others would take.
+// unreadable ignores an invalid journal if nothing is Basic. Otherwise it returns an error, because
+// the journal may hold addresses that others would take.
 func (m *Migration) unreadable(ctx context.Context, err error) error {
-	m.began = true // for all that is known
+	m.began = true // assume so
 	services := m.cfg.Services()
 	seen, failed := m.read(ctx, migrate.Journal{}, services)
 	if failed != nil {
@@ -26,8 +26,8 @@ func (m *Migration) unreadable(ctx context.Context, err error) error {
 	return nil
 }
 
-// strange is an error if a journal that is open has a load balancer that is not the cluster's: names of azure.json
-// have changed since.
+// strange returns an error if an open journal has a load balancer of another cluster, because names
+// in azure.json have changed.
 func (m *Migration) strange(j migrate.Journal) error {
 	for _, b := range j.Balancers {
 		if j.Open() && !m.ours(b.ID) {
@@ -38,7 +38,7 @@ func (m *Migration) strange(j migrate.Journal) error {
 	return nil
 }
 
-// keep writes the journal down if it says more than what is kept.
+// keep saves the journal if it changed.
 func (m *Migration) keep(ctx context.Context, kept, j migrate.Journal) error {
 	m.journal = j
 	if migrate.Format(kept) == migrate.Format(j) {
@@ -47,8 +47,8 @@ func (m *Migration) keep(ctx context.Context, kept, j migrate.Journal) error {
 	return m.cfg.Store.Keep(ctx, j)
 }
 
-// ready writes down what has to be on record before what comes next, and reports whether that may be written: after a
-// journal that is final there is no way back, so nobody may have asked for one.
+// ready saves the journal required before the next writes, and reports whether they may be sent. A
+// final journal is saved only if no undo was requested.
 func (m *Migration) ready(ctx context.Context, j, next migrate.Journal) (bool, error) {
 	if next.Final == "" || j.Final != "" {
 		return true, m.keep(ctx, j, next)

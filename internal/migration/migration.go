@@ -18,43 +18,43 @@ import (
 )
 
 const (
-	// lookAgainAfter is how long somebody else's work is waited for between two looks.
+	// lookAgainAfter is the interval between reads while waiting for others.
 	lookAgainAfter = 5 * time.Second
-	// settles is how long what was written is left to be seen.
+	// settles is the delay after a write before reading again.
 	settles = time.Second
-	// overdue is how long Azure is waited for that upgrades instances by itself.
+	// overdue is how long to wait for Azure to upgrade instances.
 	overdue = 10 * time.Minute
 )
 
-// again is when what failed is tried again, if Azure has not said so.
+// again is the backoff after a failure without Retry-After.
 var again = backoff.Doubling{First: 5 * time.Second, Max: time.Minute}
 
-// Migration has the Basic load balancers of a cluster become Standard ones. It is for one Run.
+// Migration migrates the Basic load balancers of a cluster to Standard. Use it for one Run.
 type Migration struct {
 	cfg Config
 
 	journal migrate.Journal
 	phase   migrate.Phase
-	// apart is true once a machine has left, or anything after that, and began if that is so, or not known
-	// not to be: then it has to come to an end.
+	// apart is true once a machine has left its pools, or a later step started. began is true if
+	// that is so or unknown: the migration must then complete.
 	apart, began bool
-	// asked is true if somebody has asked it to begin, and over if nothing is left to begin with.
+	// asked is true if a user requested the start, over if nothing is left to do.
 	asked, over bool
-	// unread is true if Azure has not answered when it was to say whether anything is Basic.
+	// unread is true if Azure could not be read at the start.
 	unread bool
-	// found is true once something was found that is Basic, and heard is the stop that was said.
+	// found is true once anything Basic was found. heard is the last stop that was logged.
 	found bool
 	heard *migrate.Wish
-	// said are the findings that were said: each look finds them again.
+	// said are findings and errors already logged.
 	said    map[string]bool
 	telling telling
 	before  before
-	mu      sync.Mutex // guards what follows while writes are under way
-	// level are the instances that were as their model says when this process wrote it, by key of the
-	// scale set, and waited since when Azure is waited for there.
+	mu      sync.Mutex // guards the following fields while writes run
+	// level are the instances that matched their model when this process wrote it, by key of the
+	// scale set; waited is when the wait for their upgrade started.
 	level  map[string]map[string]bool
 	waited map[string]time.Time
-	// refused is why Azure has not made load balancers in this round.
+	// refused are the errors of load balancer writes in this round.
 	refused map[lb.LoadBalancerKey]error
 }
 
@@ -66,8 +66,8 @@ func New(cfg Config) *Migration {
 	}
 }
 
-// Run works until each address is where it belongs, until something keeps it from starting, or until the
-// context is done. It returns at once where there is nothing to do.
+// Run works until each address is in its place, the preflight blocks the migration, Azure rejects
+// it before any change, or ctx is done. It returns at once if there is nothing to do.
 func (m *Migration) Run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
@@ -98,14 +98,14 @@ func (m *Migration) Run(ctx context.Context) {
 	}
 }
 
-// givesUp reports whether the cluster is better off without more tries: Azure refuses, and nothing is taken
-// apart yet. Who only cannot be reached has refused nothing.
+// givesUp reports whether to stop trying: Azure rejects the migration and no machine has left. An
+// unreachable Azure has not rejected anything.
 func (m *Migration) givesUp(err error) bool {
 	f, azure := errors.AsType[*fault.Fault](err)
 	return azure && f.Class == fault.Terminal && !m.began && (!m.journal.Open() || !f.Exhausted())
 }
 
-// givenUp says what is known of the load balancers when no more is tried.
+// givenUp returns the log message for a migration that is given up.
 func givenUp(open, unread bool) string {
 	switch {
 	case open:
@@ -116,8 +116,8 @@ func givenUp(open, unread bool) string {
 	return "whether a load balancer of the cluster is Basic could not be read: none is migrated until Weir starts again"
 }
 
-// round reads, writes down and writes once. It returns how long to wait before the next one, which is zero
-// when there is none.
+// round reads, records and writes once. It returns the delay before the next round; zero ends the
+// migration.
 func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	kept, asked, err := m.cfg.Store.Read(ctx)
 	if errors.Is(err, migrate.ErrUnreadable) {
@@ -177,8 +177,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	return m.step(ctx, j, seen, services)
 }
 
-// stopped says what a migration would change besides the load balancers, and reports whether anything keeps
-// it from starting.
+// stopped logs the findings of the preflight, and reports whether any blocks the migration.
 func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool, err error) {
 	found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
 	if err != nil {
@@ -190,7 +189,7 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 			stops, why = true, append(why, f.Reason+": "+f.What)
 		}
 		switch {
-		case m.said[f.What]: // of an earlier look
+		case m.said[f.What]: // already logged
 		case f.Stops:
 			m.cfg.Log.Error("load balancers stay Basic: "+f.What, "reason", f.Reason)
 		default:
@@ -204,17 +203,17 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 	return stops, nil
 }
 
-// step carries out what comes next.
+// step carries out the next step.
 func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (time.Duration, error) {
 	s := migrate.Next(j, seen)
-	of := len(migrate.Phases()) - 1 // one that finds each address in its place is Done, and else Verify
+	of := len(migrate.Phases()) - 1 // the last step is Verify, or Done if every address is in its place
 	at := min(slices.Index(migrate.Phases(), s.Phase)+1, of)
 	if s.Phase != m.phase {
 		m.phase = s.Phase
 		m.cfg.Log.Info("migration to Standard load balancers", "phase", s.Phase, "step", at, "of", of, "addresses", addresses(j))
 	}
 	switch s.Phase {
-	case migrate.Verify: // nothing is left that would bring them back, and all others wait
+	case migrate.Verify: // nothing restores them, and everything else is waiting
 		for _, why := range s.Stops {
 			m.cfg.Log.Error("after the migration an address is not where it was: " + why)
 		}
@@ -246,8 +245,8 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 	return settles, nil
 }
 
-// carryOut writes some steps, and writes down that something is taken apart: before what frees addresses, and once a
-// machine has left.
+// carryOut writes some steps, and records that Services are unreachable: before addresses are
+// freed, and once a machine has left.
 func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.Seen) error {
 	m.apart = m.apart || s.Phase != migrate.Static && s.Phase != migrate.Detach
 	if err := m.keepApart(ctx); err != nil {
@@ -260,8 +259,8 @@ func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.
 	return m.noteRefused(ctx, s, seen, err)
 }
 
-// noteRefused records which addresses Azure refuses, so that the others are made first, and returns err unless it is
-// such a refusal: then the next look goes on.
+// noteRefused records rejected addresses, so that the others are created first. It returns err
+// unless it is such a rejection.
 func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, seen migrate.Seen, err error) error {
 	for _, b := range s.Put {
 		refused := m.refused[b.ID.Key()]
@@ -308,7 +307,7 @@ func addresses(j migrate.Journal) (n int) {
 	return n
 }
 
-// ours reports whether a load balancer is the cluster's.
+// ours reports whether a load balancer belongs to the cluster.
 func (m *Migration) ours(id lb.LoadBalancerID) bool {
 	return slices.ContainsFunc(m.cfg.Balancers, func(of lb.LoadBalancerID) bool { return of.Key() == id.Key() })
 }

@@ -12,7 +12,8 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Owed are the addresses that migrations owe to Services. It is safe for concurrent use; nil owes none.
+// Owed holds the addresses that migrations owe to Services. It is safe for concurrent use; nil owes
+// none.
 type Owed struct {
 	mu      sync.Mutex
 	journal migrate.Journal
@@ -22,7 +23,7 @@ type Owed struct {
 // OwedBy returns the addresses that a journal owes.
 func OwedBy(j migrate.Journal, asked migrate.Asked) *Owed { return &Owed{journal: j, asked: asked} }
 
-// Address returns the address that a private frontend has to get, and whether there is one.
+// Address returns the address to request for a private frontend, and whether there is one.
 func (o *Owed) Address(f lb.Frontend) (netip.Addr, bool) {
 	if o == nil {
 		return netip.Addr{}, false
@@ -41,7 +42,7 @@ func (o *Owed) set(j migrate.Journal, asked migrate.Asked) {
 	o.journal, o.asked = j, asked
 }
 
-// watch reads what users give up until nothing is owed any more.
+// watch polls the store until nothing is owed any more.
 func (o *Owed) watch(ctx context.Context, store Store) {
 	for o != nil && ctx.Err() == nil && o.any() {
 		if j, asked, err := store.Read(ctx); err == nil {

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// read reads what a migration is about, within the deadline of a request.
+// read takes a snapshot within the request timeout.
 func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migrate.Service) (seen migrate.Seen, err error) {
 	err = bounded(ctx, func(ctx context.Context) error {
 		seen, err = m.look(ctx, j, services)
@@ -25,12 +25,13 @@ func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migr
 	return seen, err
 }
 
-// look reads it. Where each Service has a Standard load balancer that is one list.
+// look takes the snapshot. If each Service has a Standard load balancer, it takes a single list
+// request.
 func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migrate.Service) (migrate.Seen, error) {
 	var seen migrate.Seen
 	at := m.cfg.Balancers[0]
 	all, err := m.cfg.Azure.ListLoadBalancers(ctx, at.SubscriptionID, at.ResourceGroup)
-	if f := fault.From(err); f != nil && f.Class != fault.Stale { // a group that is gone has none
+	if f := fault.From(err); f != nil && f.Class != fault.Stale { // a missing resource group has none
 		return seen, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
 	}
 	there, basic := map[lb.LoadBalancerKey]bool{}, false
@@ -52,8 +53,8 @@ func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migr
 	return seen, m.readMachines(ctx, &seen, j.Members.Machines())
 }
 
-// readPublicIPs reads the resource groups of all public IPs that matter. A group that a Service alone names is
-// its author's to name, and holds nobody up.
+// readPublicIPs reads the resource groups of all relevant public IPs. A failure for a group that
+// only a Service names is ignored, because a tenant chose that name.
 func (m *Migration) readPublicIPs(ctx context.Context, seen *migrate.Seen, j migrate.Journal, services []migrate.Service) error {
 	needed, named := map[string]lb.ResourceID{}, map[string]lb.ResourceID{}
 	add := func(to map[string]lb.ResourceID, text string) {
@@ -94,8 +95,8 @@ func groupKey(id lb.ResourceID) string {
 	return strings.ToLower(id.SubscriptionID + "/" + id.ResourceGroup)
 }
 
-// readMachines reads the network interfaces and the scale sets behind the load balancers that are Basic:
-// those of the nodes' resource group, and of each that a pool names, and those that were there before.
+// readMachines reads the network interfaces and scale sets behind Basic load balancers: those in
+// the nodes' resource group, in groups that a pool names, and those recorded before.
 func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before map[string]lb.ResourceID) error {
 	groups, sets := map[string]lb.ResourceID{groupKey(m.cfg.Home): m.cfg.Home}, map[string]lb.ResourceID{}
 	pools := map[string]bool{}

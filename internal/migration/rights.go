@@ -11,10 +11,10 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// mostActions is how many actions a finding names.
+// mostActions is the maximum number of actions in a message.
 const mostActions = 20
 
-// lacking says what Azure would refuse for want of a right, and where nobody knows that.
+// lacking returns findings for missing permissions, and for scopes where they can't be checked.
 func lacking(ctx context.Context, of Azure, j migrate.Journal, seen migrate.Seen) (all []migrate.Finding) {
 	for _, right := range migrate.Rights(j, seen) {
 		var missing []string

@@ -11,15 +11,14 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// telling keeps what is said of a migration for who asks from elsewhere.
+// telling saves the progress of a migration for readers elsewhere.
 type telling struct {
-	keep func(ctx context.Context, told migrate.Told) error // nil is nobody
+	keep func(ctx context.Context, told migrate.Told) error // optional
 	log  *slog.Logger
-	last string // that was kept
+	last string // last saved text
 }
 
-// says has what is told be kept, where it says something else than before. That it cannot be kept holds up no
-// migration: it is tried with the next word.
+// says saves the progress if it changed. A failure is logged and does not delay the migration.
 func (t *telling) says(ctx context.Context, told migrate.Told) {
 	text := migrate.FormatTold(told)
 	if t.keep == nil || text == t.last {
@@ -32,7 +31,7 @@ func (t *telling) says(ctx context.Context, told migrate.Told) {
 	t.last = text
 }
 
-// unseen says how it stands where Azure was not looked at: nobody wants a migration, or nobody has asked.
+// unseen saves the state when Azure was not read, because no migration is requested.
 func (t *telling) unseen(ctx context.Context, kept migrate.Journal, hears bool) {
 	switch {
 	case kept.Done:
@@ -44,13 +43,13 @@ func (t *telling) unseen(ctx context.Context, kept migrate.Journal, hears bool) 
 	}
 }
 
-// step says what comes next.
+// step saves the next step.
 func (t *telling) step(ctx context.Context, s migrate.Steps) {
 	phases := migrate.Phases()
 	t.says(ctx, migrate.TellSteps(s, max(0, slices.Index(phases, s.Phase)), len(phases)-1))
 }
 
-// trying says what Azure answers while it is tried again.
+// trying saves an error from Azure that is being retried.
 func (t *telling) trying(ctx context.Context, phase migrate.Phase, err error) {
 	if fault.From(err) != nil {
 		t.step(ctx, migrate.Steps{Phase: phase, Waits: []string{err.Error()}})

@@ -12,55 +12,56 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Verdict is how it stands with a migration, in a word.
+// Verdict is the state of a migration.
 type Verdict string
 
-// The verdicts.
+// The states.
 const (
 	NotNeeded  Verdict = "NotNeeded"  // nothing is Basic
 	NotBegun   Verdict = "NotBegun"   // something is Basic, and nothing was written
-	Refused    Verdict = "Refused"    // something keeps it from starting
-	Running    Verdict = "Running"    // a leader is at it
-	Leaderless Verdict = "Leaderless" // it goes on once a Weir leads
-	Stopping   Verdict = "Stopping"   // requests under way come to their end
-	Halted     Verdict = "Stopped"    // a person wants that
-	Undoing    Verdict = "Undoing"    // all that was done is taken back
-	TakenBack  Verdict = "Undone"     // all was taken back, and a person has to begin again
+	Refused    Verdict = "Refused"    // blocked by the preflight
+	Running    Verdict = "Running"    // a leader is working on it
+	Leaderless Verdict = "Leaderless" // continues once a process leads
+	Stopping   Verdict = "Stopping"   // requests are completing
+	Halted     Verdict = "Stopped"    // requested by a user
+	Undoing    Verdict = "Undoing"    // all changes are being reverted
+	TakenBack  Verdict = "Undone"     // all changes were reverted; a user must start it again
 	Finished   Verdict = "Done"
 )
 
-// NoSKU is the reason of who has not written the SKU out.
+// NoSKU is the reason if azure.json does not set the SKU explicitly.
 const NoSKU = "NoSKU"
 
 // Over reports whether there is nothing to do.
 func (v Verdict) Over() bool { return v == NotNeeded || v == Finished }
 
-// Status is how a migration stands. Its JSON is for programs.
+// Status is the state of a migration.
 type Status struct {
 	Verdict Verdict `json:"verdict"`
-	// Phase is what is done next, after StepsDone of Steps.
+	// Phase is the next phase, after StepsDone of Steps.
 	Phase     migrate.Phase `json:"phase,omitempty"`
 	StepsDone int           `json:"stepsDone"`
 	Steps     int           `json:"steps"`
-	// Next is what is written next.
+	// Next is the next step.
 	Next PlannedStep `json:"next"`
-	// Begun is true once its journal is written, and Apart once a machine has left.
+	// Begun is true once the journal is written, Apart once a machine has left its pools.
 	Begun  bool            `json:"begun"`
 	Apart  bool            `json:"apart"`
 	Leader string          `json:"leader,omitempty"`
 	Asked  migrate.Asked   `json:"asked"`
 	Places []StatusAddress `json:"addresses"`
-	// WayBack says whether it can be taken back, and Undone who had that done.
+	// WayBack is whether it can be undone; Undone is the request of a completed undo.
 	WayBack WayBack       `json:"wayBack"`
 	Undone  *migrate.Wish `json:"undone,omitempty"`
-	// Reasons keep it from starting, and Waits from going on at once.
+	// Reasons block the start; Waits are current waits.
 	Reasons []PlannedFinding `json:"reasons"`
 	Waits   []string         `json:"waits"`
 }
 
-// WayBack says until when a migration can be taken back.
+// WayBack is until when a migration can be undone.
 type WayBack struct {
-	// Until is the first step after which it cannot; empty if that is so already, and Why says why it is so, or will be.
+	// Until is the first phase that can't be undone, empty if that phase has passed. Why is the
+	// reason.
 	Until migrate.Phase `json:"until,omitempty"`
 	Why   string        `json:"why,omitempty"`
 }
@@ -70,7 +71,7 @@ func wayBack(j migrate.Journal, seen migrate.Seen) WayBack {
 	return WayBack{until, why}
 }
 
-// String is for people.
+// String describes it for humans.
 func (w WayBack) String() string {
 	switch {
 	case w.Until == "":
@@ -81,20 +82,21 @@ func (w WayBack) String() string {
 	return fmt.Sprintf("Until %s begins, weir migrate stop --undo takes all of it back; public IPs stay Static.", w.Until)
 }
 
-// StatusAddress is an address of the journal, and where it is now.
+// StatusAddress is a recorded address and its current location.
 type StatusAddress struct {
 	migrate.Address
 
 	LoadBalancer string `json:"loadBalancer"`
 	Where        string `json:"where"`
 	Lost         bool   `json:"lost"`
-	// Owed is true if its Service asks for it, and Azure refuses it; GivenUp is who agreed to another address.
+	// Owed is true if its Service requests it and Azure rejects it; GivenUp is the request that
+	// gave it up.
 	Owed    bool          `json:"owed,omitempty"`
 	GivenUp *migrate.Wish `json:"givenUp,omitempty"`
 }
 
-// Report returns how a migration stands, where this process leads; empty is nobody. It writes nothing, and needs what
-// Look needs.
+// Report returns the state of a migration. leader is the identity of the leading process, or "". It
+// writes nothing, and uses the same Config fields as Look.
 func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 	m := New(cfg)
 	kept, asked, err := cfg.Store.Read(ctx)
@@ -102,7 +104,7 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 		return Status{}, err
 	}
 	services, about := cfg.Services(), kept
-	about.Done = false // so that its addresses are looked for
+	about.Done = false // so that its addresses are located
 	seen, err := m.read(ctx, about, services)
 	if err != nil {
 		return Status{}, err
@@ -160,7 +162,7 @@ func placed(a migrate.Address, on string, is migrate.Whereabouts, asked migrate.
 	return p
 }
 
-// verdict is that of what is Basic, or was begun.
+// verdict returns the state if anything is Basic or the migration has started.
 func (s Status) verdict(kept migrate.Journal) Verdict {
 	switch stop := s.Asked.Stop; {
 	case stop != nil && stop.Undo && kept.Open() && s.WayBack.Until != "" && s.Leader != "":
@@ -183,13 +185,13 @@ func (s Status) verdict(kept migrate.Journal) Verdict {
 	return Running
 }
 
-// JSON is the status for programs.
+// JSON returns the status as JSON.
 func (s Status) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(s, "", "  ")
 	return append(text, '\n'), err
 }
 
-// Text is the status for people: the verdict first.
+// Text returns the status for humans, the state first.
 func (s Status) Text() string {
 	var b strings.Builder
 	b.WriteString(s.says() + "\n")
@@ -215,7 +217,7 @@ func (s Status) Text() string {
 	return b.String()
 }
 
-// says is the verdict in a sentence, with what has it go on.
+// says returns the state as a sentence, with the next action.
 func (s Status) says() string {
 	switch s.Verdict {
 	case NotNeeded:

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Reasons of the events about Services.
+// Event reasons of Services.
 const (
 	ReasonMigrating   = "MigratingLoadBalancer"
 	ReasonMigrated    = "MigratedLoadBalancer"
@@ -21,15 +21,15 @@ const (
 	ReasonUndone      = "MigrationUndone"
 )
 
-// tellBegin tells each Service with an address in the journal what happens to it.
+// tellBegin records an event for each Service with an address in the journal.
 func (m *Migration) tellBegin(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
 	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonMigrating, fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one. It is not reached for some minutes, and keeps %s", listed(append(stay, move...))))
 	})
 }
 
-// show keeps how far it is in the status of each of them, which outlives events and this process. Whoever comes after
-// the migration writes there what is so then.
+// show writes the progress to the status of these Services, where it outlives events and this
+// process. The Service controller replaces it after the migration.
 func show(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service, far string) {
 	if cfg.Show == nil {
 		return
@@ -46,7 +46,7 @@ func show(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen,
 	}
 }
 
-// tellEnd tells each of them which addresses have stayed.
+// tellEnd records an event with the addresses that stayed.
 func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
 	m.tell(j, seen, services, func(name string, kept, lost []netip.Addr) {
 		if len(kept) > 0 {
@@ -63,7 +63,7 @@ func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []mig
 	})
 }
 
-// tellUndone tells each of them that it is where it was.
+// tellUndone records an event for the completed undo.
 func (m *Migration) tellUndone(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
 	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonUndone, fmt.Sprintf("Somebody had the migration taken back: its load balancer stays Basic, with %s, and machines are behind it again", listed(append(stay, move...))))

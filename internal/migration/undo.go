@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// undo carries out what comes next of taking a migration back. Where that is not possible it is a stop like any
-// other. A machine that Azure refuses is tried until it passes, or until a person has the migration go on.
+// undo carries out the next step of an undo. If an undo is impossible, it acts as a stop. A
+// rejected write is retried until it succeeds or the user withdraws the stop.
 func (m *Migration) undo(ctx context.Context, kept migrate.Journal, seen migrate.Seen, services []migrate.Service, stop migrate.Wish) (time.Duration, error) {
 	s := migrate.Undo(kept, seen)
 	for _, why := range s.Stops {
@@ -42,7 +42,7 @@ func (m *Migration) undo(ctx context.Context, kept migrate.Journal, seen migrate
 	return settles, nil
 }
 
-// undone ends it. Nothing begins it again but a person.
+// undone completes the undo. Only a user can start the migration again.
 func (m *Migration) undone(ctx context.Context, kept migrate.Journal, seen migrate.Seen, services []migrate.Service, stop migrate.Wish) (time.Duration, error) {
 	next := kept
 	next.Undone = &stop
