@@ -13,67 +13,64 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Frontend is a frontend that Services are on, with what decides whether it can be published.
+// Frontend is a load balancer frontend, with what decides whether it can be published.
 type Frontend struct {
-	// ID is its ARM id, and Name the last part of that.
+	// ID is its ARM id; Name is the last part of ID.
 	ID, Name string
 	Family   lb.Family
 	Public   bool
 	On       Balancer
 }
 
-// Balancer is what counts of the load balancer that has a frontend.
+// Balancer holds the relevant properties of a frontend's load balancer.
 type Balancer struct {
 	Location string
 	SKU      lb.SKU
-	// ByAddress is true if a pool of it has addresses, or shall have: Azure takes no Private Link
-	// Service then.
+	// ByAddress is true if any of its pools has addresses, or will have: Azure then rejects Private
+	// Link Services.
 	ByAddress bool
-	// IPv6 is true if any frontend of it is of that family.
+	// IPv6 is true if any of its frontends is IPv6.
 	IPv6 bool
-	// Links is how many Private Link Services its other frontends have.
+	// Links is the number of Private Link Services of its other frontends.
 	Links int
-	// Exceeds returns why another Private Link Service would exceed the bound of a namespace; nil if it
-	// would not. It is nil where no bound applies.
+	// Exceeds returns an error if another Private Link Service would exceed the limit of a
+	// namespace. Nil means no limit.
 	Exceeds func(namespace string) error
 }
 
-// Settings are the cluster's.
+// Settings are the settings of the cluster.
 type Settings struct {
 	ClusterName string
-	// Group is where Private Link Services are, unless a Service says otherwise; its Type and Name
-	// are not used.
+	// Group is the default resource group of Private Link Services; Type and Name are unused.
 	Group lb.ResourceID
 	// Interfaces is true if pools are to hold network interfaces.
 	Interfaces bool
 	// VirtualNetwork is the ARM id of the nodes' network.
 	VirtualNetwork string
-	// PodSubnets are the names of the subnets of it that pods have their addresses of, where they
-	// are known to have such.
+	// PodSubnets are the names of the subnets with pod addresses, if known.
 	PodSubnets []string
-	// Tags are put on everything that is made.
+	// Tags are set on every created resource.
 	Tags map[string]string
-	// MostOnBalancer is what Azure has lifted its limit to; 0 is lb.MostPrivateLinkServices.
+	// MostOnBalancer is Azure's limit per load balancer if raised; 0 means lb.MostPrivateLinkServices.
 	MostOnBalancer int
-	// OpensSubnets is true if network policies that keep Private Link Services out of a subnet may
-	// be turned off.
+	// OpensSubnets allows disabling network policies that block Private Link Services in a subnet.
 	OpensSubnets bool
 }
 
-// resolved says where a Private Link Service is where the Service leaves that open.
+// resolved fills in the defaults for the location of a Private Link Service.
 func resolved(l service.PrivateLink, f Frontend, set Settings) service.PrivateLink {
 	l.Name = cmp.Or(l.Name, defaultName(f))
 	l.ResourceGroup = cmp.Or(l.ResourceGroup, set.Group.ResourceGroup)
 	return l
 }
 
-// defaultName is that of the Azure cloud provider. A frontend's name may be so long that Azure would
-// not take it.
+// defaultName returns the name that the Azure cloud provider uses, limited to the length that Azure
+// accepts.
 func defaultName(f Frontend) string {
 	return strings.TrimRight(("pls-" + f.Name)[:min(80, 4+len(f.Name))], "-.")
 }
 
-// desired is the Private Link Service that a Service asks for, who owns it.
+// desired returns the Private Link Service requested by the owning Service.
 func desired(l service.PrivateLink, owner string, f Frontend, set Settings) lb.PrivateLinkService {
 	l = resolved(l, f, set)
 	return lb.PrivateLinkService{
@@ -86,13 +83,13 @@ func desired(l service.PrivateLink, owner string, f Frontend, set Settings) lb.P
 	}
 }
 
-// Namespace is that of a Service, given as in tags; empty for none.
+// Namespace returns the namespace of a "namespace/name"; empty for "".
 func Namespace(name string) string {
 	namespace, _, _ := strings.Cut(name, "/")
 	return namespace
 }
 
-// tags are the cluster's, and those that say whose it is, which nobody else can set.
+// tags returns the cluster's tags plus those that record the owner, which users can't override.
 func tags(owner string, set Settings) map[string]string {
 	all := maps.Clone(set.Tags)
 	if all == nil {
@@ -107,7 +104,7 @@ func tags(owner string, set Settings) map[string]string {
 
 const ofInterfaces = "backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses"
 
-// refusals are why Azure would take no Private Link Service on a frontend.
+// refusals returns why Azure would reject a Private Link Service on the frontend.
 func refusals(f Frontend, owner string, fresh bool, set Settings) []service.Problem {
 	var all []service.Problem
 	refuse := func(want string) {
@@ -134,7 +131,7 @@ func refusals(f Frontend, owner string, fresh bool, set Settings) []service.Prob
 	return all
 }
 
-// warnings are what will not work as people may expect, though Azure takes it.
+// warnings returns settings that Azure accepts but that may not work as expected.
 func warnings(s Sharer, l service.PrivateLink, f Frontend, set Settings) []string {
 	var all []string
 	if f.Public && s.FloatingIP {

@@ -14,42 +14,42 @@ import (
 
 // Sharer is a Service on a frontend.
 type Sharer struct {
-	// Service is its namespace and name, as tags have it.
+	// Service is "namespace/name", as in tags.
 	Service string
-	// Since is when it was created: among those that own nothing the oldest goes first.
+	// Since is its creation time: without an existing owner, the oldest Service wins.
 	Since time.Time
-	// Link is what it asks for; nil if it asks for none, or if its annotations have Problems.
+	// Link is its request; nil if there is none, or if its annotations have Problems.
 	Link     *service.PrivateLink
 	Problems []service.Problem
-	// Recorded is true if it is on record as the owner: that counts where no tag tells, between the
-	// end of what is replaced and the start of what takes its place.
+	// Recorded is true if it is recorded as the owner. This counts while no tag exists, between
+	// deletion and replacement.
 	Recorded bool
-	// Groups are the resource groups that are on record for it.
+	// Groups are the resource groups recorded for it.
 	Groups []string
-	// Held is true if nothing of what it has is to be changed, whoever asks.
-	Held bool
-	// Local, FloatingIP and HTTPProbe are of its flows.
+	// Held freezes its Private Link Service, whoever owns the frontend.
+	Held                         bool
 	Local, FloatingIP, HTTPProbe bool
 }
 
-// asks reports whether it wants a Private Link Service, as far as that can be read.
+// asks reports whether it validly requests a Private Link Service.
 func (s Sharer) asks() bool { return s.Link != nil }
 
-// Verdict is what the Services of a frontend come to.
+// Verdict is the decision for a frontend.
 type Verdict struct {
-	// Owner is the Service whose word counts; empty if none asks.
+	// Owner is the Service whose settings apply; empty if none requests a Private Link Service.
 	Owner string
-	// Want is the Private Link Service that the frontend shall have; nil for none.
+	// Want is the desired Private Link Service; nil for none.
 	Want *lb.PrivateLinkService
-	// Holds is true if all stays as it is, because what is asked for cannot be.
+	// Holds is true if nothing changes, because the request can't be met.
 	Holds bool
-	// Told are the problems of each Service, Warned what will not work as it may expect.
+	// Told are the problems of each Service; Warned are its warnings.
 	Told   map[string][]service.Problem
 	Warned map[string][]string
 }
 
-// Share says whose word counts. The owner is whom the tags of what there is name, as long as it asks;
-// then whoever is on record, then the oldest that asks. What cannot be read neither makes, changes nor removes anything.
+// Share decides which Service owns a frontend: the one in the tags of existing Private Link
+// Services while it requests one, then the recorded owner, then the oldest that requests one.
+// Invalid requests create, change and remove nothing.
 func Share(f Frontend, set Settings, sharers []Sharer, seen []lb.PrivateLinkService) Verdict {
 	v := Verdict{Told: map[string][]service.Problem{}, Warned: map[string][]string{}}
 	sharers = slices.SortedFunc(slices.Values(sharers), func(a, b Sharer) int {
@@ -106,7 +106,7 @@ func Share(f Frontend, set Settings, sharers []Sharer, seen []lb.PrivateLinkServ
 	return v
 }
 
-// ownerAmong is the place of the owner; negative if nobody asks.
+// ownerAmong returns the index of the owner; negative for none.
 func ownerAmong(f Frontend, set Settings, sharers []Sharer, ours []lb.PrivateLinkService) int {
 	may := func(s Sharer) bool { return s.asks() || len(s.Problems) > 0 }
 	tagged := -1
@@ -114,7 +114,7 @@ func ownerAmong(f Frontend, set Settings, sharers []Sharer, ours []lb.PrivateLin
 		owner := OwnerOf(p)
 		at := slices.IndexFunc(sharers, func(s Sharer) bool { return s.Service == owner && may(s) })
 		if at >= 0 && sharers[at].asks() && desired(*sharers[at].Link, owner, f, set).ID.Key() == p.ID.Key() {
-			return at // it asks for the very one, if there are several
+			return at // with several, prefer the requested one
 		}
 		if tagged < 0 {
 			tagged = at
@@ -129,17 +129,17 @@ func ownerAmong(f Frontend, set Settings, sharers []Sharer, ours []lb.PrivateLin
 	return slices.IndexFunc(sharers, Sharer.asks)
 }
 
-// OwnerOf is the Service that a Private Link Service is tagged with; empty for none.
+// OwnerOf returns the Service in the tags of a Private Link Service, or "".
 func OwnerOf(p lb.PrivateLinkService) string {
 	return cmp.Or(lb.Tag(p.Tags, service.TagLinkOwner), lb.Tag(p.Tags, service.TagLinkOwnerBefore))
 }
 
-// Ours are the Private Link Services of the cluster that publish a frontend.
+// Ours returns the cluster's Private Link Services that publish a frontend.
 func Ours(f Frontend, seen []lb.PrivateLinkService, set Settings) []lb.PrivateLinkService {
 	return slices.DeleteFunc(on(f, seen), func(p lb.PrivateLinkService) bool { return foreign(p, set) })
 }
 
-// SharerOf is what a Service asks for by what it wants of its load balancer.
+// SharerOf returns the Sharer for a Service's load balancer spec.
 func SharerOf(name string, since time.Time, spec service.Spec, problems []service.Problem) Sharer {
 	return Sharer{
 		Service: name, Since: since, Link: spec.Link, Problems: problems,
@@ -148,15 +148,15 @@ func SharerOf(name string, since time.Time, spec service.Spec, problems []servic
 	}
 }
 
-// IsForeign reports whether no Service of the cluster has it, as far as its tags show.
+// IsForeign reports whether the tags name no Service of the cluster.
 func IsForeign(p lb.PrivateLinkService, set Settings) bool { return foreign(p, set) }
 
-// foreign reports whether nobody of the cluster made it, as far as its tags tell.
+// foreign reports whether the tags name no Service of the cluster.
 func foreign(p lb.PrivateLinkService, set Settings) bool {
 	return OwnerOf(p) == "" || !strings.EqualFold(lb.Tag(p.Tags, service.TagCluster), set.ClusterName)
 }
 
-// on are those that publish a frontend, in the order of their ids.
+// on returns the Private Link Services that publish a frontend, ordered by id.
 func on(f Frontend, seen []lb.PrivateLinkService) []lb.PrivateLinkService {
 	return slices.SortedFunc(func(yield func(lb.PrivateLinkService) bool) {
 		for _, p := range seen {

@@ -14,12 +14,11 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Action is what a step does.
+// Action is the kind of a step.
 type Action string
 
-// The actions. Level, Wait, Hold and Refuse write nothing: Level has nothing to do, Wait is for what
-// Azure is at, Hold for people to mend what the verdict has told them, Refuse for people to do what
-// Why says.
+// The actions. The following write nothing: Level is in sync, Wait waits for Azure, Hold waits for
+// users to fix the reported problems, Refuse needs the action described in Why.
 const (
 	Level      Action = "level"
 	Create     Action = "create"
@@ -32,27 +31,28 @@ const (
 	Refuse     Action = "refuse"
 )
 
-// Step is what is to be done next. One that has been done already does no harm.
+// Step is the next step. It is idempotent.
 type Step struct {
 	Do Action
-	// Service is the Private Link Service as it shall become, or, where something of it goes, as it is.
+	// Service is the new state of the Private Link Service, or its current state for a deletion.
 	Service lb.PrivateLinkService
-	// Connection is what Disconnect removes.
+	// Connection is removed by Disconnect.
 	Connection lb.PrivateEndpointConnection
-	// Subnet is what OpenSubnet writes.
+	// Subnet is written by OpenSubnet.
 	Subnet lb.Subnet
-	// Why says in a sentence what differs, what is waited for, or what is wrong and what to do.
+	// Why describes the difference, the wait, or the problem and its fix, in one sentence.
 	Why string
 }
 
-// Writes reports whether Azure is asked for a change.
+// Writes reports whether the step sends a write to Azure.
 func (s Step) Writes() bool {
 	return slices.Contains([]Action{Create, Change, OpenSubnet, Disconnect, Delete}, s.Do)
 }
 
-// Next is the next step for a frontend: what is not wanted goes first, each connection before what it
-// is of, then what is wanted comes. seen are all Private Link Services of the resource groups where the
-// cluster's are; subnet is the one that SubnetOf names, nil if it was not read.
+// Next returns the next step for a frontend: unwanted Private Link Services are removed first,
+// their connections before them, then the wanted one is created or changed. seen are all Private
+// Link Services in the cluster's resource groups; subnet is the one named by SubnetOf, or nil if
+// not read.
 func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet, set Settings) Step {
 	if v.Holds {
 		return Step{Do: Hold}
@@ -88,7 +88,7 @@ func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet
 	return write(Step{Do: Change, Service: next, Why: "private link service " + at.ID.Name + ": " + strings.Join(differs, "; ")}, at, subnet, set)
 }
 
-// kept is what of others keeps the wanted Private Link Service away; empty for nothing.
+// kept returns why existing resources block the wanted Private Link Service, or "".
 func kept(f Frontend, v Verdict, is, seen []lb.PrivateLinkService, set Settings) string {
 	at, found := byID(seen, v.Want.ID)
 	switch {
@@ -108,7 +108,8 @@ func kept(f Frontend, v Verdict, is, seen []lb.PrivateLinkService, set Settings)
 	return ""
 }
 
-// remove is the next step of what has to go: its connections one by one, then itself.
+// remove returns the next step of a removal: the connections one by one, then the Private Link
+// Service.
 func remove(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step {
 	if p.Provisioning == lb.Deleting {
 		return wait("Azure is at work on private link service %s (%s)", p.ID.Name, p.Provisioning)
@@ -133,7 +134,7 @@ func remove(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step {
 	return Step{Do: Delete, Service: p, Why: why}
 }
 
-// write has a subnet opened before addresses of it are asked for.
+// write returns step, or first the step that opens the subnet.
 func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings) Step {
 	if a := outside(step.Service.NAT, subnet); a.IsValid() {
 		return refusal("%s names %s, which is not of subnet %s", service.PLSAddresses, a, subnet.Name)
@@ -155,7 +156,7 @@ func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings)
 	return refusal("network policies of subnet %s keep private link services out: az network vnet subnet update --subscription %s --resource-group %s --vnet-name %s --name %s --private-link-service-network-policies Disabled", subnet.Name, n.SubscriptionID, n.ResourceGroup, n.Name, subnet.Name)
 }
 
-// SubnetOf is the ARM id of the subnet that has to be read before Next; empty for none.
+// SubnetOf returns the ARM id of the subnet to read before Next, or "".
 func SubnetOf(v Verdict, seen []lb.PrivateLinkService) string {
 	if v.Want == nil {
 		return ""
@@ -167,7 +168,8 @@ func SubnetOf(v Verdict, seen []lb.PrivateLinkService) string {
 	return v.Want.NAT[0].Subnet
 }
 
-// Holding says which Private Link Service a frontend has, so that it cannot go; empty for none.
+// Holding describes the Private Link Services that block the deletion of a frontend; empty if there
+// are none.
 func Holding(f Frontend, seen []lb.PrivateLinkService) string {
 	var texts []string
 	for _, p := range on(f, seen) {
@@ -176,7 +178,7 @@ func Holding(f Frontend, seen []lb.PrivateLinkService) string {
 	return strings.Join(texts, "; ")
 }
 
-// changed is a Private Link Service as it shall become, and what of it differs.
+// changed returns the new state of a Private Link Service, and the differences.
 func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differs []string) {
 	next = is
 	differ := func(what, has, wants string) {
@@ -213,7 +215,7 @@ func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differ
 	}
 	wanted := maps.Clone(want.Tags)
 	if OwnerOf(is) == want.Tags[service.TagLinkOwner] {
-		delete(wanted, service.TagLinkOwner) // also under its name of before
+		delete(wanted, service.TagLinkOwner) // the old tag name counts, too
 	} else {
 		lb.UnsetTag(next.Tags, service.TagLinkOwnerBefore)
 	}
@@ -229,7 +231,7 @@ func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differ
 	return next, differs
 }
 
-// folded is a list whose order and capitals mean nothing.
+// folded normalizes order and case of a list.
 func folded(list []string) string {
 	low := strings.Fields(strings.ToLower(strings.Join(list, " ")))
 	slices.Sort(low)
