@@ -16,41 +16,41 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// CodeBusy is the code of what waits for an end that Azure has not come to.
+// CodeBusy is the fault code while Azure is busy.
 const CodeBusy = "PrivateLinkServiceBusy"
 
-// CodePublished is the code of a frontend that cannot go, because it is published.
+// CodePublished is the fault code of a frontend that can't be deleted because it is published.
 const CodePublished = "FrontendIsPublished"
 
-// work is what is done for one frontend. It is of one goroutine at a time.
+// work reconciles one frontend. Not safe for concurrent use.
 type work struct {
 	*round
 	frontend
 	sharers []privatelink.Sharer
-	// clears is true if all that publishes the frontend has to go.
+	// clears is true if everything that publishes the frontend must be removed.
 	clears  bool
 	seen    []lb.PrivateLinkService
 	verdict privatelink.Verdict
 
-	// last is the step after which there was nothing to write, done are those before it, and
-	// contested is true if what differs is left as it is.
+	// last is the final step, which writes nothing; done are the steps before it. contested is true
+	// if a difference is left because of a conflict.
 	last      privatelink.Step
 	done      []privatelink.Step
 	contested bool
-	// removed counts the connections that were removed, and more is true if others have to go yet.
+	// removed is the number of removed connections; more is true if others remain.
 	removed int
 	more    bool
 	err     error
 }
 
-// judge says what the frontend shall have.
+// judge computes the verdict.
 func (w *work) judge() {
 	if !w.clears {
 		w.verdict = privatelink.Share(w.Frontend, w.Settings, w.sharers, w.seen)
 	}
 }
 
-// advance makes one step after the other until nothing is left to write.
+// advance runs steps until nothing is left to write.
 func (w *work) advance(ctx context.Context, valid func() bool) error {
 	looked := false
 	for made := map[string]bool{}; ; {
@@ -65,7 +65,7 @@ func (w *work) advance(ctx context.Context, valid func() bool) error {
 				step.Service = w.known(step.Service.ID)
 			}
 		}
-		if step.Do == privatelink.Create && w.asker() < 0 { // where it is to be may not be on record yet
+		if step.Do == privatelink.Create && w.asker() < 0 { // its resource group may not be recorded yet
 			step = privatelink.Step{Do: privatelink.Level}
 		}
 		w.last = step
@@ -91,7 +91,7 @@ func (w *work) advance(ctx context.Context, valid func() bool) error {
 	}
 }
 
-// next is the step that follows from what is known.
+// next returns the next step.
 func (w *work) next(ctx context.Context) (privatelink.Step, error) {
 	var subnet *lb.Subnet
 	if id := privatelink.SubnetOf(w.verdict, w.seen); id != "" {
@@ -104,7 +104,7 @@ func (w *work) next(ctx context.Context) (privatelink.Step, error) {
 	return privatelink.Next(w.Frontend, w.verdict, w.seen, subnet, w.Settings), nil
 }
 
-// ends is the error of a step that writes nothing, if it is one.
+// ends returns the error of a step that writes nothing, if any.
 func (w *work) ends(step privatelink.Step) error {
 	if step.Do == privatelink.Wait {
 		return w.busy(CodeBusy, step.Why)
@@ -118,13 +118,13 @@ func (w *work) ends(step privatelink.Step) error {
 	return nil
 }
 
-// busy is the fault of what has to be looked at again, after a pause that grows.
+// busy returns a retriable fault with backoff.
 func (w *work) busy(code, why string) error {
 	pause := fault.From(w.InProgress.Found(w.ID, time.Now())).RetryAt
 	return &fault.Fault{Class: fault.Retriable, Code: code, Reason: "conflict", RetryAt: pause, Err: errors.New(why)}
 }
 
-// leave reports whether what differs has to be left as it is, because somebody else keeps undoing it.
+// leave reports whether to leave the difference because of a conflict with another writer.
 func (w *work) leave(step privatelink.Step) bool {
 	at := w.asker()
 	if at < 0 {
@@ -138,13 +138,13 @@ func (w *work) leave(step privatelink.Step) bool {
 	return w.Contests.Leave(contest.PrivateLinks, w.verdict.Owner, w.by[at].Asked, name, differ, time.Now())
 }
 
-// asker is the place of the owner's request; negative if it is not due.
+// asker returns the index of the owner's request; negative if there is none in this round.
 func (w *work) asker() int {
 	return slices.IndexFunc(w.by, func(req *Request) bool { return req.Service == w.verdict.Owner })
 }
 
-// goesOn has a request come again for the connections that are left. Where these do not become fewer, it
-// comes after a pause instead.
+// goesOn requests another round for the remaining connections, with backoff if their number doesn't
+// decrease.
 func (w *work) goesOn(req *Request) {
 	left := len(w.known(w.last.Service.ID).Connections)
 	if before, again := req.left[w.ID]; again && left >= before {
@@ -157,8 +157,8 @@ func (w *work) goesOn(req *Request) {
 	req.left[w.ID], req.More = left, true
 }
 
-// leftBehind names what a Service that asks for nothing has on the frontend all the same, because all
-// there stays as it is; empty for nothing.
+// leftBehind returns the Private Link Service that a Service without a request still owns on a
+// frozen frontend, or "".
 func (w *work) leftBehind(req *Request) string {
 	if req.asks() || w.clears || !w.stays() {
 		return ""
@@ -171,7 +171,7 @@ func (w *work) leftBehind(req *Request) string {
 	return ""
 }
 
-// do asks Azure for a step, and takes in what it then shows.
+// do runs a step and stores the resulting state.
 func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 	switch step.Do {
 	case privatelink.Create, privatelink.Change:
@@ -191,7 +191,7 @@ func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 		if err := w.Azure.DeleteConnection(ctx, step.Service.ID, step.Connection); err != nil {
 			return err
 		}
-		shown, err := w.Azure.Get(ctx, step.Service.ID) // with its new etag
+		shown, err := w.Azure.Get(ctx, step.Service.ID) // with the new etag
 		switch f := fault.From(err); {
 		case f != nil && f.Class == fault.Stale:
 			w.shows(step.Service.ID, nil)
@@ -211,7 +211,7 @@ func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 	return nil
 }
 
-// shows takes in what Azure shows of a Private Link Service; nil is that it is gone.
+// shows stores the state of a Private Link Service; nil means deleted.
 func (w *work) shows(id lb.ResourceID, shown *lb.PrivateLinkService) {
 	w.seen = slices.DeleteFunc(slices.Clone(w.seen), func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
 	if shown != nil {
@@ -219,7 +219,7 @@ func (w *work) shows(id lb.ResourceID, shown *lb.PrivateLinkService) {
 	}
 }
 
-// known is a Private Link Service as it is known.
+// known returns the known state of a Private Link Service.
 func (w *work) known(id lb.ResourceID) lb.PrivateLinkService {
 	for _, p := range w.seen {
 		if p.ID.Key() == id.Key() {

@@ -11,14 +11,14 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// limits are the bounds of namespaces on the Private Link Services of one load balancer.
+// limits enforces the limits of namespaces on the Private Link Services of one load balancer.
 type limits struct {
 	*round
 	on lb.LoadBalancerID
-	// has counts the Private Link Services of each namespace: those that Azure shows, by their tags,
-	// which no tenant can write, and those that this round creates.
+	// has counts the Private Link Services of each namespace: existing ones by their tags, which
+	// tenants can't write, and those created in this round.
 	has map[string]int
-	// uses are the namespaces that have one, or have a Service on the load balancer that asks for one.
+	// uses are the namespaces that have or request one on the load balancer.
 	uses map[string]bool
 }
 
@@ -39,8 +39,8 @@ func (r *round) limits(on lb.LoadBalancerID, sharers map[string]privatelink.Shar
 	return l
 }
 
-// exceeds returns why one more would exceed the bound of a namespace. A Private Link Service is of a
-// frontend, so an annotation that allows more frontends than the default allows as large a part of these.
+// exceeds returns an error if another one would exceed the limit of a namespace. Each Private Link
+// Service needs a frontend, so the limit of frontends applies proportionally.
 func (l *limits) exceeds(namespace string) error {
 	capacity := bound.Capacity{Max: cmp.Or(l.Settings.MostOnBalancer, lb.MostPrivateLinkServices)}
 	if capacity.Max != lb.MostPrivateLinkServices {
@@ -54,9 +54,9 @@ func (l *limits) exceeds(namespace string) error {
 	return nil
 }
 
-// groupsOfNamespaces returns the sharers whose groups are read: those beside the requests, and what is
-// on record of the others in the namespaces that ask. Otherwise a namespace would hide what it has in
-// resource groups that its next Service does not name.
+// groupsOfNamespaces returns the sharers whose resource groups must be read: those on the same
+// frontends, plus the recorded groups of other Services in the requesting namespaces. Otherwise a
+// namespace could hide Private Link Services in groups that its next Service doesn't name.
 func groupsOfNamespaces(sharers map[string]privatelink.Sharer, beside map[string]bool, requests []*Request) map[string]privatelink.Sharer {
 	asking := map[string]bool{}
 	for _, req := range requests {
@@ -76,7 +76,7 @@ func groupsOfNamespaces(sharers map[string]privatelink.Sharer, beside map[string
 	return read
 }
 
-// ownersOn are the owners of the rules of a load balancer, in lower case.
+// ownersOn returns the owners of a load balancer's rules, in lower case.
 func ownersOn(shown lb.LoadBalancer) map[string]bool {
 	owners := map[string]bool{}
 	for _, r := range shown.Rules {

@@ -10,28 +10,28 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// Balancer is a load balancer as Azure shows it, and whether a pool of it has addresses, or shall have.
+// Balancer is a load balancer as read from Azure. ByAddress is true if any of its pools has
+// addresses, or will have.
 type Balancer struct {
 	Shown     lb.LoadBalancer
 	ByAddress bool
 }
 
-// frontend is one that is looked at, with the Services that are on it.
+// frontend is a frontend to reconcile.
 type frontend struct {
 	privatelink.Frontend
-	// owners are those of the rules on it, in lower case, and by are the requests of this round that
-	// it concerns.
+	// owners are the owners of its rules, in lower case; by are the requests that concern it.
 	owners []string
 	by     []*Request
 }
 
-// FrontendID is the ARM id of a frontend.
+// FrontendID returns the ARM id of a frontend.
 func FrontendID(on lb.LoadBalancerID, name string) string {
 	return on.String() + "/frontendIPConfigurations/" + name
 }
 
-// frontendsOf are the frontends of a load balancer that concern one of these requests: it is on one
-// and asks, or a Private Link Service there says that it is its owner's.
+// frontendsOf returns the frontends that concern the requests: a requesting Service is on it, or a
+// Private Link Service there is tagged with a requester.
 func frontendsOf(b Balancer, requests []*Request, seen []lb.PrivateLinkService, set privatelink.Settings) []frontend {
 	if b.Shown.Etag == "" {
 		return nil
@@ -63,8 +63,8 @@ func frontendsOf(b Balancer, requests []*Request, seen []lb.PrivateLinkService, 
 	return all
 }
 
-// familyOf is that of a frontend. Of a public one the public IP tells, and the pool to which its flows
-// go just as well.
+// familyOf returns the family of a frontend. For a public one, it follows from the pool of its
+// rules.
 func familyOf(f lb.Frontend, rules []lb.Rule) lb.Family {
 	if f.Family != "" {
 		return f.Family
@@ -77,13 +77,13 @@ func familyOf(f lb.Frontend, rules []lb.Rule) lb.Family {
 	return lb.IPv4
 }
 
-// ownerOf is the first part of the name of a rule, in lower case.
+// ownerOf returns the first part of a rule name, in lower case.
 func ownerOf(rule string) string {
 	owner, _, _ := strings.Cut(strings.ToLower(rule), "-")
 	return owner
 }
 
-// ownersBeside are the owners on the frontends that these requests are on.
+// ownersBeside returns the owners on the frontends of the requests.
 func ownersBeside(shown lb.LoadBalancer, requests []*Request) map[string]bool {
 	mine, frontends := map[string]bool{}, map[string]bool{}
 	for _, req := range requests {
@@ -103,7 +103,7 @@ func ownersBeside(shown lb.LoadBalancer, requests []*Request) map[string]bool {
 	return owners
 }
 
-// ownersOf are the owners on all of these frontends.
+// ownersOf returns the owners on all given frontends.
 func ownersOf(all []frontend) map[string]bool {
 	owners := map[string]bool{}
 	for _, f := range all {
@@ -114,7 +114,7 @@ func ownersOf(all []frontend) map[string]bool {
 	return owners
 }
 
-// othersOn counts the Private Link Services of the other frontends of a load balancer.
+// othersOn counts the Private Link Services of the load balancer's other frontends.
 func othersOn(on lb.LoadBalancerID, f privatelink.Frontend, seen []lb.PrivateLinkService) int {
 	n, prefix := 0, strings.ToLower(FrontendID(on, ""))
 	for _, p := range seen {

@@ -16,29 +16,30 @@ import (
 )
 
 const (
-	// atOnce bounds the frontends that are worked on side by side: a write takes some ten seconds,
-	// and Azure Resource Manager takes ten writes a second.
+	// atOnce limits concurrent frontends: a write takes about 10 s, and ARM accepts about ten
+	// writes per second.
 	atOnce = 32
-	// deadline bounds a round. What it leaves undone is found by the next one.
+	// deadline bounds a round; the next round finds what remains.
 	deadline = 4 * time.Minute
-	// mostRemoved bounds the connections of one frontend that go in a round: two take Azure as long as
-	// what comes anew may take, and whoever waits for the next round waits no longer for hundreds.
+	// mostRemoved limits the connections removed per frontend and round, so that other Services
+	// don't wait for hundreds of removals. Two take about as long as creating a Private Link
+	// Service.
 	mostRemoved = 2
 )
 
-// round is what is known of the Private Link Services that one round is about.
+// round is the state of one round.
 type round struct {
 	*Config
-	// groups are those that could be read, and failed is why the others could not, by their names in
-	// lower case.
+	// groups are the resource groups read; failed are errors by name, in lower case, of those that
+	// weren't.
 	groups  []string
 	failed  map[string]error
 	seen    []lb.PrivateLinkService
 	subnets *subnets
 }
 
-// Level has the frontends of a load balancer published as the Services on them ask, side by side.
-// What came of it is noted on the requests.
+// Level reconciles the frontends of a load balancer in parallel and stores the outcome in the
+// requests.
 func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -63,7 +64,7 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 		if w.verdict.Want != nil && len(privatelink.Ours(f.Frontend, r.seen, r.Settings)) == 0 {
 			comes++
 			limits.has[privatelink.Namespace(w.verdict.Owner)]++
-			w.On.Exceeds = nil // a second try does not count it again
+			w.On.Exceeds = nil // a retry must not count it again
 		}
 		works = append(works, w)
 	}
@@ -75,15 +76,15 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	}
 }
 
-// Clear removes what publishes frontends that are about to go. A request has an error if one of them is
-// published then, by whomsoever.
+// Clear removes what publishes frontends before their deletion. A request gets an error if one of
+// its frontends remains published.
 func (k *Keeper) Clear(ctx context.Context, frontends map[string][]*Request, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	r, _ := k.begin(ctx, requests, nil)
 	var works []*work
 	for id, by := range frontends {
-		if at := slices.IndexFunc(by, func(req *Request) bool { return req.Err != nil }); at >= 0 { // nobody knows what else publishes it
+		if at := slices.IndexFunc(by, func(req *Request) bool { return req.Err != nil }); at >= 0 { // its other publishers are unknown
 			for _, req := range by {
 				req.fails(by[at].Err)
 			}
@@ -95,7 +96,7 @@ func (k *Keeper) Clear(ctx context.Context, frontends map[string][]*Request, req
 	carryOut(ctx, works)
 }
 
-// Published returns which of these frontends, by their ids, a Private Link Service publishes.
+// Published returns the given frontend ids that are published.
 func (l *Look) Published(ctx context.Context, req *Request, frontends []string) ([]string, error) {
 	var seen []lb.PrivateLinkService
 	for _, group := range l.of.cfg.groups([]*Request{req}, nil) {
@@ -110,8 +111,8 @@ func (l *Look) Published(ctx context.Context, req *Request, frontends []string) 
 	}), nil
 }
 
-// begin reads what there is, once each resource group, and returns the requests that it is enough for. The
-// others have failed: a group that cannot be read is trouble of those alone who name it.
+// begin reads each resource group once and returns the requests whose groups were read. The others
+// fail alone.
 func (k *Keeper) begin(ctx context.Context, requests []*Request, sharers map[string]privatelink.Sharer) (r *round, readable []*Request) {
 	r = &round{Config: &k.cfg, subnets: newSubnets(k.cfg.Azure), failed: map[string]error{}}
 	for _, group := range k.cfg.groups(requests, sharers) {
@@ -133,7 +134,7 @@ func (k *Keeper) begin(ctx context.Context, requests []*Request, sharers map[str
 	return r, readable
 }
 
-// unreadable is why one of these resource groups could not be read; nil if none failed.
+// unreadable returns the read error of the first failed group, or nil.
 func (r *round) unreadable(groups []string) error {
 	for _, group := range groups {
 		if err := r.failed[strings.ToLower(group)]; err != nil {
@@ -143,7 +144,7 @@ func (r *round) unreadable(groups []string) error {
 	return nil
 }
 
-// carryOut works on frontends side by side, and then notes what came of it.
+// carryOut reconciles frontends in parallel and then stores the outcomes.
 func carryOut(ctx context.Context, works []*work) {
 	var all errgroup.Group
 	all.SetLimit(atOnce)
@@ -153,13 +154,13 @@ func carryOut(ctx context.Context, works []*work) {
 			return nil
 		})
 	}
-	_ = all.Wait() // each error is that of its Services
+	_ = all.Wait() // errors are stored per frontend
 	for _, w := range works {
 		w.note()
 	}
 }
 
-// run works on a frontend while the lease is held, and once more if somebody else wrote in between.
+// run reconciles a frontend under the lease, and retries once after a write conflict.
 func (w *work) run(ctx context.Context) {
 	again := false
 	w.err = contest.Write(ctx, w.Lease, "private link service of frontend "+w.Name, w.Overtaken, func(ctx context.Context, valid func() bool) error {

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// note notes on the requests what came of a frontend.
+// note stores the outcome of a frontend in its requests.
 func (w *work) note() {
 	for _, req := range w.told() {
 		for _, step := range w.done {
@@ -47,12 +47,12 @@ func (w *work) note() {
 	}
 }
 
-// stays reports whether something is left as it is, though it may not be what is wanted.
+// stays reports whether an unwanted state may have been left unchanged.
 func (w *work) stays() bool {
 	return w.contested || w.last.Do == privatelink.Hold || w.last.Do == privatelink.Refuse
 }
 
-// told are the requests that hear of what was done: the owner's, or, where it is none of them, all.
+// told returns the requests that get events: the owner's, or all if the owner has none.
 func (w *work) told() []*Request {
 	if at := w.asker(); at >= 0 {
 		return w.by[at : at+1]
@@ -60,7 +60,7 @@ func (w *work) told() []*Request {
 	return w.by
 }
 
-// state is how far a Service is that asks.
+// state returns the state for a requesting Service.
 func (w *work) state(req *Request) *State {
 	var texts []string
 	for _, p := range w.verdict.Told[req.Service] {
@@ -86,7 +86,7 @@ func (w *work) state(req *Request) *State {
 	return s
 }
 
-// fails notes why what a Service wants is not there.
+// fails stores an error and the matching state.
 func (r *Request) fails(err error) {
 	r.Err = err
 	r.State = &State{Reason: ReasonFailed, Text: err.Error()}
@@ -95,7 +95,7 @@ func (r *Request) fails(err error) {
 	}
 }
 
-// event says what was done.
+// event returns the event for a step.
 func event(s privatelink.Step, frontend string) Event {
 	switch s.Do {
 	case privatelink.Create:
