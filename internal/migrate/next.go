@@ -86,7 +86,7 @@ func (s *Steps) eachPublicIP(j Journal, seen Seen, f func(lb.PublicIP)) {
 	for _, id := range slices.Sorted(maps.Keys(j.publicIPs())) {
 		ip, found := seen.publicIP(id)
 		switch {
-		case !found: // Verify says so
+		case !found: // reported by Verify
 		case ip.Provisioning == lb.Updating:
 			s.wait("public IP " + ip.ID.Name + " is Updating")
 		default:
