@@ -82,8 +82,8 @@ const (
 	Put
 )
 
-// Preempted returns the action for an event and the record to store. heard is true if Heard covers the
-// event.
+// Preempted returns the action for an event and the record to store. heard is true if [Heard] covers
+// it.
 //
 // While the taint is set, repeated occurrences cause no write, because agents repeat them every few
 // seconds. After an operator removes the taint, earlier occurrences don't restore it, but later ones do.

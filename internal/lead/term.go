@@ -24,7 +24,7 @@ type Epoch struct {
 	Acquired int64
 }
 
-// String returns the form that ParseEpoch reads. It omits Acquired, because clocks of different
+// String returns the form that ParseEpoch reads. It omits the time, because clocks of different
 // machines can't be compared.
 func (e Epoch) String() string { return e.Lease + " " + strconv.Itoa(e.Transitions) }
 

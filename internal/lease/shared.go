@@ -168,7 +168,7 @@ func (s *Shared) acquire(ctx context.Context) (*hold, error) {
 	return s.held, nil
 }
 
-// mayAsk repeats the checks of join under the slot.
+// mayAsk repeats the checks of [Shared.join] under the slot.
 func (s *Shared) mayAsk(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

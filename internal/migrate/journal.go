@@ -30,9 +30,9 @@ type Journal struct {
 	Undone *Wish `json:"undone,omitempty"`
 	// Heard is the time of the last stop request that took effect.
 	Heard time.Time `json:"heard,omitzero"`
-	// Done is true once each address was verified or is owed.
+	// Done is true once each address was verified or is a claim.
 	Done bool `json:"done,omitempty"`
-	// Owed are addresses that earlier migrations still owe to Services.
+	// Owed are the claims left by earlier migrations, see Address.IsClaim.
 	Owed []Balancer `json:"owed,omitempty"`
 }
 
@@ -58,8 +58,8 @@ type Address struct {
 	// Told is true if only a Service's status shows the address, because the load balancer was
 	// already gone.
 	Told bool `json:"told,omitempty"`
-	// Refused is Azure's last rejection of the address, Times the number of rejections and Since
-	// the time of the first. A rejected address is retried after the others.
+	// Refused is Azure's last rejection of the address, RejectCount the number of rejections and
+	// RejectedSince the time of the first. A rejected address is retried after the others.
 	Refused string    `json:"refused,omitempty"`
 	Times   int       `json:"refusals,omitempty"`
 	Since   time.Time `json:"refusedSince,omitzero"`
@@ -67,15 +67,15 @@ type Address struct {
 	// deleting. All such addresses become free together and are requested together.
 	Held bool `json:"held,omitempty"`
 	// Owed is true if waiting won't help: another resource holds the address, or no subnet contains
-	// it. The migration completes without it, and its Service gets no other address until a user
-	// gives it up.
+	// it. The migration completes without it. The Service keeps its claim: it gets no other address
+	// until a user gives this one up.
 	Owed bool `json:"owed,omitempty"`
 }
 
 // ErrUnreadable is returned for a journal that can't be parsed.
 var ErrUnreadable = errors.New("the journal of the migration cannot be read")
 
-// Parse parses the output of Format. Empty text is an empty journal.
+// Parse parses the output of [Format]. Empty text is an empty journal.
 func Parse(text string) (Journal, error) {
 	var j Journal
 	if text == "" {

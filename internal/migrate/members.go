@@ -20,7 +20,7 @@ import (
 // they can be restored. Machines in the same pools are grouped, because all of it must fit into one
 // Kubernetes object.
 type Members struct {
-	// Pools are ARM ids; Places refers to them by index.
+	// Pools are ARM ids. Machines refer to them by index.
 	Pools      []string           `json:"pools"`
 	Interfaces []InterfaceMembers `json:"networkInterfaces,omitempty"`
 	ScaleSets  []SetMembers       `json:"scaleSets,omitempty"`
@@ -35,7 +35,7 @@ type InterfaceMembers struct {
 }
 
 // SetMembers is a scale set. Instances of a uniform one, including future ones, are in the pools of
-// its model, except Others.
+// its model, except Overrides.
 type SetMembers struct {
 	ID     lb.ResourceID     `json:"id"`
 	Model  Places            `json:"model,omitempty"`
@@ -56,7 +56,7 @@ type Places map[string][]int
 const mostMembers = 256 << 10
 
 // Before returns the journal to record before the steps are carried out: members before machines
-// leave, and Final before anything is irreversible. The writer must check that no undo was
+// leave, and FinalReason before anything is irreversible. The writer must check that no undo was
 // requested in the meantime.
 func (j Journal) Before(s Steps, seen Seen) Journal {
 	switch s.Phase {

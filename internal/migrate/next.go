@@ -59,7 +59,7 @@ func (s *Steps) idle() bool {
 	return len(s.PublicIPs)+len(s.Interfaces)+len(s.ScaleSets)+len(s.Delete)+len(s.Put)+len(s.Waits)+len(s.Stops) == 0
 }
 
-// Next returns the next steps for a journal from Stock. A phase starts when the previous ones are
+// Next returns the next steps for a journal from [Stock]. A phase starts when the previous ones are
 // complete, even if they were completed by hand.
 func Next(j Journal, seen Seen) Steps {
 	for _, phase := range []struct {
@@ -159,7 +159,7 @@ func (b Balancer) names(f lb.Frontend) bool {
 }
 
 // upgrade makes public IPs Standard, which Azure accepts while they are free and Static. A public
-// IP that another resource has taken is left alone and reported by Verify. Load balancers with only
+// IP that another resource has taken is left alone and reported by [Verify]. Load balancers with only
 // private frontends are created without waiting.
 func (s *Steps) upgrade(j Journal, seen Seen) {
 	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// owed returns the addresses owed to Services by this migration and earlier ones.
+// owed returns the claims of this migration and earlier ones.
 func (j Journal) owed() []Balancer {
 	var all []Balancer
 	for _, b := range append(slices.Clone(j.Balancers), j.Owed...) {
@@ -23,7 +23,7 @@ func (j Journal) owed() []Balancer {
 	return all
 }
 
-// OwedOf returns the given addresses that are owed.
+// OwedOf returns the given addresses that are claims.
 func (j Journal) OwedOf(some []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(some), func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(j.owed(), func(b Balancer) bool {
@@ -45,7 +45,7 @@ func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// IsOwing reports whether an owed address has not been given up.
+// IsOwing reports whether there is a claim that no user has given up.
 func (j Journal) IsOwing(asked Asked) bool {
 	return slices.ContainsFunc(j.owed(), func(b Balancer) bool {
 		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return asked.GaveUp(a) == nil })

@@ -12,7 +12,7 @@ import (
 
 // Finding is a result of the preflight checks.
 type Finding struct {
-	// Reason is machine-readable; What names the object and the fix for humans.
+	// Reason is machine-readable; Message names the object and the fix for humans.
 	Reason, What string
 	// Stops is true if the migration can't start until this is fixed.
 	Stops bool

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// An address is owed only if waiting won't help. While a load balancer of the migration holds it,
+// An address becomes a claim only if waiting won't help. While a load balancer of the migration holds it,
 // as during its deletion, it is retried.
 func TestWhatARefusedAddressWaitsFor(t *testing.T) {
 	const (
@@ -105,7 +105,7 @@ func TestRefusedAddressesComeLast(t *testing.T) {
 	}
 }
 
-// An owed address outlives the next migration, until a user gives it up.
+// A claim outlives the next migration, until a user gives it up.
 func TestWhatIsOwed(t *testing.T) {
 	ip := netip.MustParseAddr("10.0.0.9")
 	f := lb.Frontend{Name: "A9", Subnet: "/Nodes", Family: lb.IPv4}

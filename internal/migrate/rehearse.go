@@ -12,7 +12,7 @@ import (
 // mostSteps bounds a dry run. A scale set takes one step for its model and one for its instances.
 const mostSteps = 100
 
-// Rehearse returns all steps, assuming that Azure carries out each one. It ends with Done, or with
+// Rehearse returns all steps, assuming that Azure carries out each one. It ends with PhaseDone, or with
 // the first step that waits or stops.
 func Rehearse(j Journal, seen Seen) []Steps {
 	var all []Steps

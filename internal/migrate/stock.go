@@ -23,7 +23,7 @@ type Seen struct {
 	// Interfaces are those of machines behind the load balancers.
 	Interfaces []lb.NetworkInterface
 	ScaleSets  []ScaleSet
-	// Subnets are those returned by Bare, by id in lower case; Usages are the subscription's
+	// Subnets are those returned by [Bare], by id in lower case; Usages are the subscription's
 	// limits. Both are read only before a migration starts.
 	Subnets map[string]Subnet
 	Usages  []Usage
@@ -48,7 +48,7 @@ type Service struct {
 	// Frontends are the desired ones, each with its public IP or subnet.
 	Frontends []lb.Frontend
 	Shown     []netip.Addr
-	// Rules is the number of rules it needs; OwnRules are those for a pool of its own.
+	// Rules is the number of rules it needs; DedicatedRules are those for a pool of its own.
 	Rules, OwnRules int
 }
 

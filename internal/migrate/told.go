@@ -13,9 +13,9 @@ import (
 // next to the journal.
 type Told struct {
 	Word Word `json:"word"`
-	// Answers is the last start request that was answered, with the result in Word.
+	// Answers is the last start request that was answered, with the result in State.
 	Answers *Wish `json:"answers,omitempty"`
-	// Phase is the next phase; Done of Steps are complete.
+	// Phase is the next phase; StepsDone of Steps are complete.
 	Phase Phase `json:"phase,omitempty"`
 	Done  int   `json:"done,omitempty"`
 	Steps int   `json:"steps,omitempty"`
@@ -45,7 +45,7 @@ const (
 	longestTold = 512
 )
 
-// Tell returns a Told with a limited list of reasons.
+// Tell returns a [Told] with a limited list of reasons.
 func Tell(word Word, reasons ...string) Told {
 	t := Told{Word: word}
 	t.Reasons = bounded(reasons)

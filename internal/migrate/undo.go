@@ -32,7 +32,7 @@ func (j Journal) OneWay() string {
 	return ""
 }
 
-// Undo returns the next steps of an undo, derived like those of Next. No load balancer has been
+// Undo returns the next steps of an undo, derived like those of [Next]. No load balancer has been
 // deleted yet, so addresses are unchanged; public IPs stay Static. Stops of the last step, Undone,
 // are machines that can't be restored; other Stops block the undo.
 func Undo(j Journal, seen Seen) Steps {

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// before caches what is read once per process, before a migration starts. Create it with newBefore.
+// before caches what is read once per process, before a migration starts. Create it with [newBefore].
 type before struct {
 	subnets map[string]migrate.Subnet // by id in lower case
 	asked   bool                      // found and usages are set

@@ -112,7 +112,7 @@ func TestAddressesThatADeletionHolds(t *testing.T) {
 	}
 }
 
-// A message that names only the requester affects no other address: the rejected one is owed after
+// A message that names only the requester affects no other address: the rejected one becomes a claim after
 // a while.
 func TestAMessageThatNamesWhatAsks(t *testing.T) {
 	w := internal(9, 10, 11)
@@ -129,7 +129,7 @@ func TestAMessageThatNamesWhatAsks(t *testing.T) {
 	}
 }
 
-// Another system takes a private address in between: all others stay, and the address is owed until
+// Another system takes a private address in between: all others stay, and the address is a claim until
 // a user gives it up.
 func TestAPrivateAddressThatSomebodyTakes(t *testing.T) {
 	for _, names := range []bool{true, false} {

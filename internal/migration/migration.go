@@ -35,14 +35,14 @@ type Migration struct {
 
 	journal migrate.Journal
 	phase   migrate.Phase
-	// apart is true once a machine has left its pools, or a later step started. began is true if
+	// apart is true once a machine has left its pools, or a later step started. mustComplete is true if
 	// that is so or unknown: the migration must then complete.
 	apart, began bool
 	// asked is true if a user requested the start, over if nothing is left to do.
 	asked, over bool
 	// unread is true if Azure could not be read at the start.
 	unread bool
-	// found is true once anything Basic was found. heard is the last stop that was logged.
+	// found is true once anything Basic was found. loggedStop is the last stop that was logged.
 	found bool
 	heard *migrate.Wish
 	// said are findings and errors already logged.
@@ -51,7 +51,7 @@ type Migration struct {
 	before  before
 	mu      sync.Mutex // guards the following fields while writes run
 	// level are the instances that matched their model when this process wrote it, by key of the
-	// scale set; waited is when the wait for their upgrade started.
+	// scale set; waitingSince is when the wait for their upgrade started.
 	level  map[string]map[string]bool
 	waited map[string]time.Time
 	// refused are the errors of load balancer writes in this round.

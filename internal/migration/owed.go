@@ -12,15 +12,15 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Owed holds the addresses that migrations owe to Services. It is safe for concurrent use; nil owes
-// none.
+// Owed holds the addresses that Services still claim after a migration, see migrate.Address.IsClaim.
+// It is safe for concurrent use; nil has none.
 type Owed struct {
 	mu      sync.Mutex
 	journal migrate.Journal
 	asked   migrate.Asked
 }
 
-// OwedBy returns the addresses that a journal owes.
+// OwedBy returns the claims of a journal.
 func OwedBy(j migrate.Journal, asked migrate.Asked) *Owed { return &Owed{journal: j, asked: asked} }
 
 // Address returns the address to request for a private frontend, and whether there is one.
@@ -42,7 +42,7 @@ func (o *Owed) set(j migrate.Journal, asked migrate.Asked) {
 	o.journal, o.asked = j, asked
 }
 
-// watch polls the store until nothing is owed any more.
+// watch polls the store until there is no claim any more.
 func (o *Owed) watch(ctx context.Context, store Store) {
 	for o != nil && ctx.Err() == nil && o.any() {
 		if j, asked, err := store.Read(ctx); err == nil {

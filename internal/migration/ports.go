@@ -51,7 +51,7 @@ type Store interface {
 	Answered(ctx context.Context) error
 }
 
-// Config configures a Migration. Lease, Again, Tell, Show, Say and Owed are optional.
+// Config configures a Migration. Lease, Claims and all functions but Services are optional.
 type Config struct {
 	Azure Azure
 	Store Store
@@ -67,7 +67,7 @@ type Config struct {
 	// Begins enables migration at startup. A migration that has started completes regardless:
 	// nothing else restores what it has removed.
 	Begins bool
-	// Hears accepts start requests of users. Again releases leadership, so that the next leader
+	// Hears accepts start requests of users. EndLead releases leadership, so that the next leader
 	// handles the request.
 	Hears bool
 	Again func()
@@ -77,7 +77,7 @@ type Config struct {
 	Show func(ctx context.Context, service, text string) error
 	// Say saves the progress next to the journal, for readers without Azure access.
 	Say func(ctx context.Context, told migrate.Told) error
-	// Owed receives the addresses owed to Services.
+	// Owed receives the open claims of Services.
 	Owed *Owed
 	// Lease excludes other controllers during writes.
 	Lease contest.Lease

@@ -44,16 +44,16 @@ type Status struct {
 	Steps     int           `json:"steps"`
 	// Next is the next step.
 	Next PlannedStep `json:"next"`
-	// Begun is true once the journal is written, Apart once a machine has left its pools.
+	// Begun is true once the journal is written, TrafficStopped once a machine has left its pools.
 	Begun  bool            `json:"begun"`
 	Apart  bool            `json:"apart"`
 	Leader string          `json:"leader,omitempty"`
 	Asked  migrate.Asked   `json:"asked"`
 	Places []StatusAddress `json:"addresses"`
-	// WayBack is whether it can be undone; Undone is the request of a completed undo.
+	// WayBack is whether it can be undone; CompletedUndo is the request of a completed one.
 	WayBack WayBack       `json:"wayBack"`
 	Undone  *migrate.Wish `json:"undone,omitempty"`
-	// Reasons block the start; Waits are current waits.
+	// Reasons block the start; WaitReasons are current waits.
 	Reasons []PlannedFinding `json:"reasons"`
 	Waits   []string         `json:"waits"`
 }
@@ -96,7 +96,7 @@ type StatusAddress struct {
 }
 
 // Report returns the state of a migration. leader is the identity of the leading process, or "". It
-// writes nothing, and uses the same Config fields as Look.
+// writes nothing, and uses the same Config fields as [Look].
 func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 	m := New(cfg)
 	kept, asked, err := cfg.Store.Read(ctx)

@@ -61,7 +61,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// After the migration each address is shown with its location, also an owed one and one given up.
+// After the migration each address is shown with its location, also a claim and one given up.
 func TestTheStatusOfAnEnd(t *testing.T) {
 	w := newWorld()
 	if !w.run(t) {

@@ -25,7 +25,7 @@ type result struct {
 	level bool
 	// again requests another attempt at once.
 	again bool
-	// until is when to request admission again, and why what blocks it; everybody applies both to
+	// until is when to request admission again, and blockedReason what blocks it; blocksAll applies both to
 	// all workers.
 	until     time.Time
 	why       string
@@ -98,7 +98,7 @@ func (u *Updater) begin(l *lane, how reading) *try {
 	return u.begun(l, how)
 }
 
-// begun is begin with u.mu held.
+// begun is [Updater.begin] with u.mu held.
 func (u *Updater) begun(l *lane, how reading) *try {
 	now := time.Now()
 	t := &try{

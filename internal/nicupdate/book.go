@@ -13,7 +13,7 @@ import (
 )
 
 // lane is the single path by which a resource is written: a network interface, or a scale set with
-// its instances. Updater.mu guards all fields but memory.
+// its instances. Updater.mu guards all fields but the scale set state.
 type lane struct {
 	key string
 	// id is the resource to request admission for. Until the interface is known, it carries the
@@ -25,7 +25,7 @@ type lane struct {
 	// due is when the next attempt starts; notBefore is the Retry-After time.
 	due, notBefore time.Time
 	running        bool
-	// waits counts consecutive waits, looks consecutive reads that found nothing to do.
+	// waits counts consecutive waits, readCount consecutive reads that found nothing to do.
 	waits, looks int
 	lookedAt     time.Time
 	// wroteAt is when the last attempt that wrote ended.
@@ -69,12 +69,12 @@ type machine struct {
 	// machine cannot join in its current state.
 	why               string
 	blocked, unusable bool
-	// err is why the last attempt failed; told are the pools that were notified of it.
+	// err is why the last attempt failed; notified are the pools that know of it.
 	err  error
 	told map[lb.PoolKey]bool
-	// want is the desired state, was the last observed one; empty if unknown.
+	// want is the desired state, observed the last one read; empty if unknown.
 	want, was string
-	// look forces a read of a machine that was in sync. asked is when it was requested: older reads
+	// look forces a read of a machine that was in sync. requestedAt is when it was requested: older reads
 	// do not count.
 	look  bool
 	asked time.Time

@@ -16,7 +16,7 @@ type round struct {
 	*try
 	set   lb.ScaleSet
 	known nic.Known
-	// found are results by machine key; open are machines without a result yet.
+	// found are results by machine key; openKeys are machines without a result yet.
 	found map[string]verdict
 	open  map[string]bool
 	// whole is the result that applies to the whole scale set while it waits.

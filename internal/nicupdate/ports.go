@@ -40,7 +40,7 @@ type Cluster interface {
 	InterfacePools() []lb.PoolID
 }
 
-// Config configures an Updater. All fields but Lease and Meter are required.
+// Config configures an Updater. Only Lease and Metrics are optional.
 type Config struct {
 	Azure   Azure
 	Cluster Cluster

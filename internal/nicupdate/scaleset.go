@@ -47,7 +47,7 @@ func (t *try) scaleSet(ctx context.Context) {
 }
 
 // knows returns what is remembered of a scale set. If another writer changed it, an upgrade may
-// apply more than Weir's changes, so level is dropped.
+// apply more than Weir's changes, so the record of instances in sync is dropped.
 func (y *memory) knows(set lb.ScaleSet, now time.Time) nic.Known {
 	if set.Etag != y.etag {
 		y.level = nil
@@ -98,7 +98,7 @@ func (y *memory) tries(r nic.Resource) bool {
 	return true
 }
 
-// unsent reverts tries if the request was never sent.
+// unsent reverts [memory.tries] if the request was never sent.
 func (y *memory) unsent(r nic.Resource, err error) {
 	if fault.From(err).Unsent() {
 		delete(y.tried, r.Key())

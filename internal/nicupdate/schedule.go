@@ -169,7 +169,7 @@ func (u *Updater) block(l *lane, until time.Time, why string) bool {
 	return false
 }
 
-// blocks is block with u.mu held.
+// blocks is [Updater.block] with u.mu held.
 func (u *Updater) blocks(l *lane, until time.Time, why string, now time.Time) {
 	until = poolschedule.Later(until, now.Add(10*time.Millisecond)) // retry, but not immediately
 	l.due = until

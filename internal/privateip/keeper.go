@@ -17,7 +17,7 @@ import (
 type Record struct {
 	// Version is opaque; writing an outdated version fails.
 	Version string
-	// Reservations are keyed by Key.
+	// Reservations are keyed by [Key].
 	Reservations map[string]Reservation
 }
 
@@ -32,7 +32,7 @@ type Store interface {
 // storeTimeout is the timeout of a read or write. Rounds of other load balancers wait for it.
 const storeTimeout = 10 * time.Second
 
-// Config configures a Keeper.
+// Config configures a [Keeper].
 type Config struct {
 	// Store persists the reservations; nil keeps them in memory.
 	Store Store
@@ -49,13 +49,13 @@ type Keeper struct {
 	cfg Config
 
 	slot chan struct{} // lock for the fields below, held across API calls
-	// record is cached. If its Reservations are nil, it must be read; unreadable is the last read
+	// record is cached. If its Reservations are nil, it must be read; readErr is the last read
 	// error.
 	record     Record
 	unreadable error
 }
 
-// New returns a Keeper.
+// New returns a [Keeper].
 func New(cfg Config) *Keeper { return &Keeper{cfg: cfg, slot: make(chan struct{}, 1)} }
 
 // Load reads the record unless it is cached.

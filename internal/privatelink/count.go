@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Count is the number of connections of a Private Link Service by state. Others counts states
+// Count is the number of connections of a Private Link Service by state. Other counts states
 // unknown to this package.
 type Count struct{ Pending, Approved, Rejected, Others int }
 

@@ -42,7 +42,7 @@ type Verdict struct {
 	Want *lb.PrivateLinkService
 	// Holds is true if nothing changes, because the request can't be met.
 	Holds bool
-	// Told are the problems of each Service; Warned are its warnings.
+	// Told are the problems of each Service, Warnings its warnings.
 	Told   map[string][]service.Problem
 	Warned map[string][]string
 }
@@ -139,7 +139,7 @@ func Ours(f Frontend, seen []lb.PrivateLinkService, set Settings) []lb.PrivateLi
 	return slices.DeleteFunc(on(f, seen), func(p lb.PrivateLinkService) bool { return foreign(p, set) })
 }
 
-// SharerOf returns the Sharer for a Service's load balancer spec.
+// SharerOf returns the [Sharer] for a Service's load balancer spec.
 func SharerOf(name string, since time.Time, spec service.Spec, problems []service.Problem) Sharer {
 	return Sharer{
 		Service: name, Since: since, Link: spec.Link, Problems: problems,

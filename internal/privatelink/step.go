@@ -17,8 +17,8 @@ import (
 // Action is the kind of a step.
 type Action string
 
-// The actions. The following write nothing: Level is in sync, Wait waits for Azure, Hold waits for
-// users to fix the reported problems, Refuse needs the action described in Why.
+// The actions. The following write nothing: [Level] is in sync, [Wait] waits for Azure, [Hold] waits for
+// users to fix the reported problems, [Refuse] needs the action described in the step's reason.
 const (
 	Level      Action = "level"
 	Create     Action = "create"
@@ -36,9 +36,9 @@ type Step struct {
 	Do Action
 	// Service is the new state of the Private Link Service, or its current state for a deletion.
 	Service lb.PrivateLinkService
-	// Connection is removed by Disconnect.
+	// Connection is removed by [Disconnect].
 	Connection lb.PrivateEndpointConnection
-	// Subnet is written by OpenSubnet.
+	// Subnet is written by [OpenSubnet].
 	Subnet lb.Subnet
 	// Why describes the difference, the wait, or the problem and its fix, in one sentence.
 	Why string
@@ -156,7 +156,7 @@ func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings)
 	return refusal("network policies of subnet %s keep private link services out: az network vnet subnet update --subscription %s --resource-group %s --vnet-name %s --name %s --private-link-service-network-policies Disabled", subnet.Name, n.SubscriptionID, n.ResourceGroup, n.Name, subnet.Name)
 }
 
-// SubnetOf returns the ARM id of the subnet to read before Next, or "".
+// SubnetOf returns the ARM id of the subnet to read before [Next], or "".
 func SubnetOf(v Verdict, seen []lb.PrivateLinkService) string {
 	if v.Want == nil {
 		return ""

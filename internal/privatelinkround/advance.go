@@ -32,18 +32,18 @@ type work struct {
 	seen    []lb.PrivateLinkService
 	verdict privatelink.Verdict
 
-	// last is the final step, which writes nothing; done are the steps before it. contested is true
+	// last is the final step, which writes nothing; done are the steps before it. hasConflict is true
 	// if a difference is left because of a conflict.
 	last      privatelink.Step
 	done      []privatelink.Step
 	contested bool
-	// removed is the number of removed connections; more is true if others remain.
+	// removed is the number of removed connections; hasMore is true if others remain.
 	removed int
 	more    bool
 	err     error
 }
 
-// judge computes the verdict.
+// judge decides what the frontend should have.
 func (w *work) judge() {
 	if !w.clears {
 		w.verdict = privatelink.Share(w.Frontend, w.Settings, w.sharers, w.seen)

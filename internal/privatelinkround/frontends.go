@@ -20,7 +20,7 @@ type Balancer struct {
 // frontend is a frontend to reconcile.
 type frontend struct {
 	privatelink.Frontend
-	// owners are the owners of its rules, in lower case; by are the requests that concern it.
+	// owners are the owners of its rules, in lower case; requests are those that concern it.
 	owners []string
 	by     []*Request
 }

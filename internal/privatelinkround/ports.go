@@ -35,7 +35,7 @@ type Cluster interface {
 	Bounds(namespace string) bound.Settings
 }
 
-// Config configures a Keeper. All fields but Lease are required.
+// Config configures a [Keeper]. All fields but Lease are required.
 type Config struct {
 	Azure   Azure
 	Cluster Cluster
@@ -53,7 +53,7 @@ type Config struct {
 // Keeper reconciles the Private Link Services of a cluster. It is safe for concurrent use.
 type Keeper struct{ cfg Config }
 
-// New returns a Keeper.
+// New returns a [Keeper].
 func New(cfg Config) *Keeper { return &Keeper{cfg} }
 
 // Request is the request of a Service, and its outcome. It may be used for several rounds. Not safe

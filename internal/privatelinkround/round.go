@@ -30,7 +30,7 @@ const (
 // round is the state of one round.
 type round struct {
 	*Config
-	// groups are the resource groups read; failed are errors by name, in lower case, of those that
+	// groups are the resource groups read; readErrors are errors by name, in lower case, of those that
 	// weren't.
 	groups  []string
 	failed  map[string]error
