@@ -69,15 +69,15 @@ type try struct {
 }
 
 // attempt makes one attempt to bring the worker's resource in sync.
-func (u *Updater) attempt(ctx context.Context, l *lane, how reading) result {
-	t := u.begin(l, how)
+func (u *Updater) attempt(ctx context.Context, l *lane, mode reading) result {
+	t := u.begin(l, mode)
 	if u.cfg.Lease != nil {
-		valid, leave, err := u.cfg.Lease.Enter(ctx)
+		valid, release, err := u.cfg.Lease.Enter(ctx)
 		if err != nil {
 			t.until, t.why, t.everybody = time.Now().Add(leaseAgain), err.Error(), true
 			return t.result
 		}
-		defer leave()
+		defer release()
 		t.valid = valid
 	}
 	within, cancel := context.WithTimeout(ctx, attemptLasts)
@@ -92,17 +92,17 @@ func (u *Updater) attempt(ctx context.Context, l *lane, how reading) result {
 	return t.result
 }
 
-func (u *Updater) begin(l *lane, how reading) *try {
+func (u *Updater) begin(l *lane, mode reading) *try {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.begun(l, how)
+	return u.begun(l, mode)
 }
 
 // begun is [Updater.begin] with u.mu held.
-func (u *Updater) begun(l *lane, how reading) *try {
+func (u *Updater) begun(l *lane, mode reading) *try {
 	now := time.Now()
 	t := &try{
-		u: u, lane: l, id: l.id, how: how, start: now, result: result{plan: u.plan, readAt: now, of: map[string]verdict{}},
+		u: u, lane: l, id: l.id, how: mode, start: now, result: result{plan: u.plan, readAt: now, of: map[string]verdict{}},
 		machines: map[string]nic.Machine{}, pending: map[string]bool{}, failed: map[string]bool{}, valid: func() bool { return true },
 	}
 	for key, m := range l.machines {
@@ -148,11 +148,11 @@ func (t *try) ended(err error) {
 }
 
 // blocked makes the worker wait for admission.
-func (t *try) blocked(until time.Time, why string) {
+func (t *try) blocked(until time.Time, reason string) {
 	if now := time.Now(); !until.After(now) {
 		until = now.Add(leaseAgain)
 	}
-	t.until, t.why = until, why
+	t.until, t.why = until, reason
 }
 
 // mayWrite checks the lease again right before a write, because reads take time.

@@ -72,18 +72,18 @@ func (r *round) may(m nic.Machine) bool {
 
 // upgrade upgrades instances to the model in one request.
 func (r *round) upgrade(ctx context.Context, ids []string) {
-	var may []string
+	var allowed []string
 	for _, id := range ids {
 		if m := r.machine(id); r.may(m) {
-			may, r.open[m.Key()] = append(may, id), true
+			allowed, r.open[m.Key()] = append(allowed, id), true
 		}
 	}
-	if len(may) == 0 || !r.mayWrite() {
+	if len(allowed) == 0 || !r.mayWrite() {
 		return
 	}
-	err := r.u.cfg.Azure.Upgrade(ctx, r.set.ID, may)
+	err := r.u.cfg.Azure.Upgrade(ctx, r.set.ID, allowed)
 	r.wrote(nic.KindModel, err)
-	for _, id := range may {
+	for _, id := range allowed {
 		if m := r.machine(id); err != nil {
 			r.fails(ctx, m, err)
 		} else {

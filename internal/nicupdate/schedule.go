@@ -28,8 +28,8 @@ func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) t
 		if !u.free() {
 			break
 		}
-		if how, may := u.may(l, due, now); may {
-			run(func() { u.conclude(ctx, l, u.attempt(ctx, l, how)) })
+		if mode, allowed := u.may(l, due, now); allowed {
+			run(func() { u.conclude(ctx, l, u.attempt(ctx, l, mode)) })
 		}
 	}
 	return poolschedule.Earlier(u.next(now), again)
@@ -114,19 +114,19 @@ const (
 
 // may reserves the worker for an attempt if one may start now. Otherwise the worker waits for the
 // throttle gate, the lease, or a running list of its resource group.
-func (u *Updater) may(l *lane, due []*lane, now time.Time) (how reading, may bool) {
+func (u *Updater) may(l *lane, due []*lane, now time.Time) (mode reading, allowed bool) {
 	u.mu.Lock()
-	id, held, why := l.id, u.heldUntil, u.heldWhy
+	id, held, reason := l.id, u.heldUntil, u.heldWhy
 	behind := !l.listed && u.listing[l.group] != nil
 	u.mu.Unlock()
 	if behind {
 		return 0, false
 	}
 	if held.After(now) {
-		return 0, u.block(l, held, why)
+		return 0, u.block(l, held, reason)
 	}
-	if until, why := u.cfg.Azure.EnterResource(id); !until.IsZero() {
-		return 0, u.block(l, until, why)
+	if until, reason := u.cfg.Azure.EnterResource(id); !until.IsZero() {
+		return 0, u.block(l, until, reason)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -136,9 +136,9 @@ func (u *Updater) may(l *lane, due []*lane, now time.Time) (how reading, may boo
 	switch {
 	case l.group == "", l.listed:
 	case l.found && !slices.ContainsFunc(due, func(o *lane) bool { return o != l && o.group == l.group && !o.running && !o.listed }):
-		how = alone
+		mode = alone
 	default:
-		how = together
+		mode = together
 		u.listing[l.group] = l
 	}
 	u.running++
@@ -155,28 +155,28 @@ func (u *Updater) may(l *lane, due []*lane, now time.Time) (how reading, may boo
 			m.was = ""
 		}
 	}
-	return how, true
+	return mode, true
 }
 
 // block makes the worker wait for admission. This is not a failure; a long wait is reported with
 // its reason.
-func (u *Updater) block(l *lane, until time.Time, why string) bool {
+func (u *Updater) block(l *lane, until time.Time, reason string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.lanes[l.key] == l { // not removed in the meantime
-		u.blocks(l, until, why, time.Now())
+		u.blocks(l, until, reason, time.Now())
 	}
 	return false
 }
 
 // blocks is [Updater.block] with u.mu held.
-func (u *Updater) blocks(l *lane, until time.Time, why string, now time.Time) {
+func (u *Updater) blocks(l *lane, until time.Time, reason string, now time.Time) {
 	until = poolschedule.Later(until, now.Add(10*time.Millisecond)) // retry, but not immediately
 	l.due = until
 	u.busy[l.key] = l
 	for _, m := range l.machines {
-		if m.state == working && why != "" && until.Sub(now) >= worthTelling || m.blocked {
-			m.why, m.blocked, m.unusable = why, true, false
+		if m.state == working && reason != "" && until.Sub(now) >= worthTelling || m.blocked {
+			m.why, m.blocked, m.unusable = reason, true, false
 			u.becomes(m, waiting)
 		}
 	}
