@@ -55,16 +55,16 @@ func FormatAsked(a Asked) string {
 
 // TakeBack adds a request to undo the migration. It keeps an earlier undo request and replaces an
 // earlier stop. It returns an error if the migration can't be undone.
-func (a Asked) TakeBack(j Journal, wish Wish) (Asked, error) {
-	switch why := j.OneWay(); {
+func (a Asked) TakeBack(j Journal, request Wish) (Asked, error) {
+	switch reason := j.OneWay(); {
 	case !j.Open():
-		return a, fmt.Errorf("nothing is to be taken back: %s. Without --undo, weir migrate stop keeps a migration from beginning", why)
-	case why != "":
+		return a, fmt.Errorf("nothing is to be taken back: %s. Without --undo, weir migrate stop keeps a migration from beginning", reason)
+	case reason != "":
 		return a, fmt.Errorf("the migration cannot be taken back: %s. Nothing was asked: it keeps each address, and goes on to its end. "+
-			"weir migrate status says where each address is, and weir migrate stop has it wait", why)
+			"weir migrate status says where each address is, and weir migrate stop has it wait", reason)
 	}
-	if wish.Undo = true; a.Stop == nil || !a.Stop.Undo {
-		a.Stop = &wish
+	if request.Undo = true; a.Stop == nil || !a.Stop.Undo {
+		a.Stop = &request
 	}
 	return a, nil
 }

@@ -22,16 +22,16 @@ func (s Seen) ours() nic.Ours {
 
 // detach adds the writes that remove all machines. A scale set's model is written first; otherwise
 // new instances would join again.
-func (s *Steps) detach(j Journal, seen Seen) {
-	for _, b := range seen.basic() {
-		s.safe(b, j, seen) // if a load balancer can't be deleted, no machine must leave
+func (s *Steps) detach(j Journal, snapshot Seen) {
+	for _, b := range snapshot.basic() {
+		s.safe(b, j, snapshot) // if a load balancer can't be deleted, no machine must leave
 	}
 	if len(s.Stops) > 0 {
 		return
 	}
-	ours := seen.ours()
-	for _, shown := range seen.Interfaces {
-		next, changed := without(shown, ours)
+	managed := snapshot.ours()
+	for _, shown := range snapshot.Interfaces {
+		next, changed := without(shown, managed)
 		switch {
 		case !changed || shown.Provisioning == lb.Deleting:
 		case shown.Provisioning != "" && shown.Provisioning != lb.Succeeded && shown.Provisioning != lb.Failed:
@@ -40,10 +40,10 @@ func (s *Steps) detach(j Journal, seen Seen) {
 			s.Interfaces = append(s.Interfaces, next)
 		}
 	}
-	for _, set := range seen.ScaleSets {
-		steps := nic.ScaleSet(set.ScaleSet, set.Instances, nic.Desire(nil, nil), ours, set.Known)
+	for _, set := range snapshot.ScaleSets {
+		steps := nic.ScaleSet(set.ScaleSet, set.Instances, nic.Desire(nil, nil), managed, set.Known)
 		if !set.Uniform {
-			steps = flexible(set.ScaleSet, ours)
+			steps = flexible(set.ScaleSet, managed)
 		}
 		if steps.Done() {
 			continue
@@ -56,7 +56,7 @@ func (s *Steps) detach(j Journal, seen Seen) {
 	if len(s.Interfaces)+len(s.ScaleSets)+len(s.Waits) > 0 {
 		return
 	}
-	for _, b := range seen.basic() {
+	for _, b := range snapshot.basic() {
 		for _, p := range b.Pools {
 			for _, a := range p.Addresses {
 				if a.Interface != "" {
@@ -70,11 +70,11 @@ func (s *Steps) detach(j Journal, seen Seen) {
 // flexible returns the next steps of a flexible scale set. Only its model is written: it blocks the
 // load balancer's deletion and new machines would join. Existing machines have network interfaces
 // of their own.
-func flexible(set lb.ScaleSet, ours nic.Ours) nic.Steps {
+func flexible(set lb.ScaleSet, managed nic.Ours) nic.Steps {
 	set.Interfaces = slices.Clone(set.Interfaces)
 	leaves := false
 	for at, i := range set.Interfaces {
-		next, changed := without(lb.NetworkInterface{InterfaceConfiguration: i}, ours)
+		next, changed := without(lb.NetworkInterface{InterfaceConfiguration: i}, managed)
 		set.Interfaces[at], leaves = next.InterfaceConfiguration, leaves || changed
 	}
 	model := nic.Resource{ID: set.ID}
@@ -89,11 +89,11 @@ func flexible(set lb.ScaleSet, ours nic.Ours) nic.Steps {
 
 // without returns the interface without the given pools, and whether this changes it. All its IP
 // configurations leave, because the load balancer is deleted.
-func without(i lb.NetworkInterface, ours nic.Ours) (next lb.NetworkInterface, changed bool) {
+func without(i lb.NetworkInterface, managed nic.Ours) (next lb.NetworkInterface, changed bool) {
 	i.IPConfigurations = slices.Clone(i.IPConfigurations)
 	for at := range i.IPConfigurations {
 		c := &i.IPConfigurations[at]
-		left := slices.DeleteFunc(slices.Clone(c.Pools), ours.Holds)
+		left := slices.DeleteFunc(slices.Clone(c.Pools), managed.Holds)
 		changed = changed || len(left) != len(c.Pools)
 		c.Pools = left
 	}

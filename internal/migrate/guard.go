@@ -27,12 +27,12 @@ type bare struct {
 // Bare returns the subnets of machines without their own network security group, sorted. It returns
 // none if all addresses are private: only public traffic to a Standard load balancer is closed
 // without a group.
-func Bare(j Journal, seen Seen) []string {
+func Bare(j Journal, snapshot Seen) []string {
 	if len(j.publicIPs()) == 0 {
 		return nil
 	}
 	byKey := map[string]string{}
-	for _, m := range seen.bare() {
+	for _, m := range snapshot.bare() {
 		for _, id := range m.subnets {
 			if id != "" { // not visible
 				byKey[strings.ToLower(id)] = id
@@ -45,12 +45,12 @@ func Bare(j Journal, seen Seen) []string {
 // bare returns the machines in pools of Basic load balancers that have no network security group of
 // their own. A scale set is checked by its model, and by instances if the model has none.
 func (s Seen) bare() (all []bare) {
-	ours := s.ours()
+	managed := s.ours()
 	of := func(name string, interfaces ...lb.InterfaceConfiguration) bool {
 		m := bare{name: name}
 		for _, i := range interfaces {
 			for _, c := range i.IPConfigurations {
-				if i.SecurityGroup == "" && slices.ContainsFunc(c.Pools, ours.Holds) {
+				if i.SecurityGroup == "" && slices.ContainsFunc(c.Pools, managed.Holds) {
 					m.subnets = append(m.subnets, c.Subnet)
 				}
 			}

@@ -157,10 +157,10 @@ func (j Journal) Open() bool { return len(j.Balancers) > 0 && !j.Done && j.Undon
 
 // Gone reports whether a Basic load balancer was deleted or replaced, so that its private addresses
 // are up for grabs.
-func (j Journal) Gone(seen Seen) bool {
+func (j Journal) Gone(snapshot Seen) bool {
 	return j.Open() && slices.ContainsFunc(j.Balancers, func(b Balancer) bool {
-		has, exists := seen.balancer(b.ID)
-		told := len(b.Addresses) > 0 && !slices.ContainsFunc(b.Addresses, func(a Address) bool { return !a.Told })
-		return !told && (!exists || has.SKU != lb.Basic)
+		has, exists := snapshot.balancer(b.ID)
+		statusOnly := len(b.Addresses) > 0 && !slices.ContainsFunc(b.Addresses, func(a Address) bool { return !a.Told })
+		return !statusOnly && (!exists || has.SKU != lb.Basic)
 	})
 }

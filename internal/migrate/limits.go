@@ -38,7 +38,7 @@ func (p *preflight) limits(j Journal, services []Service) {
 		onNodes[nodesOf(s.Balancer)] += s.Rules
 		own[nodesOf(s.Balancer)] += s.OwnRules
 	}
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, b := range j.Balancers {
 		has, _ := p.seen.balancer(b.ID)
 		frontends := len(b.Addresses)
@@ -52,10 +52,10 @@ func (p *preflight) limits(j Journal, services []Service) {
 			p.stop(LimitReached, "load balancer %s would have %d rules, and a Standard one takes %d: move Services to another load balancer", b.ID.Name, n, mostRules)
 		}
 		nodes := nodesOf(b.ID)
-		if said[nodes] {
+		if reported[nodes] {
 			continue
 		}
-		said[nodes] = true
+		reported[nodes] = true
 		const way = "have fewer ports, or several load balancers with nodes of their own (multipleStandardLoadBalancerConfigurations)"
 		switch n := onNodes[nodes]; {
 		case n-own[nodes] > mostMachineRules:

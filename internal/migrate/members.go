@@ -58,11 +58,11 @@ const mostMembers = 256 << 10
 // Before returns the journal to record before the steps are carried out: members before machines
 // leave, and FinalReason before anything is irreversible. The writer must check that no undo was
 // requested in the meantime.
-func (j Journal) Before(s Steps, seen Seen) Journal {
+func (j Journal) Before(s Steps, snapshot Seen) Journal {
 	switch s.Phase {
 	case Static, Verify, Done:
 	case Detach:
-		return j.behind(seen)
+		return j.behind(snapshot)
 	default:
 		if len(s.Delete)+len(s.PublicIPs)+len(s.Put) > 0 {
 			j.Apart, j.Final = true, cmp.Or(j.Final, "Basic load balancers are gone, or about to go, and Azure makes none any more")
@@ -73,15 +73,15 @@ func (j Journal) Before(s Steps, seen Seen) Journal {
 
 // WayBack returns until which phase a migration can be undone, if known, or why it can't. A
 // migration that has not started is treated as about to start.
-func (j Journal) WayBack(seen Seen) (until Phase, why string) {
-	switch why := j.OneWay(); {
-	case why != "":
-		return "", why
-	case j.Gone(seen):
+func (j Journal) WayBack(snapshot Seen) (until Phase, reason string) {
+	switch reason := j.OneWay(); {
+	case reason != "":
+		return "", reason
+	case j.Gone(snapshot):
 		return "", "somebody has deleted a load balancer of it, or made it anew"
-	case j.behind(seen).Final != "":
-		return Detach, j.behind(seen).Final
-	case len(seen.basic()) == 0: // deleted by the user before
+	case j.behind(snapshot).Final != "":
+		return Detach, j.behind(snapshot).Final
+	case len(snapshot.basic()) == 0: // deleted by the user before
 		return Upgrade, ""
 	}
 	return Delete, ""
@@ -90,7 +90,7 @@ func (j Journal) WayBack(seen Seen) (until Phase, why string) {
 // behind returns the journal with each machine behind a load balancer that it lacks. The first
 // record of a machine wins: later ones may show it half-way. If the record is too large, the
 // migration becomes final.
-func (j Journal) behind(seen Seen) Journal {
+func (j Journal) behind(snapshot Seen) Journal {
 	if j.Final != "" || j.Apart && j.Members == nil { // the members are unknown
 		return j
 	}
@@ -98,15 +98,15 @@ func (j Journal) behind(seen Seen) Journal {
 	if j.Members != nil {
 		next = j.Members.clone()
 	}
-	ours, has := seen.ours(), j.Members.Machines()
-	for _, i := range seen.Interfaces {
-		if in := next.places(ours, "", i.InterfaceConfiguration); len(in) > 0 && has[i.ID.Key()].Name == "" {
+	managed, has := snapshot.ours(), j.Members.Machines()
+	for _, i := range snapshot.Interfaces {
+		if in := next.places(managed, "", i.InterfaceConfiguration); len(in) > 0 && has[i.ID.Key()].Name == "" {
 			next.addInterface(i.ID, in)
 		}
 	}
-	for _, set := range seen.ScaleSets {
+	for _, set := range snapshot.ScaleSets {
 		if has[set.ID.Key()].Name == "" {
-			next.addSet(set, ours)
+			next.addSet(set, managed)
 		}
 	}
 	if text, err := json.Marshal(next); err != nil || len(text) > mostMembers {
@@ -127,12 +127,12 @@ func (m Members) clone() Members {
 }
 
 // places returns the managed pools of interfaces.
-func (m *Members) places(ours nic.Ours, prefix string, interfaces ...lb.InterfaceConfiguration) Places {
+func (m *Members) places(managed nic.Ours, prefix string, interfaces ...lb.InterfaceConfiguration) Places {
 	in := Places{}
 	for _, i := range interfaces {
 		for _, c := range i.IPConfigurations {
 			for _, id := range c.Pools {
-				if ours.Holds(id) {
+				if managed.Holds(id) {
 					name := placeName(prefix, i, c)
 					in[name] = append(in[name], m.number(id))
 				}
@@ -172,11 +172,11 @@ func (m *Members) addInterface(id lb.ResourceID, in Places) {
 }
 
 // addSet adds a scale set, unless it is in no managed pool.
-func (m *Members) addSet(set ScaleSet, ours nic.Ours) {
-	of := SetMembers{ID: set.ID, Model: m.places(ours, ofSet, set.Interfaces...)}
+func (m *Members) addSet(set ScaleSet, managed nic.Ours) {
+	of := SetMembers{ID: set.ID, Model: m.places(managed, ofSet, set.Interfaces...)}
 	member := len(of.Model) > 0
 	for _, i := range set.Instances {
-		in := m.places(ours, ofSet, i.Interfaces...)
+		in := m.places(managed, ofSet, i.Interfaces...)
 		member = member || len(in) > 0
 		if reflect.DeepEqual(in, of.Model) {
 			continue

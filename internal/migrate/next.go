@@ -51,8 +51,8 @@ type SetSteps struct {
 	nic.Steps
 }
 
-func (s *Steps) wait(why string) { s.Waits = append(s.Waits, why) }
-func (s *Steps) stop(why string) { s.Stops = append(s.Stops, why) }
+func (s *Steps) wait(reason string) { s.Waits = append(s.Waits, reason) }
+func (s *Steps) stop(reason string) { s.Stops = append(s.Stops, reason) }
 
 // idle reports whether nothing remains in this phase.
 func (s *Steps) idle() bool {
@@ -61,7 +61,7 @@ func (s *Steps) idle() bool {
 
 // Next returns the next steps for a journal from [Stock]. A phase starts when the previous ones are
 // complete, even if they were completed by hand.
-func Next(j Journal, seen Seen) Steps {
+func Next(j Journal, snapshot Seen) Steps {
 	for _, phase := range []struct {
 		of   Phase
 		adds func(*Steps, Journal, Seen)
@@ -74,7 +74,7 @@ func Next(j Journal, seen Seen) Steps {
 		{Verify, (*Steps).verify},
 	} {
 		s := Steps{Phase: phase.of}
-		if phase.adds(&s, j, seen); !s.idle() {
+		if phase.adds(&s, j, snapshot); !s.idle() {
 			return s
 		}
 	}
@@ -82,9 +82,9 @@ func Next(j Journal, seen Seen) Steps {
 }
 
 // eachPublicIP calls f for each public IP of the journal that exists and is not being updated.
-func (s *Steps) eachPublicIP(j Journal, seen Seen, f func(lb.PublicIP)) {
+func (s *Steps) eachPublicIP(j Journal, snapshot Seen, f func(lb.PublicIP)) {
 	for _, id := range slices.Sorted(maps.Keys(j.publicIPs())) {
-		ip, found := seen.publicIP(id)
+		ip, found := snapshot.publicIP(id)
 		switch {
 		case !found: // reported by Verify
 		case ip.Provisioning == lb.Updating:
@@ -97,8 +97,8 @@ func (s *Steps) eachPublicIP(j Journal, seen Seen, f func(lb.PublicIP)) {
 
 // static makes public IPs Static, so that they keep their addresses when free. One whose last write
 // failed is written again, because its state may not be in effect.
-func (s *Steps) static(j Journal, seen Seen) {
-	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {
+func (s *Steps) static(j Journal, snapshot Seen) {
+	s.eachPublicIP(j, snapshot, func(ip lb.PublicIP) {
 		if !ip.Static || ip.Provisioning == lb.Failed {
 			ip.Static = true
 			s.PublicIPs = append(s.PublicIPs, ip)
@@ -107,31 +107,31 @@ func (s *Steps) static(j Journal, seen Seen) {
 }
 
 // remove deletes the Basic load balancers, if nothing on them would be lost.
-func (s *Steps) remove(j Journal, seen Seen) {
-	for _, b := range seen.basic() {
+func (s *Steps) remove(j Journal, snapshot Seen) {
+	for _, b := range snapshot.basic() {
 		if b.Provisioning == lb.Updating {
 			s.wait("load balancer " + b.ID.Name + " is Updating")
 			continue
 		}
-		if s.safe(b, j, seen) {
+		if s.safe(b, j, snapshot) {
 			s.Delete = append(s.Delete, b)
 		}
 	}
 }
 
 // safe reports whether a load balancer can be deleted without loss, and adds a stop otherwise.
-func (s *Steps) safe(b lb.LoadBalancer, j Journal, seen Seen) bool {
+func (s *Steps) safe(b lb.LoadBalancer, j Journal, snapshot Seen) bool {
 	before := len(s.Stops)
 	for _, f := range b.Frontends {
-		if why := j.loses(b.ID, f, seen); why != "" {
-			s.stop(fmt.Sprintf("frontend %s of load balancer %s %s", f.Name, b.ID.Name, why))
+		if reason := j.loses(b.ID, f, snapshot); reason != "" {
+			s.stop(fmt.Sprintf("frontend %s of load balancer %s %s", f.Name, b.ID.Name, reason))
 		}
 	}
 	return len(s.Stops) == before
 }
 
 // loses returns what would be lost with a frontend, or "".
-func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, seen Seen) string {
+func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, snapshot Seen) string {
 	if f.PublicIP == "" {
 		for _, b := range j.Balancers {
 			if b.ID.Key() == on.Key() && b.names(f) {
@@ -140,7 +140,7 @@ func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, seen Seen) string {
 		}
 		return "has an address that is not on record"
 	}
-	switch ip, found := seen.publicIP(f.PublicIP); {
+	switch ip, found := snapshot.publicIP(f.PublicIP); {
 	case !found:
 		return "has a public IP that cannot be read: " + f.PublicIP
 	case !j.publicIPs()[strings.ToLower(f.PublicIP)]:
@@ -161,9 +161,9 @@ func (b Balancer) names(f lb.Frontend) bool {
 // upgrade makes public IPs Standard, which Azure accepts while they are free and Static. A public
 // IP that another resource has taken is left alone and reported by [Verify]. Load balancers with only
 // private frontends are created without waiting.
-func (s *Steps) upgrade(j Journal, seen Seen) {
-	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {
-		switch on := j.goneWith(ip, seen); {
+func (s *Steps) upgrade(j Journal, snapshot Seen) {
+	s.eachPublicIP(j, snapshot, func(ip lb.PublicIP) {
+		switch on := j.goneWith(ip, snapshot); {
 		case on != "":
 			s.wait("public IP " + ip.ID.Name + " is still shown with load balancer " + on + ", which is gone")
 		case ip.SKU == lb.Basic && ip.UsedBy == "":
@@ -172,7 +172,7 @@ func (s *Steps) upgrade(j Journal, seen Seen) {
 		}
 	})
 	if !s.idle() { // otherwise Make is next
-		s.putSome(j, seen, func(b Balancer) bool {
+		s.putSome(j, snapshot, func(b Balancer) bool {
 			return !slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.PublicIP != "" })
 		})
 	}
@@ -180,9 +180,9 @@ func (s *Steps) upgrade(j Journal, seen Seen) {
 
 // goneWith returns the name of the deleted load balancer that a public IP is still shown with, or
 // "". Azure updates references between resources late.
-func (j Journal) goneWith(ip lb.PublicIP, seen Seen) string {
+func (j Journal) goneWith(ip lb.PublicIP, snapshot Seen) string {
 	for _, b := range j.Balancers {
-		_, exists := seen.balancer(b.ID)
+		_, exists := snapshot.balancer(b.ID)
 		if !exists && strings.HasPrefix(strings.ToLower(ip.UsedBy), strings.ToLower(b.ID.String())+"/") {
 			return b.ID.Name
 		}
@@ -192,16 +192,16 @@ func (j Journal) goneWith(ip lb.PublicIP, seen Seen) string {
 
 // put creates the Standard load balancers with the journal's frontends, which reserves the
 // addresses. Rules and pools follow from Services.
-func (s *Steps) put(j Journal, seen Seen) {
-	s.putSome(j, seen, func(Balancer) bool { return true })
+func (s *Steps) put(j Journal, snapshot Seen) {
+	s.putSome(j, snapshot, func(Balancer) bool { return true })
 }
 
-func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
+func (s *Steps) putSome(j Journal, snapshot Seen, of func(Balancer) bool) {
 	for _, b := range j.Balancers {
 		if !of(b) {
 			continue
 		}
-		next, exists := seen.balancer(b.ID)
+		next, exists := snapshot.balancer(b.ID)
 		if !exists {
 			next = lb.LoadBalancer{ID: b.ID, Location: b.Location, SKU: lb.Standard, Tags: maps.Clone(b.Tags)}
 		}
@@ -209,7 +209,7 @@ func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
 			s.wait("load balancer " + b.ID.Name + " is Updating")
 			continue
 		}
-		add := b.missing(next, seen)
+		add := b.missing(next, snapshot)
 		for _, a := range b.Addresses {
 			if a.Refused != "" && !a.Owed && slices.ContainsFunc(add, func(f lb.Frontend) bool { return f.Name == a.Frontend }) {
 				s.wait(a.String() + " is still held, and is asked for again: " + a.Refused)
@@ -225,11 +225,11 @@ func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
 
 // missing returns the recorded frontends that a load balancer lacks and can get. Rejected ones come
 // last: those held by a deletion together, all others alone, the least rejected first.
-func (b Balancer) missing(has lb.LoadBalancer, seen Seen) []lb.Frontend {
+func (b Balancer) missing(has lb.LoadBalancer, snapshot Seen) []lb.Frontend {
 	var add, held, again []lb.Frontend
 	times := 0
 	for _, a := range b.Addresses {
-		f, lacks := a.lacks(has, seen)
+		f, lacks := a.lacks(has, snapshot)
 		switch {
 		case !lacks:
 		case a.Refused == "":
@@ -253,7 +253,7 @@ func (b Balancer) missing(has lb.LoadBalancer, seen Seen) []lb.Frontend {
 }
 
 // lacks returns the frontend of an address, and whether a load balancer lacks it and can get it.
-func (a Address) lacks(has lb.LoadBalancer, seen Seen) (lb.Frontend, bool) {
+func (a Address) lacks(has lb.LoadBalancer, snapshot Seen) (lb.Frontend, bool) {
 	if a.Owed || slices.ContainsFunc(has.Frontends, func(f lb.Frontend) bool {
 		return strings.EqualFold(f.Name, a.Frontend) || a.PublicIP != "" && strings.EqualFold(f.PublicIP, a.PublicIP) ||
 			a.PublicIP == "" && f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
@@ -265,6 +265,6 @@ func (a Address) lacks(has lb.LoadBalancer, seen Seen) (lb.Frontend, bool) {
 		f.Subnet, f.PrivateIP, f.Static = a.Subnet, a.IP, true
 		return f, true
 	}
-	ip, found := seen.publicIP(a.PublicIP)
+	ip, found := snapshot.publicIP(a.PublicIP)
 	return f, found && ip.UsedBy == "" && ip.SKU == lb.Standard
 }

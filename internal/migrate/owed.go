@@ -24,8 +24,8 @@ func (j Journal) owed() []Balancer {
 }
 
 // OwedOf returns the given addresses that are claims.
-func (j Journal) OwedOf(some []netip.Addr) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(some), func(ip netip.Addr) bool {
+func (j Journal) OwedOf(names []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(names), func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(j.owed(), func(b Balancer) bool {
 			return slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.IP == ip })
 		})
@@ -34,10 +34,10 @@ func (j Journal) OwedOf(some []netip.Addr) []netip.Addr {
 
 // Owes returns the private address to request for a frontend whose Service leaves the choice to
 // Azure: its address before a migration, which Azure rejected then and no user has given up.
-func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
+func (j Journal) Owes(f lb.Frontend, requests Asked) (netip.Addr, bool) {
 	for _, b := range j.owed() {
 		for _, a := range b.Addresses {
-			if a.PublicIP == "" && strings.EqualFold(a.Frontend, f.Name) && strings.EqualFold(a.Subnet, f.Subnet) && asked.GaveUp(a) == nil {
+			if a.PublicIP == "" && strings.EqualFold(a.Frontend, f.Name) && strings.EqualFold(a.Subnet, f.Subnet) && requests.GaveUp(a) == nil {
 				return a.IP, true
 			}
 		}
@@ -46,9 +46,9 @@ func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
 }
 
 // IsOwing reports whether there is a claim that no user has given up.
-func (j Journal) IsOwing(asked Asked) bool {
+func (j Journal) IsOwing(requests Asked) bool {
 	return slices.ContainsFunc(j.owed(), func(b Balancer) bool {
-		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return asked.GaveUp(a) == nil })
+		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return requests.GaveUp(a) == nil })
 	})
 }
 
@@ -61,19 +61,19 @@ type Agreement struct {
 
 // GiveUp adds a user's consent to lose an address. It returns an error if the migration has the
 // address, may still get it, or doesn't know it.
-func (a Asked) GiveUp(j Journal, ip netip.Addr, wish Wish) (Asked, error) {
-	owed := false
+func (a Asked) GiveUp(j Journal, ip netip.Addr, request Wish) (Asked, error) {
+	isClaim := false
 	for _, b := range j.owed() {
 		for _, has := range b.Addresses {
 			if has.IP != ip {
 				continue
 			}
-			if owed = true; a.GaveUp(has) == nil {
-				a.GivenUp = append(slices.Clone(a.GivenUp), Agreement{ip, has.Frontend, wish})
+			if isClaim = true; a.GaveUp(has) == nil {
+				a.GivenUp = append(slices.Clone(a.GivenUp), Agreement{ip, has.Frontend, request})
 			}
 		}
 	}
-	if owed {
+	if isClaim {
 		return a, nil
 	}
 	for _, b := range j.Balancers {

@@ -53,12 +53,12 @@ type Terms struct {
 
 // Preflight returns what blocks a migration and what else it changes. Without a blocking finding,
 // the migration completes unless another writer interferes.
-func Preflight(j Journal, seen Seen, services []Service, t Terms) []Finding {
-	p := preflight{seen: seen, terms: t, owners: map[string]bool{}}
+func Preflight(j Journal, snapshot Seen, services []Service, t Terms) []Finding {
+	p := preflight{seen: snapshot, terms: t, owners: map[string]bool{}}
 	for _, s := range services {
 		p.owners[strings.ToLower(s.Owner)] = true
 	}
-	for _, b := range seen.basic() {
+	for _, b := range snapshot.basic() {
 		p.balancer(b)
 	}
 	for _, b := range j.Balancers {
@@ -147,7 +147,7 @@ func (p *preflight) address(a Address) {
 // machines reports what prevents a machine from joining a Standard load balancer or from leaving
 // the Basic one.
 func (p *preflight) machines() {
-	ours := p.seen.ours()
+	managed := p.seen.ours()
 	others := map[lb.LoadBalancerKey]bool{}
 	for _, b := range p.seen.Others {
 		others[b.ID.Key()] = b.SKU == lb.Basic
@@ -155,7 +155,7 @@ func (p *preflight) machines() {
 	member := map[string]bool{} // by interface key
 	var leave []string
 	for _, i := range p.seen.Interfaces {
-		if _, leaves := without(i, ours); !leaves {
+		if _, leaves := without(i, managed); !leaves {
 			continue
 		}
 		member[i.ID.Key()] = true
@@ -213,11 +213,11 @@ func some(names []string) string {
 
 // secondary reports pool members that are not the primary IP configuration.
 func (p *preflight) secondary(of string, interfaces []lb.InterfaceConfiguration) {
-	ours := p.seen.ours()
+	managed := p.seen.ours()
 	for _, i := range interfaces {
 		for at, c := range i.IPConfigurations {
 			first := slices.IndexFunc(i.IPConfigurations, func(o lb.IPConfiguration) bool { return o.Family == c.Family })
-			if slices.ContainsFunc(c.Pools, ours.Holds) && (!i.Primary && len(interfaces) > 1 || !c.Primary && at != first) {
+			if slices.ContainsFunc(c.Pools, managed.Holds) && (!i.Primary && len(interfaces) > 1 || !c.Primary && at != first) {
 				p.stop(SecondaryAddress, "IP configuration %s of %s is in a pool of the load balancer, and is not the primary one: take it out first", c.Name, of)
 			}
 		}

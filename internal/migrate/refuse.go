@@ -19,16 +19,16 @@ const unknownHolder = 10 * time.Minute
 // Refuse records Azure's terminal error for the frontends of a load balancer. It returns the new
 // journal and whether it changed. Rejected addresses are retried after the others, one by one if
 // the message doesn't name one. Errors that don't concern addresses change nothing.
-func (j Journal) Refuse(id lb.LoadBalancerID, seen Seen, code, message string, now time.Time) (Journal, bool) {
+func (j Journal) Refuse(id lb.LoadBalancerID, snapshot Seen, code, message string, now time.Time) (Journal, bool) {
 	at := slices.IndexFunc(j.Balancers, func(b Balancer) bool { return b.ID.Key() == id.Key() })
-	why := refusalOf(code, message)
-	if at < 0 || why == unrelated {
+	reason := refusalOf(code, message)
+	if at < 0 || reason == unrelated {
 		return j, false
 	}
 	j = j.clone()
 	b := &j.Balancers[at]
-	has, _ := seen.balancer(id)
-	asked := b.missing(has, seen)
+	has, _ := snapshot.balancer(id)
+	missing := b.missing(has, snapshot)
 	holder, by := j.holder(message)
 	if has.SKU == lb.Standard && holder == ours { // the load balancer is the requester, not a holder being deleted
 		holder = nobody
@@ -36,8 +36,8 @@ func (j Journal) Refuse(id lb.LoadBalancerID, seen Seen, code, message string, n
 	named, changed := addressesIn(message), false
 	for i := range b.Addresses {
 		a := &b.Addresses[i]
-		asks := slices.ContainsFunc(asked, func(f lb.Frontend) bool { return f.Name == a.Frontend })
-		if !asks || a.PublicIP != "" && why == unfit || holder != ours && len(asked) > 1 && !named[a.IP] {
+		asks := slices.ContainsFunc(missing, func(f lb.Frontend) bool { return f.Name == a.Frontend })
+		if !asks || a.PublicIP != "" && reason == unfit || holder != ours && len(missing) > 1 && !named[a.IP] {
 			continue
 		}
 		if a.Since.IsZero() {
@@ -49,9 +49,9 @@ func (j Journal) Refuse(id lb.LoadBalancerID, seen Seen, code, message string, n
 		}
 		a.Held = holder == ours && now.Sub(a.Since) < unknownHolder // otherwise the message may name the requester
 		late := holder == nobody && now.Sub(a.Since) >= unknownHolder
-		a.Owed = why == unfit || holder == other || late
+		a.Owed = reason == unfit || holder == other || late
 	}
-	if !changed && len(asked) > 1 {
+	if !changed && len(missing) > 1 {
 		b.OneByOne, changed = true, true
 	}
 	return j, changed

@@ -14,15 +14,15 @@ const mostSteps = 100
 
 // Rehearse returns all steps, assuming that Azure carries out each one. It ends with PhaseDone, or with
 // the first step that waits or stops.
-func Rehearse(j Journal, seen Seen) []Steps {
+func Rehearse(j Journal, snapshot Seen) []Steps {
 	var all []Steps
 	for range mostSteps {
-		s := Next(j, seen)
+		s := Next(j, snapshot)
 		all = append(all, s)
 		if s.Phase == Done || len(s.Waits)+len(s.Stops) > 0 {
 			break
 		}
-		seen = seen.after(s)
+		snapshot = snapshot.after(s)
 	}
 	return all
 }

@@ -18,7 +18,7 @@ type Right struct {
 
 // Rights returns the permissions needed by the remaining requests and by an undo. Those for
 // resources referenced by a written machine are not included.
-func Rights(j Journal, seen Seen) []Right {
+func Rights(j Journal, snapshot Seen) []Right {
 	all := map[string]map[string]bool{}
 	add := func(scope string, actions ...string) {
 		if all[scope] == nil {
@@ -43,11 +43,11 @@ func Rights(j Journal, seen Seen) []Right {
 			}
 		}
 	}
-	for _, i := range seen.Interfaces {
+	for _, i := range snapshot.Interfaces {
 		add(group(i.ID.SubscriptionID, i.ID.ResourceGroup), "Microsoft.Network/networkInterfaces/read", "Microsoft.Network/networkInterfaces/write")
 	}
 	const scaleSets = "Microsoft.Compute/virtualMachineScaleSets/"
-	for _, s := range seen.ScaleSets {
+	for _, s := range snapshot.ScaleSets {
 		at := group(s.ID.SubscriptionID, s.ID.ResourceGroup)
 		if add(at, scaleSets+"read", scaleSets+"write"); s.Uniform {
 			add(at, scaleSets+"manualUpgrade/action", scaleSets+"virtualMachines/read", scaleSets+"virtualMachines/write")

@@ -56,18 +56,18 @@ type Service struct {
 // the status addresses of Services whose load balancer is gone or whose public IP is Basic and
 // free. While a Basic load balancer exists, its frontends replace recorded ones. Without anything
 // to migrate it returns j unchanged.
-func Stock(j Journal, seen Seen, services []Service, location string) Journal {
+func Stock(j Journal, snapshot Seen, services []Service, location string) Journal {
 	if j.Done || j.Undone != nil {
 		j = Journal{Owed: j.owed()} // that migration is over
 	}
 	j = j.clone()
-	for _, b := range seen.Balancers {
+	for _, b := range snapshot.Balancers {
 		if b.SKU != lb.Basic {
 			continue
 		}
 		at := j.of(Balancer{ID: b.ID, Location: b.Location, Tags: maps.Clone(b.Tags)})
 		for _, f := range b.Frontends {
-			if a, ok := addressOf(f, seen); ok {
+			if a, ok := addressOf(f, snapshot); ok {
 				at.set(a)
 			}
 		}
@@ -77,7 +77,7 @@ func Stock(j Journal, seen Seen, services []Service, location string) Journal {
 			continue
 		}
 		for _, f := range s.Frontends {
-			if a, ok := toldOf(f, s, seen); ok {
+			if a, ok := toldOf(f, s, snapshot); ok {
 				j.of(Balancer{ID: s.Balancer, Location: location}).add(a)
 			}
 		}
@@ -124,10 +124,10 @@ func (b *Balancer) set(a Address) {
 }
 
 // addressOf returns the address of a frontend; false if unknown.
-func addressOf(f lb.Frontend, seen Seen) (Address, bool) {
+func addressOf(f lb.Frontend, snapshot Seen) (Address, bool) {
 	a := Address{Frontend: f.Name, Family: f.Family, IP: f.PrivateIP, Subnet: f.Subnet}
 	if f.PublicIP != "" {
-		ip, found := seen.publicIP(f.PublicIP)
+		ip, found := snapshot.publicIP(f.PublicIP)
 		a = Address{Frontend: f.Name, Family: ip.Family, IP: ip.Address, PublicIP: f.PublicIP}
 		return a, found
 	}
@@ -136,19 +136,19 @@ func addressOf(f lb.Frontend, seen Seen) (Address, bool) {
 
 // toldOf returns the address in a Service's status for a frontend that no load balancer has; false
 // if there is none to keep.
-func toldOf(f lb.Frontend, s Service, seen Seen) (Address, bool) {
+func toldOf(f lb.Frontend, s Service, snapshot Seen) (Address, bool) {
 	at := slices.IndexFunc(s.Shown, f.Family.Of)
 	if at < 0 {
 		return Address{}, false
 	}
 	a := Address{Frontend: f.Name, Family: f.Family, IP: s.Shown[at], PublicIP: f.PublicIP, Subnet: f.Subnet, Told: true}
 	if f.PublicIP != "" {
-		ip, found := seen.publicIP(f.PublicIP)
+		ip, found := snapshot.publicIP(f.PublicIP)
 		return a, found && ip.SKU == lb.Basic && ip.UsedBy == "" && ip.Address == a.IP
 	}
-	_, exists := seen.balancer(s.Balancer)
-	public := slices.ContainsFunc(seen.PublicIPs, func(ip lb.PublicIP) bool { return ip.Address == a.IP }) // the Service was not internal before
-	return a, f.Subnet != "" && !exists && !public && !seen.has(f, a.IP) && (!f.Static || f.PrivateIP == a.IP)
+	_, exists := snapshot.balancer(s.Balancer)
+	public := slices.ContainsFunc(snapshot.PublicIPs, func(ip lb.PublicIP) bool { return ip.Address == a.IP }) // the Service was not internal before
+	return a, f.Subnet != "" && !exists && !public && !snapshot.has(f, a.IP) && (!f.Static || f.PrivateIP == a.IP)
 }
 
 // Misses reports whether a Service shows an address whose frontend doesn't exist.

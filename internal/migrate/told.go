@@ -60,14 +60,14 @@ func TellSteps(s Steps, done, of int) Told {
 }
 
 func bounded(all []string) []string {
-	var some []string
+	var names []string
 	for _, text := range all[:min(len(all), mostTold)] {
-		some = append(some, words.Sentence(text, longestTold))
+		names = append(names, words.Sentence(text, longestTold))
 	}
 	if more := len(all) - mostTold; more > 0 {
-		some = append(some, fmt.Sprintf("and %d more", more))
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return some
+	return names
 }
 
 // Then returns the record after next is published. An answered request stays, with its reasons, if

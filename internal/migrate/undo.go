@@ -35,18 +35,18 @@ func (j Journal) OneWay() string {
 // Undo returns the next steps of an undo, derived like those of [Next]. No load balancer has been
 // deleted yet, so addresses are unchanged; public IPs stay Static. Stops of the last step, Undone,
 // are machines that can't be restored; other Stops block the undo.
-func Undo(j Journal, seen Seen) Steps {
+func Undo(j Journal, snapshot Seen) Steps {
 	s := Steps{Phase: Rejoin}
-	if until, why := j.WayBack(seen); until == "" {
-		s.stop("it cannot be taken back: " + why)
+	if until, reason := j.WayBack(snapshot); until == "" {
+		s.stop("it cannot be taken back: " + reason)
 		return s
 	}
 	if j.Members == nil {
 		return Steps{Phase: Undone} // no machine has left
 	}
 	interfaces := map[string]*lb.NetworkInterface{}
-	for at := range seen.Interfaces {
-		interfaces[seen.Interfaces[at].ID.Key()] = &seen.Interfaces[at]
+	for at := range snapshot.Interfaces {
+		interfaces[snapshot.Interfaces[at].ID.Key()] = &snapshot.Interfaces[at]
 	}
 	var missing []string
 	for _, of := range j.Members.Interfaces {
@@ -55,7 +55,7 @@ func Undo(j Journal, seen Seen) Steps {
 		}
 	}
 	for _, of := range j.Members.ScaleSets {
-		missing = append(missing, s.rejoinSet(*j.Members, of, seen)...)
+		missing = append(missing, s.rejoinSet(*j.Members, of, snapshot)...)
 	}
 	if s.idle() {
 		return Steps{Phase: Undone, Stops: missing}
@@ -85,13 +85,13 @@ func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Place
 
 // rejoinSet adds the writes that restore a scale set. Its model comes first, so that new instances
 // join the pools.
-func (s *Steps) rejoinSet(m Members, of SetMembers, seen Seen) (missing []string) {
-	at := slices.IndexFunc(seen.ScaleSets, func(set ScaleSet) bool { return set.ID.Key() == of.ID.Key() })
+func (s *Steps) rejoinSet(m Members, of SetMembers, snapshot Seen) (missing []string) {
+	at := slices.IndexFunc(snapshot.ScaleSets, func(set ScaleSet) bool { return set.ID.Key() == of.ID.Key() })
 	what := "scale set " + of.ID.Name
-	if at < 0 || seen.ScaleSets[at].Provisioning == lb.Deleting {
+	if at < 0 || snapshot.ScaleSets[at].Provisioning == lb.Deleting {
 		return []string{what + " is gone"}
 	}
-	set := seen.ScaleSets[at]
+	set := snapshot.ScaleSets[at]
 	missing = of.Model.lost(what, ofSet, set.Interfaces...)
 	next, changed := m.joined(set.Interfaces, ofSet, of.Model)
 	switch {
@@ -106,8 +106,8 @@ func (s *Steps) rejoinSet(m Members, of SetMembers, seen Seen) (missing []string
 	}
 	var steps nic.Steps
 	for _, i := range set.Instances {
-		if why := m.rejoinInstance(&steps, of, set, i); why != "" {
-			s.wait(why)
+		if reason := m.rejoinInstance(&steps, of, set, i); reason != "" {
+			s.wait(reason)
 		}
 	}
 	if len(steps.Upgrade)+len(steps.Write) > 0 {

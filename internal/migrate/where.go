@@ -20,8 +20,8 @@ type Whereabouts struct {
 }
 
 // Where returns where an address of a load balancer is.
-func (a Address) Where(of Balancer, seen Seen) Whereabouts {
-	on, exists := seen.balancer(of.ID)
+func (a Address) Where(of Balancer, snapshot Seen) Whereabouts {
+	on, exists := snapshot.balancer(of.ID)
 	if a.PublicIP == "" {
 		has := exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool {
 			return f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
@@ -36,7 +36,7 @@ func (a Address) Where(of Balancer, seen Seen) Whereabouts {
 		}
 		return Whereabouts{Text: "on no load balancer, to be asked for again"}
 	}
-	ip, found := seen.publicIP(a.PublicIP)
+	ip, found := snapshot.publicIP(a.PublicIP)
 	switch {
 	case !found:
 		return Whereabouts{Text: "the public IP is gone", Lost: true}
@@ -51,7 +51,7 @@ func (a Address) Where(of Balancer, seen Seen) Whereabouts {
 	switch {
 	case exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.PublicIP, a.PublicIP) }):
 		return Whereabouts{Text: fmt.Sprintf("on load balancer %s, %s; %s", on.ID.Name, on.SKU, kind)}
-	case ip.UsedBy != "" && (Journal{Balancers: []Balancer{of}}).goneWith(ip, seen) == "":
+	case ip.UsedBy != "" && (Journal{Balancers: []Balancer{of}}).goneWith(ip, snapshot) == "":
 		return Whereabouts{Text: "in use by " + ip.UsedBy + "; " + kind, Lost: true}
 	case a.Owed:
 		return Whereabouts{Text: a.owed() + "; " + kind, Owed: true}
