@@ -12,17 +12,17 @@ import (
 
 // waits pauses the migration while a stop is requested, and records that the stop took effect. The
 // rest of Weir is paused too: it must not refill what the migration has emptied.
-func (m *Migration) waits(ctx context.Context, kept migrate.Journal, stop migrate.Wish) (time.Duration, error) {
+func (m *Migration) waits(ctx context.Context, stored migrate.Journal, stop migrate.Wish) (time.Duration, error) {
 	if m.heard == nil || *m.heard != stop {
 		m.cfg.Log.Warn("migration to Standard load balancers is stopped, and nothing else is written: weir migrate resume has it go on",
-			"by", stop.By, "at", stop.At, "why", stop.Why, "begun", kept.Open())
+			"by", stop.By, "at", stop.At, "why", stop.Why, "begun", stored.Open())
 		m.heard = &stop
 	}
-	next := kept
-	if kept.Open() {
+	next := stored
+	if stored.Open() {
 		next.Heard = stop.At
 	}
-	return lookAgainAfter, m.keep(ctx, kept, next)
+	return lookAgainAfter, m.keep(ctx, stored, next)
 }
 
 // goesOn logs that a stop was withdrawn.
@@ -35,8 +35,8 @@ func (m *Migration) goesOn() {
 
 // begins reports whether to start a migration if anything is Basic. After an undo, only a user
 // starts it again.
-func (m *Migration) begins(kept migrate.Journal, asked migrate.Asked) bool {
-	return m.cfg.Begins && kept.Undone == nil || m.cfg.Hears && asked.Run != nil
+func (m *Migration) begins(stored migrate.Journal, requests migrate.Asked) bool {
+	return m.cfg.Begins && stored.Undone == nil || m.cfg.Hears && requests.Run != nil
 }
 
 // answered removes the start request, whether or not the migration started. It returns false on
@@ -56,11 +56,11 @@ func (m *Migration) answered(ctx context.Context) bool {
 const listensEvery = 10 * time.Second
 
 // foundLate reports whether Azure, unreadable before, now shows that anything is Basic.
-func (m *Migration) foundLate(ctx context.Context, kept migrate.Journal) bool {
+func (m *Migration) foundLate(ctx context.Context, stored migrate.Journal) bool {
 	services := m.cfg.Services()
-	seen, err := m.read(ctx, kept, services)
+	snapshot, err := m.read(ctx, stored, services)
 	m.unread = err != nil
-	return err == nil && migrate.Stock(kept, seen, services, m.cfg.Location).Open()
+	return err == nil && migrate.Stock(stored, snapshot, services, m.cfg.Location).Open()
 }
 
 // Listen gives up the lead when a user requests a migration or the undo of a failed one, or when
@@ -73,12 +73,12 @@ func (m *Migration) Listen(ctx context.Context) {
 	}
 	failures, due := 0, time.Now()
 	for ctx.Err() == nil {
-		kept, asked, err := m.cfg.Store.Read(ctx)
+		stored, requests, err := m.cfg.Store.Read(ctx)
 		if err == nil {
-			m.cfg.Owed.set(kept, asked)
+			m.cfg.Owed.set(stored, requests)
 		}
-		if m.unread && err == nil && asked.Stop == nil && !time.Now().Before(due) {
-			if m.foundLate(ctx, kept) {
+		if m.unread && err == nil && requests.Stop == nil && !time.Now().Before(due) {
+			if m.foundLate(ctx, stored) {
 				m.cfg.Log.Info("Azure answers, and load balancers of the cluster are Basic: the lead is given up, and the next leader begins with the migration")
 				m.cfg.Again()
 				return
@@ -88,12 +88,12 @@ func (m *Migration) Listen(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
-		case asked.Stop != nil && asked.Stop.Undo && kept.Open() && m.strange(kept) == nil: // the failed migration may have changed something
-			m.cfg.Log.Info("a migration to Standard load balancers is to be taken back: the lead is given up, and the next leader begins with that", "by", asked.Stop.By, "at", asked.Stop.At)
+		case requests.Stop != nil && requests.Stop.Undo && stored.Open() && m.strange(stored) == nil: // the failed migration may have changed something
+			m.cfg.Log.Info("a migration to Standard load balancers is to be taken back: the lead is given up, and the next leader begins with that", "by", requests.Stop.By, "at", requests.Stop.At)
 			m.cfg.Again()
 			return
-		case asked.Run != nil:
-			m.cfg.Log.Info("a migration to Standard load balancers was asked for: the lead is given up, and the next leader begins with it", "by", asked.Run.By, "at", asked.Run.At)
+		case requests.Run != nil:
+			m.cfg.Log.Info("a migration to Standard load balancers was asked for: the lead is given up, and the next leader begins with it", "by", requests.Run.By, "at", requests.Run.At)
 			m.cfg.Again()
 			return
 		}

@@ -24,18 +24,18 @@ type before struct {
 func newBefore() before { return before{subnets: map[string]migrate.Subnet{}} }
 
 // preflight returns what blocks a migration and what else it changes, permissions included.
-func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service) ([]migrate.Finding, error) {
-	err := bounded(ctx, func(ctx context.Context) error { return b.readSubnets(ctx, cfg.Azure, migrate.Bare(j, seen)) })
+func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) ([]migrate.Finding, error) {
+	err := bounded(ctx, func(ctx context.Context) error { return b.readSubnets(ctx, cfg.Azure, migrate.Bare(j, snapshot)) })
 	if err != nil {
 		return nil, err
 	}
 	if !b.asked {
-		b.found = lacking(ctx, cfg.Azure, j, seen)
+		b.found = lacking(ctx, cfg.Azure, j, snapshot)
 		b.readUsages(ctx, cfg, j)
 		b.asked = true
 	}
-	seen.Subnets, seen.Usages = b.subnets, b.usages
-	return append(migrate.Preflight(j, seen, services, cfg.Terms), b.found...), nil
+	snapshot.Subnets, snapshot.Usages = b.subnets, b.usages
+	return append(migrate.Preflight(j, snapshot, services, cfg.Terms), b.found...), nil
 }
 
 // readSubnets reads the subnets not read yet. A forbidden one becomes Hidden.

@@ -14,12 +14,12 @@ import (
 func (m *Migration) unreadable(ctx context.Context, err error) error {
 	m.began = true // assume so
 	services := m.cfg.Services()
-	seen, failed := m.read(ctx, migrate.Journal{}, services)
+	snapshot, failed := m.read(ctx, migrate.Journal{}, services)
 	if failed != nil {
 		return failed
 	}
 	err = fmt.Errorf("%w: delete the key if no migration was begun", err)
-	if migrate.Stock(migrate.Journal{}, seen, services, m.cfg.Location).Open() {
+	if migrate.Stock(migrate.Journal{}, snapshot, services, m.cfg.Location).Open() {
 		return err
 	}
 	m.cfg.Log.Error("no load balancer of the cluster is Basic, and nothing is migrated", "err", err)
@@ -39,9 +39,9 @@ func (m *Migration) strange(j migrate.Journal) error {
 }
 
 // keep saves the journal if it changed.
-func (m *Migration) keep(ctx context.Context, kept, j migrate.Journal) error {
+func (m *Migration) keep(ctx context.Context, stored, j migrate.Journal) error {
 	m.journal = j
-	if migrate.Format(kept) == migrate.Format(j) {
+	if migrate.Format(stored) == migrate.Format(j) {
 		return nil
 	}
 	return m.cfg.Store.Keep(ctx, j)

@@ -38,7 +38,7 @@ type Migration struct {
 	// apart is true once a machine has left its pools, or a later step started. mustComplete is true if
 	// that is so or unknown: the migration must then complete.
 	apart, began bool
-	// asked is true if a user requested the start, over if nothing is left to do.
+	// asked is true if a user requested the start, isComplete if nothing is left to do.
 	asked, over bool
 	// unread is true if Azure could not be read at the start.
 	unread bool
@@ -119,26 +119,26 @@ func givenUp(open, unread bool) string {
 // round reads, records and writes once. It returns the delay before the next round; zero ends the
 // migration.
 func (m *Migration) round(ctx context.Context) (time.Duration, error) {
-	kept, asked, err := m.cfg.Store.Read(ctx)
+	stored, requests, err := m.cfg.Store.Read(ctx)
 	if errors.Is(err, migrate.ErrUnreadable) {
 		return 0, m.unreadable(ctx, err)
 	}
-	m.over, m.asked = false, err == nil && asked.Run != nil
-	m.cfg.Owed.set(kept, asked)
+	m.over, m.asked = false, err == nil && requests.Run != nil
+	m.cfg.Owed.set(stored, requests)
 	if err != nil {
 		return 0, err
 	}
-	if !kept.Open() && !m.begins(kept, asked) {
-		m.telling.unseen(ctx, kept, m.cfg.Hears)
+	if !stored.Open() && !m.begins(stored, requests) {
+		m.telling.unseen(ctx, stored, m.cfg.Hears)
 		return 0, nil
 	}
-	m.journal, m.began = kept, m.began || kept.Open()
-	undoes := asked.Stop != nil && asked.Stop.Undo && kept.Open()
-	if asked.Stop != nil && !undoes && (kept.Open() || m.found) {
-		return m.waits(ctx, kept, *asked.Stop)
+	m.journal, m.began = stored, m.began || stored.Open()
+	undoes := requests.Stop != nil && requests.Stop.Undo && stored.Open()
+	if requests.Stop != nil && !undoes && (stored.Open() || m.found) {
+		return m.waits(ctx, stored, *requests.Stop)
 	}
-	if err := m.strange(kept); err != nil {
-		if !kept.Apart {
+	if err := m.strange(stored); err != nil {
+		if !stored.Apart {
 			m.cfg.Log.Error("load balancers stay as they are", "err", err)
 			m.telling.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
 			return 0, nil
@@ -146,40 +146,40 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	services := m.cfg.Services()
-	seen, err := m.read(ctx, kept, services)
+	snapshot, err := m.read(ctx, stored, services)
 	if err != nil {
 		return 0, err
 	}
 	if undoes {
-		return m.undo(ctx, kept, seen, services, *asked.Stop)
+		return m.undo(ctx, stored, snapshot, services, *requests.Stop)
 	}
-	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
-	j := migrate.Stock(kept, seen, services, m.cfg.Location)
+	m.began = m.apart || stored.Open() && stored.Apart || stored.Gone(snapshot)
+	j := migrate.Stock(stored, snapshot, services, m.cfg.Location)
 	if m.over = !j.Open(); m.over {
 		m.telling.says(ctx, migrate.Tell(migrate.NotNeeded))
 		return 0, nil
 	}
 	if !m.began {
-		if stops, err := m.stopped(ctx, j, seen, services); err != nil || stops {
+		if stops, err := m.stopped(ctx, j, snapshot, services); err != nil || stops {
 			return 0, err
 		}
 	}
-	if m.found = true; asked.Stop != nil {
-		return m.waits(ctx, kept, *asked.Stop)
+	if m.found = true; requests.Stop != nil {
+		return m.waits(ctx, stored, *requests.Stop)
 	}
 	m.goesOn()
-	if err := m.keep(ctx, kept, j); err != nil {
+	if err := m.keep(ctx, stored, j); err != nil {
 		return 0, err
 	}
-	if !kept.Open() {
-		m.tellBegin(j, seen, services)
+	if !stored.Open() {
+		m.tellBegin(j, snapshot, services)
 	}
-	return m.step(ctx, j, seen, services)
+	return m.step(ctx, j, snapshot, services)
 }
 
 // stopped logs the findings of the preflight, and reports whether any blocks the migration.
-func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool, err error) {
-	found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+func (m *Migration) stopped(ctx context.Context, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) (stops bool, err error) {
+	found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
 	if err != nil {
 		return false, err
 	}
@@ -204,8 +204,8 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 }
 
 // step carries out the next step.
-func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (time.Duration, error) {
-	s := migrate.Next(j, seen)
+func (m *Migration) step(ctx context.Context, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) (time.Duration, error) {
+	s := migrate.Next(j, snapshot)
 	of := len(migrate.Phases()) - 1 // the last step is Verify, or Done if every address is in its place
 	at := min(slices.Index(migrate.Phases(), s.Phase)+1, of)
 	if s.Phase != m.phase {
@@ -217,11 +217,11 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 		for _, why := range s.Stops {
 			m.cfg.Log.Error("after the migration an address is not where it was: " + why)
 		}
-		return 0, m.end(ctx, j, seen, services)
+		return 0, m.end(ctx, j, snapshot, services)
 	case migrate.Done:
-		return 0, m.end(ctx, j, seen, services)
+		return 0, m.end(ctx, j, snapshot, services)
 	}
-	show(ctx, m.cfg, j, seen, services, fmt.Sprintf("step %d of %d, %s", at, of, s.Phase))
+	show(ctx, m.cfg, j, snapshot, services, fmt.Sprintf("step %d of %d, %s", at, of, s.Phase))
 	if len(s.Stops) > 0 && !m.began {
 		for _, why := range s.Stops {
 			m.cfg.Log.Error("load balancers stay Basic: "+why, "phase", s.Phase)
@@ -233,10 +233,10 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 	for _, why := range slices.Concat(s.Stops, s.Waits) {
 		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
 	}
-	if ready, err := m.ready(ctx, j, j.Before(s, seen)); err != nil || !ready {
+	if ready, err := m.ready(ctx, j, j.Before(s, snapshot)); err != nil || !ready {
 		return settles, err
 	}
-	if err := m.carryOut(ctx, s, seen); err != nil {
+	if err := m.carryOut(ctx, s, snapshot); err != nil {
 		return 0, err
 	}
 	if len(s.Stops)+len(s.Waits) > 0 {
@@ -247,7 +247,7 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 
 // carryOut writes some steps, and records that Services are unreachable: before addresses are
 // freed, and once a machine has left.
-func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.Seen) error {
+func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, snapshot migrate.Seen) error {
 	m.apart = m.apart || s.Phase != migrate.Static && s.Phase != migrate.Detach
 	if err := m.keepApart(ctx); err != nil {
 		return err
@@ -256,19 +256,19 @@ func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.
 	if failed := m.keepApart(ctx); failed != nil {
 		return failed
 	}
-	return m.noteRefused(ctx, s, seen, err)
+	return m.noteRefused(ctx, s, snapshot, err)
 }
 
 // noteRefused records rejected addresses, so that the others are created first. It returns err
 // unless it is such a rejection.
-func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, seen migrate.Seen, err error) error {
+func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, snapshot migrate.Seen, err error) error {
 	for _, b := range s.Put {
 		refused := m.refused[b.ID.Key()]
 		f := fault.From(refused)
 		if f == nil || f.Class != fault.Terminal || f.Exhausted() {
 			continue
 		}
-		j, changed := m.journal.Refuse(b.ID, seen, f.Code, f.Message, time.Now())
+		j, changed := m.journal.Refuse(b.ID, snapshot, f.Code, f.Message, time.Now())
 		if !changed {
 			continue
 		}
@@ -286,7 +286,7 @@ func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, seen migra
 	return err
 }
 
-func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) error {
+func (m *Migration) end(ctx context.Context, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) error {
 	done := j
 	done.Done = true
 	if err := m.keep(ctx, j, done); err != nil {
@@ -295,7 +295,7 @@ func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.See
 	m.over = true
 	m.cfg.Owed.set(done, migrate.Asked{})
 	m.telling.says(ctx, migrate.Tell(migrate.Ended))
-	m.tellEnd(j, seen, services)
+	m.tellEnd(j, snapshot, services)
 	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))
 	return nil
 }

@@ -21,7 +21,9 @@ type Owed struct {
 }
 
 // OwedBy returns the claims of a journal.
-func OwedBy(j migrate.Journal, asked migrate.Asked) *Owed { return &Owed{journal: j, asked: asked} }
+func OwedBy(j migrate.Journal, requests migrate.Asked) *Owed {
+	return &Owed{journal: j, asked: requests}
+}
 
 // Address returns the address to request for a private frontend, and whether there is one.
 func (o *Owed) Address(f lb.Frontend) (netip.Addr, bool) {
@@ -33,20 +35,20 @@ func (o *Owed) Address(f lb.Frontend) (netip.Addr, bool) {
 	return o.journal.Owes(f, o.asked)
 }
 
-func (o *Owed) set(j migrate.Journal, asked migrate.Asked) {
+func (o *Owed) set(j migrate.Journal, requests migrate.Asked) {
 	if o == nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.journal, o.asked = j, asked
+	o.journal, o.asked = j, requests
 }
 
 // watch polls the store until there is no claim any more.
 func (o *Owed) watch(ctx context.Context, store Store) {
 	for o != nil && ctx.Err() == nil && o.any() {
-		if j, asked, err := store.Read(ctx); err == nil {
-			o.set(j, asked)
+		if j, requests, err := store.Read(ctx); err == nil {
+			o.set(j, requests)
 		}
 		_ = sleep.For(ctx, listensEvery)
 	}

@@ -66,25 +66,25 @@ type PlannedStep struct {
 // Lease nor Log.
 func Look(ctx context.Context, cfg Config) (Plan, error) {
 	m := New(cfg)
-	kept, _, err := cfg.Store.Read(ctx)
+	stored, _, err := cfg.Store.Read(ctx)
 	if err != nil {
 		return Plan{}, err
 	}
 	services := cfg.Services()
-	seen, err := m.read(ctx, kept, services)
+	snapshot, err := m.read(ctx, stored, services)
 	if err != nil {
 		return Plan{}, err
 	}
-	j := migrate.Stock(kept, seen, services, cfg.Location)
+	j := migrate.Stock(stored, snapshot, services, cfg.Location)
 	p := Plan{State: Nothing, LoadBalancers: []PlannedBalancer{}, Findings: []PlannedFinding{}, Steps: []PlannedStep{}}
 	if !j.Open() {
 		return p, nil
 	}
-	p.State, p.WayBack = Planned, wayBack(j, seen)
+	p.State, p.WayBack = Planned, wayBack(j, snapshot)
 	for _, b := range j.Balancers {
 		p.LoadBalancers = append(p.LoadBalancers, PlannedBalancer{b.ID.Name, b.ID.ResourceGroup, b.Addresses})
 	}
-	found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+	found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -94,10 +94,10 @@ func Look(ctx context.Context, cfg Config) (Plan, error) {
 			p.State = Stopped
 		}
 	}
-	if kept.Open() && (p.State != Stopped || kept.Apart || kept.Gone(seen)) {
+	if stored.Open() && (p.State != Stopped || stored.Apart || stored.Gone(snapshot)) {
 		p.State = Begun
 	}
-	steps := migrate.Rehearse(j, seen)
+	steps := migrate.Rehearse(j, snapshot)
 	for _, s := range steps {
 		p.Steps = append(p.Steps, planned(s))
 	}

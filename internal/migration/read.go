@@ -17,45 +17,45 @@ import (
 )
 
 // read takes a snapshot within the request timeout.
-func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migrate.Service) (seen migrate.Seen, err error) {
+func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migrate.Service) (snapshot migrate.Seen, err error) {
 	err = bounded(ctx, func(ctx context.Context) error {
-		seen, err = m.look(ctx, j, services)
+		snapshot, err = m.look(ctx, j, services)
 		return err
 	})
-	return seen, err
+	return snapshot, err
 }
 
 // look takes the snapshot. If each Service has a Standard load balancer, it takes a single list
 // request.
 func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migrate.Service) (migrate.Seen, error) {
-	var seen migrate.Seen
+	var snapshot migrate.Seen
 	at := m.cfg.Balancers[0]
 	all, err := m.cfg.Azure.ListLoadBalancers(ctx, at.SubscriptionID, at.ResourceGroup)
 	if f := fault.From(err); f != nil && f.Class != fault.Stale { // a missing resource group has none
-		return seen, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
+		return snapshot, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
 	}
 	there, basic := map[lb.LoadBalancerKey]bool{}, false
 	for _, b := range all {
 		if !m.ours(b.ID) {
-			seen.Others = append(seen.Others, b)
+			snapshot.Others = append(snapshot.Others, b)
 			continue
 		}
-		seen.Balancers = append(seen.Balancers, b)
+		snapshot.Balancers = append(snapshot.Balancers, b)
 		there[b.ID.Key()], basic = true, basic || b.SKU == lb.Basic
 	}
-	missed := func(s migrate.Service) bool { return !s.Idle && !there[s.Balancer.Key()] && seen.Misses(s) }
+	missed := func(s migrate.Service) bool { return !s.Idle && !there[s.Balancer.Key()] && snapshot.Misses(s) }
 	if !basic && !slices.ContainsFunc(services, missed) && !j.Open() {
-		return seen, nil
+		return snapshot, nil
 	}
-	if err := m.readPublicIPs(ctx, &seen, j, services); err != nil || !basic {
-		return seen, err
+	if err := m.readPublicIPs(ctx, &snapshot, j, services); err != nil || !basic {
+		return snapshot, err
 	}
-	return seen, m.readMachines(ctx, &seen, j.Members.Machines())
+	return snapshot, m.readMachines(ctx, &snapshot, j.Members.Machines())
 }
 
 // readPublicIPs reads the resource groups of all relevant public IPs. A failure for a group that
 // only a Service names is ignored, because a tenant chose that name.
-func (m *Migration) readPublicIPs(ctx context.Context, seen *migrate.Seen, j migrate.Journal, services []migrate.Service) error {
+func (m *Migration) readPublicIPs(ctx context.Context, snapshot *migrate.Seen, j migrate.Journal, services []migrate.Service) error {
 	needed, named := map[string]lb.ResourceID{}, map[string]lb.ResourceID{}
 	add := func(to map[string]lb.ResourceID, text string) {
 		if id, err := lb.ParseResourceID(text, lb.TypePublicIP); err == nil {
@@ -63,7 +63,7 @@ func (m *Migration) readPublicIPs(ctx context.Context, seen *migrate.Seen, j mig
 		}
 	}
 	needed[groupKey(m.cfg.Home)] = m.cfg.Home
-	for _, b := range seen.Balancers {
+	for _, b := range snapshot.Balancers {
 		for _, f := range b.Frontends {
 			add(needed, f.PublicIP)
 		}
@@ -86,7 +86,7 @@ func (m *Migration) readPublicIPs(ctx context.Context, seen *migrate.Seen, j mig
 		if f := fault.From(err); f != nil && f.Class != fault.Stale && (must || f.Class != fault.Terminal) {
 			return fmt.Errorf("public IPs of resource group %s: %w", group.ResourceGroup, err)
 		}
-		seen.PublicIPs = append(seen.PublicIPs, ips...)
+		snapshot.PublicIPs = append(snapshot.PublicIPs, ips...)
 	}
 	return nil
 }
@@ -97,10 +97,10 @@ func groupKey(id lb.ResourceID) string {
 
 // readMachines reads the network interfaces and scale sets behind Basic load balancers: those in
 // the nodes' resource group, in groups that a pool names, and those recorded before.
-func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before map[string]lb.ResourceID) error {
+func (m *Migration) readMachines(ctx context.Context, snapshot *migrate.Seen, before map[string]lb.ResourceID) error {
 	groups, sets := map[string]lb.ResourceID{groupKey(m.cfg.Home): m.cfg.Home}, map[string]lb.ResourceID{}
 	pools := map[string]bool{}
-	for _, b := range seen.Balancers {
+	for _, b := range snapshot.Balancers {
 		for _, p := range b.Pools {
 			if b.SKU != lb.Basic {
 				continue
@@ -138,7 +138,7 @@ func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before
 		}
 		for _, i := range interfaces {
 			if in(i.InterfaceConfiguration) || before[i.ID.Key()].Name != "" {
-				seen.Interfaces = append(seen.Interfaces, i)
+				snapshot.Interfaces = append(snapshot.Interfaces, i)
 			}
 		}
 		list, err := m.cfg.Azure.ListScaleSets(ctx, of.SubscriptionID, of.ResourceGroup)
@@ -152,14 +152,14 @@ func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(sets)) {
-		if err := m.readScaleSet(ctx, seen, sets[key]); err != nil {
+		if err := m.readScaleSet(ctx, snapshot, sets[key]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.ResourceID) error {
+func (m *Migration) readScaleSet(ctx context.Context, snapshot *migrate.Seen, id lb.ResourceID) error {
 	shown, err := m.cfg.Azure.GetScaleSet(ctx, id)
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return nil
@@ -168,7 +168,7 @@ func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.
 		return fmt.Errorf("scale set %s: %w", id.Name, err)
 	}
 	if !shown.Uniform {
-		seen.ScaleSets = append(seen.ScaleSets, migrate.ScaleSet{ScaleSet: shown})
+		snapshot.ScaleSets = append(snapshot.ScaleSets, migrate.ScaleSet{ScaleSet: shown})
 		return nil
 	}
 	instances, err := m.cfg.Azure.ListInstances(ctx, id)
@@ -182,6 +182,6 @@ func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.
 	for _, i := range instances {
 		set.Known.Overdue[i.ID] = time.Since(m.waited[id.Key()]) >= overdue
 	}
-	seen.ScaleSets = append(seen.ScaleSets, set)
+	snapshot.ScaleSets = append(snapshot.ScaleSets, set)
 	return nil
 }

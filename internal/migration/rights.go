@@ -15,8 +15,8 @@ import (
 const mostActions = 20
 
 // lacking returns findings for missing permissions, and for scopes where they can't be checked.
-func lacking(ctx context.Context, of Azure, j migrate.Journal, seen migrate.Seen) (all []migrate.Finding) {
-	for _, right := range migrate.Rights(j, seen) {
+func lacking(ctx context.Context, of Azure, j migrate.Journal, snapshot migrate.Seen) (all []migrate.Finding) {
+	for _, right := range migrate.Rights(j, snapshot) {
 		var missing []string
 		err := bounded(ctx, func(ctx context.Context) (err error) {
 			missing, err = of.Missing(ctx, right.Scope, right.Actions)

@@ -19,12 +19,12 @@ type telling struct {
 }
 
 // says saves the progress if it changed. A failure is logged and does not delay the migration.
-func (t *telling) says(ctx context.Context, told migrate.Told) {
-	text := migrate.FormatTold(told)
+func (t *telling) says(ctx context.Context, progress migrate.Told) {
+	text := migrate.FormatTold(progress)
 	if t.keep == nil || text == t.last {
 		return
 	}
-	if err := t.keep(ctx, told); err != nil {
+	if err := t.keep(ctx, progress); err != nil {
 		t.log.Warn("migration to Standard load balancers: what is said of it is not kept", "err", err)
 		return
 	}
@@ -32,9 +32,9 @@ func (t *telling) says(ctx context.Context, told migrate.Told) {
 }
 
 // unseen saves the state when Azure was not read, because no migration is requested.
-func (t *telling) unseen(ctx context.Context, kept migrate.Journal, hears bool) {
+func (t *telling) unseen(ctx context.Context, stored migrate.Journal, hears bool) {
 	switch {
-	case kept.Done:
+	case stored.Done:
 		t.says(ctx, migrate.Tell(migrate.Ended))
 	case !hears:
 		t.says(ctx, migrate.Tell(migrate.NoSKU))

@@ -66,8 +66,8 @@ type WayBack struct {
 	Why   string        `json:"why,omitempty"`
 }
 
-func wayBack(j migrate.Journal, seen migrate.Seen) WayBack {
-	until, why := j.WayBack(seen)
+func wayBack(j migrate.Journal, snapshot migrate.Seen) WayBack {
+	until, why := j.WayBack(snapshot)
 	return WayBack{until, why}
 }
 
@@ -99,48 +99,48 @@ type StatusAddress struct {
 // writes nothing, and uses the same Config fields as [Look].
 func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 	m := New(cfg)
-	kept, asked, err := cfg.Store.Read(ctx)
+	stored, requests, err := cfg.Store.Read(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	services, about := cfg.Services(), kept
+	services, about := cfg.Services(), stored
 	about.Done = false // so that its addresses are located
-	seen, err := m.read(ctx, about, services)
+	snapshot, err := m.read(ctx, about, services)
 	if err != nil {
 		return Status{}, err
 	}
-	j := migrate.Stock(kept, seen, services, cfg.Location)
-	s := Status{Leader: leader, Undone: kept.Undone, Asked: asked, Begun: kept.Open(), Apart: kept.Open() && kept.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
+	j := migrate.Stock(stored, snapshot, services, cfg.Location)
+	s := Status{Leader: leader, Undone: stored.Undone, Asked: requests, Begun: stored.Open(), Apart: stored.Open() && stored.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
 	if !j.Open() {
-		j = kept
+		j = stored
 	}
 	for _, b := range j.Balancers {
 		for _, a := range b.Addresses {
-			is := a.Where(b, seen)
-			s.Places = append(s.Places, placed(a, b.ID.Name, is, asked))
+			is := a.Where(b, snapshot)
+			s.Places = append(s.Places, placed(a, b.ID.Name, is, requests))
 		}
 	}
 	if !j.Open() {
-		if s.Verdict = NotNeeded; kept.Done {
+		if s.Verdict = NotNeeded; stored.Done {
 			s.Verdict, s.StepsDone = Finished, s.Steps
 		}
 		return s, nil
 	}
-	s.WayBack = wayBack(j, seen)
-	next := migrate.Next(j, seen)
-	if asked.Stop != nil && asked.Stop.Undo && kept.Open() && s.WayBack.Until != "" {
-		next = migrate.Undo(kept, seen)
+	s.WayBack = wayBack(j, snapshot)
+	next := migrate.Next(j, snapshot)
+	if requests.Stop != nil && requests.Stop.Undo && stored.Open() && s.WayBack.Until != "" {
+		next = migrate.Undo(stored, snapshot)
 	}
 	s.Phase, s.Waits = next.Phase, append(s.Waits, slices.Concat(next.Stops, next.Waits)...)
 	s.Next = planned(next)
-	if at := slices.Index(migrate.Phases(), next.Phase); at >= 0 && kept.Open() {
+	if at := slices.Index(migrate.Phases(), next.Phase); at >= 0 && stored.Open() {
 		s.StepsDone = at
 	}
-	if !cfg.Hears && !kept.Open() {
+	if !cfg.Hears && !stored.Open() {
 		s.Reasons = append(s.Reasons, PlannedFinding{NoSKU, true, `azure.json does not say "loadBalancerSku": "standard": nobody has asked that load balancers are taken apart`})
 	}
-	if (!kept.Open() || !kept.Apart) && !kept.Gone(seen) {
-		found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+	if (!stored.Open() || !stored.Apart) && !stored.Gone(snapshot) {
+		found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
 		if err != nil {
 			return Status{}, err
 		}
@@ -150,34 +150,34 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 			}
 		}
 	}
-	s.Verdict = s.verdict(kept)
+	s.Verdict = s.verdict(stored)
 	return s, nil
 }
 
-func placed(a migrate.Address, on string, is migrate.Whereabouts, asked migrate.Asked) StatusAddress {
+func placed(a migrate.Address, on string, is migrate.Whereabouts, requests migrate.Asked) StatusAddress {
 	p := StatusAddress{Address: a, LoadBalancer: on, Where: is.Text, Lost: is.Lost, Owed: is.Owed}
-	if wish := asked.GaveUp(a); is.Owed && wish != nil {
-		p.Where, p.Lost, p.Owed, p.GivenUp = "given up "+wish.String(), true, false, wish
+	if request := requests.GaveUp(a); is.Owed && request != nil {
+		p.Where, p.Lost, p.Owed, p.GivenUp = "given up "+request.String(), true, false, request
 	}
 	return p
 }
 
 // verdict returns the state if anything is Basic or the migration has started.
-func (s Status) verdict(kept migrate.Journal) Verdict {
+func (s Status) verdict(stored migrate.Journal) Verdict {
 	switch stop := s.Asked.Stop; {
-	case stop != nil && stop.Undo && kept.Open() && s.WayBack.Until != "" && s.Leader != "":
+	case stop != nil && stop.Undo && stored.Open() && s.WayBack.Until != "" && s.Leader != "":
 		return Undoing
-	case stop != nil && stop.Undo && kept.Open() && s.WayBack.Until != "":
+	case stop != nil && stop.Undo && stored.Open() && s.WayBack.Until != "":
 		return Leaderless
-	case stop != nil && kept.Open() && s.Leader != "" && !kept.Heard.Equal(stop.At):
+	case stop != nil && stored.Open() && s.Leader != "" && !stored.Heard.Equal(stop.At):
 		return Stopping
 	case stop != nil:
 		return Halted
 	case len(s.Reasons) > 0:
 		return Refused
-	case kept.Undone != nil && s.Asked.Run == nil:
+	case stored.Undone != nil && s.Asked.Run == nil:
 		return TakenBack
-	case !kept.Open():
+	case !stored.Open():
 		return NotBegun
 	case s.Leader == "":
 		return Leaderless

@@ -22,24 +22,24 @@ const (
 )
 
 // tellBegin records an event for each Service with an address in the journal.
-func (m *Migration) tellBegin(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
-	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
+func (m *Migration) tellBegin(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
+	m.tell(j, snapshot, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonMigrating, fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one. It is not reached for some minutes, and keeps %s", listed(append(stay, move...))))
 	})
 }
 
 // show writes the progress to the status of these Services, where it outlives events and this
 // process. The Service controller replaces it after the migration.
-func show(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service, far string) {
+func show(ctx context.Context, cfg Config, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service, progress string) {
 	if cfg.Show == nil {
 		return
 	}
 	for _, s := range services {
-		stay, move := j.Of(s, seen)
+		stay, move := j.Of(s, snapshot)
 		if len(stay)+len(move) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one with %s: %s. weir migrate status shows what it waits for", listed(append(stay, move...)), far)
+		text := fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one with %s: %s. weir migrate status shows what it waits for", listed(append(stay, move...)), progress)
 		if err := cfg.Show(ctx, s.Name, text); err != nil {
 			cfg.Log.Warn("migration to Standard load balancers: a Service does not show it", "service", s.Name, "err", err)
 		}
@@ -47,10 +47,10 @@ func show(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen,
 }
 
 // tellEnd records an event with the addresses that stayed.
-func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
-	m.tell(j, seen, services, func(name string, kept, lost []netip.Addr) {
-		if len(kept) > 0 {
-			m.cfg.Tell(name, false, ReasonMigrated, fmt.Sprintf("A Standard load balancer has %s; its rules and members follow", listed(kept)))
+func (m *Migration) tellEnd(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
+	m.tell(j, snapshot, services, func(name string, stored, lost []netip.Addr) {
+		if len(stored) > 0 {
+			m.cfg.Tell(name, false, ReasonMigrated, fmt.Sprintf("A Standard load balancer has %s; its rules and members follow", listed(stored)))
 		}
 		owed := j.OwedOf(lost)
 		lost = slices.DeleteFunc(slices.Clone(lost), func(ip netip.Addr) bool { return slices.Contains(owed, ip) })
@@ -64,19 +64,19 @@ func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []mig
 }
 
 // tellUndone records an event for the completed undo.
-func (m *Migration) tellUndone(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
-	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
+func (m *Migration) tellUndone(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
+	m.tell(j, snapshot, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonUndone, fmt.Sprintf("Somebody had the migration taken back: its load balancer stays Basic, with %s, and machines are behind it again", listed(append(stay, move...))))
 	})
 }
 
-func (m *Migration) tell(j migrate.Journal, seen migrate.Seen, services []migrate.Service, say func(name string, kept, lost []netip.Addr)) {
+func (m *Migration) tell(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service, say func(name string, stored, lost []netip.Addr)) {
 	if m.cfg.Tell == nil {
 		return
 	}
 	for _, s := range services {
-		if kept, lost := j.Of(s, seen); len(kept)+len(lost) > 0 {
-			say(s.Name, kept, lost)
+		if stored, lost := j.Of(s, snapshot); len(stored)+len(lost) > 0 {
+			say(s.Name, stored, lost)
 		}
 	}
 }
