@@ -58,9 +58,9 @@ type Settings struct {
 }
 
 // resolved fills in the defaults for the location of a Private Link Service.
-func resolved(l service.PrivateLink, f Frontend, set Settings) service.PrivateLink {
+func resolved(l service.PrivateLink, f Frontend, settings Settings) service.PrivateLink {
 	l.Name = cmp.Or(l.Name, defaultName(f))
-	l.ResourceGroup = cmp.Or(l.ResourceGroup, set.Group.ResourceGroup)
+	l.ResourceGroup = cmp.Or(l.ResourceGroup, settings.Group.ResourceGroup)
 	return l
 }
 
@@ -71,15 +71,15 @@ func defaultName(f Frontend) string {
 }
 
 // desired returns the Private Link Service requested by the owning Service.
-func desired(l service.PrivateLink, owner string, f Frontend, set Settings) lb.PrivateLinkService {
-	l = resolved(l, f, set)
+func desired(l service.PrivateLink, owner string, f Frontend, settings Settings) lb.PrivateLinkService {
+	l = resolved(l, f, settings)
 	return lb.PrivateLinkService{
-		ID:        lb.ResourceID{SubscriptionID: set.Group.SubscriptionID, ResourceGroup: l.ResourceGroup, Type: lb.TypePrivateLinkService, Name: l.Name},
+		ID:        lb.ResourceID{SubscriptionID: settings.Group.SubscriptionID, ResourceGroup: l.ResourceGroup, Type: lb.TypePrivateLinkService, Name: l.Name},
 		Location:  f.On.Location,
 		Frontends: []string{f.ID},
-		NAT:       natAddresses(l, set.VirtualNetwork+"/subnets/"+l.Subnet),
+		NAT:       natAddresses(l, settings.VirtualNetwork+"/subnets/"+l.Subnet),
 		FQDNs:     l.FQDNs, ProxyProtocol: l.ProxyProtocol, Visibility: l.Visibility, AutoApproval: l.AutoApproval,
-		Tags: tags(owner, set),
+		Tags: tags(owner, settings),
 	}
 }
 
@@ -90,28 +90,28 @@ func Namespace(name string) string {
 }
 
 // tags returns the cluster's tags plus those that record the owner, which users can't override.
-func tags(owner string, set Settings) map[string]string {
-	all := maps.Clone(set.Tags)
+func tags(owner string, settings Settings) map[string]string {
+	all := maps.Clone(settings.Tags)
 	if all == nil {
 		all = map[string]string{}
 	}
-	for _, ours := range []string{service.TagLinkOwner, service.TagLinkOwnerBefore, service.TagCluster} {
-		lb.UnsetTag(all, ours)
+	for _, name := range []string{service.TagLinkOwner, service.TagLinkOwnerBefore, service.TagCluster} {
+		lb.UnsetTag(all, name)
 	}
-	all[service.TagLinkOwner], all[service.TagCluster] = owner, set.ClusterName
+	all[service.TagLinkOwner], all[service.TagCluster] = owner, settings.ClusterName
 	return all
 }
 
 const ofInterfaces = "backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses"
 
 // refusals returns why Azure would reject a Private Link Service on the frontend.
-func refusals(f Frontend, owner string, fresh bool, set Settings) []service.Problem {
+func refusals(f Frontend, owner string, fresh bool, settings Settings) []service.Problem {
 	var all []service.Problem
 	refuse := func(want string) {
 		all = append(all, service.Problem{Field: service.PLSCreate, Value: "true", Want: want})
 	}
-	switch most := cmp.Or(set.MostOnBalancer, lb.MostPrivateLinkServices); {
-	case f.On.ByAddress && !set.Interfaces:
+	switch most := cmp.Or(settings.MostOnBalancer, lb.MostPrivateLinkServices); {
+	case f.On.ByAddress && !settings.Interfaces:
 		refuse(ofInterfaces + ". Write loadBalancerBackendPoolConfigurationType: nodeIPConfiguration into azure.json, let \"weir plan --config azure.json\" show what becomes of the pools, and restart Weir with the role of config/azure-role-interfaces.json")
 	case f.On.ByAddress:
 		refuse(ofInterfaces + ". They are to change, and one of this load balancer holds addresses yet: \"kubectl get backendpools -A\" says how far they are, and what keeps them")
@@ -132,12 +132,12 @@ func refusals(f Frontend, owner string, fresh bool, set Settings) []service.Prob
 }
 
 // warnings returns settings that Azure accepts but that may not work as expected.
-func warnings(s Sharer, l service.PrivateLink, f Frontend, set Settings) []string {
+func warnings(s Sharer, l service.PrivateLink, f Frontend, settings Settings) []string {
 	var all []string
 	if f.Public && s.FloatingIP {
 		all = append(all, fmt.Sprintf("flows through a Private Link Service do not reach a public frontend with floating IP: set %s to \"true\", or %s", service.DisableFloatingIP, service.Internal))
 	}
-	if s.Local && slices.ContainsFunc(set.PodSubnets, func(name string) bool { return strings.EqualFold(name, l.Subnet) }) {
+	if s.Local && slices.ContainsFunc(settings.PodSubnets, func(name string) bool { return strings.EqualFold(name, l.Subnet) }) {
 		all = append(all, fmt.Sprintf("externalTrafficPolicy Local drops flows of a Private Link Service whose addresses are of the pods' subnet %s: name another in %s", l.Subnet, service.PLSSubnet))
 	}
 	if l.ProxyProtocol && s.HTTPProbe {

@@ -50,70 +50,70 @@ type Verdict struct {
 // Share decides which Service owns a frontend: the one in the tags of existing Private Link
 // Services while it requests one, then the recorded owner, then the oldest that requests one.
 // Invalid requests create, change and remove nothing.
-func Share(f Frontend, set Settings, sharers []Sharer, seen []lb.PrivateLinkService) Verdict {
+func Share(f Frontend, settings Settings, services []Sharer, links []lb.PrivateLinkService) Verdict {
 	v := Verdict{Told: map[string][]service.Problem{}, Warned: map[string][]string{}}
-	sharers = slices.SortedFunc(slices.Values(sharers), func(a, b Sharer) int {
+	services = slices.SortedFunc(slices.Values(services), func(a, b Sharer) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Service, b.Service))
 	})
-	ours := Ours(f, seen, set)
+	managed := Ours(f, links, settings)
 	unread := false
-	for _, s := range sharers {
+	for _, s := range services {
 		if len(s.Problems) > 0 {
 			v.Told[s.Service], unread = s.Problems, true
 		}
 	}
-	at := ownerAmong(f, set, sharers, ours)
-	if held := slices.IndexFunc(sharers, func(s Sharer) bool { return s.Held }); held >= 0 {
-		v.Owner, v.Holds = sharers[held].Service, true
+	at := ownerAmong(f, settings, services, managed)
+	if held := slices.IndexFunc(services, func(s Sharer) bool { return s.Held }); held >= 0 {
+		v.Owner, v.Holds = services[held].Service, true
 		return v
 	}
 	switch {
 	case at < 0:
-		v.Holds = unread && len(ours) > 0
+		v.Holds = unread && len(managed) > 0
 		return v
-	case !sharers[at].asks():
-		v.Owner, v.Holds = sharers[at].Service, true
+	case !services[at].asks():
+		v.Owner, v.Holds = services[at].Service, true
 		return v
 	}
-	owner := sharers[at]
+	owner := services[at]
 	v.Owner = owner.Service
-	why := refusals(f, owner.Service, len(ours) == 0, set)
-	v.Holds = len(why) > 0
-	link := resolved(*owner.Link, f, set)
-	for _, s := range sharers {
+	reason := refusals(f, owner.Service, len(managed) == 0, settings)
+	v.Holds = len(reason) > 0
+	link := resolved(*owner.Link, f, settings)
+	for _, s := range services {
 		if !s.asks() {
 			continue
 		}
-		told := why
+		problems := reason
 		if !v.Holds && s.Service != owner.Service {
-			asked := resolved(*s.Link, f, set)
-			told = asked.Unlike(&link, owner.Service)
+			requested := resolved(*s.Link, f, settings)
+			problems = requested.Unlike(&link, owner.Service)
 		}
-		if len(told) > 0 {
-			v.Told[s.Service] = told
+		if len(problems) > 0 {
+			v.Told[s.Service] = problems
 		}
 		if v.Holds {
 			continue
 		}
-		if w := warnings(s, link, f, set); len(w) > 0 {
+		if w := warnings(s, link, f, settings); len(w) > 0 {
 			v.Warned[s.Service] = w
 		}
 	}
 	if !v.Holds {
-		want := desired(link, owner.Service, f, set)
+		want := desired(link, owner.Service, f, settings)
 		v.Want = &want
 	}
 	return v
 }
 
 // ownerAmong returns the index of the owner; negative for none.
-func ownerAmong(f Frontend, set Settings, sharers []Sharer, ours []lb.PrivateLinkService) int {
+func ownerAmong(f Frontend, settings Settings, services []Sharer, managed []lb.PrivateLinkService) int {
 	may := func(s Sharer) bool { return s.asks() || len(s.Problems) > 0 }
 	tagged := -1
-	for _, p := range ours {
+	for _, p := range managed {
 		owner := OwnerOf(p)
-		at := slices.IndexFunc(sharers, func(s Sharer) bool { return s.Service == owner && may(s) })
-		if at >= 0 && sharers[at].asks() && desired(*sharers[at].Link, owner, f, set).ID.Key() == p.ID.Key() {
+		at := slices.IndexFunc(services, func(s Sharer) bool { return s.Service == owner && may(s) })
+		if at >= 0 && services[at].asks() && desired(*services[at].Link, owner, f, settings).ID.Key() == p.ID.Key() {
 			return at // with several, prefer the requested one
 		}
 		if tagged < 0 {
@@ -123,10 +123,10 @@ func ownerAmong(f Frontend, set Settings, sharers []Sharer, ours []lb.PrivateLin
 	if tagged >= 0 {
 		return tagged
 	}
-	if at := slices.IndexFunc(sharers, func(s Sharer) bool { return s.Recorded && may(s) }); at >= 0 {
+	if at := slices.IndexFunc(services, func(s Sharer) bool { return s.Recorded && may(s) }); at >= 0 {
 		return at
 	}
-	return slices.IndexFunc(sharers, Sharer.asks)
+	return slices.IndexFunc(services, Sharer.asks)
 }
 
 // OwnerOf returns the Service in the tags of a Private Link Service, or "".
@@ -135,8 +135,8 @@ func OwnerOf(p lb.PrivateLinkService) string {
 }
 
 // Ours returns the cluster's Private Link Services that publish a frontend.
-func Ours(f Frontend, seen []lb.PrivateLinkService, set Settings) []lb.PrivateLinkService {
-	return slices.DeleteFunc(on(f, seen), func(p lb.PrivateLinkService) bool { return foreign(p, set) })
+func Ours(f Frontend, links []lb.PrivateLinkService, settings Settings) []lb.PrivateLinkService {
+	return slices.DeleteFunc(on(f, links), func(p lb.PrivateLinkService) bool { return foreign(p, settings) })
 }
 
 // SharerOf returns the [Sharer] for a Service's load balancer spec.
@@ -149,17 +149,17 @@ func SharerOf(name string, since time.Time, spec service.Spec, problems []servic
 }
 
 // IsForeign reports whether the tags name no Service of the cluster.
-func IsForeign(p lb.PrivateLinkService, set Settings) bool { return foreign(p, set) }
+func IsForeign(p lb.PrivateLinkService, settings Settings) bool { return foreign(p, settings) }
 
 // foreign reports whether the tags name no Service of the cluster.
-func foreign(p lb.PrivateLinkService, set Settings) bool {
-	return OwnerOf(p) == "" || !strings.EqualFold(lb.Tag(p.Tags, service.TagCluster), set.ClusterName)
+func foreign(p lb.PrivateLinkService, settings Settings) bool {
+	return OwnerOf(p) == "" || !strings.EqualFold(lb.Tag(p.Tags, service.TagCluster), settings.ClusterName)
 }
 
 // on returns the Private Link Services that publish a frontend, ordered by id.
-func on(f Frontend, seen []lb.PrivateLinkService) []lb.PrivateLinkService {
+func on(f Frontend, links []lb.PrivateLinkService) []lb.PrivateLinkService {
 	return slices.SortedFunc(func(yield func(lb.PrivateLinkService) bool) {
-		for _, p := range seen {
+		for _, p := range links {
 			if publishes(p, f.ID) && !yield(p) {
 				return
 			}

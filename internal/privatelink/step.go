@@ -50,21 +50,21 @@ func (s Step) Writes() bool {
 }
 
 // Next returns the next step for a frontend: unwanted Private Link Services are removed first,
-// their connections before them, then the wanted one is created or changed. seen are all Private
+// their connections before them, then the wanted one is created or changed. links are all Private
 // Link Services in the cluster's resource groups; subnet is the one named by SubnetOf, or nil if
 // not read.
-func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet, set Settings) Step {
+func Next(f Frontend, v Verdict, links []lb.PrivateLinkService, subnet *lb.Subnet, settings Settings) Step {
 	if v.Holds {
 		return Step{Do: Hold}
 	}
-	is := on(f, seen)
+	is := on(f, links)
 	if v.Want != nil {
-		if why := kept(f, v, is, seen, set); why != "" {
-			return Step{Do: Refuse, Why: why}
+		if reason := kept(f, v, is, links, settings); reason != "" {
+			return Step{Do: Refuse, Why: reason}
 		}
 	}
 	for _, p := range is {
-		if foreign(p, set) || v.Want != nil && p.ID.Key() == v.Want.ID.Key() {
+		if foreign(p, settings) || v.Want != nil && p.ID.Key() == v.Want.ID.Key() {
 			continue
 		}
 		return remove(p, v.Want)
@@ -72,10 +72,10 @@ func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet
 	if v.Want == nil {
 		return Step{Do: Level}
 	}
-	at, found := byID(seen, v.Want.ID)
+	at, found := byID(links, v.Want.ID)
 	switch {
 	case !found:
-		return write(Step{Do: Create, Service: *v.Want, Why: "private link service " + at.ID.Name + " is to publish frontend " + f.Name}, lb.PrivateLinkService{}, subnet, set)
+		return write(Step{Do: Create, Service: *v.Want, Why: "private link service " + at.ID.Name + " is to publish frontend " + f.Name}, lb.PrivateLinkService{}, subnet, settings)
 	case busy(at.Provisioning):
 		return wait("Azure is at work on private link service %s (%s)", at.ID.Name, at.Provisioning)
 	case len(at.Frontends) > 0 && !publishes(at, f.ID):
@@ -85,21 +85,21 @@ func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet
 	if len(differs) == 0 {
 		return Step{Do: Level, Service: at}
 	}
-	return write(Step{Do: Change, Service: next, Why: "private link service " + at.ID.Name + ": " + strings.Join(differs, "; ")}, at, subnet, set)
+	return write(Step{Do: Change, Service: next, Why: "private link service " + at.ID.Name + ": " + strings.Join(differs, "; ")}, at, subnet, settings)
 }
 
 // kept returns why existing resources block the wanted Private Link Service, or "".
-func kept(f Frontend, v Verdict, is, seen []lb.PrivateLinkService, set Settings) string {
-	at, found := byID(seen, v.Want.ID)
+func kept(f Frontend, v Verdict, is, links []lb.PrivateLinkService, settings Settings) string {
+	at, found := byID(links, v.Want.ID)
 	switch {
-	case found && foreign(at, set):
+	case found && foreign(at, settings):
 		return fmt.Sprintf("private link service %s is there already, and by its tags (%s, %s) nobody of this cluster made it: name another in %s, or tag or delete that one", at.ID.Name, service.TagLinkOwner, service.TagCluster, service.PLSName)
 	case found && len(at.Frontends) > 0 && !publishes(at, f.ID) && OwnerOf(at) != v.Owner:
 		return fmt.Sprintf("private link service %s is that of Service %s, on another frontend: name another in %s", at.ID.Name, OwnerOf(at), service.PLSName)
 	}
 	for _, p := range is {
 		switch {
-		case foreign(p, set):
+		case foreign(p, settings):
 			return fmt.Sprintf("frontend %s has private link service %s, which by its tags (%s, %s) nobody of this cluster made: take it off the frontend, or remove %s", f.Name, p.ID, service.TagLinkOwner, service.TagCluster, service.PLSCreate)
 		case p.ID.Key() != v.Want.ID.Key() && len(p.Connections) > 0 && p.Provisioning != lb.Deleting:
 			return fmt.Sprintf("private link service %s would be replaced by %s, and its private endpoints would lose their connections (%s): take the name back, or set %s to \"false\" first, which removes them", p.ID.Name, v.Want.ID.Name, Connections(p), service.PLSCreate)
@@ -127,15 +127,15 @@ func remove(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step {
 		c := connections[0]
 		return Step{Do: Disconnect, Service: p, Connection: c, Why: fmt.Sprintf("connection %s of private endpoint %s goes before private link service %s does (%d left after it)", c.Name, c.Endpoint, p.ID.Name, len(connections)-1)}
 	}
-	why := "nobody asks for private link service " + p.ID.Name
+	reason := "nobody asks for private link service " + p.ID.Name
 	if successor != nil {
-		why = "private link service " + successor.ID.Name + " takes the place of " + p.ID.Name
+		reason = "private link service " + successor.ID.Name + " takes the place of " + p.ID.Name
 	}
-	return Step{Do: Delete, Service: p, Why: why}
+	return Step{Do: Delete, Service: p, Why: reason}
 }
 
 // write returns step, or first the step that opens the subnet.
-func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings) Step {
+func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, settings Settings) Step {
 	if a := outside(step.Service.NAT, subnet); a.IsValid() {
 		return refusal("%s names %s, which is not of subnet %s", service.PLSAddresses, a, subnet.Name)
 	}
@@ -147,7 +147,7 @@ func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings)
 		return step
 	case busy(subnet.Provisioning):
 		return wait("Azure is at work on subnet %s (%s)", subnet.Name, subnet.Provisioning)
-	case set.OpensSubnets:
+	case settings.OpensSubnets:
 		next := *subnet
 		next.LinkPolicies = false
 		return Step{Do: OpenSubnet, Subnet: next, Why: "network policies of subnet " + subnet.Name + " keep private link services out"}
@@ -157,11 +157,11 @@ func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings)
 }
 
 // SubnetOf returns the ARM id of the subnet to read before [Next], or "".
-func SubnetOf(v Verdict, seen []lb.PrivateLinkService) string {
+func SubnetOf(v Verdict, links []lb.PrivateLinkService) string {
 	if v.Want == nil {
 		return ""
 	}
-	is, _ := byID(seen, v.Want.ID)
+	is, _ := byID(links, v.Want.ID)
 	if sameNAT(is.NAT, v.Want.NAT) {
 		return ""
 	}
@@ -170,9 +170,9 @@ func SubnetOf(v Verdict, seen []lb.PrivateLinkService) string {
 
 // Holding describes the Private Link Services that block the deletion of a frontend; empty if there
 // are none.
-func Holding(f Frontend, seen []lb.PrivateLinkService) string {
+func Holding(f Frontend, links []lb.PrivateLinkService) string {
 	var texts []string
-	for _, p := range on(f, seen) {
+	for _, p := range on(f, links) {
 		texts = append(texts, fmt.Sprintf("private link service %s publishes frontend %s (%s)", p.ID, f.Name, Connections(p)))
 	}
 	return strings.Join(texts, "; ")
@@ -238,12 +238,12 @@ func folded(list []string) string {
 	return strings.Join(slices.Compact(low), " ")
 }
 
-func byID(seen []lb.PrivateLinkService, id lb.ResourceID) (lb.PrivateLinkService, bool) {
-	at := slices.IndexFunc(seen, func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
+func byID(links []lb.PrivateLinkService, id lb.ResourceID) (lb.PrivateLinkService, bool) {
+	at := slices.IndexFunc(links, func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
 	if at < 0 {
 		return lb.PrivateLinkService{ID: id}, false
 	}
-	return seen[at], true
+	return links[at], true
 }
 
 func busy(p lb.Provisioning) bool { return p == lb.Updating || p == lb.Deleting }
