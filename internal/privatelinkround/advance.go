@@ -52,14 +52,14 @@ func (w *work) judge() {
 
 // advance runs steps until nothing is left to write.
 func (w *work) advance(ctx context.Context, valid func() bool) error {
-	looked := false
+	checked := false
 	for made := map[string]bool{}; ; {
 		step, err := w.next(ctx)
 		if err != nil {
 			return err
 		}
-		if !looked && (step.Do == privatelink.Change || step.Do == privatelink.Level) {
-			looked = true
+		if !checked && (step.Do == privatelink.Change || step.Do == privatelink.Level) {
+			checked = true
 			if w.contested = w.leave(step); w.contested {
 				step.Do = privatelink.Level
 				step.Service = w.known(step.Service.ID)
@@ -119,9 +119,9 @@ func (w *work) ends(step privatelink.Step) error {
 }
 
 // busy returns a retriable fault with backoff.
-func (w *work) busy(code, why string) error {
+func (w *work) busy(code, reason string) error {
 	pause := fault.From(w.InProgress.Found(w.ID, time.Now())).RetryAt
-	return &fault.Fault{Class: fault.Retriable, Code: code, Reason: "conflict", RetryAt: pause, Err: errors.New(why)}
+	return &fault.Fault{Class: fault.Retriable, Code: code, Reason: "conflict", RetryAt: pause, Err: errors.New(reason)}
 }
 
 // leave reports whether to leave the difference because of a conflict with another writer.

@@ -22,7 +22,7 @@ type limits struct {
 	uses map[string]bool
 }
 
-func (r *round) limits(on lb.LoadBalancerID, sharers map[string]privatelink.Sharer) *limits {
+func (r *round) limits(on lb.LoadBalancerID, services map[string]privatelink.Sharer) *limits {
 	l := &limits{round: r, on: on, has: map[string]int{}, uses: map[string]bool{}}
 	for _, p := range r.seen {
 		if !privatelink.IsForeign(p, r.Settings) && othersOn(on, privatelink.Frontend{}, []lb.PrivateLinkService{p}) > 0 {
@@ -31,7 +31,7 @@ func (r *round) limits(on lb.LoadBalancerID, sharers map[string]privatelink.Shar
 			l.uses[namespace] = true
 		}
 	}
-	for _, s := range sharers {
+	for _, s := range services {
 		if s.Link != nil {
 			l.uses[privatelink.Namespace(s.Service)] = true
 		}
@@ -54,22 +54,22 @@ func (l *limits) exceeds(namespace string) error {
 	return nil
 }
 
-// groupsOfNamespaces returns the sharers whose resource groups must be read: those on the same
+// groupsOfNamespaces returns the services whose resource groups must be read: those on the same
 // frontends, plus the recorded groups of other Services in the requesting namespaces. Otherwise a
 // namespace could hide Private Link Services in groups that its next Service doesn't name.
-func groupsOfNamespaces(sharers map[string]privatelink.Sharer, beside map[string]bool, requests []*Request) map[string]privatelink.Sharer {
+func groupsOfNamespaces(services map[string]privatelink.Sharer, sharing map[string]bool, requests []*Request) map[string]privatelink.Sharer {
 	asking := map[string]bool{}
 	for _, req := range requests {
 		if req.asks() {
 			asking[privatelink.Namespace(req.Service)] = true
 		}
 	}
-	read := maps.Clone(sharers)
+	read := maps.Clone(services)
 	maps.DeleteFunc(read, func(owner string, s privatelink.Sharer) bool {
-		return !beside[owner] && !asking[privatelink.Namespace(s.Service)]
+		return !sharing[owner] && !asking[privatelink.Namespace(s.Service)]
 	})
 	for owner, s := range read {
-		if !beside[owner] {
+		if !sharing[owner] {
 			read[owner] = privatelink.Sharer{Service: s.Service, Groups: s.Groups}
 		}
 	}

@@ -32,7 +32,7 @@ func FrontendID(on lb.LoadBalancerID, name string) string {
 
 // frontendsOf returns the frontends that concern the requests: a requesting Service is on it, or a
 // Private Link Service there is tagged with a requester.
-func frontendsOf(b Balancer, requests []*Request, seen []lb.PrivateLinkService, set privatelink.Settings) []frontend {
+func frontendsOf(b Balancer, requests []*Request, links []lb.PrivateLinkService, settings privatelink.Settings) []frontend {
 	if b.Shown.Etag == "" {
 		return nil
 	}
@@ -48,7 +48,7 @@ func frontendsOf(b Balancer, requests []*Request, seen []lb.PrivateLinkService, 
 				is.owners = append(is.owners, owner)
 			}
 		}
-		has := privatelink.Ours(is.Frontend, seen, set)
+		has := privatelink.Ours(is.Frontend, links, settings)
 		for _, req := range requests {
 			on := slices.Contains(is.owners, strings.ToLower(req.Owner))
 			owns := slices.ContainsFunc(has, func(p lb.PrivateLinkService) bool { return privatelink.OwnerOf(p) == req.Service })
@@ -85,12 +85,12 @@ func ownerOf(rule string) string {
 
 // ownersBeside returns the owners on the frontends of the requests.
 func ownersBeside(shown lb.LoadBalancer, requests []*Request) map[string]bool {
-	mine, frontends := map[string]bool{}, map[string]bool{}
+	requesting, frontends := map[string]bool{}, map[string]bool{}
 	for _, req := range requests {
-		mine[strings.ToLower(req.Owner)] = true
+		requesting[strings.ToLower(req.Owner)] = true
 	}
 	for _, r := range shown.Rules {
-		if mine[ownerOf(r.Name)] {
+		if requesting[ownerOf(r.Name)] {
 			frontends[strings.ToLower(r.Frontend)] = true
 		}
 	}
@@ -115,9 +115,9 @@ func ownersOf(all []frontend) map[string]bool {
 }
 
 // othersOn counts the Private Link Services of the load balancer's other frontends.
-func othersOn(on lb.LoadBalancerID, f privatelink.Frontend, seen []lb.PrivateLinkService) int {
+func othersOn(on lb.LoadBalancerID, f privatelink.Frontend, links []lb.PrivateLinkService) int {
 	n, prefix := 0, strings.ToLower(FrontendID(on, ""))
-	for _, p := range seen {
+	for _, p := range links {
 		if slices.ContainsFunc(p.Frontends, func(id string) bool {
 			return strings.HasPrefix(strings.ToLower(id), prefix) && !strings.EqualFold(id, f.ID)
 		}) {

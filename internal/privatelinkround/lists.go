@@ -15,8 +15,8 @@ import (
 )
 
 // groups returns the resource groups that may have Private Link Services of the requests and
-// sharers, the cluster's default first.
-func (c *Config) groups(requests []*Request, sharers map[string]privatelink.Sharer) []string {
+// services, the cluster's default first.
+func (c *Config) groups(requests []*Request, services map[string]privatelink.Sharer) []string {
 	all := []string{c.Settings.Group.ResourceGroup}
 	add := func(name string) {
 		if name != "" && !slices.ContainsFunc(all, func(have string) bool { return strings.EqualFold(have, name) }) {
@@ -31,8 +31,8 @@ func (c *Config) groups(requests []*Request, sharers map[string]privatelink.Shar
 			add(name)
 		}
 	}
-	for _, owner := range slices.Sorted(maps.Keys(sharers)) {
-		for _, name := range sharerGroups(sharers[owner]) {
+	for _, owner := range slices.Sorted(maps.Keys(services)) {
+		for _, name := range sharerGroups(services[owner]) {
 			add(name)
 		}
 	}
@@ -51,11 +51,11 @@ func sharerGroups(s privatelink.Sharer) []string {
 func (c *Config) read(ctx context.Context, groups []string) ([]lb.PrivateLinkService, error) {
 	var all []lb.PrivateLinkService
 	for _, group := range groups {
-		some, err := c.Azure.List(ctx, c.Settings.Group.SubscriptionID, group)
+		links, err := c.Azure.List(ctx, c.Settings.Group.SubscriptionID, group)
 		if f := fault.From(err); f != nil && f.Class != fault.Stale {
 			return nil, fmt.Errorf("private link services of resource group %s: %w", group, err)
 		}
-		all = append(all, some...)
+		all = append(all, links...)
 	}
 	return all, nil
 }

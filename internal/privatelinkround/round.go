@@ -47,14 +47,14 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	r, requests := k.begin(ctx, requests, groupsOfNamespaces(on, ownersBeside(b.Shown, requests), requests))
 	all := frontendsOf(b, requests, r.seen, r.Settings)
 	limits := r.limits(b.Shown.ID, on)
-	sharers := r.Cluster.Sharers(ownersOf(all))
-	comes := 0
+	services := r.Cluster.Sharers(ownersOf(all))
+	created := 0
 	var works []*work
 	for _, f := range all {
-		f.On.Links, f.On.Exceeds = othersOn(b.Shown.ID, f.Frontend, r.seen)+comes, limits.exceeds
+		f.On.Links, f.On.Exceeds = othersOn(b.Shown.ID, f.Frontend, r.seen)+created, limits.exceeds
 		var of []privatelink.Sharer
 		for _, owner := range f.owners {
-			if s, there := sharers[owner]; there {
+			if s, there := services[owner]; there {
 				s.Held = s.Held || r.unreadable(sharerGroups(s)) != nil
 				of = append(of, s)
 			}
@@ -62,7 +62,7 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 		w := &work{round: r, frontend: f, sharers: of, seen: r.seen}
 		w.judge()
 		if w.verdict.Want != nil && len(privatelink.Ours(f.Frontend, r.seen, r.Settings)) == 0 {
-			comes++
+			created++
 			limits.has[privatelink.Namespace(w.verdict.Owner)]++
 			w.On.Exceeds = nil // a retry must not count it again
 		}
@@ -98,30 +98,30 @@ func (k *Keeper) Clear(ctx context.Context, frontends map[string][]*Request, req
 
 // Published returns the given frontend ids that are published.
 func (l *Look) Published(ctx context.Context, req *Request, frontends []string) ([]string, error) {
-	var seen []lb.PrivateLinkService
+	var links []lb.PrivateLinkService
 	for _, group := range l.of.cfg.groups([]*Request{req}, nil) {
 		some, err := l.group(ctx, group)
 		if err != nil {
 			return nil, err
 		}
-		seen = append(seen, some...)
+		links = append(links, some...)
 	}
 	return slices.DeleteFunc(slices.Clone(frontends), func(id string) bool {
-		return privatelink.Holding(privatelink.Frontend{ID: id, Name: lastPart(id)}, seen) == ""
+		return privatelink.Holding(privatelink.Frontend{ID: id, Name: lastPart(id)}, links) == ""
 	}), nil
 }
 
 // begin reads each resource group once and returns the requests whose groups were read. The others
 // fail alone.
-func (k *Keeper) begin(ctx context.Context, requests []*Request, sharers map[string]privatelink.Sharer) (r *round, readable []*Request) {
+func (k *Keeper) begin(ctx context.Context, requests []*Request, services map[string]privatelink.Sharer) (r *round, readable []*Request) {
 	r = &round{Config: &k.cfg, subnets: newSubnets(k.cfg.Azure), failed: map[string]error{}}
-	for _, group := range k.cfg.groups(requests, sharers) {
-		some, err := r.read(ctx, []string{group})
+	for _, group := range k.cfg.groups(requests, services) {
+		links, err := r.read(ctx, []string{group})
 		if err != nil {
 			r.failed[strings.ToLower(group)] = err
 			continue
 		}
-		r.groups, r.seen = append(r.groups, group), append(r.seen, some...)
+		r.groups, r.seen = append(r.groups, group), append(r.seen, links...)
 	}
 	for _, req := range requests {
 		req.Err, req.State, req.More = nil, nil, false
@@ -165,11 +165,11 @@ func (w *work) run(ctx context.Context) {
 	again := false
 	w.err = contest.Write(ctx, w.Lease, "private link service of frontend "+w.Name, w.Overtaken, func(ctx context.Context, valid func() bool) error {
 		if again {
-			seen, err := w.read(ctx, w.groups)
+			links, err := w.read(ctx, w.groups)
 			if err != nil {
 				return err
 			}
-			w.seen = seen
+			w.seen = links
 			w.judge()
 		}
 		again = true
