@@ -31,19 +31,19 @@ func NewFence(window time.Duration, elapsed func() time.Duration) *Fence {
 // Elapsed reads the clock. Read it before requesting a renewal.
 func (f *Fence) Elapsed() time.Duration { return f.elapsed() }
 
-// Renewed records a successful renewal in an epoch; asked is the clock reading before its request.
+// Renewed records a successful renewal in an epoch; requestedAt is the clock reading before its request.
 // The first call starts the leadership.
-func (f *Fence) Renewed(in Epoch, asked time.Duration) {
+func (f *Fence) Renewed(in Epoch, requestedAt time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.term = f.term.renewed(in, asked, f.window)
+	f.term = f.term.renewed(in, requestedAt, f.window)
 }
 
 // Ends ends the leadership if it has started. Later renewals have no effect.
-func (f *Fence) Ends(why error) {
+func (f *Fence) Ends(reason error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.term = f.term.ended(why)
+	f.term = f.term.ended(reason)
 }
 
 // MayWrite returns nil if a write may be sent now, or an error that wraps ErrNotLeading.
@@ -80,7 +80,7 @@ func (f *Fence) now() term {
 
 // Watch calls lost with the reason once the leadership has ended, or returns when ctx is done.
 // After a suspension it reacts as soon as the process resumes.
-func (f *Fence) Watch(ctx context.Context, lost func(why error)) {
+func (f *Fence) Watch(ctx context.Context, lost func(reason error)) {
 	tick := time.NewTicker(f.window / looks)
 	defer tick.Stop()
 	for {
@@ -88,8 +88,8 @@ func (f *Fence) Watch(ctx context.Context, lost func(why error)) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if why := f.Over(); why != nil {
-				lost(why)
+			if reason := f.Over(); reason != nil {
+				lost(reason)
 				return
 			}
 		}

@@ -55,8 +55,8 @@ type term struct {
 	over error
 }
 
-// covered reports whether a renewal requested at asked allows a write at now.
-func covered(asked, now, window time.Duration) bool { return now-asked <= window }
+// covered reports whether a renewal at requestedAt allows a write at now.
+func covered(requestedAt, now, window time.Duration) bool { return now-requestedAt <= window }
 
 // at returns the term at a given time, ended if it has lapsed.
 func (t term) at(now, window time.Duration) term {
@@ -67,22 +67,22 @@ func (t term) at(now, window time.Duration) term {
 }
 
 // renewed returns the term after a successful renewal.
-func (t term) renewed(in Epoch, asked, window time.Duration) term {
-	t = t.at(asked, window)
+func (t term) renewed(in Epoch, requestedAt, window time.Duration) term {
+	t = t.at(requestedAt, window)
 	switch {
 	case t.over != nil:
 	case t.begun && t.epoch != in:
 		t.over = fmt.Errorf("another had its lease meanwhile: epoch %s follows %s", in, t.epoch)
 	default:
-		t.epoch, t.begun, t.asked = in, true, asked
+		t.epoch, t.begun, t.asked = in, true, requestedAt
 	}
 	return t
 }
 
 // ended returns the term ended for a reason, if it had begun.
-func (t term) ended(why error) term {
+func (t term) ended(reason error) term {
 	if t.begun && t.over == nil {
-		t.over = why
+		t.over = reason
 	}
 	return t
 }
