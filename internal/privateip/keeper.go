@@ -84,10 +84,10 @@ func (k *Keeper) Load(ctx context.Context) {
 
 // Check returns the Services that may not use an address they request, by owner. users are those
 // shown by the load balancer.
-func (k *Keeper) Check(users Users, wants []Want, now time.Time) map[string]error {
+func (k *Keeper) Check(users Users, requests []Want, now time.Time) map[string]error {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
-	return check(k.record.Reservations, k.missing(), users, wants, now)
+	return check(k.record.Reservations, k.missing(), users, requests, now)
 }
 
 // missing returns why the record is unavailable, or nil.
@@ -103,45 +103,45 @@ func (k *Keeper) missing() error {
 
 // Reserve records addresses before Services use them on a load balancer. It returns the rejected
 // Services, by owner.
-func (k *Keeper) Reserve(ctx context.Context, on string, users Users, wants []Want, now time.Time) map[string]error {
+func (k *Keeper) Reserve(ctx context.Context, loadBalancer string, users Users, requests []Want, now time.Time) map[string]error {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
-	refused := check(k.record.Reservations, k.missing(), users, wants, now)
+	rejected := check(k.record.Reservations, k.missing(), users, requests, now)
 	if k.missing() != nil {
-		return refused
+		return rejected
 	}
 	claims := map[string]string{}
-	for _, w := range wants {
+	for _, w := range requests {
 		for _, key := range w.Keys {
-			if refused[w.Owner] == nil {
+			if rejected[w.Owner] == nil {
 				claims[key] = w.namespace()
 			}
 		}
 	}
 	before := k.record.Reservations
-	err := k.save(ctx, state{on: on, users: users, claims: claims}, now)
+	err := k.save(ctx, state{on: loadBalancer, users: users, claims: claims}, now)
 	if err == nil {
-		return refused
+		return rejected
 	}
-	for _, w := range wants {
+	for _, w := range requests {
 		for _, key := range w.Keys {
 			r := before[key]
 			recorded := r.Namespace == w.namespace() && r.Expires.IsZero()
-			if len(users[key]) == 0 && !recorded && refused[w.Owner] == nil {
-				refused[w.Owner] = err
+			if len(users[key]) == 0 && !recorded && rejected[w.Owner] == nil {
+				rejected[w.Owner] = err
 			}
 		}
 	}
-	return refused
+	return rejected
 }
 
 // Note records the observed users of a load balancer's addresses, including addresses no longer
 // used.
-func (k *Keeper) Note(ctx context.Context, on string, users Users, now time.Time) {
+func (k *Keeper) Note(ctx context.Context, loadBalancer string, users Users, now time.Time) {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
 	if k.record.Reservations != nil {
-		_ = k.save(ctx, state{on: on, users: users}, now)
+		_ = k.save(ctx, state{on: loadBalancer, users: users}, now)
 	}
 }
 

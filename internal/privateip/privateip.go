@@ -88,22 +88,22 @@ func (w Want) namespace() string {
 // check returns the Services that may not use an address they request, by owner. Addresses in use
 // are skipped: the load balancer's plan rejects other namespaces there. Of two Services requesting
 // a free address, the older one wins.
-func check(record map[string]Reservation, unreadable error, users Users, wants []Want, now time.Time) map[string]error {
-	refused, first := map[string]error{}, map[string]Want{}
-	wants = slices.SortedStableFunc(slices.Values(wants), func(a, b Want) int {
+func check(record map[string]Reservation, unreadable error, users Users, requests []Want, now time.Time) map[string]error {
+	rejected, first := map[string]error{}, map[string]Want{}
+	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b Want) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Owner, b.Owner))
 	})
-	for _, w := range wants {
+	for _, w := range requests {
 		for _, key := range w.Keys {
 			if len(users[key]) > 0 {
 				continue
 			}
 			if err := mayUse(record[key], unreadable, first[key], w, key, now); err != nil {
-				refused[w.Owner] = err
+				rejected[w.Owner] = err
 				break
 			}
 		}
-		if refused[w.Owner] != nil {
+		if rejected[w.Owner] != nil {
 			continue
 		}
 		for _, key := range w.Keys {
@@ -112,7 +112,7 @@ func check(record map[string]Reservation, unreadable error, users Users, wants [
 			}
 		}
 	}
-	return refused
+	return rejected
 }
 
 // mayUse returns why a Service may not have an unused address. older is the Service that gets it in
@@ -181,10 +181,10 @@ func next(record map[string]Reservation, s state, limit func(namespace string) i
 }
 
 // trim removes reservations of unused addresses above the limit of a namespace on a load balancer.
-func trim(record map[string]Reservation, on string, limit func(namespace string) int) {
+func trim(record map[string]Reservation, loadBalancer string, limit func(namespace string) int) {
 	has, unused := map[string]int{}, []string{}
 	for key, r := range record {
-		if strings.EqualFold(r.LoadBalancer, on) {
+		if strings.EqualFold(r.LoadBalancer, loadBalancer) {
 			if has[r.Namespace]++; !r.Expires.IsZero() {
 				unused = append(unused, key)
 			}
