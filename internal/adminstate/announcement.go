@@ -70,6 +70,6 @@ func (h Heard) Add(e Event) { h[e.UID] = e }
 
 // Covers reports whether this or a later occurrence of the event was added.
 func (h Heard) Covers(e Event) bool {
-	heard, ok := h[e.UID]
-	return ok && e.Count <= heard.Count && !e.at().After(heard.at())
+	seen, ok := h[e.UID]
+	return ok && e.Count <= seen.Count && !e.at().After(seen.at())
 }

@@ -82,16 +82,16 @@ const (
 	Put
 )
 
-// Preempted returns the action for an event and the record to store. heard is true if [Heard] covers
+// Preempted returns the action for an event and the record to store. seen is true if [Heard] covers
 // it.
 //
 // While the taint is set, repeated occurrences cause no write, because agents repeat them every few
 // seconds. After an operator removes the taint, earlier occurrences don't restore it, but later ones do.
 // For a node without a record, any occurrence counts, however late.
-func Preempted(n Node, e Event, heard bool) (Verdict, Record) {
-	judged := n.Record != Record{}
+func Preempted(n Node, e Event, seen bool) (Verdict, Record) {
+	recorded := n.Record != Record{}
 	switch {
-	case e.at().Before(n.Created.Truncate(time.Second)), n.Record.covers(e), judged && !e.Transition && (n.Tainted || heard):
+	case e.at().Before(n.Created.Truncate(time.Second)), n.Record.covers(e), recorded && !e.Transition && (n.Tainted || seen):
 		return Ignore, n.Record
 	}
 	// Time never goes back, so that covered occurrences stay covered.
