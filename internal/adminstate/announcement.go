@@ -32,8 +32,8 @@ type Announcement struct {
 	Message  string
 }
 
-// Believes reports whether an announcement is valid and from a known reporter. Anyone who can
-// create events can forge it; Floor limits the damage.
+// Believes reports whether an announcement is valid and from a known reporter. Any creator of
+// events can forge it; Floor limits the damage.
 func (s Signals) Believes(a Announcement) bool {
 	return slices.Contains(s.Reporters, a.Reporter) && !strings.HasPrefix(a.Message, noAnswer)
 }

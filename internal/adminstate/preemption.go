@@ -22,7 +22,7 @@ type Event struct {
 
 // at returns the time of the last occurrence, truncated to seconds, the resolution of most event
 // times. It uses the API server's clock, like a node's creation time; the emitter's clock counts
-// only for later updates and never goes back.
+// only for later updates, and never moves it back.
 func (e Event) at() time.Time {
 	at := e.Created
 	if repeated := e.Count > 1 || e.Last.After(e.First); repeated && e.Last.After(at) {
@@ -86,15 +86,15 @@ const (
 // it.
 //
 // While the taint is set, repeated occurrences cause no write, because agents repeat them every few
-// seconds. After an operator removes the taint, earlier occurrences don't restore it, but later ones do.
-// For a node without a record, any occurrence counts, however late.
+// seconds. After an operator removes the taint, earlier occurrences don't restore it, but later
+// ones do. For a node without a record, any occurrence counts, however late.
 func Preempted(n Node, e Event, seen bool) (Verdict, Record) {
 	recorded := n.Record != Record{}
 	switch {
 	case e.at().Before(n.Created.Truncate(time.Second)), n.Record.covers(e), recorded && !e.Transition && (n.Tainted || seen):
 		return Ignore, n.Record
 	}
-	// Time never goes back, so that covered occurrences stay covered.
+	// Time never moves back, so that covered occurrences stay covered.
 	next := Record{UID: e.UID, At: e.at(), Count: e.Count}
 	if n.Record.At.After(next.At) {
 		next.At = n.Record.At

@@ -87,7 +87,7 @@ func (s Signals) Draining(taints []Taint) (reasons []string) {
 	return s.reasons(func(p Pattern) bool { return slices.ContainsFunc(taints, p.matches) })
 }
 
-// Announced reports whether the spot eviction taint is the only reason, whoever set it.
+// Announced reports whether the spot eviction taint is the only reason.
 func (s Signals) Announced(taints []Taint) bool {
 	reasons := s.Draining(taints)
 	return len(reasons) == 1 && reasons[0] == ValueSpotEviction
