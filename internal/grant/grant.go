@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Annotation on a Namespace lists the load balancers whose pools its BackendPools may bind. Editors
+// Annotation on a Namespace lists the load balancers that its BackendPools may bind pools of. Editors
 // of objects in a namespace can't edit the Namespace itself.
 const Annotation = "weir.dev/allowed-load-balancers"
 

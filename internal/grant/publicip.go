@@ -11,7 +11,7 @@ import (
 )
 
 // PublicIPAnnotation on a Namespace lists the public IPs of other namespaces that its Services may
-// use, and whose DNS labels they may change.
+// use, with the right to change their DNS labels.
 const PublicIPAnnotation = "weir.dev/allowed-public-ips"
 
 // NamespacesTag on a public IP lists the namespaces that may use it and change its DNS label. It
