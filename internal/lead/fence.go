@@ -31,8 +31,8 @@ func NewFence(window time.Duration, elapsed func() time.Duration) *Fence {
 // Elapsed reads the clock. Read it before requesting a renewal.
 func (f *Fence) Elapsed() time.Duration { return f.elapsed() }
 
-// Renewed records a successful renewal in an epoch; requestedAt is the clock reading before its request.
-// The first call starts the leadership.
+// Renewed records a successful renewal in an epoch; requestedAt is the clock reading before its
+// request. The first call starts the leadership.
 func (f *Fence) Renewed(in Epoch, requestedAt time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
