@@ -14,7 +14,7 @@ import (
 type hold struct {
 	lanes int       // inside
 	end   time.Time // of the term
-	// lost is why the Lease was lost. It stays lost for the current workers, because another
+	// lost is why the Lease was lost. It remains lost for the current workers, because another
 	// process may have written in the meantime.
 	lost error
 	left chan struct{}      // closed when the last worker has left

@@ -14,7 +14,7 @@ import (
 const (
 	// turn is how long workers may enter before the Lease must be released.
 	turn = time.Minute
-	// breath is how long it stays free after a turn.
+	// breath is how long it remains free after a turn.
 	breath = 5 * time.Second
 	// refusalHolds is how long a rejection is cached, so that many workers cost as many requests as
 	// one.
@@ -77,7 +77,7 @@ func NewShared(holder Holder, term time.Duration, log *slog.Logger) *Shared {
 
 // Enter joins the Lease, acquiring it if necessary. It waits up to 10 s for the end of a turn, and
 // otherwise returns why the Lease is unavailable. valid reports whether a write may still start;
-// once the Lease is lost it stays false. leave must be called exactly once; for the last worker it
+// once the Lease is lost it remains false. leave must be called exactly once; for the last worker it
 // returns after the release.
 func (s *Shared) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
 	until := time.Now().Add(patience)
