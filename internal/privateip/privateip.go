@@ -3,7 +3,7 @@
 // Package privateip reserves the private addresses that Services request for their namespaces:
 // while in use, and for TTL afterwards, so that a Service can be recreated.
 //
-//	privateip.go  decides who may use an address, and how the record changes (pure)
+//	privateip.go  decides which Service may use an address, and how the record changes (pure)
 //	keeper.go     reads and writes the record
 package privateip
 
@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// TTL is how long an address stays reserved after its last use. It covers a recreated Service, a
+// TTL is how long an address remains reserved after its last use. It covers a recreated Service, a
 // GitOps sync and a controller restart.
 const TTL = time.Hour
 
