@@ -26,7 +26,7 @@ type Sharer struct {
 	Recorded bool
 	// Groups are the resource groups recorded for it.
 	Groups []string
-	// Held freezes its Private Link Service, whoever owns the frontend.
+	// Held freezes the Private Link Service of the frontend.
 	Held                         bool
 	Local, FloatingIP, HTTPProbe bool
 }
@@ -36,7 +36,7 @@ func (s Sharer) asks() bool { return s.Link != nil }
 
 // Verdict is the decision for a frontend.
 type Verdict struct {
-	// Owner is the Service whose settings apply; empty if none requests a Private Link Service.
+	// Owner is the Service that decides the settings; empty if none requests a Private Link Service.
 	Owner string
 	// Want is the desired Private Link Service; nil for none.
 	Want *lb.PrivateLinkService

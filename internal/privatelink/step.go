@@ -17,8 +17,9 @@ import (
 // Action is the kind of a step.
 type Action string
 
-// The actions. The following write nothing: [Level] is in sync, [Wait] waits for Azure, [Hold] waits for
-// users to fix the reported problems, [Refuse] needs the action described in the step's reason.
+// The actions. The following write nothing: [Level] is in sync, [Wait] waits for Azure, [Hold]
+// waits for users to fix the reported problems, [Refuse] needs the action described in the step's
+// reason.
 const (
 	Level      Action = "level"
 	Create     Action = "create"
