@@ -54,7 +54,7 @@ func (l *limits) exceeds(namespace string) error {
 	return nil
 }
 
-// groupsOfNamespaces returns the services whose resource groups must be read: those on the same
+// groupsOfNamespaces returns the services with resource groups to read: those on the same
 // frontends, plus the recorded groups of other Services in the requesting namespaces. Otherwise a
 // namespace could hide Private Link Services in groups that its next Service doesn't name.
 func groupsOfNamespaces(services map[string]privatelink.Sharer, sharing map[string]bool, requests []*Request) map[string]privatelink.Sharer {

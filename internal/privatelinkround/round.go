@@ -111,7 +111,7 @@ func (l *Look) Published(ctx context.Context, req *Request, frontends []string) 
 	}), nil
 }
 
-// begin reads each resource group once and returns the requests whose groups were read. The others
+// begin reads each resource group once and returns the requests with readable groups. The others
 // fail alone.
 func (k *Keeper) begin(ctx context.Context, requests []*Request, services map[string]privatelink.Sharer) (r *round, readable []*Request) {
 	r = &round{Config: &k.cfg, subnets: newSubnets(k.cfg.Azure), failed: map[string]error{}}
