@@ -25,8 +25,8 @@ type result struct {
 	level bool
 	// again requests another attempt at once.
 	again bool
-	// until is when to request admission again, and blockedReason what blocks it; blocksAll applies both to
-	// all workers.
+	// until is when to request admission again, and blockedReason what blocks it; blocksAll applies
+	// both to all workers.
 	until     time.Time
 	why       string
 	everybody bool
@@ -112,8 +112,8 @@ func (u *Updater) begun(l *lane, mode reading) *try {
 	return t
 }
 
-// endedFor returns the result for a machine whose request failed. If the request was never sent,
-// the machine stays working and the worker waits.
+// endedFor returns the result for a machine after a failed request. If the request was never sent,
+// the machine remains working and the worker waits.
 func (t *try) endedFor(m nic.Machine, err error) verdict {
 	f := fault.From(err)
 	t.readAt, t.notBefore = poolschedule.Later(t.readAt, t.start), poolschedule.Later(t.notBefore, f.RetryAt)

@@ -74,8 +74,8 @@ type machine struct {
 	told map[lb.PoolKey]bool
 	// want is the desired state, observed the last one read; empty if unknown.
 	want, was string
-	// look forces a read of a machine that was in sync. requestedAt is when it was requested: older reads
-	// do not count.
+	// look forces a read of a machine that was in sync. requestedAt is when it was requested: older
+	// reads do not count.
 	look  bool
 	asked time.Time
 	// since is when the machine was first requested after it was last done; zero if done.

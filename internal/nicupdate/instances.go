@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// round updates the instances of a scale set whose model is in sync.
+// round updates the instances of a scale set after its model is in sync.
 type round struct {
 	*try
 	set   lb.ScaleSet

@@ -69,7 +69,7 @@ func (u *Updater) newest() *plan {
 	return u.plan
 }
 
-// replan computes the plan and requests machines whose desired state changed. A machine that is
+// replan computes the plan and requests machines with a new desired state. A machine that is
 // already there becomes done. The caller holds u.mu.
 func (u *Updater) replan(now time.Time) {
 	pools, ids := make([]nic.Pool, 0, len(u.pools)), make([]lb.PoolID, 0, len(u.pools))

@@ -10,9 +10,9 @@ const yields = 45 * time.Second
 
 const whyYield = "a load balancer is written first: machines that join and leave have overtaken its write twice"
 
-// Yield pauses machine writes so that a load balancer write can succeed that failed its etag check twice:
-// machines joining and leaving its pools change that etag. Running attempts finish. If none is running,
-// another writer caused the conflict, and nothing is paused.
+// Yield pauses machine writes so that a load balancer write can succeed that failed its etag check
+// twice: machines joining and leaving its pools change that etag. Running attempts finish. If none
+// is running, another writer caused the conflict, and nothing is paused.
 func (u *Updater) Yield() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
