@@ -55,8 +55,8 @@ type Address struct {
 	// PublicIP is an ARM id, Subnet the one of a private address. Exactly one is set.
 	PublicIP string `json:"publicIP,omitempty"`
 	Subnet   string `json:"subnet,omitempty"`
-	// Told is true if only a Service's status shows the address, because the load balancer was
-	// already gone.
+	// Told is true if only a Service's status shows the address, because the load balancer no
+	// longer existed.
 	Told bool `json:"told,omitempty"`
 	// Refused is Azure's last rejection of the address, RejectCount the number of rejections and
 	// RejectedSince the time of the first. A rejected address is retried after the others.

@@ -95,8 +95,8 @@ func (s *Steps) eachPublicIP(j Journal, snapshot Seen, f func(lb.PublicIP)) {
 	}
 }
 
-// static makes public IPs Static, so that they keep their addresses when free. One whose last write
-// failed is written again, because its state may not be in effect.
+// static makes public IPs Static, so that they keep their addresses when free. After a failed write
+// it is written again, because its state may not be in effect.
 func (s *Steps) static(j Journal, snapshot Seen) {
 	s.eachPublicIP(j, snapshot, func(ip lb.PublicIP) {
 		if !ip.Static || ip.Provisioning == lb.Failed {

@@ -32,8 +32,8 @@ func (j Journal) OwedOf(names []netip.Addr) []netip.Addr {
 	})
 }
 
-// Owes returns the private address to request for a frontend whose Service leaves the choice to
-// Azure: its address before a migration, which Azure rejected then and no user has given up.
+// Owes returns the private address to request for a frontend with an address chosen by Azure: its
+// address before a migration, which Azure rejected then and no user has given up.
 func (j Journal) Owes(f lb.Frontend, requests Asked) (netip.Addr, bool) {
 	for _, b := range j.owed() {
 		for _, a := range b.Addresses {

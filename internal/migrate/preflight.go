@@ -224,7 +224,7 @@ func (p *preflight) secondary(of string, interfaces []lb.InterfaceConfiguration)
 	}
 }
 
-// service reports Services without an address to keep, and those whose address is already lost.
+// service reports Services without an address to keep, and those with an address already lost.
 func (p *preflight) service(j Journal, s Service) {
 	if len(s.Shown) == 0 {
 		p.note(WithoutAddress, "Service %s shows no address: what it gets is new", s.Name)

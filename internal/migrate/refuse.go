@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// unknownHolder is how long to wait for an address whose holder is unknown. A deletion takes less.
+// unknownHolder is how long to wait for an address with an unknown holder. A deletion takes less.
 const unknownHolder = 10 * time.Minute
 
 // Refuse records Azure's terminal error for the frontends of a load balancer. It returns the new

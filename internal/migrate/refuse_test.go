@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// An address becomes a claim only if waiting won't help. While a load balancer of the migration holds it,
-// as during its deletion, it is retried.
+// An address becomes a claim only if waiting won't help. While a load balancer of the migration
+// holds it, as during its deletion, it is retried.
 func TestWhatARefusedAddressWaitsFor(t *testing.T) {
 	const (
 		group    = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/"

@@ -12,8 +12,8 @@ import (
 // mostSteps bounds a dry run. A scale set takes one step for its model and one for its instances.
 const mostSteps = 100
 
-// Rehearse returns all steps, assuming that Azure carries out each one. It ends with PhaseDone, or with
-// the first step that waits or stops.
+// Rehearse returns all steps, assuming that Azure carries out each one. It ends with PhaseDone, or
+// with the first step that waits or stops.
 func Rehearse(j Journal, snapshot Seen) []Steps {
 	var all []Steps
 	for range mostSteps {

@@ -53,9 +53,9 @@ type Service struct {
 }
 
 // Stock returns the journal with every address to keep: all frontends of Basic load balancers, and
-// the status addresses of Services whose load balancer is gone or whose public IP is Basic and
-// free. While a Basic load balancer exists, its frontends replace recorded ones. Without anything
-// to migrate it returns j unchanged.
+// the status addresses of Services with a missing load balancer or a free Basic public IP. While a
+// Basic load balancer exists, its frontends replace recorded ones. Without anything to migrate it
+// returns j unchanged.
 func Stock(j Journal, snapshot Seen, services []Service, location string) Journal {
 	if j.Done || j.Undone != nil {
 		j = Journal{Owed: j.owed()} // that migration is over
@@ -151,7 +151,7 @@ func toldOf(f lb.Frontend, s Service, snapshot Seen) (Address, bool) {
 	return a, f.Subnet != "" && !exists && !public && !snapshot.has(f, a.IP) && (!f.Static || f.PrivateIP == a.IP)
 }
 
-// Misses reports whether a Service shows an address whose frontend doesn't exist.
+// Misses reports whether a Service shows an address without a frontend.
 func (s Seen) Misses(of Service) bool {
 	return slices.ContainsFunc(of.Frontends, func(f lb.Frontend) bool {
 		at := slices.IndexFunc(of.Shown, f.Family.Of)

@@ -70,7 +70,7 @@ func bounded(all []string) []string {
 	return names
 }
 
-// Then returns the record after next is published. An answered request stays, with its reasons, if
+// Then returns the record after next is published. An answered request is kept, with its reasons, if
 // next comes from a process that has not read Azure.
 func (t Told) Then(next Told) Told {
 	next.Answers = t.Answers
