@@ -112,8 +112,8 @@ func TestAddressesThatADeletionHolds(t *testing.T) {
 	}
 }
 
-// A message that names only the requester affects no other address: the rejected one becomes a claim after
-// a while.
+// A message that names only the requester affects no other address: the rejected one becomes a
+// claim after a while.
 func TestAMessageThatNamesWhatAsks(t *testing.T) {
 	w := internal(9, 10, 11)
 	w.refuses = func(b lb.LoadBalancer) error {

@@ -35,8 +35,8 @@ type Migration struct {
 
 	journal migrate.Journal
 	phase   migrate.Phase
-	// apart is true once a machine has left its pools, or a later step started. mustComplete is true if
-	// that is so or unknown: the migration must then complete.
+	// apart is true once a machine has left its pools, or a later step started. mustComplete is
+	// true if that is so or unknown: the migration must then complete.
 	apart, began bool
 	// asked is true if a user requested the start, isComplete if nothing is left to do.
 	asked, over bool

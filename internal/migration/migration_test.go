@@ -106,7 +106,8 @@ func TestABegunMigrationIsNotStopped(t *testing.T) {
 	}
 }
 
-// An address known only from a status becomes a claim if Azure rejects it. The Service works without it.
+// An address known only from a status becomes a claim if Azure rejects it. The Service works
+// without it.
 func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
 	w := newWorld()
 	w.balancer = nil
