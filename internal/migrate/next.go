@@ -226,7 +226,7 @@ func (s *Steps) putSome(j Journal, snapshot Seen, of func(Balancer) bool) {
 // missing returns the recorded frontends that a load balancer lacks and can get. Rejected ones come
 // last: those held by a deletion together, all others alone, the least rejected first.
 func (b Balancer) missing(has lb.LoadBalancer, snapshot Seen) []lb.Frontend {
-	var add, held, again []lb.Frontend
+	var add, deleting, retry []lb.Frontend
 	times := 0
 	for _, a := range b.Addresses {
 		f, lacks := a.lacks(has, snapshot)
@@ -235,17 +235,17 @@ func (b Balancer) missing(has lb.LoadBalancer, snapshot Seen) []lb.Frontend {
 		case a.Refused == "":
 			add = append(add, f)
 		case a.Held:
-			held = append(held, f)
-		case len(again) == 0 || a.Times < times:
-			again, times = []lb.Frontend{f}, a.Times
+			deleting = append(deleting, f)
+		case len(retry) == 0 || a.Times < times:
+			retry, times = []lb.Frontend{f}, a.Times
 		}
 	}
 	if len(add) == 0 {
-		add = held
+		add = deleting
 	}
 	switch {
 	case len(add) == 0:
-		return again
+		return retry
 	case b.OneByOne:
 		return add[:1]
 	}

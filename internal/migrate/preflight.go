@@ -153,13 +153,13 @@ func (p *preflight) machines() {
 		others[b.ID.Key()] = b.SKU == lb.Basic
 	}
 	member := map[string]bool{} // by interface key
-	var leave []string
+	var members []string
 	for _, i := range p.seen.Interfaces {
 		if _, leaves := without(i, managed); !leaves {
 			continue
 		}
 		member[i.ID.Key()] = true
-		leave = append(leave, "network interface "+i.ID.Name)
+		members = append(members, "network interface "+i.ID.Name)
 		for _, c := range i.IPConfigurations {
 			for _, id := range c.Pools {
 				if others[lb.PoolKey(strings.ToLower(id)).LoadBalancer()] {
@@ -169,7 +169,7 @@ func (p *preflight) machines() {
 		}
 	}
 	for _, set := range p.seen.ScaleSets {
-		leave = append(leave, "scale set "+set.ID.Name)
+		members = append(members, "scale set "+set.ID.Name)
 		if !set.Uniform {
 			continue // all its IP configurations leave
 		}
@@ -178,7 +178,7 @@ func (p *preflight) machines() {
 			p.secondary("instance "+i.ID+" of scale set "+set.ID.Name, i.Interfaces)
 		}
 	}
-	p.wayOut(leave)
+	p.wayOut(members)
 	for _, ip := range p.seen.PublicIPs {
 		at := strings.Index(strings.ToLower(ip.UsedBy), "/ipconfigurations/")
 		if ip.SKU == lb.Basic && at > 0 && member[strings.ToLower(ip.UsedBy[:at])] {

@@ -53,9 +53,9 @@ func Rights(j Journal, snapshot Seen) []Right {
 			add(at, scaleSets+"manualUpgrade/action", scaleSets+"virtualMachines/read", scaleSets+"virtualMachines/write")
 		}
 	}
-	var rights []Right
+	var permissions []Right
 	for _, scope := range slices.SortedFunc(maps.Keys(all), func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }) {
-		rights = append(rights, Right{scope, slices.Sorted(maps.Keys(all[scope]))})
+		permissions = append(permissions, Right{scope, slices.Sorted(maps.Keys(all[scope]))})
 	}
-	return rights
+	return permissions
 }
