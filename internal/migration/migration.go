@@ -183,10 +183,10 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, snapshot mig
 	if err != nil {
 		return false, err
 	}
-	var why []string
+	var reasons []string
 	for _, f := range found {
 		if f.Stops {
-			stops, why = true, append(why, f.Reason+": "+f.What)
+			stops, reasons = true, append(reasons, f.Reason+": "+f.What)
 		}
 		switch {
 		case m.said[f.What]: // already logged
@@ -198,7 +198,7 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, snapshot mig
 		m.said[f.What] = true
 	}
 	if stops {
-		m.telling.says(ctx, migrate.Tell(migrate.Refused, why...))
+		m.telling.says(ctx, migrate.Tell(migrate.Refused, reasons...))
 	}
 	return stops, nil
 }
@@ -214,8 +214,8 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, snapshot migrat
 	}
 	switch s.Phase {
 	case migrate.Verify: // nothing restores them, and everything else is waiting
-		for _, why := range s.Stops {
-			m.cfg.Log.Error("after the migration an address is not where it was: " + why)
+		for _, reason := range s.Stops {
+			m.cfg.Log.Error("after the migration an address is not where it was: " + reason)
 		}
 		return 0, m.end(ctx, j, snapshot, services)
 	case migrate.Done:
@@ -223,15 +223,15 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, snapshot migrat
 	}
 	show(ctx, m.cfg, j, snapshot, services, fmt.Sprintf("step %d of %d, %s", at, of, s.Phase))
 	if len(s.Stops) > 0 && !m.began {
-		for _, why := range s.Stops {
-			m.cfg.Log.Error("load balancers stay Basic: "+why, "phase", s.Phase)
+		for _, reason := range s.Stops {
+			m.cfg.Log.Error("load balancers stay Basic: "+reason, "phase", s.Phase)
 		}
 		m.telling.says(ctx, migrate.Tell(migrate.Refused, s.Stops...))
 		return 0, nil
 	}
 	m.telling.step(ctx, s)
-	for _, why := range slices.Concat(s.Stops, s.Waits) {
-		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
+	for _, reason := range slices.Concat(s.Stops, s.Waits) {
+		m.cfg.Log.Info("migration to Standard load balancers waits: "+reason, "phase", s.Phase)
 	}
 	if ready, err := m.ready(ctx, j, j.Before(s, snapshot)); err != nil || !ready {
 		return settles, err

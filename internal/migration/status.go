@@ -250,18 +250,18 @@ func (s Status) says() string {
 
 func (s Status) ended() string {
 	lost := 0
-	var owed []string
+	var claims []string
 	for _, a := range s.Places {
 		switch {
 		case a.Lost:
 			lost++
 		case a.Owed:
-			owed = append(owed, a.IP.String())
+			claims = append(claims, a.IP.String())
 		}
 	}
-	if len(owed) > 0 {
+	if len(claims) > 0 {
 		return fmt.Sprintf("Azure refuses %s, whose Services get no other address. Free what holds it, or agree to another address with weir migrate give-up %s.",
-			strings.Join(owed, ", "), owed[0])
+			strings.Join(claims, ", "), claims[0])
 	}
 	if lost == 0 {
 		return counted(len(s.Places), "address is where it was.", "addresses are where they were.")

@@ -52,10 +52,10 @@ func (m *Migration) tellEnd(j migrate.Journal, snapshot migrate.Seen, services [
 		if len(stored) > 0 {
 			m.cfg.Tell(name, false, ReasonMigrated, fmt.Sprintf("A Standard load balancer has %s; its rules and members follow", listed(stored)))
 		}
-		owed := j.OwedOf(lost)
-		lost = slices.DeleteFunc(slices.Clone(lost), func(ip netip.Addr) bool { return slices.Contains(owed, ip) })
-		if len(owed) > 0 {
-			m.cfg.Tell(name, true, ReasonAddressOwed, fmt.Sprintf("Azure refuses %s to its Standard load balancer, and it gets no other address: free what weir migrate status names, or agree to another address with weir migrate give-up %s", listed(owed), owed[0]))
+		claims := j.OwedOf(lost)
+		lost = slices.DeleteFunc(slices.Clone(lost), func(ip netip.Addr) bool { return slices.Contains(claims, ip) })
+		if len(claims) > 0 {
+			m.cfg.Tell(name, true, ReasonAddressOwed, fmt.Sprintf("Azure refuses %s to its Standard load balancer, and it gets no other address: free what weir migrate status names, or agree to another address with weir migrate give-up %s", listed(claims), claims[0]))
 		}
 		if len(lost) > 0 {
 			m.cfg.Tell(name, true, ReasonAddressLost, fmt.Sprintf("%s could not be kept on a Standard load balancer: weir migrate status says why", listed(lost)))
