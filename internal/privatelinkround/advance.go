@@ -130,12 +130,12 @@ func (w *work) leave(step privatelink.Step) bool {
 	if at < 0 {
 		return false
 	}
-	var differ []contest.Undone
+	var diffs []contest.Undone
 	name := "private link service " + step.Service.ID.Name
 	if step.Do == privatelink.Change {
-		differ = append(differ, contest.Undone{Part: strings.ToLower(name), Text: step.Why})
+		diffs = append(diffs, contest.Undone{Part: strings.ToLower(name), Text: step.Why})
 	}
-	return w.Contests.Leave(contest.PrivateLinks, w.verdict.Owner, w.by[at].Asked, name, differ, time.Now())
+	return w.Contests.Leave(contest.PrivateLinks, w.verdict.Owner, w.by[at].Asked, name, diffs, time.Now())
 }
 
 // asker returns the index of the owner's request; negative if there is none in this round.

@@ -62,15 +62,15 @@ func (w *work) told() []*Request {
 
 // state returns the state for a requesting Service.
 func (w *work) state(req *Request) *State {
-	var texts []string
+	var problems []string
 	for _, p := range w.verdict.Told[req.Service] {
-		texts = append(texts, p.Error())
+		problems = append(problems, p.Error())
 	}
 	switch {
 	case w.last.Do == privatelink.Refuse:
 		return &State{Reason: ReasonRefused, Text: w.last.Why}
-	case w.verdict.Holds && len(texts) > 0:
-		return &State{Reason: ReasonRefused, Text: strings.Join(texts, "; ")}
+	case w.verdict.Holds && len(problems) > 0:
+		return &State{Reason: ReasonRefused, Text: strings.Join(problems, "; ")}
 	case w.verdict.Holds:
 		return &State{Reason: ReasonHeld, Text: "it stays as it is, because of Service " + w.verdict.Owner + ", which owns it"}
 	case w.last.Service.ID.Name == "":
