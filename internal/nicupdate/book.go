@@ -49,12 +49,12 @@ type memory struct {
 	tried map[string]bool
 	// overtaken is true if the model changed between a read and a write.
 	overtaken bool
-	// level is nic.Known.Level, valid while the scale set has this etag.
+	// level are the instances without other changes than Weir's, valid while the scale set has this etag.
 	level map[string]bool
 	etag  string
 	// since is when the wait for Azure's upgrade of an instance started, by instance.
 	since map[string]time.Time
-	// alone is nic.Known.Alone.
+	// alone are the instances written individually.
 	alone map[string]bool
 }
 
