@@ -14,33 +14,29 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// result is the outcome of one attempt.
 type result struct {
 	// plan is the desired state; readAt is when the state it was compared with was read.
 	plan   *plan
 	readAt time.Time
-	// of holds results by machine key. Machines not listed are still working.
+	// of holds results by machine key; missing machines are still working.
 	of map[string]verdict
 	// level is true if the scale set model is in sync.
 	level bool
 	// again requests another attempt at once.
 	again bool
-	// until is when to request admission again, and blockedReason what blocks it; blocksAll applies
-	// both to all workers.
+	// until is when to request admission again; blocksAll applies it to all workers.
 	until     time.Time
 	why       string
 	everybody bool
-	// writes is true if a write was sent.
-	writes bool
+	writes    bool
 	// notBefore is the Retry-After time from Azure.
 	notBefore time.Time
 }
 
-// verdict is the result for one machine.
 type verdict struct {
 	state state
 	why   string
-	// unusable marks a waiting machine that cannot join in its current state.
+	// unusable is true for a waiting machine that cannot join.
 	unusable bool
 	err      error
 }
@@ -52,7 +48,7 @@ var (
 
 const whyLease = "the resource lease is lost, or ends before a write would"
 
-// try is a running attempt. Its view of the worker is a snapshot taken at the start.
+// try is a running attempt, with a snapshot of its worker.
 type try struct {
 	u *Updater
 	result
@@ -60,15 +56,14 @@ type try struct {
 	id    lb.ResourceID
 	how   reading
 	start time.Time
-	// machines are those named by pools, by key. Pending ones are working or waiting; failed ones
-	// were not requested again.
+	// machines are those named by pools. Pending ones are working or waiting; failed ones were not
+	// requested again.
 	machines        map[string]nic.Machine
 	pending, failed map[string]bool
 	// valid reports whether a write may still start.
 	valid func() bool
 }
 
-// attempt makes one attempt to bring the worker's resource in sync.
 func (u *Updater) attempt(ctx context.Context, l *lane, mode reading) result {
 	t := u.begin(l, mode)
 	if u.cfg.Lease != nil {
@@ -98,7 +93,7 @@ func (u *Updater) begin(l *lane, mode reading) *try {
 	return u.begun(l, mode)
 }
 
-// begun is [Updater.begin] with u.mu held.
+// begun requires u.mu.
 func (u *Updater) begun(l *lane, mode reading) *try {
 	now := time.Now()
 	t := &try{
@@ -112,8 +107,7 @@ func (u *Updater) begun(l *lane, mode reading) *try {
 	return t
 }
 
-// endedFor returns the result for a machine after a failed request. If the request was never sent,
-// the machine remains working and the worker waits.
+// endedFor returns working if the request was never sent: then the worker waits.
 func (t *try) endedFor(m nic.Machine, err error) verdict {
 	f := fault.From(err)
 	t.readAt, t.notBefore = poolschedule.Later(t.readAt, t.start), poolschedule.Later(t.notBefore, f.RetryAt)
@@ -127,8 +121,7 @@ func (t *try) endedFor(m nic.Machine, err error) verdict {
 	return verdict{state: failing, err: err}
 }
 
-// gone returns the result for a machine that does not exist: it has left every pool it had to
-// leave.
+// gone returns the result for a missing machine, which is in no pool.
 func (t *try) gone(m nic.Machine) verdict {
 	if p := t.plan.desired.Machine(m); len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 {
 		return verdict{state: waiting, why: "Azure has no " + m.String(), unusable: true}
@@ -136,7 +129,6 @@ func (t *try) gone(m nic.Machine) verdict {
 	return verdictDone
 }
 
-// ended applies endedFor to all pending machines.
 func (t *try) ended(err error) {
 	for key, m := range t.machines {
 		if t.pending[key] {
@@ -147,7 +139,6 @@ func (t *try) ended(err error) {
 	}
 }
 
-// blocked makes the worker wait for admission.
 func (t *try) blocked(until time.Time, reason string) {
 	if now := time.Now(); !until.After(now) {
 		until = now.Add(leaseAgain)
@@ -155,7 +146,7 @@ func (t *try) blocked(until time.Time, reason string) {
 	t.until, t.why = until, reason
 }
 
-// mayWrite checks the lease again right before a write, because reads take time.
+// mayWrite checks the lease again, because reads take time.
 func (t *try) mayWrite() bool {
 	if !t.valid() {
 		t.blocked(time.Time{}, whyLease)
@@ -164,14 +155,13 @@ func (t *try) mayWrite() bool {
 	return true
 }
 
-// met reports whether a write failed because the resource changed after it was read, and Azure sent
-// no Retry-After.
+// met reports whether the resource changed after it was read, and Azure sent no Retry-After.
 func met(err error) bool {
 	f := fault.From(err)
 	return f.Overtaken() && f.RetryAt.IsZero()
 }
 
-// notShown returns the fault for a write that Azure accepted but does not show.
+// notShown is the fault of a write that Azure accepted but does not show.
 func notShown(what string) error {
 	return &fault.Fault{
 		Class: fault.Retriable, Code: "NotShown", Reason: "not_shown",

@@ -12,77 +12,66 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// lane is the single path by which a resource is written: a network interface, or a scale set with
-// its instances. Updater.mu guards all fields but the scale set state.
+// lane is the single path by which a network interface, or a scale set with its instances, is
+// written. Updater.mu guards all but the scale set state.
 type lane struct {
 	key string
-	// id is the resource to request admission for. Until the interface is known, it carries the
-	// machine's name.
+	// id is requested admission for. Until the interface is known, it has the machine's name.
 	id lb.ResourceID
-	// group is the resource group of the machine's interfaces; empty for a scale set.
-	group    string
-	machines map[string]*machine
-	// due is when the next attempt starts; notBefore is the Retry-After time.
+	// group is empty for a scale set.
+	group          string
+	machines       map[string]*machine
 	due, notBefore time.Time
 	running        bool
-	// waits counts consecutive waits, readCount consecutive reads that found nothing to do.
+	// waits and readCount are consecutive waits, and reads that found nothing to do.
 	waits, looks int
 	lookedAt     time.Time
-	// wroteAt is when the last attempt that wrote ended.
-	wroteAt time.Time
-	// found is true if id is the interface's id. listed is true if shown holds the machine's
-	// interfaces from a list newer than the last write.
+	wroteAt      time.Time
+	// found is true if id is the interface's id, listed if shown is from a list newer than the last
+	// write.
 	found, listed bool
 	shown         []lb.NetworkInterface
 	shownAt       time.Time
-	// model is the last observed state of the scale set model.
-	model string
-	// anew discards what earlier attempts tried.
-	anew   bool
-	memory memory
+	model         string
+	anew          bool
+	memory        memory
 }
 
-// memory carries scale set state from one attempt to the next. It belongs to the running attempt.
+// memory belongs to the running attempt.
 type memory struct {
-	// tried are resources written since the last change. If they still differ from what was
-	// written, they have failed.
+	// tried are resources written since the last change. If they still differ, they have failed.
 	tried map[string]bool
 	// overtaken is true if the model changed between a read and a write.
 	overtaken bool
-	// level are the instances without other changes than Weir's, valid while the scale set has this etag.
+	// level are instances without other changes than Weir's, valid for this etag.
 	level map[string]bool
 	etag  string
-	// since is when the wait for Azure's upgrade of an instance started, by instance.
+	// since is when the wait for Azure's upgrade started, by instance.
 	since map[string]time.Time
-	// alone are the instances written individually.
 	alone map[string]bool
 }
 
-// machine is the state of a machine named by at least one pool.
 type machine struct {
 	nic.Machine
 	key   string
 	lane  *lane
 	pools map[lb.PoolKey]*pool
 	state state
-	// why is the reason for waiting. blocked means waiting for admission; unusable means the
-	// machine cannot join in its current state.
+	// blocked means waiting for admission, unusable that the machine cannot join.
 	why               string
 	blocked, unusable bool
-	// err is why the last attempt failed; notified are the pools that know of it.
+	// err is why the last attempt failed, and notified the pools that know of it.
 	err  error
 	told map[lb.PoolKey]bool
-	// want is the desired state, observed the last one read; empty if unknown.
+	// want and observed are empty if unknown.
 	want, was string
-	// look forces a read of a machine that was in sync. requestedAt is when it was requested: older
-	// reads do not count.
+	// look forces a read. Reads before requestedAt do not count.
 	look  bool
 	asked time.Time
-	// since is when the machine was first requested after it was last done; zero if done.
+	// since is the first request since the machine was done; zero if done.
 	since time.Time
 }
 
-// state is a machine's state.
 type state int
 
 const (
@@ -92,7 +81,6 @@ const (
 	failing
 )
 
-// link adds a machine to a pool.
 func (u *Updater) link(p *pool, id lb.PoolKey, key string, of nic.Machine) {
 	if p.machines[key] != nil {
 		return
@@ -122,7 +110,7 @@ func (u *Updater) laneOf(m nic.Machine) *lane {
 	return u.lanes[key]
 }
 
-// ask requests an attempt for a machine. The caller holds u.mu.
+// ask requires u.mu.
 func (u *Updater) ask(m *machine, now, at time.Time) {
 	l := m.lane
 	m.moves(now)
@@ -132,8 +120,8 @@ func (u *Updater) ask(m *machine, now, at time.Time) {
 	u.dueAt(l, at)
 }
 
-// lookAgain schedules a read of machines that were in sync. All are due at the same time, so that
-// one list serves them. The caller holds u.mu.
+// lookAgain schedules a read of machines in sync, all at the same time, so that one list serves
+// them. It requires u.mu.
 func (u *Updater) lookAgain(all []*machine, now time.Time) {
 	at, looked := now.Add(gather), map[*lane]int{}
 	for _, m := range all {
@@ -156,14 +144,14 @@ func (u *Updater) lookAgain(all []*machine, now time.Time) {
 	}
 }
 
-// dueAt schedules the worker at the given time or earlier. The caller holds u.mu.
+// dueAt schedules the worker at the given time or earlier. It requires u.mu.
 func (u *Updater) dueAt(l *lane, at time.Time) {
 	l.due = poolschedule.Earlier(l.due, at)
 	u.busy[l.key] = l
 }
 
-// becomes sets the state of a machine and records pools that have become idle: nothing is working
-// any more, or a wait has ended. The caller holds u.mu.
+// becomes also records pools that have become idle: nothing is working, or a wait has ended. It
+// requires u.mu.
 func (u *Updater) becomes(m *machine, s state) {
 	before := m.state
 	m.state = s
@@ -187,8 +175,7 @@ func (u *Updater) becomes(m *machine, s state) {
 	}
 }
 
-// reap removes a machine that no pool names, and its worker if it was the last machine. The caller
-// holds u.mu.
+// reap removes a machine that no pool names, and its worker with the last one. It requires u.mu.
 func (u *Updater) reap(m *machine) {
 	for key, p := range m.pools {
 		if p.roles[m.key] == 0 && m.state == done {

@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// role is the role of a machine in a pool.
 type role int
 
 const (
@@ -21,24 +20,21 @@ const (
 	witnessed      // the model was checked
 )
 
-// pool is the latest target of a pool.
 type pool struct {
 	target nic.Target
 	roles  map[string]role // by machine
-	// machines are those in the target, plus those of earlier targets until they are done.
+	// machines are those of the target, and of earlier targets until they are done.
 	machines map[string]*machine
-	// working counts the machines in state working.
-	working int
-	// cleared is true for an empty pool once no scale set names it any more.
+	working  int
+	// cleared is true for an empty pool that no scale set names.
 	cleared bool
 }
 
 // Bring sets the target of a pool and returns the state of its machines. It does not block.
 //
-// A machine is read if its role in the pool changed, if Azure still shows it in a pool it must
-// leave, or if its last attempt failed and the pool was notified. If none of these apply and
-// nothing is working, machines that Azure does not show in the pool are read again, with a growing
-// delay.
+// A machine is read if its role changed, if Azure still shows it in a pool it must leave, or if its
+// failure was reported. Otherwise, if nothing is working, members that Azure does not show are read
+// again with backoff.
 func (u *Updater) Bring(t nic.Target) nic.State {
 	roles, machines := rolesOf(t)
 	lacks := make(map[string]bool, len(t.Lacks))
@@ -127,15 +123,14 @@ func (u *Updater) Forget(id lb.PoolID) {
 	}
 }
 
-// changes schedules a new plan for machines that the changed pool does not name but may move. The
-// caller holds u.mu.
+// changes schedules a plan for machines that the changed pool does not name but may move. It
+// requires u.mu.
 func (u *Updater) changes(now time.Time) {
 	if !u.stale {
 		u.stale, u.staleAt = true, now.Add(gather)
 	}
 }
 
-// rolesOf returns the machines that a target names.
 func rolesOf(t nic.Target) (map[string]role, map[string]nic.Machine) {
 	n := len(t.Members) + len(t.Leaves)
 	roles, machines := make(map[string]role, n), make(map[string]nic.Machine, n)
@@ -148,12 +143,11 @@ func rolesOf(t nic.Target) (map[string]role, map[string]nic.Machine) {
 	return roles, machines
 }
 
-// sameKind reports whether two pools differ only in their members.
+// sameKind reports whether two pools differ only in members.
 func sameKind(a, b nic.Pool) bool {
 	return a.ID.Key() == b.ID.Key() && a.Family == b.Family && a.Configuration == b.Configuration && a.Every == b.Every
 }
 
-// known returns the state of a pool's machines.
 func (p *pool) known(failed []nic.Failure) nic.State {
 	s := nic.State{Failed: failed}
 	slices.SortFunc(s.Failed, func(a, b nic.Failure) int { return byKey(a.Machine, b.Machine) })

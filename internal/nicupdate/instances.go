@@ -11,17 +11,17 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// round updates the instances of a scale set after its model is in sync.
+// round updates the instances after the scale set model is in sync.
 type round struct {
 	*try
 	set   lb.ScaleSet
 	known nic.Known
-	// found are results by machine key; openKeys are machines without a result yet.
+	// openKeys are machines without a result yet.
 	found map[string]verdict
 	open  map[string]bool
-	// whole is the result that applies to the whole scale set while it waits.
+	// whole is the result of all machines while the scale set waits.
 	whole *verdict
-	// stop is the error that ended the round for the remaining instances.
+	// stop ended the round for the remaining instances.
 	stop error
 }
 
@@ -29,7 +29,7 @@ func (r *round) machine(id string) nic.Machine {
 	return nic.Machine{ScaleSet: r.set.ID, Instance: id}
 }
 
-// instances carries out the steps one at a time: Azure accepts one write per scale set at a time.
+// instances writes one instance at a time: Azure accepts one write per scale set.
 func (r *round) instances(ctx context.Context, steps nic.Steps) {
 	for _, w := range steps.Waits {
 		v := verdict{state: waiting, why: w.Why}
@@ -56,8 +56,7 @@ func (r *round) instances(ctx context.Context, steps nic.Steps) {
 	}
 }
 
-// may reports whether an instance may be tried. A failed one is skipped until it is requested
-// again.
+// may skips failed instances until they are requested again.
 func (r *round) may(m nic.Machine) bool {
 	if r.failed[m.Key()] {
 		r.open[m.Key()] = true
@@ -70,7 +69,6 @@ func (r *round) may(m nic.Machine) bool {
 	return true
 }
 
-// upgrade upgrades instances to the model in one request.
 func (r *round) upgrade(ctx context.Context, ids []string) {
 	var allowed []string
 	for _, id := range ids {
@@ -93,7 +91,7 @@ func (r *round) upgrade(ctx context.Context, ids []string) {
 	r.again = r.again || err == nil
 }
 
-// write writes one instance, and retries once if it changed after it was read.
+// write retries once after a conflict.
 func (r *round) write(ctx context.Context, m nic.Machine, next lb.Instance) {
 	for n := 1; ; n++ {
 		if next.Etag == "" || n == 2 { // a list may omit the etag
@@ -129,8 +127,7 @@ func (r *round) write(ctx context.Context, m nic.Machine, next lb.Instance) {
 	}
 }
 
-// fails records a failed request for an instance, and ends the round if the next request would fail
-// the same way.
+// fails ends the round if the next request would fail the same way.
 func (r *round) fails(ctx context.Context, m nic.Machine, err error) {
 	key := m.Key()
 	v := r.endedFor(m, err)
@@ -148,7 +145,7 @@ func (r *round) fails(ctx context.Context, m nic.Machine, err error) {
 	}
 }
 
-// concludes sets the result of each machine that pools name. An instance without a step is in sync.
+// concludes treats an instance without a step as in sync.
 func (r *round) concludes(instances []lb.Instance) {
 	there := map[string]bool{}
 	for _, i := range instances {

@@ -11,10 +11,8 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// machine brings the network interface of a machine in sync.
-//
-// The list it uses may be stale. Writes are guarded by the etag; "nothing to write" is rejected if
-// the machine was requested after the list was read, see [Updater.settle].
+// machine uses a list that may be stale. Writes are guarded by the etag; "nothing to write" is
+// rejected if the machine was requested after the list was read, see [Updater.settle].
 func (t *try) machine(ctx context.Context, m nic.Machine) {
 	shown, err := t.read(ctx, m)
 	if err == nil && !nic.Found(m, shown) {
@@ -51,7 +49,6 @@ func (t *try) machine(ctx context.Context, m nic.Machine) {
 	}
 }
 
-// shows returns the result of a write from the interface that Azure returned.
 func (t *try) shows(m nic.Machine, next lb.NetworkInterface) verdict {
 	step := nic.Interface(m, []lb.NetworkInterface{next}, t.plan.desired.Machine(m), t.plan.ours)
 	if step.Write != nil {
@@ -67,7 +64,7 @@ func judge(step nic.Step) verdict {
 	return verdictDone
 }
 
-// read returns the interfaces of a machine with as few requests as possible.
+// read uses as few requests as possible.
 func (t *try) read(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
 	switch t.how {
 	case together:
@@ -87,8 +84,7 @@ func (t *try) read(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, e
 	return shown, nil
 }
 
-// asked reads the primary interface named by the virtual machine, which may be in another resource
-// group. It returns shown if there is none.
+// asked reads the interface named by the virtual machine, which may be in another resource group.
 func (t *try) asked(ctx context.Context, m nic.Machine, shown []lb.NetworkInterface) ([]lb.NetworkInterface, error) {
 	id, err := t.u.cfg.Azure.PrimaryInterface(ctx, m.VM)
 	if err != nil || id.Name == "" {
@@ -114,7 +110,7 @@ func (t *try) readAlone(ctx context.Context, id lb.ResourceID) ([]lb.NetworkInte
 	return []lb.NetworkInterface{one}, err
 }
 
-// list reads the interfaces of a resource group on behalf of all machines in it that are due.
+// list reads a resource group for all its machines that are due.
 func (t *try) list(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
 	at := time.Now()
 	t.readAt = at
@@ -152,8 +148,7 @@ func (t *try) list(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, e
 	return of[m.Key()], err
 }
 
-// keeps stores the interfaces of the worker's machine; later is true if another attempt will use
-// them. The caller holds u.mu.
+// keeps stores the interfaces; later is true if another attempt will use them. It requires u.mu.
 func (l *lane) keeps(shown []lb.NetworkInterface, at time.Time, later bool) {
 	l.found = false
 	for _, i := range shown {

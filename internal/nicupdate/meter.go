@@ -9,10 +9,10 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Counts counts the machines that are not in sync, by state.
+// Counts is the number of machines out of sync, by state.
 type Counts struct{ Working, Waiting, Failed int }
 
-// Machines counts the machines that are not in sync.
+// Machines counts the machines out of sync.
 func (u *Updater) Machines() (c Counts) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -31,7 +31,7 @@ func (u *Updater) Machines() (c Counts) {
 	return c
 }
 
-// wrote records a write request of the attempt, unless it was never sent.
+// wrote ignores requests that were never sent.
 func (t *try) wrote(kind nic.Kind, err error) {
 	if err != nil && fault.From(err).Unsent() {
 		return
@@ -42,15 +42,14 @@ func (t *try) wrote(kind nic.Kind, err error) {
 	}
 }
 
-// moves starts measuring how long the machine takes, unless already started. The caller holds u.mu.
+// moves requires u.mu.
 func (m *machine) moves(now time.Time) {
 	if m.since.IsZero() {
 		m.since = now
 	}
 }
 
-// moved ends the measurement. It is not reported if the worker wrote nothing in between. The caller
-// holds u.mu.
+// moved reports nothing if the worker wrote nothing in between. It requires u.mu.
 func (m *machine) moved(by Meter, now time.Time) {
 	if by != nil && !m.since.IsZero() && !m.lane.wroteAt.Before(m.since) {
 		by.Moved(now.Sub(m.since))

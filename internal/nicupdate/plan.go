@@ -11,13 +11,13 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// plan is the desired pools of all machines. It is immutable.
+// plan is the desired state of all machines. It is immutable.
 type plan struct {
 	desired nic.Desired
 	ours    nic.Ours
 }
 
-// of returns the desired state of a machine as a comparable string; never empty.
+// of returns a comparable, nonempty string.
 func (p *plan) of(m nic.Machine) string {
 	if p.desired.Node(m) {
 		return "node " + said(p.desired.Machine(m))
@@ -25,7 +25,7 @@ func (p *plan) of(m nic.Machine) string {
 	return "none " + said(p.desired.Machine(m))
 }
 
-// modelOf returns the desired state of a scale set's models; empty for a network interface.
+// modelOf returns "" for a network interface.
 func (p *plan) modelOf(l *lane) string {
 	if l.group != "" {
 		return ""
@@ -50,8 +50,7 @@ func said(p nic.Pools) string {
 	return b.String()
 }
 
-// newest returns the plan for the latest pools and nodes. It covers all of them, so it is computed
-// once per change.
+// newest computes the plan once per change, because it covers all pools and nodes.
 func (u *Updater) newest() *plan {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,8 +68,8 @@ func (u *Updater) newest() *plan {
 	return u.plan
 }
 
-// replan computes the plan and requests machines with a new desired state. A machine that is
-// already there becomes done. The caller holds u.mu.
+// replan requests machines with a new desired state; those already there are done. It requires
+// u.mu.
 func (u *Updater) replan(now time.Time) {
 	pools, ids := make([]nic.Pool, 0, len(u.pools)), make([]lb.PoolID, 0, len(u.pools))
 	for _, p := range u.pools {
@@ -96,7 +95,7 @@ func (u *Updater) replan(now time.Time) {
 	}
 }
 
-// rest unschedules a worker that has no working or waiting machines. The caller holds u.mu.
+// rest unschedules a worker without working or waiting machines. It requires u.mu.
 func (u *Updater) rest(l *lane) {
 	for _, m := range l.machines {
 		if m.state == working || m.state == waiting {

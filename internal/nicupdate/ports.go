@@ -11,16 +11,14 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Azure reads and writes interfaces, scale sets and instances. machines.Client and azure.Client
-// together implement it. Errors carry a *fault.Fault. Implementations must be safe for concurrent
-// use.
+// Azure reads and writes interfaces, scale sets and instances; machines.Client and azure.Client
+// implement it together. Errors carry a *fault.Fault. It must be safe for concurrent use.
 type Azure interface {
-	// EnterResource requests admission for a network interface, or for a scale set and its
-	// instances; see poolupdate.Azure.Enter.
+	// EnterResource requests admission, see poolupdate.Azure.Enter.
 	EnterResource(id lb.ResourceID) (until time.Time, why string)
 	ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error)
 	GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error)
-	// PrimaryInterface returns the primary interface of a virtual machine; zero if it names none.
+	// PrimaryInterface returns zero if the virtual machine names none.
 	PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error)
 	PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error)
 	ListScaleSets(ctx context.Context, subscription, resourceGroup string) ([]lb.ScaleSet, error)
@@ -32,11 +30,11 @@ type Azure interface {
 	Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
 }
 
-// Cluster returns data from the newest snapshot of the cluster. It does not block.
+// Cluster reads the newest snapshot without blocking.
 type Cluster interface {
-	// Machines returns the machines of all nodes, each with its load balancer configuration.
+	// Machines returns all nodes with their load balancer configuration.
 	Machines() []nic.Node
-	// InterfacePools returns the pools of network interfaces that a BackendPool is entitled to.
+	// InterfacePools returns the pools of network interfaces bound to a BackendPool.
 	InterfacePools() []lb.PoolID
 }
 
@@ -44,30 +42,27 @@ type Cluster interface {
 type Config struct {
 	Azure   Azure
 	Cluster Cluster
-	// Lease excludes other controllers during a write. Optional.
+	// Lease excludes other controllers during a write.
 	Lease Lease
 	// Home is the resource group of the nodes; Type and Name are unused.
 	Home lb.ResourceID
-	// Parallel is the maximum number of resources written at a time.
+	// Parallel limits concurrent writes.
 	Parallel int
-	// Settled is called when a pool has no working machines any more. It is called from several
-	// goroutines.
+	// Settled is called when a pool becomes idle, from several goroutines.
 	Settled func(pool lb.PoolID)
-	// Meter records metrics. Optional.
-	Meter Meter
-	Log   *slog.Logger
+	Meter   Meter
+	Log     *slog.Logger
 }
 
-// Meter records writes and how long machines take. Implementations must be safe for concurrent use.
+// Meter must be safe for concurrent use.
 type Meter interface {
-	// Wrote records a write request and its error. An upgrade of instances counts as nic.KindModel.
+	// Wrote records a write and its error. An upgrade counts as nic.KindModel.
 	Wrote(kind nic.Kind, err error)
-	// Moved records the time from the request for a machine to join or leave pools until Azure
-	// showed the result.
+	// Moved records the time from a request until Azure showed the result.
 	Moved(took time.Duration)
 }
 
-// Lease is the lock shared with the cluster's other controllers; see poolupdate.Lease.
+// Lease is the lock shared with other controllers, see poolupdate.Lease.
 type Lease interface {
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }

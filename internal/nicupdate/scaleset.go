@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// roundLasts is when a round starts no more writes, so that the lease and the slot are released
-	// in between. One instance takes Azure about 30 s.
+	// roundLasts is when a round starts no more writes, to release the lease and the slot. An
+	// instance takes Azure about 30 s.
 	roundLasts = time.Minute
 	// overdue is how long to wait for Azure to upgrade an instance. An upgrade takes minutes per
-	// batch; a stopped one, or one waiting for a maintenance window, may never come.
+	// batch; one stopped or waiting for a maintenance window may never come.
 	overdue = 10 * time.Minute
 )
 
-// scaleSet runs one round for a uniform scale set: its model, or else as many instances as time
-// allows. The next round verifies what was written.
+// scaleSet writes the model, or else as many instances as time allows. The next round verifies
+// them.
 func (t *try) scaleSet(ctx context.Context) {
 	set, err := t.u.cfg.Azure.GetScaleSet(ctx, t.id)
 	if err != nil {
@@ -46,8 +46,8 @@ func (t *try) scaleSet(ctx context.Context) {
 	r.concludes(instances)
 }
 
-// knows returns what is remembered of a scale set. If another writer changed it, an upgrade may
-// apply more than Weir's changes, so the record of instances in sync is dropped.
+// knows drops the record of instances in sync if another writer changed the scale set: an upgrade
+// could apply more than Weir's changes.
 func (y *memory) knows(set lb.ScaleSet, now time.Time) nic.Known {
 	if set.Etag != y.etag {
 		y.level = nil
@@ -59,8 +59,7 @@ func (y *memory) knows(set lb.ScaleSet, now time.Time) nic.Known {
 	return known
 }
 
-// waits records when the wait for each upgrade started. A wait for an instance that was behind the
-// model but in sync does not count.
+// waits ignores waits of instances behind the model but in sync.
 func (y *memory) waits(steps nic.Steps, now time.Time) {
 	since := map[string]time.Time{}
 	for _, id := range steps.Upgrading {
@@ -77,7 +76,6 @@ func (y *memory) waits(steps nic.Steps, now time.Time) {
 	y.since = since
 }
 
-// writes records that an instance was written individually.
 func (y *memory) writes(id string) {
 	if y.alone == nil {
 		y.alone = map[string]bool{}
@@ -85,8 +83,7 @@ func (y *memory) writes(id string) {
 	y.alone[id] = true
 }
 
-// tries records that a resource is about to be written. It returns false if it was already written
-// since the last change.
+// tries returns false if the resource was already written since the last change.
 func (y *memory) tries(r nic.Resource) bool {
 	if y.tried[r.Key()] {
 		return false
@@ -105,8 +102,8 @@ func (y *memory) unsent(r nic.Resource, err error) {
 	}
 }
 
-// model writes the model and remembers which instances matched it before: for them, this write is
-// the only change.
+// model remembers which instances matched the model before: for them, this write is the only
+// change.
 func (t *try) model(ctx context.Context, next lb.ScaleSet, instances []lb.Instance) {
 	y, model := &t.lane.memory, nic.Resource{ID: next.ID}
 	if !t.mayWrite() {

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// pass starts the due attempts within the concurrency limit. It returns when the next one is due
-// without further events; zero means never.
+// pass starts the due attempts within the limit and returns when the next one is due; zero means
+// never.
 func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) time.Time {
 	now := time.Now()
 	if !u.complete(start, now) {
@@ -36,8 +36,8 @@ func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) t
 }
 
 // complete reports whether all existing pools have a target, or the startup wait is over. Without
-// all targets, membership of another managed pool would look like something to remove. Pools that
-// appear later are not waited for: they have no members yet.
+// all targets, membership of another managed pool would look like something to remove. Newer pools
+// have no members yet.
 func (u *Updater) complete(start, now time.Time) bool {
 	u.mu.Lock()
 	over := u.handed == nil
@@ -57,17 +57,15 @@ func (u *Updater) complete(start, now time.Time) bool {
 	return true
 }
 
-// changed reports whether a pool change is old enough to be planned.
 func (u *Updater) changed(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.stale && !u.staleAt.After(now)
 }
 
-// at returns when the worker is due.
 func (l *lane) at() time.Time { return poolschedule.Later(l.due, l.notBefore) }
 
-// due returns the due workers, earliest first.
+// due returns the earliest first.
 func (u *Updater) due(now time.Time) []*lane {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +79,6 @@ func (u *Updater) due(now time.Time) []*lane {
 	return due
 }
 
-// next returns when the next worker becomes due.
 func (u *Updater) next(now time.Time) (next time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,14 +93,12 @@ func (u *Updater) next(now time.Time) (next time.Time) {
 	return next
 }
 
-// free reports whether another resource may be worked on.
 func (u *Updater) free() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.running < max(1, u.cfg.Parallel)
 }
 
-// reading is how a machine's interface is read.
 type reading int
 
 const (
@@ -112,8 +107,8 @@ const (
 	together                // with its whole resource group
 )
 
-// may reserves the worker for an attempt if one may start now. Otherwise the worker waits for the
-// throttle gate, the lease, or a running list of its resource group.
+// may returns false if the worker waits for the throttle gate, the lease, or a running list of its
+// resource group.
 func (u *Updater) may(l *lane, due []*lane, now time.Time) (mode reading, allowed bool) {
 	u.mu.Lock()
 	id, held, reason := l.id, u.heldUntil, u.heldWhy
@@ -158,8 +153,7 @@ func (u *Updater) may(l *lane, due []*lane, now time.Time) (mode reading, allowe
 	return mode, true
 }
 
-// block makes the worker wait for admission. This is not a failure; a long wait is reported with
-// its reason.
+// block is not a failure; a long wait is reported.
 func (u *Updater) block(l *lane, until time.Time, reason string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -169,7 +163,7 @@ func (u *Updater) block(l *lane, until time.Time, reason string) bool {
 	return false
 }
 
-// blocks is [Updater.block] with u.mu held.
+// blocks requires u.mu.
 func (u *Updater) blocks(l *lane, until time.Time, reason string, now time.Time) {
 	until = poolschedule.Later(until, now.Add(10*time.Millisecond)) // retry, but not immediately
 	l.due = until
@@ -182,7 +176,6 @@ func (u *Updater) blocks(l *lane, until time.Time, reason string, now time.Time)
 	}
 }
 
-// conclude ends an attempt.
 func (u *Updater) conclude(ctx context.Context, l *lane, r result) {
 	u.mu.Lock()
 	l.running = false
@@ -198,7 +191,7 @@ func (u *Updater) conclude(ctx context.Context, l *lane, r result) {
 	u.signal()
 }
 
-// settle stores the result of an attempt and schedules the worker. The caller holds u.mu.
+// settle requires u.mu.
 func (u *Updater) settle(l *lane, r result, now time.Time) {
 	l.notBefore, l.lookedAt = r.notBefore, now
 	if r.writes {
@@ -238,7 +231,6 @@ func (u *Updater) settle(l *lane, r result, now time.Time) {
 	u.rest(l)
 }
 
-// judged stores a result.
 func (m *machine) judged(v verdict) {
 	m.look, m.blocked, m.why, m.unusable, m.err, m.told = false, false, v.why, v.unusable, v.err, nil
 	switch v.state {

@@ -13,56 +13,52 @@ import (
 )
 
 const (
-	// gather is how long a resource waits for the other pools of the same change, so that one write
-	// covers both families and the internal load balancer.
+	// gather is how long to wait for other pools of the same change, so that one write covers both
+	// families and the internal load balancer.
 	gather = time.Second
-	// patience is how long to wait after a start for pools that get no target.
-	patience = 30 * time.Second
-	// nodesServe is how long a snapshot of the cluster's machines is valid.
+	// patience is how long to wait for targets after a start.
+	patience   = 30 * time.Second
 	nodesServe = time.Second
-	// leaseAgain is the delay before retrying a lease that is held elsewhere.
 	leaseAgain = 10 * time.Second
-	// attemptLasts bounds one attempt, so that a hanging request frees its slot. Azure takes a few
-	// minutes for the interface of a running machine.
+	// attemptLasts keeps a hanging request from holding its slot. Azure takes a few minutes for the
+	// interface of a running machine.
 	attemptLasts = 10 * time.Minute
-	// worthTelling is the shortest wait for admission that is reported.
 	worthTelling = 5 * time.Second
 )
 
 var (
-	// polls is the delay between reads of a waiting machine.
+	// polls is for waiting machines.
 	polls = backoff.Doubling{First: 5 * time.Second, Max: time.Minute}
-	// looks is how long a machine found in sync is trusted while its unchanged pool keeps
-	// requesting it: Azure may show a pool later than its interfaces.
+	// looks is how long a machine in sync is trusted while its unchanged pool requests it again:
+	// Azure may show a pool later than its interfaces.
 	looks = backoff.Doubling{First: 10 * time.Second, Max: 5 * time.Minute}
 )
 
-// Updater adds machines to pools of network interfaces and removes them. Its methods are safe for
-// concurrent use.
+// Updater adds machines to pools of network interfaces and removes them. It is safe for concurrent
+// use.
 type Updater struct {
 	cfg Config
-	// wake holds one token: something may be due.
+	// wake holds one token.
 	wake chan struct{}
 
 	mu    sync.Mutex // never held during a call to Azure, the cluster or the lease
 	pools map[lb.PoolKey]*pool
 	lanes map[string]*lane
-	// busy are the workers that are scheduled or running.
+	// busy are scheduled or running.
 	busy    map[string]*lane
 	running int
-	// listing are the resource groups being listed, each with the worker that does it.
+	// listing maps a resource group to the worker that lists it.
 	listing map[string]*lane
-	// heldUntil is when to retry the lease held elsewhere, or until when writes are paused for a
-	// load balancer.
+	// heldUntil is when to retry the lease, or when a pause for a load balancer ends.
 	heldUntil time.Time
 	heldWhy   string
-	// settled are pools that have become idle and are not notified yet.
+	// settled are idle pools not yet reported.
 	settled map[lb.PoolKey]lb.PoolID
 
 	sets sets
-	// handed are the pools with a target; nil once all required ones have one.
+	// handed are the pools with a target; nil once complete.
 	handed map[lb.PoolKey]bool
-	// plan covers all pools and nodes. If stale, it is recomputed at staleAt or earlier.
+	// plan is recomputed at staleAt or earlier if stale.
 	plan    *plan
 	stale   bool
 	staleAt time.Time
@@ -70,7 +66,7 @@ type Updater struct {
 	nodesAt time.Time
 }
 
-// New returns an Updater. It accepts pools immediately and updates their machines during Run.
+// New returns an Updater that accepts targets immediately and works during Run.
 func New(cfg Config) *Updater {
 	return &Updater{
 		cfg: cfg, wake: make(chan struct{}, 1), pools: map[lb.PoolKey]*pool{}, lanes: map[string]*lane{}, busy: map[string]*lane{},
@@ -78,8 +74,7 @@ func New(cfg Config) *Updater {
 	}
 }
 
-// Run works until ctx is done and returns once no attempt is running. Results of attempts that end
-// after that are not reported.
+// Run returns once ctx is done and no attempt is running. Later results are dropped.
 func (u *Updater) Run(ctx context.Context) {
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
@@ -100,7 +95,6 @@ func (u *Updater) Run(ctx context.Context) {
 	}
 }
 
-// signal wakes Run.
 func (u *Updater) signal() {
 	select {
 	case u.wake <- struct{}{}:
@@ -108,7 +102,6 @@ func (u *Updater) signal() {
 	}
 }
 
-// tell notifies idle pools, unless they are working again.
 func (u *Updater) tell(ctx context.Context) {
 	u.mu.Lock()
 	settled := u.settled

@@ -13,20 +13,18 @@ import (
 )
 
 // Azure rejects the deletion of a pool that a scale set model names. So an empty pool is released
-// only after every scale set was checked, including those without a node.
+// after every scale set was checked, also those without nodes.
 
 const (
-	// setsServe is how long a list of scale sets is valid.
 	setsServe = 5 * time.Minute
-	// setsAgain is the delay before retrying a failed list.
 	setsAgain = 10 * time.Second
 )
 
 // codeNotAllowed is returned to a role without access to scale sets, as in clusters without any. It
-// must not block the pool's deletion forever.
+// must not block the deletion forever.
 const codeNotAllowed = "AuthorizationFailed"
 
-// sets are the uniform scale sets in the nodes' resource groups. Updater.mu guards them.
+// sets are the uniform scale sets near the nodes. Updater.mu guards them.
 type sets struct {
 	all     []lb.ResourceID
 	at      time.Time // last list; zero if never listed
@@ -36,8 +34,8 @@ type sets struct {
 	groups  map[string]lb.ResourceID // resource groups of nodes
 }
 
-// witnesses adds an instance of each scale set, and reports whether the scale sets are not known
-// yet. The caller holds u.mu.
+// witnesses adds an instance of each scale set, and reports whether they are unknown yet. It
+// requires u.mu.
 func (u *Updater) witnesses(roles map[string]role, machines map[string]nic.Machine, nodes []nic.Node, now time.Time) (looking bool) {
 	seen := map[string]bool{}
 	for _, m := range machines {
@@ -67,7 +65,6 @@ func (u *Updater) witnesses(roles map[string]role, machines map[string]nic.Machi
 	return u.sets.asked
 }
 
-// keepsWitnesses adds the scale sets already checked.
 func (p *pool) keepsWitnesses(roles map[string]role, machines map[string]nic.Machine) {
 	for key, r := range p.roles {
 		if m := p.machines[key]; r >= witness && m != nil {
@@ -76,8 +73,7 @@ func (p *pool) keepsWitnesses(roles map[string]role, machines map[string]nic.Mac
 	}
 }
 
-// listSets lists the scale sets if requested, and returns when to retry; zero means on the next
-// request.
+// listSets returns when to retry; zero means on the next request.
 func (u *Updater) listSets(ctx context.Context, now time.Time, run func(func())) time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -98,7 +94,6 @@ func (u *Updater) listSets(ctx context.Context, now time.Time, run func(func()))
 	return time.Time{}
 }
 
-// learnSets lists the scale sets of resource groups.
 func (u *Updater) learnSets(ctx context.Context, groups []lb.ResourceID) {
 	var all []lb.ResourceID
 	again, failed := time.Now().Add(setsAgain), false

@@ -4,15 +4,14 @@ package nicupdate
 
 import "time"
 
-// yields is how long machine writes are paused after a load balancer write lost twice. It exceeds the
-// interval after which a pool is retried.
+// yields exceeds the retry interval of a pool.
 const yields = 45 * time.Second
 
 const whyYield = "a load balancer is written first: machines that join and leave have overtaken its write twice"
 
-// Yield pauses machine writes so that a load balancer write can succeed that failed its etag check
-// twice: machines joining and leaving its pools change that etag. Running attempts finish. If none
-// is running, another writer caused the conflict, and nothing is paused.
+// Yield pauses machine writes for a load balancer write that failed its etag check twice: machines
+// joining and leaving change that etag. Running attempts finish. If none is running, another writer
+// caused the conflict, and nothing is paused.
 func (u *Updater) Yield() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
