@@ -19,38 +19,35 @@ import (
 // CodeBusy is the fault code while Azure is busy.
 const CodeBusy = "PrivateLinkServiceBusy"
 
-// CodePublished is the fault code of a frontend that can't be deleted because it is published.
+// CodePublished is the fault code of a published frontend to be deleted.
 const CodePublished = "FrontendIsPublished"
 
-// work reconciles one frontend. Not safe for concurrent use.
+// work is not safe for concurrent use.
 type work struct {
 	*round
 	frontend
 	sharers []privatelink.Sharer
-	// clears is true if everything that publishes the frontend must be removed.
+	// clears is true if no Private Link Service may remain.
 	clears  bool
 	seen    []lb.PrivateLinkService
 	verdict privatelink.Verdict
 
-	// last is the final step, which writes nothing; done are the steps before it. hasConflict is true
-	// if a difference is left because of a conflict.
+	// last writes nothing; done are the steps before it. hasConflict is true if a difference is
+	// left because of a conflict.
 	last      privatelink.Step
 	done      []privatelink.Step
 	contested bool
-	// removed is the number of removed connections; hasMore is true if others remain.
-	removed int
-	more    bool
-	err     error
+	removed   int
+	more      bool
+	err       error
 }
 
-// judge decides what the frontend should have.
 func (w *work) judge() {
 	if !w.clears {
 		w.verdict = privatelink.Share(w.Frontend, w.Settings, w.sharers, w.seen)
 	}
 }
 
-// advance runs steps until nothing is left to write.
 func (w *work) advance(ctx context.Context, valid func() bool) error {
 	checked := false
 	for made := map[string]bool{}; ; {
@@ -91,7 +88,6 @@ func (w *work) advance(ctx context.Context, valid func() bool) error {
 	}
 }
 
-// next returns the next step.
 func (w *work) next(ctx context.Context) (privatelink.Step, error) {
 	var subnet *lb.Subnet
 	if id := privatelink.SubnetOf(w.verdict, w.seen); id != "" {
@@ -104,7 +100,7 @@ func (w *work) next(ctx context.Context) (privatelink.Step, error) {
 	return privatelink.Next(w.Frontend, w.verdict, w.seen, subnet, w.Settings), nil
 }
 
-// ends returns the error of a step that writes nothing, if any.
+// ends returns nil for a completed step.
 func (w *work) ends(step privatelink.Step) error {
 	if step.Do == privatelink.Wait {
 		return w.busy(CodeBusy, step.Why)
@@ -124,7 +120,7 @@ func (w *work) busy(code, reason string) error {
 	return &fault.Fault{Class: fault.Retriable, Code: code, Reason: "conflict", RetryAt: pause, Err: errors.New(reason)}
 }
 
-// leave reports whether to leave the difference because of a conflict with another writer.
+// leave reports whether a conflict with another writer prevents the change.
 func (w *work) leave(step privatelink.Step) bool {
 	at := w.asker()
 	if at < 0 {
@@ -138,13 +134,12 @@ func (w *work) leave(step privatelink.Step) bool {
 	return w.Contests.Leave(contest.PrivateLinks, w.verdict.Owner, w.by[at].Asked, name, diffs, time.Now())
 }
 
-// asker returns the index of the owner's request; negative if there is none in this round.
+// asker returns a negative index if the owner is not in this round.
 func (w *work) asker() int {
 	return slices.IndexFunc(w.by, func(req *Request) bool { return req.Service == w.verdict.Owner })
 }
 
-// goesOn requests another round for the remaining connections, with backoff if their number doesn't
-// decrease.
+// goesOn requests another round, with backoff if connections don't decrease.
 func (w *work) goesOn(req *Request) {
 	left := len(w.known(w.last.Service.ID).Connections)
 	if before, again := req.left[w.ID]; again && left >= before {
@@ -157,8 +152,7 @@ func (w *work) goesOn(req *Request) {
 	req.left[w.ID], req.More = left, true
 }
 
-// leftBehind returns the Private Link Service that a Service without a request still owns on a
-// frozen frontend, or "".
+// leftBehind returns what a Service without a request still owns on a frozen frontend, or "".
 func (w *work) leftBehind(req *Request) string {
 	if req.asks() || w.clears || !w.stays() {
 		return ""
@@ -171,7 +165,6 @@ func (w *work) leftBehind(req *Request) string {
 	return ""
 }
 
-// do runs a step and stores the resulting state.
 func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 	switch step.Do {
 	case privatelink.Create, privatelink.Change:
@@ -211,7 +204,7 @@ func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 	return nil
 }
 
-// shows stores the state of a Private Link Service; nil means deleted.
+// shows takes nil for deleted.
 func (w *work) shows(id lb.ResourceID, shown *lb.PrivateLinkService) {
 	w.seen = slices.DeleteFunc(slices.Clone(w.seen), func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
 	if shown != nil {
@@ -219,7 +212,6 @@ func (w *work) shows(id lb.ResourceID, shown *lb.PrivateLinkService) {
 	}
 }
 
-// known returns the known state of a Private Link Service.
 func (w *work) known(id lb.ResourceID) lb.PrivateLinkService {
 	for _, p := range w.seen {
 		if p.ID.Key() == id.Key() {

@@ -11,14 +11,14 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// limits enforces the limits of namespaces on the Private Link Services of one load balancer.
+// limits enforces the limits of namespaces on one load balancer.
 type limits struct {
 	*round
 	on lb.LoadBalancerID
-	// has counts the Private Link Services of each namespace: existing ones by their tags, which
-	// tenants can't write, and those created in this round.
+	// has counts existing Private Link Services by their tags, which tenants can't write, and new
+	// ones of this round.
 	has map[string]int
-	// uses are the namespaces that have or request one on the load balancer.
+	// uses are the namespaces that have or request one.
 	uses map[string]bool
 }
 
@@ -39,8 +39,8 @@ func (r *round) limits(on lb.LoadBalancerID, services map[string]privatelink.Sha
 	return l
 }
 
-// exceeds returns an error if another one would exceed the limit of a namespace. Each Private Link
-// Service needs a frontend, so the limit of frontends applies proportionally.
+// exceeds applies the limit of frontends proportionally, because each Private Link Service needs a
+// frontend.
 func (l *limits) exceeds(namespace string) error {
 	capacity := bound.Capacity{Max: cmp.Or(l.Settings.MostOnBalancer, lb.MostPrivateLinkServices)}
 	if capacity.Max != lb.MostPrivateLinkServices {
@@ -55,8 +55,8 @@ func (l *limits) exceeds(namespace string) error {
 }
 
 // groupsOfNamespaces returns the services with resource groups to read: those on the same
-// frontends, plus the recorded groups of other Services in the requesting namespaces. Otherwise a
-// namespace could hide Private Link Services in groups that its next Service doesn't name.
+// frontends, plus the recorded groups of the requesting namespaces. Otherwise a namespace could
+// hide Private Link Services in groups that its next Service doesn't name.
 func groupsOfNamespaces(services map[string]privatelink.Sharer, sharing map[string]bool, requests []*Request) map[string]privatelink.Sharer {
 	asking := map[string]bool{}
 	for _, req := range requests {
@@ -76,7 +76,7 @@ func groupsOfNamespaces(services map[string]privatelink.Sharer, sharing map[stri
 	return read
 }
 
-// ownersOn returns the owners of a load balancer's rules, in lower case.
+// ownersOn returns lower-case owners.
 func ownersOn(shown lb.LoadBalancer) map[string]bool {
 	owners := map[string]bool{}
 	for _, r := range shown.Rules {

@@ -10,17 +10,15 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// Balancer is a load balancer as read from Azure. ByAddress is true if any of its pools has
-// addresses, or will have.
+// Balancer is a load balancer as read from Azure.
 type Balancer struct {
 	Shown     lb.LoadBalancer
 	ByAddress bool
 }
 
-// frontend is a frontend to reconcile.
 type frontend struct {
 	privatelink.Frontend
-	// owners are the owners of its rules, in lower case; requests are those that concern it.
+	// owners are in lower case; requests concern the frontend.
 	owners []string
 	by     []*Request
 }
@@ -30,8 +28,8 @@ func FrontendID(on lb.LoadBalancerID, name string) string {
 	return on.String() + "/frontendIPConfigurations/" + name
 }
 
-// frontendsOf returns the frontends that concern the requests: a requesting Service is on it, or a
-// Private Link Service there is tagged with a requester.
+// frontendsOf returns frontends with a requesting Service, or with a Private Link Service owned by
+// a requester.
 func frontendsOf(b Balancer, requests []*Request, links []lb.PrivateLinkService, settings privatelink.Settings) []frontend {
 	if b.Shown.Etag == "" {
 		return nil
@@ -63,8 +61,7 @@ func frontendsOf(b Balancer, requests []*Request, links []lb.PrivateLinkService,
 	return all
 }
 
-// familyOf returns the family of a frontend. For a public one, it follows from the pool of its
-// rules.
+// familyOf derives the family of a public frontend from its pool.
 func familyOf(f lb.Frontend, rules []lb.Rule) lb.Family {
 	if f.Family != "" {
 		return f.Family
@@ -77,7 +74,7 @@ func familyOf(f lb.Frontend, rules []lb.Rule) lb.Family {
 	return lb.IPv4
 }
 
-// ownerOf returns the first part of a rule name, in lower case.
+// ownerOf returns the first part of the name, in lower case.
 func ownerOf(rule string) string {
 	owner, _, _ := strings.Cut(strings.ToLower(rule), "-")
 	return owner
@@ -103,7 +100,6 @@ func ownersBeside(shown lb.LoadBalancer, requests []*Request) map[string]bool {
 	return owners
 }
 
-// ownersOf returns the owners on all given frontends.
 func ownersOf(all []frontend) map[string]bool {
 	owners := map[string]bool{}
 	for _, f := range all {
@@ -114,7 +110,7 @@ func ownersOf(all []frontend) map[string]bool {
 	return owners
 }
 
-// othersOn counts the Private Link Services of the load balancer's other frontends.
+// othersOn counts the Private Link Services of the other frontends.
 func othersOn(on lb.LoadBalancerID, f privatelink.Frontend, links []lb.PrivateLinkService) int {
 	n, prefix := 0, strings.ToLower(FrontendID(on, ""))
 	for _, p := range links {

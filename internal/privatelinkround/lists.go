@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// groups returns the resource groups that may have Private Link Services of the requests and
-// services, the cluster's default first.
+// groups starts with the cluster's default.
 func (c *Config) groups(requests []*Request, services map[string]privatelink.Sharer) []string {
 	all := []string{c.Settings.Group.ResourceGroup}
 	add := func(name string) {
@@ -39,7 +38,6 @@ func (c *Config) groups(requests []*Request, services map[string]privatelink.Sha
 	return all
 }
 
-// sharerGroups returns the resource groups that may have a Private Link Service of a sharer.
 func sharerGroups(s privatelink.Sharer) []string {
 	if s.Link == nil {
 		return s.Groups
@@ -47,7 +45,7 @@ func sharerGroups(s privatelink.Sharer) []string {
 	return append(slices.Clone(s.Groups), s.Link.ResourceGroup)
 }
 
-// read lists the Private Link Services of resource groups. A missing group has none.
+// read treats a missing group as empty.
 func (c *Config) read(ctx context.Context, groups []string) ([]lb.PrivateLinkService, error) {
 	var all []lb.PrivateLinkService
 	for _, group := range groups {
@@ -60,8 +58,8 @@ func (c *Config) read(ctx context.Context, groups []string) ([]lb.PrivateLinkSer
 	return all, nil
 }
 
-// Look caches Private Link Services by resource group, read on first use. Not safe for concurrent
-// use.
+// Look caches Private Link Services by resource group, read on first use. It is not safe for
+// concurrent use.
 type Look struct {
 	of    *Keeper
 	known map[string]listed
@@ -85,8 +83,8 @@ func (l *Look) group(ctx context.Context, name string) ([]lb.PrivateLinkService,
 	return is.all, is.err
 }
 
-// Reads returns an error if the Private Link Services of a resource group can't be read. Such a
-// group must not be recorded, because it would block its Service forever.
+// Reads returns an error for an unreadable resource group. Such a group must not be recorded: it
+// would block its Service forever.
 func (k *Keeper) Reads(ctx context.Context, group string) error {
 	if _, err := k.cfg.Azure.List(ctx, k.cfg.Settings.Group.SubscriptionID, group); err != nil {
 		return fmt.Errorf("private link services of resource group %s: %w", group, err)
@@ -94,8 +92,7 @@ func (k *Keeper) Reads(ctx context.Context, group string) error {
 	return nil
 }
 
-// subnets caches the subnets of a round. Each is read once and opened once, while other frontends
-// wait.
+// subnets reads and opens each subnet once per round, while other frontends wait.
 type subnets struct {
 	azure Azure
 	// slot is a lock held across requests.
@@ -112,7 +109,6 @@ func (s *subnets) lock() (unlock func()) {
 	return func() { <-s.slot }
 }
 
-// get returns a subnet by its ARM id.
 func (s *subnets) get(ctx context.Context, id string) (lb.Subnet, error) {
 	defer s.lock()()
 	if known, ok := s.known[strings.ToLower(id)]; ok {
@@ -134,7 +130,7 @@ func (s *subnets) get(ctx context.Context, id string) (lb.Subnet, error) {
 	return shown, nil
 }
 
-// open disables the network policies of a subnet, and reports whether this was necessary.
+// open reports whether the policies had to be disabled.
 func (s *subnets) open(ctx context.Context, next lb.Subnet) (did bool, err error) {
 	defer s.lock()()
 	id := strings.ToLower(next.String())

@@ -13,38 +13,36 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Azure reads and writes Private Link Services. Errors carry a *fault.Fault. Implementations must
-// be safe for concurrent use.
+// Azure reads and writes Private Link Services. Errors carry a *fault.Fault. It must be safe for
+// concurrent use.
 type Azure interface {
 	Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkService, error)
 	List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error)
-	// Put creates or updates a Private Link Service, waits for completion and returns the result.
+	// Put creates or updates, waits for completion and returns the result.
 	Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error)
 	Delete(ctx context.Context, p lb.PrivateLinkService) error
 	DeleteConnection(ctx context.Context, of lb.ResourceID, connection lb.PrivateEndpointConnection) error
 	GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error)
-	// OpenSubnet disables the network policies that block Private Link Services.
+	// OpenSubnet disables the policies that block Private Link Services.
 	OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error)
 }
 
-// Cluster returns data from the newest snapshot of the cluster. It does not block.
+// Cluster reads the newest snapshot without blocking.
 type Cluster interface {
-	// Sharers returns the requests of existing Services on their frontends, by owner in lower case.
+	// Sharers returns existing Services by lower-case owner.
 	Sharers(owners map[string]bool) map[string]privatelink.Sharer
-	// Bounds returns the limits set on a Namespace.
 	Bounds(namespace string) bound.Settings
 }
 
-// Config configures a [Keeper]. All fields but Lease are required.
+// Config configures a [Keeper]. Only Lease is optional.
 type Config struct {
 	Azure   Azure
 	Cluster Cluster
-	// Lease excludes other controllers during a write. Optional.
+	// Lease excludes other controllers during a write.
 	Lease      contest.Lease
 	Contests   *contest.Contests
 	InProgress *contest.InProgress
-	// Overtaken is called after a write conflict (412) was retried; settled is true if the retry
-	// succeeded.
+	// Overtaken is called after a write conflict (412) was retried.
 	Overtaken func(settled bool)
 	Log       *slog.Logger
 	Settings  privatelink.Settings
@@ -56,17 +54,17 @@ type Keeper struct{ cfg Config }
 // New returns a [Keeper].
 func New(cfg Config) *Keeper { return &Keeper{cfg} }
 
-// Request is the request of a Service, and its outcome. It may be used for several rounds. Not safe
-// for concurrent use.
+// Request is the request of a Service, and its outcome over several rounds. It is not safe for
+// concurrent use.
 type Request struct {
-	// Service is "namespace/name"; Owner is the prefix of its resource names.
+	// Service is "namespace/name"; Owner prefixes its resource names.
 	Service, Owner string
-	// Desired is the desired load balancer spec; nil if the Service needs none.
+	// Desired is nil if the Service needs no load balancer.
 	Desired *service.Spec
 	Asked   contest.Asked
-	// Groups are resource groups that may have its Private Link Services.
+	// Groups may have its Private Link Services.
 	Groups []string
-	// left is the number of connections remaining after the last round, by frontend id.
+	// left is the number of connections after the last round, by frontend id.
 	left map[string]int
 
 	Outcome
@@ -79,17 +77,17 @@ func (r *Request) asks() bool { return r.Desired != nil && r.Desired.Link != nil
 
 // Outcome is the outcome of a request.
 type Outcome struct {
-	// Err is why the request is not met; it carries a *fault.Fault.
+	// Err carries a *fault.Fault.
 	Err error
 	// More is true if connections remain for another round, which may start at once.
 	More bool
-	// Changed is true if anything was written for the Service.
+	// Changed is true if anything was written.
 	Changed bool
-	// Stays is true if something was left unchanged and may still be unwanted.
+	// Stays is true if something unwanted may be left.
 	Stays bool
-	// State is the state for the Service; nil if it has and requests nothing.
+	// State is nil if the Service has and requests nothing.
 	State *State
-	// Events are changes; Warnings are problems that users must fix or should know.
+	// Warnings are problems that users must fix or should know.
 	Events   []Event
 	Warnings []Event
 }
@@ -110,8 +108,7 @@ const (
 
 // The reasons of states only.
 const (
-	// ReasonPublished is for the owner of the Private Link Service, ReasonShared for other Services
-	// on the frontend.
+	// ReasonPublished is for the owner, ReasonShared for other Services on the frontend.
 	ReasonPublished = "Published"
 	ReasonShared    = "Shared"
 	ReasonHeld      = "Held"
@@ -121,11 +118,9 @@ const (
 
 // State is the state of a Service's Private Link Service.
 type State struct {
-	// Reason is one of the constants; Text describes it.
 	Reason, Text string
-	// Alias is the alias for consumers; empty if there is none.
-	Alias string
-	// Connections are the private endpoint connections.
+	// Alias is for consumers; empty if there is none.
+	Alias       string
 	Connections privatelink.Count
 }
 

@@ -16,29 +16,25 @@ import (
 )
 
 const (
-	// atOnce limits concurrent frontends: a write takes about 10 s, and ARM accepts about ten
-	// writes per second.
+	// atOnce: a write takes about 10 s, and ARM accepts about ten writes per second.
 	atOnce = 32
-	// deadline bounds a round; the next round finds what remains.
+	// deadline leaves the rest to the next round.
 	deadline = 4 * time.Minute
-	// mostRemoved limits the connections removed per frontend and round, so that other Services
-	// don't wait for hundreds of removals. Two take about as long as creating a Private Link
-	// Service.
+	// mostRemoved limits removals per frontend and round, so that other Services don't wait for
+	// hundreds. Two take about as long as creating a Private Link Service.
 	mostRemoved = 2
 )
 
-// round is the state of one round.
 type round struct {
 	*Config
-	// groups are the resource groups read; readErrors are errors by name, in lower case, of those that
-	// weren't.
+	// groups were read; readErrors are keyed by lower-case name.
 	groups  []string
 	failed  map[string]error
 	seen    []lb.PrivateLinkService
 	subnets *subnets
 }
 
-// Level reconciles the frontends of a load balancer in parallel and stores the outcome in the
+// Level reconciles the frontends of a load balancer in parallel and stores the outcomes in the
 // requests.
 func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
@@ -76,8 +72,8 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	}
 }
 
-// Clear removes what publishes frontends before their deletion. A request gets an error if one of
-// its frontends remains published.
+// Clear unpublishes frontends before their deletion. A request gets an error if one remains
+// published.
 func (k *Keeper) Clear(ctx context.Context, frontends map[string][]*Request, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -96,7 +92,7 @@ func (k *Keeper) Clear(ctx context.Context, frontends map[string][]*Request, req
 	carryOut(ctx, works)
 }
 
-// Published returns the given frontend ids that are published.
+// Published returns the published ones of the given frontend ids.
 func (l *Look) Published(ctx context.Context, req *Request, frontends []string) ([]string, error) {
 	var links []lb.PrivateLinkService
 	for _, group := range l.of.cfg.groups([]*Request{req}, nil) {
@@ -111,8 +107,7 @@ func (l *Look) Published(ctx context.Context, req *Request, frontends []string) 
 	}), nil
 }
 
-// begin reads each resource group once and returns the requests with readable groups. The others
-// fail alone.
+// begin reads each resource group once and returns the requests with readable groups.
 func (k *Keeper) begin(ctx context.Context, requests []*Request, services map[string]privatelink.Sharer) (r *round, readable []*Request) {
 	r = &round{Config: &k.cfg, subnets: newSubnets(k.cfg.Azure), failed: map[string]error{}}
 	for _, group := range k.cfg.groups(requests, services) {
@@ -134,7 +129,6 @@ func (k *Keeper) begin(ctx context.Context, requests []*Request, services map[st
 	return r, readable
 }
 
-// unreadable returns the read error of the first failed group, or nil.
 func (r *round) unreadable(groups []string) error {
 	for _, group := range groups {
 		if err := r.failed[strings.ToLower(group)]; err != nil {
@@ -144,7 +138,6 @@ func (r *round) unreadable(groups []string) error {
 	return nil
 }
 
-// carryOut reconciles frontends in parallel and then stores the outcomes.
 func carryOut(ctx context.Context, works []*work) {
 	var all errgroup.Group
 	all.SetLimit(atOnce)
@@ -160,7 +153,7 @@ func carryOut(ctx context.Context, works []*work) {
 	}
 }
 
-// run reconciles a frontend under the lease, and retries once after a write conflict.
+// run holds the lease, and retries once after a write conflict.
 func (w *work) run(ctx context.Context) {
 	again := false
 	w.err = contest.Write(ctx, w.Lease, "private link service of frontend "+w.Name, w.Overtaken, func(ctx context.Context, valid func() bool) error {

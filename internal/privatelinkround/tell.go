@@ -10,7 +10,6 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// note stores the outcome of a frontend in its requests.
 func (w *work) note() {
 	for _, req := range w.told() {
 		for _, step := range w.done {
@@ -47,12 +46,11 @@ func (w *work) note() {
 	}
 }
 
-// stays reports whether an unwanted state may have been left unchanged.
 func (w *work) stays() bool {
 	return w.contested || w.last.Do == privatelink.Hold || w.last.Do == privatelink.Refuse
 }
 
-// told returns the requests that get events: the owner's, or all if the owner has none.
+// told returns the owner's request, or all if it has none.
 func (w *work) told() []*Request {
 	if at := w.asker(); at >= 0 {
 		return w.by[at : at+1]
@@ -60,7 +58,6 @@ func (w *work) told() []*Request {
 	return w.by
 }
 
-// state returns the state for a requesting Service.
 func (w *work) state(req *Request) *State {
 	var problems []string
 	for _, p := range w.verdict.Told[req.Service] {
@@ -86,7 +83,6 @@ func (w *work) state(req *Request) *State {
 	return s
 }
 
-// fails stores an error and the matching state.
 func (r *Request) fails(err error) {
 	r.Err = err
 	r.State = &State{Reason: ReasonFailed, Text: err.Error()}
@@ -95,7 +91,6 @@ func (r *Request) fails(err error) {
 	}
 }
 
-// event returns the event for a step.
 func event(s privatelink.Step, frontend string) Event {
 	switch s.Do {
 	case privatelink.Create:
