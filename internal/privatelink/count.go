@@ -9,8 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Count is the number of connections of a Private Link Service by state. Other counts states
-// unknown to this package.
+// Count is the number of connections by state. Other counts states unknown to this package.
 type Count struct{ Pending, Approved, Rejected, Others int }
 
 // Connections counts the connections of a Private Link Service.

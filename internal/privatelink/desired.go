@@ -13,64 +13,58 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Frontend is a load balancer frontend, with what decides whether it can be published.
+// Frontend has what decides whether a frontend can be published.
 type Frontend struct {
-	// ID is its ARM id; Name is the last part of ID.
+	// ID is the ARM id.
 	ID, Name string
 	Family   lb.Family
 	Public   bool
 	On       Balancer
 }
 
-// Balancer holds the relevant properties of a frontend's load balancer.
+// Balancer has the relevant properties of a frontend's load balancer.
 type Balancer struct {
 	Location string
 	SKU      lb.SKU
-	// ByAddress is true if any of its pools has addresses, or will have: Azure then rejects Private
-	// Link Services.
+	// ByAddress is true if any pool has addresses, or will have: Azure then rejects Private Link
+	// Services.
 	ByAddress bool
-	// IPv6 is true if any of its frontends is IPv6.
+	// IPv6 is true if any frontend is IPv6.
 	IPv6 bool
-	// Links is the number of Private Link Services of its other frontends.
+	// Links counts the Private Link Services of other frontends.
 	Links int
-	// Exceeds returns an error if another Private Link Service would exceed the limit of a
-	// namespace. Nil means no limit.
+	// Exceeds rejects another Private Link Service of a namespace. Nil means no limit.
 	Exceeds func(namespace string) error
 }
 
 // Settings are the settings of the cluster.
 type Settings struct {
 	ClusterName string
-	// Group is the default resource group of Private Link Services; Type and Name are unused.
-	Group lb.ResourceID
-	// Interfaces is true if pools are to hold network interfaces.
+	// Group is the default resource group; Type and Name are unused.
+	Group      lb.ResourceID
 	Interfaces bool
-	// VirtualNetwork is the ARM id of the nodes' network.
+	// VirtualNetwork is an ARM id.
 	VirtualNetwork string
-	// PodSubnets are the names of the subnets with pod addresses, if known.
+	// PodSubnets are names of subnets with pod addresses.
 	PodSubnets []string
-	// Tags are set on every created resource.
-	Tags map[string]string
-	// MostOnBalancer is Azure's limit per load balancer if raised; 0 means lb.MostPrivateLinkServices.
+	Tags       map[string]string
+	// MostOnBalancer is Azure's limit if raised; 0 means lb.MostPrivateLinkServices.
 	MostOnBalancer int
-	// OpensSubnets allows disabling network policies that block Private Link Services in a subnet.
+	// OpensSubnets allows disabling network policies of a subnet.
 	OpensSubnets bool
 }
 
-// resolved fills in the defaults for the location of a Private Link Service.
 func resolved(l service.PrivateLink, f Frontend, settings Settings) service.PrivateLink {
 	l.Name = cmp.Or(l.Name, defaultName(f))
 	l.ResourceGroup = cmp.Or(l.ResourceGroup, settings.Group.ResourceGroup)
 	return l
 }
 
-// defaultName returns the name that the Azure cloud provider uses, limited to the length that Azure
-// accepts.
+// defaultName is the name that the Azure cloud provider uses, cut to Azure's maximum.
 func defaultName(f Frontend) string {
 	return strings.TrimRight(("pls-" + f.Name)[:min(80, 4+len(f.Name))], "-.")
 }
 
-// desired returns the Private Link Service requested by the owning Service.
 func desired(l service.PrivateLink, owner string, f Frontend, settings Settings) lb.PrivateLinkService {
 	l = resolved(l, f, settings)
 	return lb.PrivateLinkService{
@@ -89,7 +83,7 @@ func Namespace(name string) string {
 	return namespace
 }
 
-// tags returns the cluster's tags plus those that record the owner, which users can't override.
+// tags includes the owner, which users can't override.
 func tags(owner string, settings Settings) map[string]string {
 	all := maps.Clone(settings.Tags)
 	if all == nil {
@@ -104,7 +98,7 @@ func tags(owner string, settings Settings) map[string]string {
 
 const ofInterfaces = "backend pools of network interfaces: Azure takes no Private Link Service in front of pools of addresses"
 
-// refusals returns why Azure would reject a Private Link Service on the frontend.
+// refusals returns why Azure would reject the request.
 func refusals(f Frontend, owner string, fresh bool, settings Settings) []service.Problem {
 	var all []service.Problem
 	refuse := func(want string) {
@@ -131,7 +125,7 @@ func refusals(f Frontend, owner string, fresh bool, settings Settings) []service
 	return all
 }
 
-// warnings returns settings that Azure accepts but that may not work as expected.
+// warnings returns settings that Azure accepts but that may not work.
 func warnings(s Sharer, l service.PrivateLink, f Frontend, settings Settings) []string {
 	var all []string
 	if f.Public && s.FloatingIP {

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// natAddresses returns the requested addresses: static ones first, the rest chosen by Azure.
+// natAddresses puts static addresses first.
 func natAddresses(l service.PrivateLink, subnet string) []lb.NATAddress {
 	var all []lb.NATAddress
 	for i := range l.Count {
@@ -25,8 +25,7 @@ func natAddresses(l service.PrivateLink, subnet string) []lb.NATAddress {
 	return all
 }
 
-// sameNAT reports whether the addresses match, ignoring names. It doesn't matter which dynamic
-// address is primary.
+// sameNAT ignores names, and which dynamic address is primary.
 func sameNAT(is, want []lb.NATAddress) bool {
 	if len(is) != len(want) {
 		return false
@@ -40,8 +39,7 @@ func sameNAT(is, want []lb.NATAddress) bool {
 	return !first.Static || at >= 0 && is[at].Static && is[at].Address == first.Address
 }
 
-// reused assigns existing addresses to the wanted ones, and returns the indexes of wanted addresses
-// without one.
+// reused assigns existing addresses, and returns the indexes of wanted ones without.
 func reused(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) {
 	used := make([]bool, len(is))
 	free := func(w lb.NATAddress) int {
@@ -64,8 +62,8 @@ func reused(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) {
 	return next, left
 }
 
-// nextNAT returns the wanted addresses, with the names of existing ones: Azure treats a renamed
-// address as a new one, which changes the source of consumers' flows.
+// nextNAT keeps existing names: Azure treats a renamed address as a new one, which changes the
+// source of consumers' flows.
 func nextNAT(is, want []lb.NATAddress) []lb.NATAddress {
 	if sameNAT(is, want) {
 		return is
@@ -91,7 +89,7 @@ func named(all []lb.NATAddress, name string) bool {
 	return slices.ContainsFunc(all, func(n lb.NATAddress) bool { return strings.EqualFold(n.Name, name) })
 }
 
-// outside returns the first static address outside the subnet's prefixes, if these are known.
+// outside requires known prefixes.
 func outside(nat []lb.NATAddress, subnet *lb.Subnet) netip.Addr {
 	for _, n := range nat {
 		if n.Static && subnet != nil && len(subnet.Prefixes) > 0 &&
@@ -102,7 +100,6 @@ func outside(nat []lb.NATAddress, subnet *lb.Subnet) netip.Addr {
 	return netip.Addr{}
 }
 
-// showNAT formats addresses for humans.
 func showNAT(all []lb.NATAddress) string {
 	var texts []string
 	for _, n := range all {

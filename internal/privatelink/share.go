@@ -16,40 +16,36 @@ import (
 type Sharer struct {
 	// Service is "namespace/name", as in tags.
 	Service string
-	// Since is its creation time: without an existing owner, the oldest Service wins.
+	// Since: without an existing owner, the oldest Service wins.
 	Since time.Time
-	// Link is its request; nil if there is none, or if its annotations have Problems.
+	// Link is nil if nothing is requested, or if there are Problems.
 	Link     *service.PrivateLink
 	Problems []service.Problem
-	// Recorded is true if it is recorded as the owner. This counts while no tag exists, between
-	// deletion and replacement.
+	// Recorded counts while no tag exists, between deletion and replacement.
 	Recorded bool
-	// Groups are the resource groups recorded for it.
-	Groups []string
+	Groups   []string
 	// Held freezes the Private Link Service of the frontend.
 	Held                         bool
 	Local, FloatingIP, HTTPProbe bool
 }
 
-// asks reports whether it validly requests a Private Link Service.
 func (s Sharer) asks() bool { return s.Link != nil }
 
 // Verdict is the decision for a frontend.
 type Verdict struct {
-	// Owner is the Service that decides the settings; empty if none requests a Private Link Service.
+	// Owner decides the settings; empty if none requests a Private Link Service.
 	Owner string
-	// Want is the desired Private Link Service; nil for none.
+	// Want is nil for none.
 	Want *lb.PrivateLinkService
-	// Holds is true if nothing changes, because the request can't be met.
-	Holds bool
-	// Told are the problems of each Service, Warnings its warnings.
+	// Holds is true if the request can't be met, so that nothing changes.
+	Holds  bool
 	Told   map[string][]service.Problem
 	Warned map[string][]string
 }
 
-// Share decides which Service owns a frontend: the one in the tags of existing Private Link
-// Services while it requests one, then the recorded owner, then the oldest that requests one.
-// Invalid requests create, change and remove nothing.
+// Share resolves the owner of a frontend: by the tags of existing Private Link Services while that
+// Service requests one, then by the record, then the oldest Service that requests one. Invalid
+// requests change nothing.
 func Share(f Frontend, settings Settings, services []Sharer, links []lb.PrivateLinkService) Verdict {
 	v := Verdict{Told: map[string][]service.Problem{}, Warned: map[string][]string{}}
 	services = slices.SortedFunc(slices.Values(services), func(a, b Sharer) int {
@@ -106,7 +102,7 @@ func Share(f Frontend, settings Settings, services []Sharer, links []lb.PrivateL
 	return v
 }
 
-// ownerAmong returns the index of the owner; negative for none.
+// ownerAmong returns a negative index for none.
 func ownerAmong(f Frontend, settings Settings, services []Sharer, managed []lb.PrivateLinkService) int {
 	may := func(s Sharer) bool { return s.asks() || len(s.Problems) > 0 }
 	tagged := -1
@@ -151,12 +147,11 @@ func SharerOf(name string, since time.Time, spec service.Spec, problems []servic
 // IsForeign reports whether the tags name no Service of the cluster.
 func IsForeign(p lb.PrivateLinkService, settings Settings) bool { return foreign(p, settings) }
 
-// foreign reports whether the tags name no Service of the cluster.
 func foreign(p lb.PrivateLinkService, settings Settings) bool {
 	return OwnerOf(p) == "" || !strings.EqualFold(lb.Tag(p.Tags, service.TagCluster), settings.ClusterName)
 }
 
-// on returns the Private Link Services that publish a frontend, ordered by id.
+// on orders by id.
 func on(f Frontend, links []lb.PrivateLinkService) []lb.PrivateLinkService {
 	return slices.SortedFunc(func(yield func(lb.PrivateLinkService) bool) {
 		for _, p := range links {

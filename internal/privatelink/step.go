@@ -17,9 +17,8 @@ import (
 // Action is the kind of a step.
 type Action string
 
-// The actions. The following write nothing: [Level] is in sync, [Wait] waits for Azure, [Hold]
-// waits for users to fix the reported problems, [Refuse] needs the action described in the step's
-// reason.
+// The actions. [Level] is in sync; [Wait] waits for Azure, [Hold] for users to fix reported
+// problems, [Refuse] for users to do what the reason says. These four write nothing.
 const (
 	Level      Action = "level"
 	Create     Action = "create"
@@ -32,28 +31,27 @@ const (
 	Refuse     Action = "refuse"
 )
 
-// Step is the next step. It is idempotent.
+// Step is idempotent.
 type Step struct {
 	Do Action
-	// Service is the new state of the Private Link Service, or its current state for a deletion.
+	// Service is the new state, or the current one for a deletion.
 	Service lb.PrivateLinkService
 	// Connection is removed by [Disconnect].
 	Connection lb.PrivateEndpointConnection
 	// Subnet is written by [OpenSubnet].
 	Subnet lb.Subnet
-	// Why describes the difference, the wait, or the problem and its fix, in one sentence.
+	// Why is one sentence: the difference, the wait, or the problem and its fix.
 	Why string
 }
 
-// Writes reports whether the step sends a write to Azure.
+// Writes reports whether the step writes to Azure.
 func (s Step) Writes() bool {
 	return slices.Contains([]Action{Create, Change, OpenSubnet, Disconnect, Delete}, s.Do)
 }
 
-// Next returns the next step for a frontend: unwanted Private Link Services are removed first,
-// their connections before them, then the wanted one is created or changed. links are all Private
-// Link Services in the cluster's resource groups; subnet is the one named by SubnetOf, or nil if
-// not read.
+// Next removes unwanted Private Link Services first, connections before them, then creates or
+// changes the wanted one. links are all of the cluster's resource groups; subnet is the one named
+// by SubnetOf, or nil if not read.
 func Next(f Frontend, v Verdict, links []lb.PrivateLinkService, subnet *lb.Subnet, settings Settings) Step {
 	if v.Holds {
 		return Step{Do: Hold}
@@ -89,7 +87,7 @@ func Next(f Frontend, v Verdict, links []lb.PrivateLinkService, subnet *lb.Subne
 	return write(Step{Do: Change, Service: next, Why: "private link service " + at.ID.Name + ": " + strings.Join(differs, "; ")}, at, subnet, settings)
 }
 
-// kept returns why existing resources block the wanted Private Link Service, or "".
+// kept returns "" if nothing blocks the wanted Private Link Service.
 func kept(f Frontend, v Verdict, is, links []lb.PrivateLinkService, settings Settings) string {
 	at, found := byID(links, v.Want.ID)
 	switch {
@@ -109,8 +107,7 @@ func kept(f Frontend, v Verdict, is, links []lb.PrivateLinkService, settings Set
 	return ""
 }
 
-// remove returns the next step of a removal: the connections one by one, then the Private Link
-// Service.
+// remove deletes the connections one by one, then the Private Link Service.
 func remove(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step {
 	if p.Provisioning == lb.Deleting {
 		return wait("Azure is at work on private link service %s (%s)", p.ID.Name, p.Provisioning)
@@ -135,7 +132,7 @@ func remove(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step {
 	return Step{Do: Delete, Service: p, Why: reason}
 }
 
-// write returns step, or first the step that opens the subnet.
+// write opens the subnet first if necessary.
 func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, settings Settings) Step {
 	if a := outside(step.Service.NAT, subnet); a.IsValid() {
 		return refusal("%s names %s, which is not of subnet %s", service.PLSAddresses, a, subnet.Name)
@@ -169,8 +166,7 @@ func SubnetOf(v Verdict, links []lb.PrivateLinkService) string {
 	return v.Want.NAT[0].Subnet
 }
 
-// Holding describes the Private Link Services that block the deletion of a frontend; empty if there
-// are none.
+// Holding describes what publishes a frontend and so blocks its deletion, or "".
 func Holding(f Frontend, links []lb.PrivateLinkService) string {
 	var texts []string
 	for _, p := range on(f, links) {
@@ -179,7 +175,6 @@ func Holding(f Frontend, links []lb.PrivateLinkService) string {
 	return strings.Join(texts, "; ")
 }
 
-// changed returns the new state of a Private Link Service, and the differences.
 func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differs []string) {
 	next = is
 	differ := func(what, has, wants string) {
@@ -232,7 +227,7 @@ func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differ
 	return next, differs
 }
 
-// folded normalizes order and case of a list.
+// folded ignores order and case.
 func folded(list []string) string {
 	low := strings.Fields(strings.ToLower(strings.Join(list, " ")))
 	slices.Sort(low)
