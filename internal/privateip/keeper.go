@@ -29,14 +29,13 @@ type Store interface {
 	WriteReservations(ctx context.Context, r Record) (version string, err error)
 }
 
-// storeTimeout is the timeout of a read or write. Rounds of other load balancers wait for it.
+// storeTimeout: rounds of other load balancers wait for it.
 const storeTimeout = 10 * time.Second
 
 // Config configures a [Keeper].
 type Config struct {
 	// Store persists the reservations; nil keeps them in memory.
-	Store Store
-	// LoadBalancers are the names of all load balancers of the cluster.
+	Store         Store
 	LoadBalancers []string
 	// Limit returns the maximum number of addresses of a namespace on one load balancer, in use or
 	// reserved.
@@ -49,8 +48,7 @@ type Keeper struct {
 	cfg Config
 
 	slot chan struct{} // lock for the fields below, held across API calls
-	// record is cached. If its Reservations are nil, it must be read; readErr is the last read
-	// error.
+	// record must be read if its Reservations are nil; readErr is the last read error.
 	record     Record
 	unreadable error
 }
@@ -82,15 +80,13 @@ func (k *Keeper) Load(ctx context.Context) {
 	k.record, k.unreadable = record, nil
 }
 
-// Check returns the Services that may not use an address they request, by owner. users are those
-// shown by the load balancer.
+// Check returns the Services rejected, by owner. users are those shown by the load balancer.
 func (k *Keeper) Check(users Users, requests []Want, now time.Time) map[string]error {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
 	return check(k.record.Reservations, k.missing(), users, requests, now)
 }
 
-// missing returns why the record is unavailable, or nil.
 func (k *Keeper) missing() error {
 	switch {
 	case k.record.Reservations != nil:
@@ -101,8 +97,8 @@ func (k *Keeper) missing() error {
 	return errors.New("the reservations of private addresses have not been read yet")
 }
 
-// Reserve records addresses before Services use them on a load balancer. It returns the rejected
-// Services, by owner.
+// Reserve records addresses before their use on a load balancer. It returns the rejected Services,
+// by owner.
 func (k *Keeper) Reserve(ctx context.Context, loadBalancer string, users Users, requests []Want, now time.Time) map[string]error {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
@@ -135,8 +131,7 @@ func (k *Keeper) Reserve(ctx context.Context, loadBalancer string, users Users, 
 	return rejected
 }
 
-// Note records the observed users of a load balancer's addresses, including addresses no longer
-// used.
+// Note records the observed users of a load balancer's addresses.
 func (k *Keeper) Note(ctx context.Context, loadBalancer string, users Users, now time.Time) {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
@@ -145,8 +140,8 @@ func (k *Keeper) Note(ctx context.Context, loadBalancer string, users Users, now
 	}
 }
 
-// save writes the record if it changed. After an error the record is read again, because the write
-// may have succeeded. The caller holds the lock.
+// save reads the record again after an error, because the write may have succeeded. The caller
+// holds the lock.
 func (k *Keeper) save(ctx context.Context, s state, now time.Time) error {
 	s.others = slices.DeleteFunc(slices.Clone(k.cfg.LoadBalancers), func(name string) bool { return strings.EqualFold(name, s.on) })
 	all := next(k.record.Reservations, s, k.cfg.Limit, now)

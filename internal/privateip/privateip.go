@@ -25,14 +25,14 @@ const TTL = time.Hour
 // Reservation reserves an address for a namespace.
 type Reservation struct {
 	Namespace string
-	// LoadBalancer is the name of the load balancer that has or had the address.
+	// LoadBalancer has or had the address.
 	LoadBalancer string
 	// Expires is zero while the address is in use.
 	Expires time.Time
 }
 
-// Key returns the key of the private address requested by a frontend: subnet and address. It is
-// empty for a public frontend, and for a dynamic address.
+// Key identifies a requested private address by subnet and address. It is empty for a public
+// frontend, and for a dynamic address.
 func Key(f lb.Frontend) string {
 	if f.PublicIP != "" || !f.Static || !f.PrivateIP.IsValid() {
 		return ""
@@ -40,7 +40,6 @@ func Key(f lb.Frontend) string {
 	return strings.ToLower(f.Subnet) + " " + f.PrivateIP.String()
 }
 
-// describe formats an address for messages.
 func describe(key string) string {
 	subnet, ip, _ := strings.Cut(key, " ")
 	return fmt.Sprintf("private address %s of subnet %s", ip, subnet[strings.LastIndex(subnet, "/")+1:])
@@ -49,8 +48,8 @@ func describe(key string) string {
 // Users are the namespaces that use an address, by its key.
 type Users map[string][]string
 
-// UsersOf returns the users of a load balancer's private addresses. serviceOf returns the Service
-// that owns a frontend or rule, or "".
+// UsersOf returns the users of a load balancer's private addresses. serviceOf returns the owning
+// Service of a frontend or rule, or "".
 func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 	users, keys := Users{}, map[string]string{}
 	add := func(key, name string) {
@@ -74,7 +73,7 @@ func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 
 // Want is the request of a Service.
 type Want struct {
-	// Owner is the prefix of the Service's resource names.
+	// Owner prefixes the Service's resource names.
 	Owner, Service string
 	Created        time.Time
 	Keys           []string
@@ -85,9 +84,8 @@ func (w Want) namespace() string {
 	return namespace
 }
 
-// check returns the Services that may not use an address they request, by owner. Addresses in use
-// are skipped: the load balancer's plan rejects other namespaces there. Of two Services requesting
-// a free address, the older one wins.
+// check skips addresses in use: the load balancer's plan rejects other namespaces there. Of two
+// Services requesting a free address, the older one wins.
 func check(record map[string]Reservation, unreadable error, users Users, requests []Want, now time.Time) map[string]error {
 	rejected, first := map[string]error{}, map[string]Want{}
 	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b Want) int {
@@ -115,8 +113,7 @@ func check(record map[string]Reservation, unreadable error, users Users, request
 	return rejected
 }
 
-// mayUse returns why a Service may not have an unused address. older is the Service that gets it in
-// the same round, if any.
+// mayUse takes the older Service that gets the address in the same round, if any.
 func mayUse(r Reservation, unreadable error, older, w Want, key string, now time.Time) error {
 	switch {
 	case unreadable != nil:
@@ -135,23 +132,21 @@ func mayUse(r Reservation, unreadable error, older, w Want, key string, now time
 	return nil
 }
 
-// expired reports whether the reservation has ended or doesn't exist.
 func (r Reservation) expired(now time.Time) bool {
 	return r.Namespace == "" || !r.Expires.IsZero() && !r.Expires.After(now)
 }
 
-// state is the observed state of a load balancer, plus pending writes.
+// state is the observed state plus pending writes.
 type state struct {
 	on    string
 	users Users
-	// claims are the namespaces about to use an address, by its key.
+	// claims are the namespaces about to use an address.
 	claims map[string]string
-	// others are the names of the cluster's other load balancers.
+	// others are the cluster's other load balancers.
 	others []string
 }
 
-// next returns the record that follows from the state of a load balancer. Beyond limit, the
-// reservations of unused addresses that expire first are removed.
+// next removes the reservations that expire first above the limit.
 func next(record map[string]Reservation, s state, limit func(namespace string) int, now time.Time) map[string]Reservation {
 	all := maps.Clone(record)
 	for key, r := range record {
@@ -180,7 +175,6 @@ func next(record map[string]Reservation, s state, limit func(namespace string) i
 	return all
 }
 
-// trim removes reservations of unused addresses above the limit of a namespace on a load balancer.
 func trim(record map[string]Reservation, loadBalancer string, limit func(namespace string) int) {
 	has, unused := map[string]int{}, []string{}
 	for key, r := range record {
