@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// DefaultReporters are the components that report evictions in events: AKS's node-problem-detector,
-// its other scheduled-event monitors, and a detector without custom monitors.
+// DefaultReporters report evictions in events: AKS's node-problem-detector, its other
+// scheduled-event monitors, and a detector without custom monitors.
 func DefaultReporters() []string {
 	return []string{
 		"custom-scheduledevents-consolidated-preempt-plugin-monitor",
@@ -17,29 +17,28 @@ func DefaultReporters() []string {
 	}
 }
 
-// DefaultMinAvailablePercent is the share of a pool that announced evictions leave in service. It
-// limits forged events to half a pool; after a real mass eviction, health probes remove the rest.
+// DefaultMinAvailablePercent limits the effect of forged events to half a pool; after a real mass
+// eviction, health probes remove the rest.
 const DefaultMinAvailablePercent = 50
 
-// noAnswer is the message prefix of AKS's monitor when the metadata service is unreachable. It
-// announces nothing.
+// noAnswer is sent by AKS's monitor when the metadata service is unreachable.
 const noAnswer = "IMDS query failed"
 
-// Announcement is the reporter and message of an eviction event.
+// Announcement is an eviction event.
 type Announcement struct {
 	// Reporter is the event's reportingController, or its source if empty.
 	Reporter string
 	Message  string
 }
 
-// Believes reports whether an announcement is valid and from a known reporter. Any creator of
-// events can forge it; Floor limits the damage.
+// Believes checks the reporter and the message. Any creator of events can forge them; Floor limits
+// the damage.
 func (s Signals) Believes(a Announcement) bool {
 	return slices.Contains(s.Reporters, a.Reporter) && !strings.HasPrefix(a.Message, noAnswer)
 }
 
-// Node conditions that announce an eviction, as set by AKS's monitors. The second one covers other
-// events as well and names them in its message.
+// Node conditions set by AKS's monitors. The second one covers other events as well, named in its
+// message.
 const (
 	conditionPreemption = "PreemptionScheduled"
 	conditionVMEvent    = "VMEventScheduled"
@@ -49,8 +48,7 @@ const (
 // Condition is a condition of a node.
 type Condition struct{ Type, Status, Message string }
 
-// Announces reports whether a condition announces the eviction of its node. Only writers of
-// nodes/status can set it, so the reporter is not checked.
+// Announces does not check a reporter: only writers of nodes/status can set a condition.
 func (c Condition) Announces() bool {
 	switch {
 	case c.Status != "True" || strings.HasPrefix(c.Message, noAnswer):
@@ -61,8 +59,8 @@ func (c Condition) Announces() bool {
 	return c.Type == conditionPreemption
 }
 
-// Heard are occurrences that no longer count for nodes without a record, by event UID: they existed
-// at startup, or occurred while the taint was set. Removing the taint dismisses them.
+// Heard are occurrences, by event UID, that no longer count for nodes without a record: they
+// existed at startup, or occurred while the taint was set. Removing the taint dismisses them.
 type Heard map[string]Event
 
 // Add adds an occurrence.

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Event is an event that announces a node's eviction. Emitters update it for repeated occurrences.
+// Event announces a node's eviction. Emitters update it for repeated occurrences.
 type Event struct {
 	UID string
-	// Created is the creation time by the API server's clock.
+	// Created is by the API server's clock.
 	Created time.Time
-	// First and Last are the first and last occurrence by the emitter's clock; zero if unset.
+	// First and Last are by the emitter's clock; zero if unset.
 	First, Last time.Time
 	Count       int
-	// Transition marks a condition that became true at Created. It is never repeated, so each one
-	// is recorded.
+	// Transition marks a condition that became true at Created. It is not repeated, so each one is
+	// recorded.
 	Transition bool
 }
 
-// at returns the time of the last occurrence, truncated to seconds, the resolution of most event
-// times. It uses the API server's clock, like a node's creation time; the emitter's clock counts
-// only for later updates, and never moves it back.
+// at truncates to seconds, the resolution of most event times. It uses the API server's clock, like
+// a node's creation time; the emitter's clock counts only for later updates, and never moves it
+// back.
 func (e Event) at() time.Time {
 	at := e.Created
 	if repeated := e.Count > 1 || e.Last.After(e.First); repeated && e.Last.After(at) {
@@ -53,8 +53,8 @@ func (r Record) String() string {
 	return string(text)
 }
 
-// covers reports whether an occurrence is no later than the record. Within one event the count
-// decides, regardless of clocks. A second event in the same second is covered.
+// covers compares counts within one event, regardless of clocks. A second event in the same second
+// is covered.
 func (r Record) covers(e Event) bool {
 	if e.UID == r.UID && e.Count > r.Count {
 		return false
@@ -62,10 +62,9 @@ func (r Record) covers(e Event) bool {
 	return !e.at().After(r.At)
 }
 
-// Node is the relevant state of a node.
 type Node struct {
 	Created time.Time
-	// Tainted is true if the node has the spot eviction taint.
+	// Tainted is true with the spot eviction taint.
 	Tainted bool
 	Record  Record
 }
@@ -82,8 +81,7 @@ const (
 	Put
 )
 
-// Preempted returns the action for an event and the record to store. seen is true if [Heard] covers
-// it.
+// Preempted returns the action and the record to store. seen is true if [Heard] covers the event.
 //
 // While the taint is set, repeated occurrences cause no write, because agents repeat them every few
 // seconds. After an operator removes the taint, earlier occurrences don't restore it, but later

@@ -13,20 +13,19 @@ import (
 const (
 	KeyOutOfService = "node.kubernetes.io/out-of-service"
 	KeyDraining     = "cloudprovider.azure.microsoft.com/draining"
-	// ValueSpotEviction is the value of KeyDraining on a node that Azure is about to evict.
+	// ValueSpotEviction marks a node that Azure is about to evict.
 	ValueSpotEviction = "spot-eviction"
-	// keyToBeDeleted is set by the cluster autoscaler before it deletes a node. Other load balancer
-	// controllers use it as well.
+	// keyToBeDeleted is set by the cluster autoscaler. Other load balancer controllers use it as
+	// well.
 	keyToBeDeleted = "ToBeDeletedByClusterAutoscaler"
-	// keyDisrupted is set by Karpenter before it evicts a node's pods.
+	// keyDisrupted is set by Karpenter before it evicts pods.
 	keyDisrupted = "karpenter.sh/disrupted"
 )
 
-// keyUnschedulable is set by a cordon. It blocks new pods, not traffic, and changes with every
-// upgrade.
+// keyUnschedulable blocks new pods, not traffic, and changes with every upgrade.
 const keyUnschedulable = "node.kubernetes.io/unschedulable"
 
-// Taint is a taint of a node. Its effect concerns pods and is ignored.
+// Taint is a taint of a node. Its effect is ignored, because it concerns pods.
 type Taint struct{ Key, Value string }
 
 // Pattern matches taints by key, or by key and value.
@@ -36,7 +35,7 @@ type Pattern struct {
 	AnyValue bool
 }
 
-// always are the fixed patterns, in the order of their reasons.
+// always is in the order of the reasons.
 var always = []Pattern{
 	{Key: KeyOutOfService, AnyValue: true}, {Key: KeyDraining, Value: ValueSpotEviction},
 	{Key: keyToBeDeleted, AnyValue: true}, {Key: keyDisrupted, AnyValue: true},
@@ -70,12 +69,11 @@ func (p Pattern) matches(t Taint) bool {
 
 // Signals configures which nodes are leaving.
 type Signals struct {
-	// Further are additional patterns.
 	Further []Pattern
-	// Reporters are the trusted reporters of events; none if empty.
+	// Reporters are trusted; none if empty.
 	Reporters []string
-	// MinAvailablePercent is the share of a pool's members, at least one, that announced evictions
-	// leave in service; 0 means none.
+	// MinAvailablePercent is the share of members, at least one, that announced evictions leave in
+	// service; 0 means none.
 	MinAvailablePercent int
 }
 
