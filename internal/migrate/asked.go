@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Asked holds what users requested. Users write it; it is stored next to the journal.
+// Asked holds what users requested, written by them and stored next to the journal.
 type Asked struct {
 	// Stop pauses the migration before its next step, or undoes it.
 	Stop *Wish `json:"stop,omitempty"`
-	// Run starts a migration that azure.json does not start. It is removed once handled.
+	// Run starts a migration that azure.json doesn't start. It is removed once handled.
 	Run *Wish `json:"run,omitempty"`
-	// GivenUp are rejected addresses that users agreed to lose.
+	// GivenUp are addresses that users agreed to lose.
 	GivenUp []Agreement `json:"givenUp,omitempty"`
 }
 
@@ -23,13 +23,13 @@ type Wish struct {
 	At  time.Time `json:"requestedAt"`
 	By  string    `json:"by,omitempty"`
 	Why string    `json:"why,omitempty"`
-	// ID identifies a request to start, so that its sender can find the answer.
+	// ID identifies a start request to its sender.
 	ID string `json:"id,omitempty"`
 	// Undo is true for a stop that also undoes the migration.
 	Undo bool `json:"undo,omitempty"`
 }
 
-// ParseAsked parses the output of FormatAsked. Unreadable text counts as a stop until it is fixed.
+// ParseAsked treats unreadable text as a stop until it is fixed.
 func ParseAsked(text string) Asked {
 	var a Asked
 	if text == "" {
@@ -41,7 +41,7 @@ func ParseAsked(text string) Asked {
 	return a
 }
 
-// FormatAsked returns the stored form; empty if nothing is requested.
+// FormatAsked returns "" if nothing is requested.
 func FormatAsked(a Asked) string {
 	if a.Stop == nil && a.Run == nil && len(a.GivenUp) == 0 {
 		return ""
@@ -53,8 +53,8 @@ func FormatAsked(a Asked) string {
 	return string(text)
 }
 
-// TakeBack adds a request to undo the migration. It keeps an earlier undo request and replaces an
-// earlier stop. It returns an error if the migration can't be undone.
+// TakeBack adds an undo request. It keeps an earlier one and replaces a stop. It fails if the
+// migration can't be undone.
 func (a Asked) TakeBack(j Journal, request Wish) (Asked, error) {
 	switch reason := j.OneWay(); {
 	case !j.Open():
@@ -69,7 +69,7 @@ func (a Asked) TakeBack(j Journal, request Wish) (Asked, error) {
 	return a, nil
 }
 
-// String describes the request for humans.
+// String implements fmt.Stringer.
 func (w Wish) String() string {
 	text := "by somebody"
 	if w.By != "" {

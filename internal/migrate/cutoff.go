@@ -15,12 +15,12 @@ const (
 	ofBalancer  = 4 * time.Second
 )
 
-// AtATime is the maximum number of concurrent requests in a step.
+// AtATime limits the concurrent requests of a step.
 const AtATime = 20
 
 // CutOff estimates how long Services are unreachable: from the first machine that leaves until the
-// load balancers and their rules exist again. Machines that join by network interface need about as
-// long again; this is not included.
+// new load balancers have their rules. Machines that join by network interface need about as long
+// again.
 func CutOff(steps []Steps) time.Duration {
 	var all time.Duration
 	for _, s := range steps {

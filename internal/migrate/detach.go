@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// ours returns the pools that machines must leave: those of Basic load balancers.
+// ours returns the pools of Basic load balancers, which machines must leave.
 func (s Seen) ours() nic.Ours {
 	var pools []lb.PoolID
 	for _, b := range s.basic() {
@@ -20,8 +20,7 @@ func (s Seen) ours() nic.Ours {
 	return nic.NewOurs(nil, pools)
 }
 
-// detach adds the writes that remove all machines. A scale set's model is written first; otherwise
-// new instances would join again.
+// detach writes a scale set's model first; otherwise new instances would join again.
 func (s *Steps) detach(j Journal, snapshot Seen) {
 	for _, b := range snapshot.basic() {
 		s.safe(b, j, snapshot) // if a load balancer can't be deleted, no machine must leave
@@ -67,9 +66,8 @@ func (s *Steps) detach(j Journal, snapshot Seen) {
 	}
 }
 
-// flexible returns the next steps of a flexible scale set. Only its model is written: it blocks the
-// load balancer's deletion and new machines would join. Existing machines have network interfaces
-// of their own.
+// flexible writes the model only, which blocks the load balancer's deletion and adds new machines.
+// Existing machines have their own network interfaces.
 func flexible(set lb.ScaleSet, managed nic.Ours) nic.Steps {
 	set.Interfaces = slices.Clone(set.Interfaces)
 	leaves := false
@@ -87,8 +85,7 @@ func flexible(set lb.ScaleSet, managed nic.Ours) nic.Steps {
 	return nic.Steps{Model: &set}
 }
 
-// without returns the interface without the given pools, and whether this changes it. All its IP
-// configurations leave, because the load balancer is deleted.
+// without removes all IP configurations from the pools, because the load balancer is deleted.
 func without(i lb.NetworkInterface, managed nic.Ours) (next lb.NetworkInterface, changed bool) {
 	i.IPConfigurations = slices.Clone(i.IPConfigurations)
 	for at := range i.IPConfigurations {

@@ -9,24 +9,22 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Subnet holds the properties of a subnet that decide whether it admits traffic.
+// Subnet tells whether a subnet admits traffic.
 type Subnet struct {
 	// SecurityGroup is an ARM id; empty if there is none.
 	SecurityGroup string
-	// Hidden is true if reading it is forbidden, Missing if it doesn't exist.
+	// Hidden is true if reading is forbidden, Missing if it doesn't exist.
 	Hidden, Missing bool
 }
 
-// bare is a machine without its own network security group, and the subnets that connect it to the
-// pools.
+// bare is a machine without its own network security group, with its subnets in the pools.
 type bare struct {
 	name    string
 	subnets []string
 }
 
-// Bare returns the subnets of machines without their own network security group, sorted. It returns
-// none if all addresses are private: only public traffic to a Standard load balancer is closed
-// without a group.
+// Bare returns the subnets of machines without their own network security group, sorted; none if
+// all addresses are private, because only public traffic to a Standard load balancer needs a group.
 func Bare(j Journal, snapshot Seen) []string {
 	if len(j.publicIPs()) == 0 {
 		return nil
@@ -42,8 +40,7 @@ func Bare(j Journal, snapshot Seen) []string {
 	return sortedValues(byKey)
 }
 
-// bare returns the machines in pools of Basic load balancers that have no network security group of
-// their own. A scale set is checked by its model, and by instances if the model has none.
+// bare checks a scale set by its model, and by instances if the model has a group.
 func (s Seen) bare() (all []bare) {
 	managed := s.ours()
 	of := func(name string, interfaces ...lb.InterfaceConfiguration) bool {
@@ -74,8 +71,8 @@ func (s Seen) bare() (all []bare) {
 	return all
 }
 
-// guards reports machines that would become unreachable because neither they nor their subnets have
-// a network security group.
+// guards reports machines that become unreachable because neither they nor their subnets have a
+// network security group.
 func (p *preflight) guards(j Journal) {
 	if len(j.publicIPs()) == 0 {
 		return

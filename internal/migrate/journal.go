@@ -14,25 +14,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Journal records what a migration must complete. It is written before any change, and entries are
-// never removed.
+// Journal is written before any change; entries are never removed.
 type Journal struct {
 	Balancers []Balancer `json:"loadBalancers"`
-	// Apart is true once a machine has left its pools, or a later step started: Services are
-	// unreachable.
+	// Apart is true once a machine has left its pools, or later: Services are unreachable.
 	Apart bool `json:"apart,omitempty"`
-	// Members records the pools of machines, from before the first one leaves.
+	// Members records the pools of machines before the first one leaves.
 	Members *Members `json:"members,omitempty"`
-	// Final is why the migration can't be undone; empty while it can. It is set before the first
-	// irreversible request is sent.
+	// Final is why the migration can't be undone, or "". It is set before the first irreversible
+	// request.
 	Final string `json:"final,omitempty"`
-	// Undone is the undo request, once the undo is complete.
+	// Undone is the request of a completed undo.
 	Undone *Wish `json:"undone,omitempty"`
-	// Heard is the time of the last stop request that took effect.
+	// Heard is the time of the last stop that took effect.
 	Heard time.Time `json:"heard,omitzero"`
 	// Done is true once each address was verified or is a claim.
 	Done bool `json:"done,omitempty"`
-	// Owed are the claims left by earlier migrations, see Address.IsClaim.
+	// Owed are the claims of earlier migrations, see Address.IsClaim.
 	Owed []Balancer `json:"owed,omitempty"`
 }
 
@@ -52,19 +50,17 @@ type Address struct {
 	Family   lb.Family `json:"family"`
 	// IP is zero for a public IP without an address.
 	IP netip.Addr `json:"ip"`
-	// PublicIP is an ARM id, Subnet the one of a private address. Exactly one is set.
+	// PublicIP and Subnet are ARM ids; exactly one is set.
 	PublicIP string `json:"publicIP,omitempty"`
 	Subnet   string `json:"subnet,omitempty"`
-	// Told is true if only a Service's status shows the address, because the load balancer no
-	// longer existed.
+	// Told is true if only a Service's status shows the address.
 	Told bool `json:"told,omitempty"`
-	// Refused is Azure's last rejection of the address, RejectCount the number of rejections and
-	// RejectedSince the time of the first. A rejected address is retried after the others.
+	// Refused is the last rejection. Rejected addresses are retried after the others.
 	Refused string    `json:"refused,omitempty"`
 	Times   int       `json:"refusals,omitempty"`
 	Since   time.Time `json:"refusedSince,omitzero"`
-	// Held is true if the address is held by a load balancer of the migration, which may still be
-	// deleting. All such addresses become free together and are requested together.
+	// Held is true if a load balancer of the migration holds the address, which may still be
+	// deleting. Such addresses become free together.
 	Held bool `json:"held,omitempty"`
 	// Owed is true if waiting won't help: another resource holds the address, or no subnet contains
 	// it. The migration completes without it. The Service keeps its claim: it gets no other address
@@ -72,10 +68,10 @@ type Address struct {
 	Owed bool `json:"owed,omitempty"`
 }
 
-// ErrUnreadable is returned for a journal that can't be parsed.
+// ErrUnreadable is returned for an invalid journal.
 var ErrUnreadable = errors.New("the journal of the migration cannot be read")
 
-// Parse parses the output of [Format]. Empty text is an empty journal.
+// Parse accepts "" as an empty journal.
 func Parse(text string) (Journal, error) {
 	var j Journal
 	if text == "" {
@@ -113,7 +109,7 @@ func (a Address) validate() error {
 	return err
 }
 
-// Format returns the stored form of a journal.
+// Format returns the stored form.
 func Format(j Journal) string {
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -122,7 +118,7 @@ func Format(j Journal) string {
 	return string(text)
 }
 
-// String describes the address for humans.
+// String implements fmt.Stringer.
 func (a Address) String() string {
 	if a.PublicIP != "" {
 		return fmt.Sprintf("%s (public IP %s, frontend %s)", a.IP, a.PublicIP[strings.LastIndexByte(a.PublicIP, '/')+1:], a.Frontend)
@@ -130,7 +126,7 @@ func (a Address) String() string {
 	return fmt.Sprintf("%s (private, frontend %s)", a.IP, a.Frontend)
 }
 
-// publicIPs returns the ids of the journal's public IPs, in lower case.
+// publicIPs returns lower-case ids.
 func (j Journal) publicIPs() map[string]bool {
 	all := map[string]bool{}
 	for _, b := range j.Balancers {
@@ -143,7 +139,6 @@ func (j Journal) publicIPs() map[string]bool {
 	return all
 }
 
-// clone returns a copy that may be changed.
 func (j Journal) clone() Journal {
 	j.Balancers = slices.Clone(j.Balancers)
 	for at := range j.Balancers {
@@ -155,8 +150,8 @@ func (j Journal) clone() Journal {
 // Open reports whether a migration has started and is neither complete nor undone.
 func (j Journal) Open() bool { return len(j.Balancers) > 0 && !j.Done && j.Undone == nil }
 
-// Gone reports whether a Basic load balancer was deleted or replaced, so that its private addresses
-// are up for grabs.
+// Gone reports whether a Basic load balancer was deleted or replaced, so that anyone can get its
+// private addresses.
 func (j Journal) Gone(snapshot Seen) bool {
 	return j.Open() && slices.ContainsFunc(j.Balancers, func(b Balancer) bool {
 		has, exists := snapshot.balancer(b.ID)

@@ -14,11 +14,11 @@ import (
 const (
 	mostFrontends = 600
 	mostRules     = 1500
-	// mostMachineRules is the limit of rules per network interface, over all load balancers.
+	// mostMachineRules is per network interface, over all load balancers.
 	mostMachineRules = lb.MaxMachineRules
 )
 
-// Usage is the usage of one of a subscription's limits in a region.
+// Usage is the usage of a subscription's limit in a region.
 type Usage struct {
 	Subscription string
 	// Name is Azure's name, such as StandardSkuLoadBalancers.
@@ -26,8 +26,6 @@ type Usage struct {
 	Used, Limit int
 }
 
-// limits reports load balancers that would exceed the limits of a Standard one with all rules of
-// Services.
 func (p *preflight) limits(j Journal, services []Service) {
 	rules, own, onNodes := map[lb.LoadBalancerKey]int{}, map[string]int{}, map[string]int{}
 	for _, s := range services {
@@ -66,13 +64,11 @@ func (p *preflight) limits(j Journal, services []Service) {
 	}
 }
 
-// nodesOf returns the name shared by an external load balancer and its internal one, which have the
-// same nodes.
+// nodesOf returns the name shared by an external load balancer and its internal one.
 func nodesOf(id lb.LoadBalancerID) string {
 	return strings.TrimSuffix(strings.ToLower(id.Name), "-internal")
 }
 
-// usages reports subscription limits that the migration would exceed.
 func (p *preflight) usages(j Journal) {
 	need := p.needs(j)
 	for _, u := range p.seen.Usages {
@@ -90,8 +86,8 @@ func (p *preflight) usages(j Journal) {
 
 const staticPublicIPs = "StaticPublicIPAddresses"
 
-// needs returns how many resources a migration adds, by "subscription/limit" in lower case. Only
-// resources already deleted add to the numbers of load balancers.
+// needs is keyed by "subscription/limit" in lower case. Only deleted resources add to the number of
+// load balancers.
 func (p *preflight) needs(j Journal) map[string]int {
 	need := map[string]int{}
 	count := func(subscription, name string) { need[strings.ToLower(subscription+"/"+name)]++ }

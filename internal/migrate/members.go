@@ -16,9 +16,8 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Members records the machines behind Basic load balancers before the first one leaves, so that
-// they can be restored. Machines in the same pools are grouped, because all of it must fit into one
-// Kubernetes object.
+// Members records the machines behind Basic load balancers before the first one leaves. Machines in
+// the same pools are grouped, because all of it must fit into one Kubernetes object.
 type Members struct {
 	// Pools are ARM ids. Machines refer to them by index.
 	Pools      []string           `json:"pools"`
@@ -26,7 +25,7 @@ type Members struct {
 	ScaleSets  []SetMembers       `json:"scaleSets,omitempty"`
 }
 
-// InterfaceMembers are network interfaces of a resource group that are in the same pools.
+// InterfaceMembers are network interfaces in the same pools.
 type InterfaceMembers struct {
 	Subscription string   `json:"subscription"`
 	Group        string   `json:"resourceGroup"`
@@ -34,8 +33,8 @@ type InterfaceMembers struct {
 	Names        []string `json:"names"`
 }
 
-// SetMembers is a scale set. Instances of a uniform one, including future ones, are in the pools of
-// its model, except Overrides.
+// SetMembers is a scale set. All instances, also future ones, are in the pools of its model, except
+// Overrides.
 type SetMembers struct {
 	ID     lb.ResourceID     `json:"id"`
 	Model  Places            `json:"model,omitempty"`
@@ -48,16 +47,15 @@ type InstanceMembers struct {
 	IDs []string `json:"ids"`
 }
 
-// Places maps the name of an IP configuration, in lower case, to indexes of its pools. In a scale
-// set the name is prefixed with the interface's name and a slash.
+// Places maps the lower-case name of an IP configuration to its pools. In a scale set the name is
+// "interface/configuration".
 type Places map[string][]int
 
-// mostMembers is the maximum JSON size of all members; a Kubernetes object holds 1 MiB.
+// mostMembers bounds the JSON; a Kubernetes object holds 1 MiB.
 const mostMembers = 256 << 10
 
-// Before returns the journal to record before the steps are carried out: members before machines
-// leave, and FinalReason before anything is irreversible. The writer must check that no undo was
-// requested in the meantime.
+// Before returns the journal to record before the steps: members before machines leave, and
+// FinalReason before anything irreversible. The writer must check that no undo was requested.
 func (j Journal) Before(s Steps, snapshot Seen) Journal {
 	switch s.Phase {
 	case Static, Verify, Done:
@@ -71,8 +69,8 @@ func (j Journal) Before(s Steps, snapshot Seen) Journal {
 	return j
 }
 
-// WayBack returns until which phase a migration can be undone, if known, or why it can't. A
-// migration that has not started is treated as about to start.
+// WayBack returns the last phase before which an undo is possible, if known, or why it is not. A
+// migration that has not started counts as about to.
 func (j Journal) WayBack(snapshot Seen) (until Phase, reason string) {
 	switch reason := j.OneWay(); {
 	case reason != "":
@@ -87,9 +85,8 @@ func (j Journal) WayBack(snapshot Seen) (until Phase, reason string) {
 	return Delete, ""
 }
 
-// behind returns the journal with each machine behind a load balancer that it lacks. The first
-// record of a machine wins: later ones may show it half-way. If the record is too large, the
-// migration becomes final.
+// behind adds the machines behind a load balancer. The first record wins, because later ones may
+// show a machine half-way. If the record is too large, the migration becomes final.
 func (j Journal) behind(snapshot Seen) Journal {
 	if j.Final != "" || j.Apart && j.Members == nil { // the members are unknown
 		return j
@@ -126,7 +123,6 @@ func (m Members) clone() Members {
 	return m
 }
 
-// places returns the managed pools of interfaces.
 func (m *Members) places(managed nic.Ours, prefix string, interfaces ...lb.InterfaceConfiguration) Places {
 	in := Places{}
 	for _, i := range interfaces {
@@ -142,7 +138,6 @@ func (m *Members) places(managed nic.Ours, prefix string, interfaces ...lb.Inter
 	return in
 }
 
-// ofSet separates the interface and configuration names within a scale set.
 const ofSet = "/"
 
 func placeName(prefix string, i lb.InterfaceConfiguration, c lb.IPConfiguration) string {
@@ -152,7 +147,7 @@ func placeName(prefix string, i lb.InterfaceConfiguration, c lb.IPConfiguration)
 	return strings.ToLower(i.Name + prefix + c.Name)
 }
 
-// number returns the index of a pool in Pools, adding it if necessary.
+// number adds the pool if necessary.
 func (m *Members) number(id string) int {
 	at := slices.IndexFunc(m.Pools, func(has string) bool { return strings.EqualFold(has, id) })
 	if at < 0 {
@@ -171,7 +166,7 @@ func (m *Members) addInterface(id lb.ResourceID, in Places) {
 	m.Interfaces[at].Names = append(m.Interfaces[at].Names, id.Name)
 }
 
-// addSet adds a scale set, unless it is in no managed pool.
+// addSet skips a scale set in no managed pool.
 func (m *Members) addSet(set ScaleSet, managed nic.Ours) {
 	of := SetMembers{ID: set.ID, Model: m.places(managed, ofSet, set.Interfaces...)}
 	member := len(of.Model) > 0
@@ -196,8 +191,7 @@ func (of InterfaceMembers) id(name string) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: of.Subscription, ResourceGroup: of.Group, Type: lb.TypeNetworkInterface, Name: name}
 }
 
-// Machines returns the ids of all network interfaces and scale sets, by key. It accepts a nil
-// receiver.
+// Machines accepts a nil receiver.
 func (m *Members) Machines() map[string]lb.ResourceID {
 	all := map[string]lb.ResourceID{}
 	if m == nil {
@@ -214,8 +208,7 @@ func (m *Members) Machines() map[string]lb.ResourceID {
 	return all
 }
 
-// validate checks what is used in request URLs: machine ids, and pools of the journal's load
-// balancers.
+// validate checks what is used in request URLs.
 func (m *Members) validate(of []Balancer) error {
 	if m == nil {
 		return nil

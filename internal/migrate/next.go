@@ -17,7 +17,7 @@ type Phase string
 
 // The phases, in order.
 const (
-	// Static: a Dynamic public IP would lose its address when it becomes free.
+	// Static: a Dynamic public IP would lose its address when free.
 	Static  Phase = "Static"
 	Detach  Phase = "Detach"
 	Delete  Phase = "Delete"
@@ -30,18 +30,17 @@ const (
 // Phases returns all phases in order.
 func Phases() []Phase { return []Phase{Static, Detach, Delete, Upgrade, Make, Verify, Done} }
 
-// Steps are the next writes. All may run in parallel, except those of one scale set. Afterwards
-// Azure is read again.
+// Steps may run in parallel, except those of one scale set. Afterwards Azure is read again.
 type Steps struct {
 	Phase      Phase
 	PublicIPs  []lb.PublicIP
 	Interfaces []lb.NetworkInterface
 	ScaleSets  []SetSteps
-	// Delete are load balancers as read, Put their new state.
+	// Delete are load balancers as read; Put are new states.
 	Delete, Put []lb.LoadBalancer
-	// Waits are reasons why something is not written yet.
+	// Waits are reasons for unfinished work.
 	Waits []string
-	// Stops are problems that a user must fix before anything else is written.
+	// Stops are problems that a user must fix first.
 	Stops []string
 }
 
@@ -54,13 +53,12 @@ type SetSteps struct {
 func (s *Steps) wait(reason string) { s.Waits = append(s.Waits, reason) }
 func (s *Steps) stop(reason string) { s.Stops = append(s.Stops, reason) }
 
-// idle reports whether nothing remains in this phase.
 func (s *Steps) idle() bool {
 	return len(s.PublicIPs)+len(s.Interfaces)+len(s.ScaleSets)+len(s.Delete)+len(s.Put)+len(s.Waits)+len(s.Stops) == 0
 }
 
-// Next returns the next steps for a journal from [Stock]. A phase starts when the previous ones are
-// complete, even if they were completed by hand.
+// Next continues a journal from [Stock]. A phase starts when the previous ones are complete, even
+// if by hand.
 func Next(j Journal, snapshot Seen) Steps {
 	for _, phase := range []struct {
 		of   Phase
@@ -81,7 +79,7 @@ func Next(j Journal, snapshot Seen) Steps {
 	return Steps{Phase: Done}
 }
 
-// eachPublicIP calls f for each public IP of the journal that exists and is not being updated.
+// eachPublicIP skips public IPs that are missing or being updated.
 func (s *Steps) eachPublicIP(j Journal, snapshot Seen, f func(lb.PublicIP)) {
 	for _, id := range slices.Sorted(maps.Keys(j.publicIPs())) {
 		ip, found := snapshot.publicIP(id)
@@ -95,8 +93,8 @@ func (s *Steps) eachPublicIP(j Journal, snapshot Seen, f func(lb.PublicIP)) {
 	}
 }
 
-// static makes public IPs Static, so that they keep their addresses when free. After a failed write
-// it is written again, because its state may not be in effect.
+// static keeps addresses of free public IPs. A failed write is repeated, because its state may not
+// be in effect.
 func (s *Steps) static(j Journal, snapshot Seen) {
 	s.eachPublicIP(j, snapshot, func(ip lb.PublicIP) {
 		if !ip.Static || ip.Provisioning == lb.Failed {
@@ -106,7 +104,7 @@ func (s *Steps) static(j Journal, snapshot Seen) {
 	})
 }
 
-// remove deletes the Basic load balancers, if nothing on them would be lost.
+// remove deletes Basic load balancers if nothing on them would be lost.
 func (s *Steps) remove(j Journal, snapshot Seen) {
 	for _, b := range snapshot.basic() {
 		if b.Provisioning == lb.Updating {
@@ -119,7 +117,7 @@ func (s *Steps) remove(j Journal, snapshot Seen) {
 	}
 }
 
-// safe reports whether a load balancer can be deleted without loss, and adds a stop otherwise.
+// safe adds a stop for each loss.
 func (s *Steps) safe(b lb.LoadBalancer, j Journal, snapshot Seen) bool {
 	before := len(s.Stops)
 	for _, f := range b.Frontends {
@@ -130,7 +128,6 @@ func (s *Steps) safe(b lb.LoadBalancer, j Journal, snapshot Seen) bool {
 	return len(s.Stops) == before
 }
 
-// loses returns what would be lost with a frontend, or "".
 func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, snapshot Seen) string {
 	if f.PublicIP == "" {
 		for _, b := range j.Balancers {
@@ -151,16 +148,14 @@ func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, snapshot Seen) strin
 	return ""
 }
 
-// names reports whether a private frontend is recorded with its address.
 func (b Balancer) names(f lb.Frontend) bool {
 	return slices.ContainsFunc(b.Addresses, func(a Address) bool {
 		return strings.EqualFold(a.Frontend, f.Name) && a.IP == f.PrivateIP
 	})
 }
 
-// upgrade makes public IPs Standard, which Azure accepts while they are free and Static. A public
-// IP that another resource has taken is left alone and reported by [Verify]. Load balancers with only
-// private frontends are created without waiting.
+// upgrade makes public IPs Standard, which Azure accepts while they are free and Static. Those in
+// use elsewhere are reported by [Verify]. Load balancers with only private frontends don't wait.
 func (s *Steps) upgrade(j Journal, snapshot Seen) {
 	s.eachPublicIP(j, snapshot, func(ip lb.PublicIP) {
 		switch on := j.goneWith(ip, snapshot); {
@@ -171,15 +166,15 @@ func (s *Steps) upgrade(j Journal, snapshot Seen) {
 			s.PublicIPs = append(s.PublicIPs, ip)
 		}
 	})
-	if !s.idle() { // otherwise Make is next
+	if !s.idle() { // otherwise the load balancers are next
 		s.putSome(j, snapshot, func(b Balancer) bool {
 			return !slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.PublicIP != "" })
 		})
 	}
 }
 
-// goneWith returns the name of the deleted load balancer that a public IP is still shown with, or
-// "". Azure updates references between resources late.
+// goneWith returns "" unless a public IP is still shown with a deleted load balancer: Azure updates
+// references late.
 func (j Journal) goneWith(ip lb.PublicIP, snapshot Seen) string {
 	for _, b := range j.Balancers {
 		_, exists := snapshot.balancer(b.ID)
@@ -190,8 +185,7 @@ func (j Journal) goneWith(ip lb.PublicIP, snapshot Seen) string {
 	return ""
 }
 
-// put creates the Standard load balancers with the journal's frontends, which reserves the
-// addresses. Rules and pools follow from Services.
+// put creates frontends first, which reserves the addresses. Rules and pools follow from Services.
 func (s *Steps) put(j Journal, snapshot Seen) {
 	s.putSome(j, snapshot, func(Balancer) bool { return true })
 }
@@ -223,8 +217,8 @@ func (s *Steps) putSome(j Journal, snapshot Seen, of func(Balancer) bool) {
 	}
 }
 
-// missing returns the recorded frontends that a load balancer lacks and can get. Rejected ones come
-// last: those held by a deletion together, all others alone, the least rejected first.
+// missing puts rejected frontends last: those held by a deletion together, others alone, the least
+// rejected first.
 func (b Balancer) missing(has lb.LoadBalancer, snapshot Seen) []lb.Frontend {
 	var add, deleting, retry []lb.Frontend
 	times := 0
@@ -252,7 +246,7 @@ func (b Balancer) missing(has lb.LoadBalancer, snapshot Seen) []lb.Frontend {
 	return add
 }
 
-// lacks returns the frontend of an address, and whether a load balancer lacks it and can get it.
+// lacks reports whether a load balancer lacks the address and can get it.
 func (a Address) lacks(has lb.LoadBalancer, snapshot Seen) (lb.Frontend, bool) {
 	if a.Owed || slices.ContainsFunc(has.Frontends, func(f lb.Frontend) bool {
 		return strings.EqualFold(f.Name, a.Frontend) || a.PublicIP != "" && strings.EqualFold(f.PublicIP, a.PublicIP) ||

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// owed returns the claims of this migration and earlier ones.
+// owed includes earlier migrations.
 func (j Journal) owed() []Balancer {
 	var all []Balancer
 	for _, b := range append(slices.Clone(j.Balancers), j.Owed...) {
@@ -32,8 +32,7 @@ func (j Journal) OwedOf(names []netip.Addr) []netip.Addr {
 	})
 }
 
-// Owes returns the private address to request for a frontend with an address chosen by Azure: its
-// address before a migration, which Azure rejected then and no user has given up.
+// Owes returns the private address claimed for a frontend that leaves the choice to Azure.
 func (j Journal) Owes(f lb.Frontend, requests Asked) (netip.Addr, bool) {
 	for _, b := range j.owed() {
 		for _, a := range b.Addresses {
@@ -52,15 +51,14 @@ func (j Journal) IsOwing(requests Asked) bool {
 	})
 }
 
-// Agreement is a user's consent to lose an address, so that its Service gets another one.
+// Agreement is a user's consent to lose an address.
 type Agreement struct {
 	Address  netip.Addr `json:"address"`
 	Frontend string     `json:"frontend"`
 	Wish
 }
 
-// GiveUp adds a user's consent to lose an address. It returns an error if the migration has the
-// address, may still get it, or doesn't know it.
+// GiveUp fails if the migration has the address, may still get it, or doesn't know it.
 func (a Asked) GiveUp(j Journal, ip netip.Addr, request Wish) (Asked, error) {
 	isClaim := false
 	for _, b := range j.owed() {
@@ -90,7 +88,7 @@ func (a Asked) GiveUp(j Journal, ip netip.Addr, request Wish) (Asked, error) {
 	return a, fmt.Errorf("%s cannot be given up: no migration has it on record. weir migrate status lists the addresses", ip)
 }
 
-// GaveUp returns the request that gave an address up, or nil.
+// GaveUp returns nil if the address was not given up.
 func (a Asked) GaveUp(of Address) *Wish {
 	for i, g := range a.GivenUp {
 		if g.Address == of.IP && g.Frontend == of.Frontend {

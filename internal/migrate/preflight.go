@@ -12,9 +12,9 @@ import (
 
 // Finding is a result of the preflight checks.
 type Finding struct {
-	// Reason is machine-readable; Message names the object and the fix for humans.
+	// Reason is machine-readable; Message names the object and the fix.
 	Reason, What string
-	// Stops is true if the migration can't start until this is fixed.
+	// Stops is true if this must be fixed before a migration.
 	Stops bool
 }
 
@@ -39,15 +39,15 @@ const (
 	LimitsUnknown     = "LimitsUnknown"
 )
 
-// Terms are the conditions of a migration.
+// Terms configures the preflight.
 type Terms struct {
-	// Pools are the names of the pools of all nodes.
+	// Pools are the pools of all nodes.
 	Pools []string
-	// Made reports whether a public IP was created for a Service of the cluster.
+	// Made reports whether a public IP was created for a Service.
 	Made func(lb.PublicIP) bool
-	// Brought allows upgrading public IPs that users created. This can't be undone.
+	// Brought allows upgrading public IPs of users, which can't be undone.
 	Brought bool
-	// SecurityGroup is the name of the network security group managed for Services; empty if none.
+	// SecurityGroup is the network security group managed for Services, or "".
 	SecurityGroup string
 }
 
@@ -82,7 +82,7 @@ type preflight struct {
 	seen  Seen
 	terms Terms
 	found []Finding
-	// owners are the prefixes of served Services, in lower case.
+	// owners are lower-case prefixes of served Services.
 	owners map[string]bool
 }
 
@@ -94,19 +94,17 @@ func (p *preflight) stop(reason, format string, args ...any) {
 	p.found = append(p.found, Finding{Reason: reason, What: fmt.Sprintf(format, args...), Stops: true})
 }
 
-// owned reports whether a name belongs to a served Service. Others may belong to another controller
-// or cluster and would not be recreated.
+// owned is false for other controllers and clusters, whose resources would not be recreated.
 func (p *preflight) owned(name string) bool {
 	owner, _, _ := strings.Cut(name, "-")
 	return p.owners[strings.ToLower(owner)]
 }
 
-// shares reports whether a rule of a served Service uses the frontend.
 func (p *preflight) shares(b lb.LoadBalancer, frontend string) bool {
 	return slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Frontend, frontend) && p.owned(r.Name) })
 }
 
-// balancer reports what would not be recreated, because no Service requests it.
+// balancer reports what would not be recreated.
 func (p *preflight) balancer(b lb.LoadBalancer) {
 	for _, r := range b.Rules {
 		if !p.owned(r.Name) {
@@ -144,8 +142,7 @@ func (p *preflight) address(a Address) {
 	}
 }
 
-// machines reports what prevents a machine from joining a Standard load balancer or from leaving
-// the Basic one.
+// machines reports what keeps a machine from leaving or joining.
 func (p *preflight) machines() {
 	managed := p.seen.ours()
 	others := map[lb.LoadBalancerKey]bool{}
@@ -188,11 +185,9 @@ func (p *preflight) machines() {
 	}
 }
 
-// mostNamed is the maximum number of machines in a message.
 const mostNamed = 20
 
-// wayOut warns that machines may lose outbound internet access: unlike a Basic load balancer, a
-// Standard one gives no implicit outbound access.
+// wayOut: unlike a Basic load balancer, a Standard one gives no implicit outbound access.
 func (p *preflight) wayOut(machines []string) {
 	if len(machines) == 0 {
 		return
@@ -201,7 +196,7 @@ func (p *preflight) wayOut(machines []string) {
 		"have a NAT gateway ready for their subnet, or an outbound rule, which Azure takes once nothing there is Basic", some(machines))
 }
 
-// some joins up to mostNamed names, sorted.
+// some sorts and shortens.
 func some(names []string) string {
 	slices.Sort(names)
 	text := strings.Join(names[:min(len(names), mostNamed)], ", ")
@@ -211,7 +206,6 @@ func some(names []string) string {
 	return text
 }
 
-// secondary reports pool members that are not the primary IP configuration.
 func (p *preflight) secondary(of string, interfaces []lb.InterfaceConfiguration) {
 	managed := p.seen.ours()
 	for _, i := range interfaces {
@@ -224,7 +218,7 @@ func (p *preflight) secondary(of string, interfaces []lb.InterfaceConfiguration)
 	}
 }
 
-// service reports Services without an address to keep, and those with an address already lost.
+// service reports Services without an address, and those with an address already lost.
 func (p *preflight) service(j Journal, s Service) {
 	if len(s.Shown) == 0 {
 		p.note(WithoutAddress, "Service %s shows no address: what it gets is new", s.Name)

@@ -13,12 +13,12 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// unknownHolder is how long to wait for an address with an unknown holder. A deletion takes less.
+// unknownHolder exceeds the duration of a deletion.
 const unknownHolder = 10 * time.Minute
 
-// Refuse records Azure's terminal error for the frontends of a load balancer. It returns the new
-// journal and whether it changed. Rejected addresses are retried after the others, one by one if
-// the message doesn't name one. Errors that don't concern addresses change nothing.
+// Refuse records Azure's terminal error for a load balancer's frontends, and reports a change.
+// Rejected addresses are retried after the others, one by one if the message names none. Errors
+// that don't concern addresses change nothing.
 func (j Journal) Refuse(id lb.LoadBalancerID, snapshot Seen, code, message string, now time.Time) (Journal, bool) {
 	at := slices.IndexFunc(j.Balancers, func(b Balancer) bool { return b.ID.Key() == id.Key() })
 	reason := refusalOf(code, message)
@@ -57,7 +57,7 @@ func (j Journal) Refuse(id lb.LoadBalancerID, snapshot Seen, code, message strin
 	return j, changed
 }
 
-// refusal classifies what Azure rejects.
+// refusal classifies a rejection.
 type refusal string
 
 const (
@@ -66,7 +66,7 @@ const (
 	unfit     refusal = "unfit" // the subnet is invalid, or doesn't contain the address
 )
 
-// refusalOf classifies an error. An invalid reference to a subnet has its own code.
+// refusalOf: an invalid reference to a subnet has its own code.
 func refusalOf(code, text string) refusal {
 	switch {
 	case strings.Contains(code, "PublicIPAddressInUse"), strings.Contains(code, "PrivateIPAddress") && (strings.Contains(code, "InUse") || strings.Contains(code, "Allocated")):
@@ -78,7 +78,7 @@ func refusalOf(code, text string) refusal {
 	return unrelated
 }
 
-// holder is the kind of resource that holds an address, as far as the message names it.
+// holder is the kind of resource that holds an address.
 type holder string
 
 const (
@@ -87,11 +87,10 @@ const (
 	other  holder = "other" // any other resource
 )
 
-// resourceIn matches the type and name of resources in a message.
 var resourceIn = regexp.MustCompile(`(?i)/providers/[a-z]+\.[a-z]+/([a-z]+)/([a-z0-9._-]*[a-z0-9_])`)
 
-// holder returns the kind, type and name of the resource that holds an address, parsed from Azure's
-// message. The message may also name the requesting load balancer, the subnet or the public IP.
+// holder parses Azure's message, which may also name the requesting load balancer, the subnet or
+// the public IP.
 func (j Journal) holder(message string) (is holder, by string) {
 	for _, found := range resourceIn.FindAllStringSubmatch(message, -1) {
 		switch kind := strings.ToLower(found[1]); {
@@ -113,13 +112,11 @@ func (j Journal) holder(message string) (is holder, by string) {
 	return nobody, ""
 }
 
-// has reports whether the journal has a load balancer with this name. All are in one resource
-// group.
+// has compares names only: all load balancers are in one resource group.
 func (j Journal) has(name string) bool {
 	return slices.ContainsFunc(j.Balancers, func(b Balancer) bool { return strings.EqualFold(b.ID.Name, name) })
 }
 
-// addressesIn returns the IP addresses in a text.
 func addressesIn(text string) map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF.:", r) }) {

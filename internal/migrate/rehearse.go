@@ -9,11 +9,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// mostSteps bounds a dry run. A scale set takes one step for its model and one for its instances.
+// mostSteps: a scale set takes one step for its model and one for its instances.
 const mostSteps = 100
 
-// Rehearse returns all steps, assuming that Azure carries out each one. It ends with PhaseDone, or
-// with the first step that waits or stops.
+// Rehearse assumes that Azure carries out each step. It ends with PhaseDone, or at the first wait
+// or stop.
 func Rehearse(j Journal, snapshot Seen) []Steps {
 	var all []Steps
 	for range mostSteps {
@@ -27,7 +27,6 @@ func Rehearse(j Journal, snapshot Seen) []Steps {
 	return all
 }
 
-// after returns what Azure shows after some steps.
 func (s Seen) after(done Steps) Seen {
 	s.Balancers, s.PublicIPs = slices.Clone(s.Balancers), slices.Clone(s.PublicIPs)
 	s.Interfaces, s.ScaleSets = slices.Clone(s.Interfaces), slices.Clone(s.ScaleSets)
@@ -66,7 +65,7 @@ func replace[T any](in []T, next T, key func(T) string) {
 	}
 }
 
-// use sets which frontends use the public IPs of a load balancer; an empty prefix clears them.
+// use clears the public IPs for an empty prefix.
 func (s Seen) use(b lb.LoadBalancer, prefix string) {
 	for at := range s.PublicIPs {
 		for _, f := range b.Frontends {
@@ -80,7 +79,6 @@ func (s Seen) use(b lb.LoadBalancer, prefix string) {
 	}
 }
 
-// upgraded applies the steps of a scale set. Instances that Azure upgrades itself get the model.
 func (s Seen) upgraded(done SetSteps) {
 	for at := range s.ScaleSets {
 		set := &s.ScaleSets[at]

@@ -16,8 +16,8 @@ type Right struct {
 	Actions []string
 }
 
-// Rights returns the permissions needed by the remaining requests and by an undo. Those for
-// resources referenced by a written machine are not included.
+// Rights covers the remaining requests and an undo, but not resources referenced by a written
+// machine.
 func Rights(j Journal, snapshot Seen) []Right {
 	all := map[string]map[string]bool{}
 	add := func(scope string, actions ...string) {

@@ -14,48 +14,43 @@ import (
 
 // Seen is a snapshot of Azure.
 type Seen struct {
-	// Balancers are the existing load balancers of the cluster; Others are the rest of their
-	// resource group.
+	// Balancers are those of the cluster; Others share their resource group.
 	Balancers, Others []lb.LoadBalancer
-	// PublicIPs are those referenced by the cluster's frontends, and those in the resource groups
-	// of its Services.
-	PublicIPs []lb.PublicIP
-	// Interfaces are those of machines behind the load balancers.
+	// PublicIPs are those of the cluster's frontends, and of the resource groups of its Services.
+	PublicIPs  []lb.PublicIP
 	Interfaces []lb.NetworkInterface
 	ScaleSets  []ScaleSet
-	// Subnets are those returned by [Bare], by id in lower case; Usages are the subscription's
-	// limits. Both are read only before a migration starts.
+	// Subnets are those of [Bare], by lower-case id; Usages are the subscription's limits. Both are
+	// read only before a migration.
 	Subnets map[string]Subnet
 	Usages  []Usage
 }
 
-// ScaleSet is a scale set, with its instances if it is uniform. Instances of a flexible one are in
-// Interfaces.
+// ScaleSet has instances only if it is uniform.
 type ScaleSet struct {
 	lb.ScaleSet
 	Instances []lb.Instance
 	Known     nic.Known
 }
 
-// Service is the observed status and the desired frontends of a Service.
+// Service is the status and the desired frontends of a Service.
 type Service struct {
-	// Name is "namespace/name"; Owner is the prefix of its rule names.
+	// Name is "namespace/name"; Owner prefixes its rule names.
 	Name, Owner string
 	Balancer    lb.LoadBalancerID
-	// Idle is true for a Service that is being deleted or is a dry run: nothing is created, and
-	// existing resources stay.
+	// Idle is true for a deleted Service or a dry run: nothing is created, and existing resources
+	// stay.
 	Idle bool
-	// Frontends are the desired ones, each with its public IP or subnet.
+	// Frontends have a public IP or subnet each.
 	Frontends []lb.Frontend
 	Shown     []netip.Addr
-	// Rules is the number of rules it needs; DedicatedRules are those for a pool of its own.
+	// Rules include DedicatedRules, those for a pool of its own.
 	Rules, OwnRules int
 }
 
-// Stock returns the journal with every address to keep: all frontends of Basic load balancers, and
-// the status addresses of Services with a missing load balancer or a free Basic public IP. While a
-// Basic load balancer exists, its frontends replace recorded ones. Without anything to migrate it
-// returns j unchanged.
+// Stock adds every address to keep: frontends of Basic load balancers, and status addresses of
+// Services with a missing load balancer or a free Basic public IP. Frontends of an existing Basic
+// load balancer replace recorded ones.
 func Stock(j Journal, snapshot Seen, services []Service, location string) Journal {
 	if j.Done || j.Undone != nil {
 		j = Journal{Owed: j.owed()} // that migration is over
@@ -85,7 +80,6 @@ func Stock(j Journal, snapshot Seen, services []Service, location string) Journa
 	return j
 }
 
-// of returns the journal's entry for a load balancer, adding it if missing.
 func (j *Journal) of(b Balancer) *Balancer {
 	at := slices.IndexFunc(j.Balancers, func(has Balancer) bool { return has.ID.Key() == b.ID.Key() })
 	if at < 0 {
@@ -95,7 +89,7 @@ func (j *Journal) of(b Balancer) *Balancer {
 	return &j.Balancers[at]
 }
 
-// add adds an address, unless its frontend or public IP is already recorded.
+// add skips a recorded frontend or public IP.
 func (b *Balancer) add(a Address) {
 	for _, has := range b.Addresses {
 		if strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) {
@@ -105,7 +99,7 @@ func (b *Balancer) add(a Address) {
 	b.Addresses = append(b.Addresses, a)
 }
 
-// set records an address, replacing entries with the same frontend or address.
+// set replaces entries with the same frontend or address.
 func (b *Balancer) set(a Address) {
 	same := func(has Address) bool {
 		return strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) ||
@@ -123,7 +117,6 @@ func (b *Balancer) set(a Address) {
 	b.Addresses = append(append(b.Addresses[:at], a), later...)
 }
 
-// addressOf returns the address of a frontend; false if unknown.
 func addressOf(f lb.Frontend, snapshot Seen) (Address, bool) {
 	a := Address{Frontend: f.Name, Family: f.Family, IP: f.PrivateIP, Subnet: f.Subnet}
 	if f.PublicIP != "" {
@@ -134,8 +127,8 @@ func addressOf(f lb.Frontend, snapshot Seen) (Address, bool) {
 	return a, f.Subnet != "" && f.PrivateIP.IsValid()
 }
 
-// toldOf returns the address in a Service's status for a frontend that no load balancer has; false
-// if there is none to keep.
+// toldOf is for frontends that no load balancer has. It returns false if there is no address to
+// keep.
 func toldOf(f lb.Frontend, s Service, snapshot Seen) (Address, bool) {
 	at := slices.IndexFunc(s.Shown, f.Family.Of)
 	if at < 0 {
@@ -159,7 +152,6 @@ func (s Seen) Misses(of Service) bool {
 	})
 }
 
-// has reports whether any load balancer of the cluster has the frontend or its private address.
 func (s Seen) has(f lb.Frontend, shown netip.Addr) bool {
 	return slices.ContainsFunc(s.Balancers, func(b lb.LoadBalancer) bool {
 		return slices.ContainsFunc(b.Frontends, func(is lb.Frontend) bool {
@@ -185,7 +177,6 @@ func (s Seen) balancer(id lb.LoadBalancerID) (lb.LoadBalancer, bool) {
 	return s.Balancers[at], true
 }
 
-// basic returns the cluster's Basic load balancers.
 func (s Seen) basic() []lb.LoadBalancer {
 	return slices.DeleteFunc(slices.Clone(s.Balancers), func(b lb.LoadBalancer) bool { return b.SKU != lb.Basic })
 }

@@ -9,17 +9,15 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Told is the progress published by the leader, for readers without Azure credentials. It is stored
-// next to the journal.
+// Told is published by the leader next to the journal, for readers without Azure credentials.
 type Told struct {
 	Word Word `json:"word"`
 	// Answers is the last start request that was answered, with the result in State.
 	Answers *Wish `json:"answers,omitempty"`
 	// Phase is the next phase; StepsDone of Steps are complete.
-	Phase Phase `json:"phase,omitempty"`
-	Done  int   `json:"done,omitempty"`
-	Steps int   `json:"steps,omitempty"`
-	// Waits are the current waits; Reasons explain why it has not started or was given up.
+	Phase   Phase    `json:"phase,omitempty"`
+	Done    int      `json:"done,omitempty"`
+	Steps   int      `json:"steps,omitempty"`
 	Waits   []string `json:"waits,omitempty"`
 	Reasons []string `json:"reasons,omitempty"`
 }
@@ -40,19 +38,18 @@ const (
 )
 
 const (
-	// mostTold limits the number of reasons, longestTold the length of each.
 	mostTold    = 16
 	longestTold = 512
 )
 
-// Tell returns a [Told] with a limited list of reasons.
+// Tell limits the reasons.
 func Tell(word Word, reasons ...string) Told {
 	t := Told{Word: word}
 	t.Reasons = bounded(reasons)
 	return t
 }
 
-// TellSteps returns the progress of a running migration.
+// TellSteps is for a running migration.
 func TellSteps(s Steps, done, of int) Told {
 	t := Told{Word: UnderWay, Phase: s.Phase, Done: done, Steps: of}
 	t.Waits = bounded(append(append([]string(nil), s.Stops...), s.Waits...))
@@ -70,8 +67,8 @@ func bounded(all []string) []string {
 	return names
 }
 
-// Then returns the record after next is published. An answered request is kept, with its reasons, if
-// next comes from a process that has not read Azure.
+// Then keeps an answered request, and its reasons if next comes from a process that has not read
+// Azure.
 func (t Told) Then(next Told) Told {
 	next.Answers = t.Answers
 	if next.Word == Listens && t.Answers != nil && (t.Word == Refused || t.Word == GivenUp || t.Word == NotNeeded) {
@@ -80,7 +77,7 @@ func (t Told) Then(next Told) Told {
 	return next
 }
 
-// ParseTold parses the output of FormatTold. It returns false for empty or invalid text.
+// ParseTold returns false for empty or invalid text.
 func ParseTold(text string) (Told, bool) {
 	var t Told
 	if text == "" || json.Unmarshal([]byte(text), &t) != nil || t.Word == "" {

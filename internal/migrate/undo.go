@@ -17,7 +17,7 @@ const (
 	Undone Phase = "Undone"
 )
 
-// OneWay returns why a migration can't be undone, or "".
+// OneWay returns "" if an undo is possible.
 func (j Journal) OneWay() string {
 	switch {
 	case j.Done:
@@ -32,9 +32,9 @@ func (j Journal) OneWay() string {
 	return ""
 }
 
-// Undo returns the next steps of an undo, derived like those of [Next]. No load balancer has been
-// deleted yet, so addresses are unchanged; public IPs stay Static. Stops of the last step, Undone,
-// are machines that can't be restored; other Stops block the undo.
+// Undo returns the steps of an undo, like [Next]. No load balancer has been deleted yet, so
+// addresses are unchanged; public IPs stay Static. In the last step StopReasons are machines that
+// can't be restored; before, they block the undo.
 func Undo(j Journal, snapshot Seen) Steps {
 	s := Steps{Phase: Rejoin}
 	if until, reason := j.WayBack(snapshot); until == "" {
@@ -63,8 +63,7 @@ func Undo(j Journal, snapshot Seen) Steps {
 	return s
 }
 
-// rejoin adds the write that puts a network interface back into its pools; is is nil if it no
-// longer exists.
+// rejoin takes nil for a network interface that no longer exists.
 func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Places) (missing []string) {
 	what := "network interface " + name
 	if is == nil || is.Provisioning == lb.Deleting {
@@ -83,8 +82,7 @@ func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Place
 	return in.lost(what, "", shown.InterfaceConfiguration)
 }
 
-// rejoinSet adds the writes that restore a scale set. Its model comes first, so that new instances
-// join the pools.
+// rejoinSet restores the model first, so that new instances join the pools.
 func (s *Steps) rejoinSet(m Members, of SetMembers, snapshot Seen) (missing []string) {
 	at := slices.IndexFunc(snapshot.ScaleSets, func(set ScaleSet) bool { return set.ID.Key() == of.ID.Key() })
 	what := "scale set " + of.ID.Name
@@ -116,8 +114,7 @@ func (s *Steps) rejoinSet(m Members, of SetMembers, snapshot Seen) (missing []st
 	return missing
 }
 
-// rejoinInstance adds the write that restores an instance, or returns what to wait for. The model
-// is already restored.
+// rejoinInstance expects a restored model. It returns what to wait for.
 func (m Members) rejoinInstance(steps *nic.Steps, of SetMembers, set ScaleSet, i lb.Instance) (wait string) {
 	in, asModel := of.of(i.ID)
 	next, changed := m.joined(i.Interfaces, ofSet, in)
@@ -138,7 +135,7 @@ func (m Members) rejoinInstance(steps *nic.Steps, of SetMembers, set ScaleSet, i
 	return ""
 }
 
-// of returns the former pools of an instance, and whether they were those of the model.
+// of also reports whether the pools are those of the model.
 func (of SetMembers) of(instance string) (in Places, asModel bool) {
 	for _, o := range of.Others {
 		if slices.Contains(o.IDs, instance) {
@@ -148,8 +145,7 @@ func (of SetMembers) of(instance string) (in Places, asModel bool) {
 	return of.Model, true
 }
 
-// joined returns interfaces in exactly the given pools of Pools, and whether this changes them.
-// Other pools stay.
+// joined keeps pools that are not in Pools.
 func (m Members) joined(shown []lb.InterfaceConfiguration, prefix string, in Places) (next []lb.InterfaceConfiguration, changed bool) {
 	next = slices.Clone(shown)
 	for at := range next {
@@ -180,7 +176,6 @@ func (m Members) poolsOf(shown []string, wanted []int) []string {
 	return next
 }
 
-// lost returns IP configurations that were in pools and no longer exist.
 func (p Places) lost(what, prefix string, interfaces ...lb.InterfaceConfiguration) (missing []string) {
 	has := map[string]bool{}
 	for _, i := range interfaces {
@@ -197,5 +192,5 @@ func (p Places) lost(what, prefix string, interfaces ...lb.InterfaceConfiguratio
 	return missing
 }
 
-// busy reports whether Azure is updating a resource, so that its state may still change.
+// busy means that the state may still change.
 func busy(p lb.Provisioning) bool { return p != "" && p != lb.Succeeded && p != lb.Failed }

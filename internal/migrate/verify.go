@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// verify adds a stop for each misplaced address; no later phase restores it.
+// verify adds a stop for each misplaced address: no later phase restores it.
 func (s *Steps) verify(j Journal, snapshot Seen) {
 	for _, b := range j.Balancers {
 		balancer, _ := snapshot.balancer(b.ID)
@@ -23,7 +23,7 @@ func (s *Steps) verify(j Journal, snapshot Seen) {
 	}
 }
 
-// misplaced returns why an address is not in its place, or "".
+// misplaced returns "" if the address is in its place.
 func (a Address) misplaced(on lb.LoadBalancer, snapshot Seen) string {
 	switch {
 	case a.Owed:
@@ -50,7 +50,7 @@ func (a Address) misplaced(on lb.LoadBalancer, snapshot Seen) string {
 	return ""
 }
 
-// Of returns the addresses of a Service that are in their final place, and those that are not.
+// Of splits the addresses of a Service by whether they are in their final place.
 func (j Journal) Of(s Service, snapshot Seen) (kept, lost []netip.Addr) {
 	for _, b := range j.Balancers {
 		on, _ := snapshot.balancer(b.ID)

@@ -12,14 +12,12 @@ import (
 
 // Whereabouts is the current location of a recorded address.
 type Whereabouts struct {
-	// Text describes it for humans.
 	Text string
-	// Lost is true if the Service lost it for good; Owed if its Service requests it and Azure
-	// rejects it.
+	// Lost means for good.
 	Lost, Owed bool
 }
 
-// Where returns where an address of a load balancer is.
+// Where describes where an address is now.
 func (a Address) Where(of Balancer, snapshot Seen) Whereabouts {
 	on, exists := snapshot.balancer(of.ID)
 	if a.PublicIP == "" {
