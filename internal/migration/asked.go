@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// waits pauses the migration while a stop is requested, and records that the stop took effect. The
-// rest of Weir is paused too: it must not refill what the migration has emptied.
+// waits pauses the migration, and records that the stop took effect. The rest of Weir is paused
+// too: it must not refill what the migration has emptied.
 func (m *Migration) waits(ctx context.Context, stored migrate.Journal, stop migrate.Wish) (time.Duration, error) {
 	if m.heard == nil || *m.heard != stop {
 		m.cfg.Log.Warn("migration to Standard load balancers is stopped, and nothing else is written: weir migrate resume has it go on",
@@ -25,7 +25,6 @@ func (m *Migration) waits(ctx context.Context, stored migrate.Journal, stop migr
 	return lookAgainAfter, m.keep(ctx, stored, next)
 }
 
-// goesOn logs that a stop was withdrawn.
 func (m *Migration) goesOn() {
 	if m.heard != nil {
 		m.cfg.Log.Info("migration to Standard load balancers goes on: the stop was taken back", "by", m.heard.By)
@@ -33,14 +32,13 @@ func (m *Migration) goesOn() {
 	m.heard = nil
 }
 
-// begins reports whether to start a migration if anything is Basic. After an undo, only a user
-// starts it again.
+// begins is false after an undo until a user starts it again.
 func (m *Migration) begins(stored migrate.Journal, requests migrate.Asked) bool {
 	return m.cfg.Begins && stored.Undone == nil || m.cfg.Hears && requests.Run != nil
 }
 
-// answered removes the start request, whether or not the migration started. It returns false on
-// failure: the next leader would give up its lead for the request again.
+// answered removes the request even if the migration didn't start. On false the caller retries: the
+// next leader would give up its lead for the request again.
 func (m *Migration) answered(ctx context.Context) bool {
 	if !m.asked {
 		return true
@@ -52,10 +50,9 @@ func (m *Migration) answered(ctx context.Context) bool {
 	return true
 }
 
-// listensEvery is how often the Store is polled for requests.
 const listensEvery = 10 * time.Second
 
-// foundLate reports whether Azure, unreadable before, now shows that anything is Basic.
+// foundLate reports whether Azure, unreadable before, now shows anything Basic.
 func (m *Migration) foundLate(ctx context.Context, stored migrate.Journal) bool {
 	services := m.cfg.Services()
 	snapshot, err := m.read(ctx, stored, services)
@@ -64,8 +61,7 @@ func (m *Migration) foundLate(ctx context.Context, stored migrate.Journal) bool 
 }
 
 // Listen gives up the lead when a user requests a migration or the undo of a failed one, or when
-// Azure becomes readable and anything is Basic. Call it after Run. It returns at once if requests
-// are not accepted.
+// Azure becomes readable and shows anything Basic. Call it after Run.
 func (m *Migration) Listen(ctx context.Context) {
 	if !m.cfg.Hears || m.over {
 		m.cfg.Owed.watch(ctx, m.cfg.Store)

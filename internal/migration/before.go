@@ -12,18 +12,17 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// before caches what is read once per process, before a migration starts. Create it with [newBefore].
+// before is read once per process, before a migration starts.
 type before struct {
 	subnets map[string]migrate.Subnet // by id in lower case
 	asked   bool                      // found and usages are set
 	usages  []migrate.Usage
-	// found are missing and unknown permissions.
-	found []migrate.Finding
+	found   []migrate.Finding
 }
 
 func newBefore() before { return before{subnets: map[string]migrate.Subnet{}} }
 
-// preflight returns what blocks a migration and what else it changes, permissions included.
+// preflight includes permissions.
 func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) ([]migrate.Finding, error) {
 	err := bounded(ctx, func(ctx context.Context) error { return b.readSubnets(ctx, cfg.Azure, migrate.Bare(j, snapshot)) })
 	if err != nil {
@@ -38,7 +37,7 @@ func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, s
 	return append(migrate.Preflight(j, snapshot, services, cfg.Terms), b.found...), nil
 }
 
-// readSubnets reads the subnets not read yet. A forbidden one becomes Hidden.
+// readSubnets marks a forbidden subnet as Hidden.
 func (b *before) readSubnets(ctx context.Context, of Azure, ids []string) error {
 	for _, id := range ids {
 		key := strings.ToLower(id)
@@ -69,7 +68,7 @@ func subnetOf(id string) (network lb.ResourceID, name string, ok bool) {
 	return network, id[at+len("/subnets/"):], err == nil
 }
 
-// readUsages reads the usages of each subscription in a journal. A failure becomes a finding.
+// readUsages turns a failure into a finding.
 func (b *before) readUsages(ctx context.Context, cfg Config, j migrate.Journal) {
 	subscriptions := map[string]bool{}
 	add := func(id string) {

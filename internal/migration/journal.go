@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// unreadable ignores an invalid journal if nothing is Basic. Otherwise it returns an error, because
-// the journal may hold addresses that others would take.
+// unreadable ignores an invalid journal if nothing is Basic. Otherwise the journal may hold
+// addresses that others would take.
 func (m *Migration) unreadable(ctx context.Context, err error) error {
 	m.began = true // assume so
 	services := m.cfg.Services()
@@ -26,8 +26,7 @@ func (m *Migration) unreadable(ctx context.Context, err error) error {
 	return nil
 }
 
-// strange returns an error if an open journal has a load balancer of another cluster, because names
-// in azure.json have changed.
+// strange rejects an open journal of another cluster: names in azure.json have changed.
 func (m *Migration) strange(j migrate.Journal) error {
 	for _, b := range j.Balancers {
 		if j.Open() && !m.ours(b.ID) {
@@ -38,7 +37,7 @@ func (m *Migration) strange(j migrate.Journal) error {
 	return nil
 }
 
-// keep saves the journal if it changed.
+// keep writes only changes.
 func (m *Migration) keep(ctx context.Context, stored, j migrate.Journal) error {
 	m.journal = j
 	if migrate.Format(stored) == migrate.Format(j) {
@@ -47,8 +46,8 @@ func (m *Migration) keep(ctx context.Context, stored, j migrate.Journal) error {
 	return m.cfg.Store.Keep(ctx, j)
 }
 
-// ready saves the journal required before the next writes, and reports whether they may be sent. A
-// final journal is saved only if no undo was requested.
+// ready saves the journal before the next writes, and reports whether they may be sent. A final
+// journal is saved only if no undo was requested.
 func (m *Migration) ready(ctx context.Context, j, next migrate.Journal) (bool, error) {
 	if next.Final == "" || j.Final != "" {
 		return true, m.keep(ctx, j, next)

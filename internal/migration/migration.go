@@ -18,15 +18,12 @@ import (
 )
 
 const (
-	// lookAgainAfter is the interval between reads while waiting for others.
 	lookAgainAfter = 5 * time.Second
-	// settles is the delay after a write before reading again.
-	settles = time.Second
-	// overdue is how long to wait for Azure to upgrade instances.
-	overdue = 10 * time.Minute
+	settles        = time.Second
+	overdue        = 10 * time.Minute
 )
 
-// again is the backoff after a failure without Retry-After.
+// again applies without a Retry-After.
 var again = backoff.Doubling{First: 5 * time.Second, Max: time.Minute}
 
 // Migration migrates the Basic load balancers of a cluster to Standard. Use it for one Run.
@@ -35,23 +32,20 @@ type Migration struct {
 
 	journal migrate.Journal
 	phase   migrate.Phase
-	// apart is true once a machine has left its pools, or a later step started. mustComplete is
-	// true if that is so or unknown: the migration must then complete.
+	// apart is true once a machine has left its pools, or later. mustComplete is true if that is so
+	// or unknown.
 	apart, began bool
-	// asked is true if a user requested the start, isComplete if nothing is left to do.
-	asked, over bool
+	asked, over  bool
 	// unread is true if Azure could not be read at the start.
-	unread bool
-	// found is true once anything Basic was found. loggedStop is the last stop that was logged.
-	found bool
-	heard *migrate.Wish
-	// said are findings and errors already logged.
+	unread  bool
+	found   bool
+	heard   *migrate.Wish
 	said    map[string]bool
 	telling telling
 	before  before
 	mu      sync.Mutex // guards the following fields while writes run
-	// level are the instances that matched their model when this process wrote it, by key of the
-	// scale set; waitingSince is when the wait for their upgrade started.
+	// level are instances that matched their model when this process wrote it, by scale set;
+	// waitingSince is when the wait for their upgrade started.
 	level  map[string]map[string]bool
 	waited map[string]time.Time
 	// refused are the errors of load balancer writes in this round.
@@ -66,8 +60,8 @@ func New(cfg Config) *Migration {
 	}
 }
 
-// Run works until each address is in its place, the preflight blocks the migration, Azure rejects
-// it before any change, or ctx is done. It returns at once if there is nothing to do.
+// Run returns when each address is in its place, the preflight blocks the migration, Azure rejects
+// it before any change, or ctx is done.
 func (m *Migration) Run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
@@ -98,14 +92,13 @@ func (m *Migration) Run(ctx context.Context) {
 	}
 }
 
-// givesUp reports whether to stop trying: Azure rejects the migration and no machine has left. An
-// unreachable Azure has not rejected anything.
+// givesUp is true if Azure rejects the migration before a machine has left. An unreachable Azure
+// has not rejected anything.
 func (m *Migration) givesUp(err error) bool {
 	f, azure := errors.AsType[*fault.Fault](err)
 	return azure && f.Class == fault.Terminal && !m.began && (!m.journal.Open() || !f.Exhausted())
 }
 
-// givenUp returns the log message for a migration that is given up.
 func givenUp(open, unread bool) string {
 	switch {
 	case open:
@@ -116,8 +109,7 @@ func givenUp(open, unread bool) string {
 	return "whether a load balancer of the cluster is Basic could not be read: none is migrated until Weir starts again"
 }
 
-// round reads, records and writes once. It returns the delay before the next round; zero ends the
-// migration.
+// round returns the delay before the next one; zero ends the migration.
 func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	stored, requests, err := m.cfg.Store.Read(ctx)
 	if errors.Is(err, migrate.ErrUnreadable) {
@@ -177,7 +169,7 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 	return m.step(ctx, j, snapshot, services)
 }
 
-// stopped logs the findings of the preflight, and reports whether any blocks the migration.
+// stopped logs the findings, and reports whether any blocks the migration.
 func (m *Migration) stopped(ctx context.Context, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) (stops bool, err error) {
 	found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
 	if err != nil {
@@ -203,7 +195,6 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, snapshot mig
 	return stops, nil
 }
 
-// step carries out the next step.
 func (m *Migration) step(ctx context.Context, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) (time.Duration, error) {
 	s := migrate.Next(j, snapshot)
 	of := len(migrate.Phases()) - 1 // the last step is Verify, or Done if every address is in its place
@@ -245,8 +236,8 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, snapshot migrat
 	return settles, nil
 }
 
-// carryOut writes some steps, and records that Services are unreachable: before addresses are
-// freed, and once a machine has left.
+// carryOut records that Services are unreachable before addresses are freed, and once a machine has
+// left.
 func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, snapshot migrate.Seen) error {
 	m.apart = m.apart || s.Phase != migrate.Static && s.Phase != migrate.Detach
 	if err := m.keepApart(ctx); err != nil {
@@ -259,8 +250,8 @@ func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, snapshot migr
 	return m.noteRefused(ctx, s, snapshot, err)
 }
 
-// noteRefused records rejected addresses, so that the others are created first. It returns err
-// unless it is such a rejection.
+// noteRefused records rejected addresses, so that the others are created first. It returns other
+// errors.
 func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, snapshot migrate.Seen, err error) error {
 	for _, b := range s.Put {
 		refused := m.refused[b.ID.Key()]
@@ -307,7 +298,6 @@ func addresses(j migrate.Journal) (n int) {
 	return n
 }
 
-// ours reports whether a load balancer belongs to the cluster.
 func (m *Migration) ours(id lb.LoadBalancerID) bool {
 	return slices.ContainsFunc(m.cfg.Balancers, func(of lb.LoadBalancerID) bool { return of.Key() == id.Key() })
 }

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Owed holds the addresses that Services still claim after a migration, see migrate.Address.IsClaim.
-// It is safe for concurrent use; nil has none.
+// Owed holds the addresses that Services still claim after a migration, see
+// migrate.Address.IsClaim. It is safe for concurrent use; nil has none.
 type Owed struct {
 	mu      sync.Mutex
 	journal migrate.Journal
@@ -25,7 +25,7 @@ func OwedBy(j migrate.Journal, requests migrate.Asked) *Owed {
 	return &Owed{journal: j, asked: requests}
 }
 
-// Address returns the address to request for a private frontend, and whether there is one.
+// Address returns the address to request for a private frontend, if any.
 func (o *Owed) Address(f lb.Frontend) (netip.Addr, bool) {
 	if o == nil {
 		return netip.Addr{}, false
@@ -44,7 +44,7 @@ func (o *Owed) set(j migrate.Journal, requests migrate.Asked) {
 	o.journal, o.asked = j, requests
 }
 
-// watch polls the store until there is no claim any more.
+// watch polls until there is no claim.
 func (o *Owed) watch(ctx context.Context, store Store) {
 	for o != nil && ctx.Err() == nil && o.any() {
 		if j, requests, err := store.Read(ctx); err == nil {

@@ -30,9 +30,8 @@ type Plan struct {
 	Findings      []PlannedFinding  `json:"findings"`
 	Steps         []PlannedStep     `json:"steps"`
 	// CutOffSeconds estimates how long Services are unreachable.
-	CutOffSeconds int `json:"cutOffSeconds"`
-	// WayBack is until when it can be undone.
-	WayBack WayBack `json:"wayBack"`
+	CutOffSeconds int     `json:"cutOffSeconds"`
+	WayBack       WayBack `json:"wayBack"`
 }
 
 // PlannedBalancer is a load balancer and the addresses it keeps.
@@ -49,7 +48,7 @@ type PlannedFinding struct {
 	Message string `json:"message"`
 }
 
-// PlannedStep lists the names of resources that are written together.
+// PlannedStep has the names of resources written together.
 type PlannedStep struct {
 	Phase             migrate.Phase `json:"phase"`
 	PublicIPs         []string      `json:"publicIPs,omitempty"`
@@ -62,8 +61,7 @@ type PlannedStep struct {
 	Stops             []string      `json:"stops,omitempty"`
 }
 
-// Look returns what a migration would do if it started now. It writes nothing, and uses neither
-// Lease nor Log.
+// Look returns what a migration would do now. It writes nothing, and needs neither Lease nor Log.
 func Look(ctx context.Context, cfg Config) (Plan, error) {
 	m := New(cfg)
 	stored, _, err := cfg.Store.Read(ctx)
@@ -168,7 +166,6 @@ func (p Plan) Text() string {
 	return b.String()
 }
 
-// text returns the step in one or more lines.
 func (s PlannedStep) text() string {
 	var parts []string
 	for _, part := range []struct {

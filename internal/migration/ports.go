@@ -11,9 +11,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Azure reads and writes the migrated resources. azure.Client, machines.Client and the reader of
-// subnets and usages implement it together. Errors carry a *fault.Fault. Implementations must be
-// safe for concurrent use.
+// Azure reads and writes the migrated resources. Errors carry a *fault.Fault. It must be safe for
+// concurrent use.
 type Azure interface {
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
 	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
@@ -29,25 +28,23 @@ type Azure interface {
 	GetInstance(ctx context.Context, scaleSet lb.ResourceID, id string) (lb.Instance, error)
 	PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error)
 	Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
-	// GetSubnet and Usages are called only before a migration starts.
+	// GetSubnet and Usages are called only before a migration.
 	GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error)
 	Usages(ctx context.Context, subscription, location string) ([]migrate.Usage, error)
-	// Missing returns the actions that the caller has no permission for at a scope.
+	// Missing returns the actions without permission at a scope.
 	Missing(ctx context.Context, scope string, actions []string) ([]string, error)
 }
 
-// Store persists the journal where the next process finds it and no tenant can write.
+// Store persists the journal where no tenant can write.
 type Store interface {
-	// Read returns the journal and the requests of users.
 	Read(ctx context.Context) (migrate.Journal, migrate.Asked, error)
 	Keep(ctx context.Context, j migrate.Journal) error
-	// Seal replaces kept with next, unless a stop was requested or the stored journal differs from
-	// kept.
+	// Seal saves next unless a stop was requested, or the stored journal is not kept.
 	Seal(ctx context.Context, kept, next migrate.Journal) (bool, error)
-	// Undone saves the journal of an undone migration and removes the requests atomically, unless
-	// the undo request was withdrawn.
+	// Undone saves the journal and removes the requests atomically, unless the undo request was
+	// withdrawn.
 	Undone(ctx context.Context, j migrate.Journal) (bool, error)
-	// Answered removes a handled start request.
+	// Answered removes the start request.
 	Answered(ctx context.Context) error
 }
 
@@ -55,29 +52,28 @@ type Store interface {
 type Config struct {
 	Azure Azure
 	Store Store
-	// Services returns the Services that have a load balancer of the cluster, or need one.
+	// Services returns those that have or need a load balancer of the cluster.
 	Services func() []migrate.Service
-	// Balancers are all load balancers of the cluster, existing or not, in one resource group.
+	// Balancers exist or not, in one resource group.
 	Balancers []lb.LoadBalancerID
 	// Home is the resource group of the nodes and of public IPs; Type and Name are unused.
 	Home lb.ResourceID
 	// Location is the region of created resources.
 	Location string
 	Terms    migrate.Terms
-	// Begins enables migration at startup. A migration that has started completes regardless:
-	// nothing else restores what it has removed.
+	// Begins enables migration at startup. A started migration completes regardless: nothing else
+	// restores what it has removed.
 	Begins bool
-	// Hears accepts start requests of users. EndLead releases leadership, so that the next leader
-	// handles the request.
+	// Hears accepts start requests. EndLead releases leadership, so that the next leader handles
+	// one.
 	Hears bool
 	Again func()
-	// Tell records an event for the Service "namespace/name".
+	// Tell records an event of a Service, "namespace/name".
 	Tell func(service string, warning bool, reason, text string)
-	// Show writes the progress of a Service's load balancer to its status, if changed.
+	// Show writes the progress to a Service's status.
 	Show func(ctx context.Context, service, text string) error
-	// Say saves the progress next to the journal, for readers without Azure access.
-	Say func(ctx context.Context, told migrate.Told) error
-	// Owed receives the open claims of Services.
+	// Say saves the progress for readers without Azure access.
+	Say  func(ctx context.Context, told migrate.Told) error
 	Owed *Owed
 	// Lease excludes other controllers during writes.
 	Lease contest.Lease

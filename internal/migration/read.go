@@ -16,7 +16,6 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// read takes a snapshot within the request timeout.
 func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migrate.Service) (snapshot migrate.Seen, err error) {
 	err = bounded(ctx, func(ctx context.Context) error {
 		snapshot, err = m.look(ctx, j, services)
@@ -25,8 +24,7 @@ func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migr
 	return snapshot, err
 }
 
-// look takes the snapshot. If each Service has a Standard load balancer, it takes a single list
-// request.
+// look takes a single list request if each Service has a Standard load balancer.
 func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migrate.Service) (migrate.Seen, error) {
 	var snapshot migrate.Seen
 	at := m.cfg.Balancers[0]
@@ -53,8 +51,8 @@ func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migr
 	return snapshot, m.readMachines(ctx, &snapshot, j.Members.Machines())
 }
 
-// readPublicIPs reads the resource groups of all relevant public IPs. A failure for a group that
-// only a Service names is ignored, because a tenant chose that name.
+// readPublicIPs ignores a failure for a resource group that only a Service names, because a tenant
+// chose that name.
 func (m *Migration) readPublicIPs(ctx context.Context, snapshot *migrate.Seen, j migrate.Journal, services []migrate.Service) error {
 	needed, named := map[string]lb.ResourceID{}, map[string]lb.ResourceID{}
 	add := func(to map[string]lb.ResourceID, text string) {
@@ -95,8 +93,7 @@ func groupKey(id lb.ResourceID) string {
 	return strings.ToLower(id.SubscriptionID + "/" + id.ResourceGroup)
 }
 
-// readMachines reads the network interfaces and scale sets behind Basic load balancers: those in
-// the nodes' resource group, in groups that a pool names, and those recorded before.
+// readMachines reads the nodes' resource group, groups that a pool names, and recorded machines.
 func (m *Migration) readMachines(ctx context.Context, snapshot *migrate.Seen, before map[string]lb.ResourceID) error {
 	groups, sets := map[string]lb.ResourceID{groupKey(m.cfg.Home): m.cfg.Home}, map[string]lb.ResourceID{}
 	pools := map[string]bool{}

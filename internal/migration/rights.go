@@ -11,10 +11,9 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// mostActions is the maximum number of actions in a message.
 const mostActions = 20
 
-// lacking returns findings for missing permissions, and for scopes where they can't be checked.
+// lacking also reports scopes that can't be checked.
 func lacking(ctx context.Context, of Azure, j migrate.Journal, snapshot migrate.Seen) (all []migrate.Finding) {
 	for _, right := range migrate.Rights(j, snapshot) {
 		var missing []string

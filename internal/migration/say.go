@@ -11,14 +11,13 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// telling saves the progress of a migration for readers elsewhere.
 type telling struct {
 	keep func(ctx context.Context, told migrate.Told) error // optional
 	log  *slog.Logger
 	last string // last saved text
 }
 
-// says saves the progress if it changed. A failure is logged and does not delay the migration.
+// says saves changes only. A failure does not delay the migration.
 func (t *telling) says(ctx context.Context, progress migrate.Told) {
 	text := migrate.FormatTold(progress)
 	if t.keep == nil || text == t.last {
@@ -31,7 +30,7 @@ func (t *telling) says(ctx context.Context, progress migrate.Told) {
 	t.last = text
 }
 
-// unseen saves the state when Azure was not read, because no migration is requested.
+// unseen is for a state without reading Azure, because no migration is requested.
 func (t *telling) unseen(ctx context.Context, stored migrate.Journal, hears bool) {
 	switch {
 	case stored.Done:
@@ -43,13 +42,11 @@ func (t *telling) unseen(ctx context.Context, stored migrate.Journal, hears bool
 	}
 }
 
-// step saves the next step.
 func (t *telling) step(ctx context.Context, s migrate.Steps) {
 	phases := migrate.Phases()
 	t.says(ctx, migrate.TellSteps(s, max(0, slices.Index(phases, s.Phase)), len(phases)-1))
 }
 
-// trying saves an error from Azure that is being retried.
 func (t *telling) trying(ctx context.Context, phase migrate.Phase, err error) {
 	if fault.From(err) != nil {
 		t.step(ctx, migrate.Steps{Phase: phase, Waits: []string{err.Error()}})

@@ -29,7 +29,7 @@ const (
 	Finished   Verdict = "Done"
 )
 
-// NoSKU is the reason if azure.json does not set the SKU explicitly.
+// NoSKU is the reason if azure.json doesn't set the SKU explicitly.
 const NoSKU = "NoSKU"
 
 // Over reports whether there is nothing to do.
@@ -42,26 +42,23 @@ type Status struct {
 	Phase     migrate.Phase `json:"phase,omitempty"`
 	StepsDone int           `json:"stepsDone"`
 	Steps     int           `json:"steps"`
-	// Next is the next step.
-	Next PlannedStep `json:"next"`
+	Next      PlannedStep   `json:"next"`
 	// Begun is true once the journal is written, TrafficStopped once a machine has left its pools.
-	Begun  bool            `json:"begun"`
-	Apart  bool            `json:"apart"`
-	Leader string          `json:"leader,omitempty"`
-	Asked  migrate.Asked   `json:"asked"`
-	Places []StatusAddress `json:"addresses"`
-	// WayBack is whether it can be undone; CompletedUndo is the request of a completed one.
-	WayBack WayBack       `json:"wayBack"`
-	Undone  *migrate.Wish `json:"undone,omitempty"`
-	// Reasons block the start; WaitReasons are current waits.
+	Begun   bool            `json:"begun"`
+	Apart   bool            `json:"apart"`
+	Leader  string          `json:"leader,omitempty"`
+	Asked   migrate.Asked   `json:"asked"`
+	Places  []StatusAddress `json:"addresses"`
+	WayBack WayBack         `json:"wayBack"`
+	Undone  *migrate.Wish   `json:"undone,omitempty"`
+	// Reasons block the start.
 	Reasons []PlannedFinding `json:"reasons"`
 	Waits   []string         `json:"waits"`
 }
 
 // WayBack is until when a migration can be undone.
 type WayBack struct {
-	// Until is the first phase that can't be undone, empty if that phase has passed. Why is the
-	// reason.
+	// Until is the first phase that can't be undone; empty if it has passed.
 	Until migrate.Phase `json:"until,omitempty"`
 	Why   string        `json:"why,omitempty"`
 }
@@ -71,7 +68,7 @@ func wayBack(j migrate.Journal, snapshot migrate.Seen) WayBack {
 	return WayBack{until, why}
 }
 
-// String describes it for humans.
+// String implements fmt.Stringer.
 func (w WayBack) String() string {
 	switch {
 	case w.Until == "":
@@ -86,17 +83,15 @@ func (w WayBack) String() string {
 type StatusAddress struct {
 	migrate.Address
 
-	LoadBalancer string `json:"loadBalancer"`
-	Where        string `json:"where"`
-	Lost         bool   `json:"lost"`
-	// Owed is true if its Service requests it and Azure rejects it; GivenUp is the request that
-	// gave it up.
-	Owed    bool          `json:"owed,omitempty"`
-	GivenUp *migrate.Wish `json:"givenUp,omitempty"`
+	LoadBalancer string        `json:"loadBalancer"`
+	Where        string        `json:"where"`
+	Lost         bool          `json:"lost"`
+	Owed         bool          `json:"owed,omitempty"`
+	GivenUp      *migrate.Wish `json:"givenUp,omitempty"`
 }
 
-// Report returns the state of a migration. leader is the identity of the leading process, or "". It
-// writes nothing, and uses the same Config fields as [Look].
+// Report returns the state of a migration. leader is the leading process, or "". It writes nothing,
+// and needs the same Config as [Look].
 func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 	m := New(cfg)
 	stored, requests, err := cfg.Store.Read(ctx)
@@ -162,7 +157,6 @@ func placed(a migrate.Address, on string, is migrate.Whereabouts, requests migra
 	return p
 }
 
-// verdict returns the state if anything is Basic or the migration has started.
 func (s Status) verdict(stored migrate.Journal) Verdict {
 	switch stop := s.Asked.Stop; {
 	case stop != nil && stop.Undo && stored.Open() && s.WayBack.Until != "" && s.Leader != "":
@@ -217,7 +211,7 @@ func (s Status) Text() string {
 	return b.String()
 }
 
-// says returns the state as a sentence, with the next action.
+// says includes the next action.
 func (s Status) says() string {
 	switch s.Verdict {
 	case NotNeeded:

@@ -21,15 +21,14 @@ const (
 	ReasonUndone      = "MigrationUndone"
 )
 
-// tellBegin records an event for each Service with an address in the journal.
 func (m *Migration) tellBegin(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
 	m.tell(j, snapshot, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonMigrating, fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one. It is not reached for some minutes, and keeps %s", listed(append(stay, move...))))
 	})
 }
 
-// show writes the progress to the status of these Services, where it outlives events and this
-// process. The Service controller replaces it after the migration.
+// show uses the status because it outlives events and this process. The Service controller replaces
+// it after the migration.
 func show(ctx context.Context, cfg Config, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service, progress string) {
 	if cfg.Show == nil {
 		return
@@ -46,7 +45,6 @@ func show(ctx context.Context, cfg Config, j migrate.Journal, snapshot migrate.S
 	}
 }
 
-// tellEnd records an event with the addresses that stayed.
 func (m *Migration) tellEnd(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
 	m.tell(j, snapshot, services, func(name string, stored, lost []netip.Addr) {
 		if len(stored) > 0 {
@@ -63,7 +61,6 @@ func (m *Migration) tellEnd(j migrate.Journal, snapshot migrate.Seen, services [
 	})
 }
 
-// tellUndone records an event for the completed undo.
 func (m *Migration) tellUndone(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
 	m.tell(j, snapshot, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonUndone, fmt.Sprintf("Somebody had the migration taken back: its load balancer stays Basic, with %s, and machines are behind it again", listed(append(stay, move...))))

@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// undo carries out the next step of an undo. If an undo is impossible, it acts as a stop. A
-// rejected write is retried until it succeeds or the user withdraws the stop.
+// undo acts as a stop if an undo is impossible. A rejected write is retried until it succeeds or
+// the user withdraws the stop.
 func (m *Migration) undo(ctx context.Context, stored migrate.Journal, snapshot migrate.Seen, services []migrate.Service, stop migrate.Wish) (time.Duration, error) {
 	s := migrate.Undo(stored, snapshot)
 	for _, why := range s.Stops {
@@ -42,7 +42,6 @@ func (m *Migration) undo(ctx context.Context, stored migrate.Journal, snapshot m
 	return settles, nil
 }
 
-// undone completes the undo. Only a user can start the migration again.
 func (m *Migration) undone(ctx context.Context, stored migrate.Journal, snapshot migrate.Seen, services []migrate.Service, stop migrate.Wish) (time.Duration, error) {
 	next := stored
 	next.Undone = &stop

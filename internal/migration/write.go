@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// write sends all requests of the steps, even if some fail. It returns one error, a terminal one if
-// there is any.
+// write sends all requests even if some fail, and returns one error, a terminal one if there is
+// any.
 func (m *Migration) write(ctx context.Context, s migrate.Steps) error {
 	valid := func() bool { return true }
 	if m.cfg.Lease != nil {
@@ -60,10 +60,8 @@ func (m *Migration) write(ctx context.Context, s migrate.Steps) error {
 	return passing(failed)
 }
 
-// deadline is the timeout of a request.
 const deadline = 10 * time.Minute
 
-// bounded sends a request with a timeout.
 func bounded(ctx context.Context, send func(context.Context) error) error {
 	bound, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -82,7 +80,7 @@ func passing(err error) error {
 	return err
 }
 
-// requests returns the requests of the steps, to be sent in parallel.
+// requests may be sent in parallel.
 func (m *Migration) requests(s migrate.Steps) (all []func(context.Context) error) {
 	for _, ip := range s.PublicIPs {
 		all = append(all, func(ctx context.Context) error {
@@ -125,8 +123,7 @@ func named(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// writeSet writes the model of a scale set, or its instances sequentially: Azure accepts one write
-// per scale set at a time.
+// writeSet is sequential: Azure accepts one write per scale set at a time.
 func (m *Migration) writeSet(ctx context.Context, s migrate.SetSteps) error {
 	if s.Model != nil {
 		return m.writeModel(ctx, *s.Model)
