@@ -10,24 +10,22 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// hold is one acquisition of the Lease. Shared.mu guards it.
+// hold is one acquisition. Shared.mu guards it.
 type hold struct {
 	lanes int       // inside
 	end   time.Time // of the term
-	// lost is why the Lease was lost. It remains lost for the current workers, because another
-	// process may have written in the meantime.
-	lost error
-	left chan struct{}      // closed when the last worker has left
-	stop context.CancelFunc // stops the renewals
-	// failing is true while renewals fail.
+	// lost stays set for the current workers, because another process may have written in the
+	// meantime.
+	lost    error
+	left    chan struct{}      // closed when the last worker has left
+	stop    context.CancelFunc // stops the renewals
 	failing bool
 }
 
 // errLapsed means that no renewal succeeded in time.
 var errLapsed = errors.New("the resource lease ran out: no renewal came through")
 
-// covers reports whether a write may start: at least a third of the term remains, longer than the
-// requests of one write take.
+// covers requires a third of the term, longer than the requests of one write take.
 func (h *hold) covers(now time.Time, term time.Duration) bool {
 	return h.lost == nil && h.end.Sub(now) > term/3
 }
@@ -38,7 +36,7 @@ func (s *Shared) valid(h *hold) bool {
 	return s.held == h && h.covers(time.Now(), s.term)
 }
 
-// leave releases the Lease if this was the last worker. No worker acquires it in the meantime.
+// leave releases the Lease after the last worker. No worker acquires it in the meantime.
 func (s *Shared) leave(h *hold) {
 	if s.leftOthers(h) {
 		return
@@ -61,7 +59,7 @@ func (s *Shared) leave(h *hold) {
 	close(h.left)
 }
 
-// leftOthers leaves and returns true unless this is the last worker.
+// leftOthers returns false for the last worker.
 func (s *Shared) leftOthers(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +70,8 @@ func (s *Shared) leftOthers(h *hold) bool {
 	return true
 }
 
-// renew renews the Lease every third of its term, until ctx is done or the Lease is lost. A failed
-// request is retried after a thirtieth of the term.
+// renew runs every third of the term, until ctx is done or the Lease is lost. A failed request is
+// retried after a thirtieth.
 func (s *Shared) renew(ctx context.Context, h *hold) {
 	for wait := s.term / 3; wait > 0; {
 		if sleep.For(ctx, wait) != nil {
@@ -90,8 +88,7 @@ func (s *Shared) renew(ctx context.Context, h *hold) {
 	}
 }
 
-// renewed stores the result of a renewal and returns the delay before the next one; zero means
-// none.
+// renewed returns the delay before the next renewal; zero means none.
 func (s *Shared) renewed(h *hold, end time.Time, err error) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +115,7 @@ func (s *Shared) renewed(h *hold, end time.Time, err error) time.Duration {
 	return s.term / 3
 }
 
-// request acquires or renews the Lease and returns the end of its term, counted from before the
-// request.
+// request counts the term from before the request.
 func (s *Shared) request(ctx context.Context) (end time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callDeadline)
 	defer cancel()
@@ -133,7 +129,7 @@ func (s *Shared) release() error {
 	return s.holder.Release(ctx)
 }
 
-// note stores the result of an acquisition. The caller holds s.mu.
+// note requires s.mu.
 func (s *Shared) note(err error, now time.Time) {
 	if err != nil {
 		s.refuse(err, now)
@@ -145,7 +141,7 @@ func (s *Shared) note(err error, now time.Time) {
 	s.refusal, s.askAt = nil, time.Time{}
 }
 
-// refuse counts a rejection or loss and logs the transition. The caller holds s.mu.
+// refuse logs the transition. It requires s.mu.
 func (s *Shared) refuse(err error, now time.Time) {
 	if s.refusal == nil {
 		s.log.Warn("no resource lease: backend pools wait", "err", err)

@@ -14,15 +14,14 @@ import (
 const (
 	// turn is how long workers may enter before the Lease must be released.
 	turn = time.Minute
-	// breath is how long it remains free after a turn.
+	// breath is how long it remains free after a session.
 	breath = 5 * time.Second
 	// refusalHolds is how long a rejection is cached, so that many workers cost as many requests as
 	// one.
 	refusalHolds = time.Second
-	// callDeadline is the timeout of one request. An acquisition and a release must fit into the
-	// shutdown time.
+	// callDeadline: an acquisition and a release must fit into the shutdown time.
 	callDeadline = 5 * time.Second
-	// patience is how long Enter waits for the end of a turn.
+	// patience is how long Enter waits for the end of a session.
 	patience = 10 * time.Second
 )
 
@@ -61,7 +60,7 @@ type Shared struct {
 
 	mu    sync.Mutex // guards the fields below; never held during requests
 	held  *hold      // nil while no worker is inside
-	began time.Time  // start of the turn: of the request for its first acquisition
+	began time.Time  // start of the session: of the request for its first acquisition
 	freed time.Time  // last release
 	// refusal is the last rejection or loss; nil after an acquisition. The next request is allowed
 	// at askAt.
@@ -75,7 +74,7 @@ func NewShared(holder Holder, term time.Duration, log *slog.Logger) *Shared {
 	return &Shared{holder: holder, term: term, log: log, slot: make(chan struct{}, 1)}
 }
 
-// Enter joins the Lease, acquiring it if necessary. It waits up to 10 s for the end of a turn, and
+// Enter joins the Lease, acquiring it if necessary. It waits up to 10 s for the end of a session, and
 // otherwise returns why the Lease is unavailable. valid reports whether a write may still start;
 // once the Lease is lost it remains false. leave must be called exactly once; for the last worker it
 // returns after the release.
@@ -97,8 +96,7 @@ func (s *Shared) Enter(ctx context.Context) (valid func() bool, leave func(), er
 	}
 }
 
-// join enters a held Lease, or returns what to wait for; all results are nil if the Lease must be
-// acquired.
+// join returns nils if the Lease must be acquired.
 func (s *Shared) join(now time.Time) (*hold, func(context.Context, time.Time) error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +133,7 @@ func await[T any](event <-chan T) func(context.Context, time.Time) error {
 	}
 }
 
-// acquire takes the Lease as the first worker. It returns nil if another worker was faster or was
-// rejected.
+// acquire returns nil if another worker was faster or was rejected.
 func (s *Shared) acquire(ctx context.Context) (*hold, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -175,7 +172,7 @@ func (s *Shared) mayAsk(now time.Time) bool {
 	return s.held == nil && !s.resting(now) && !now.Before(s.askAt)
 }
 
-// over reports whether the turn has ended, so that no worker may enter. The caller holds s.mu.
+// over reports whether the session has ended, so that no worker may enter. The caller holds s.mu.
 func (s *Shared) over(now time.Time) bool { return now.Sub(s.began) >= turn }
 
 func (s *Shared) resting(now time.Time) bool {

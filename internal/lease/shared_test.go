@@ -93,7 +93,7 @@ func TestARefusalCostsOneRequestASecondHoweverManyAsk(t *testing.T) {
 	})
 }
 
-// Consecutive passes are one turn: after a minute other processes get the Lease, even if it was
+// Consecutive passes are one session: after a minute other processes get the Lease, even if it was
 // briefly free before.
 func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 	for _, tt := range []struct {
@@ -143,7 +143,7 @@ func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 	}
 }
 
-// A worker that comes after a turn waits for those inside, and then for the pause.
+// A worker that comes after a session waits for those inside, and then for the pause.
 func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
 	tell(t, func(s *story) {
 		s.api.takes = time.Second // the time of a release does not count as the pause
@@ -162,14 +162,14 @@ func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
 		}
 		late.leave()
 		again := time.Now()
-		s.enters(s.weir).leave() // a turn of its own
+		s.enters(s.weir).leave() // a session of its own
 		if waited := time.Since(again); waited != 2*time.Second {
 			s.Errorf("the next waited for %s", waited)
 		}
 	})
 }
 
-// A turn starts with the request for the Lease: the machine may sleep before the response.
+// A session starts with the request for the Lease: the machine may sleep before the response.
 func TestATurnLastsAlsoWhileTheMachineSleeps(t *testing.T) {
 	tell(t, func(s *story) {
 		asleep := &sleeper{s.api.as("weir"), turn}
