@@ -66,7 +66,6 @@ func (t term) at(now, window time.Duration) term {
 	return t
 }
 
-// renewed returns the term after a successful renewal.
 func (t term) renewed(in Epoch, requestedAt, window time.Duration) term {
 	t = t.at(requestedAt, window)
 	switch {
@@ -79,7 +78,7 @@ func (t term) renewed(in Epoch, requestedAt, window time.Duration) term {
 	return t
 }
 
-// ended returns the term ended for a reason, if it had begun.
+// ended has no effect before the beginning.
 func (t term) ended(reason error) term {
 	if t.begun && t.over == nil {
 		t.over = reason
@@ -87,7 +86,6 @@ func (t term) ended(reason error) term {
 	return t
 }
 
-// mayWrite returns nil if a write may be sent.
 func (t term) mayWrite() error {
 	switch {
 	case t.over != nil:
