@@ -62,6 +62,7 @@ func (r Record) covers(e Event) bool {
 	return !e.at().After(r.At)
 }
 
+// Node is the relevant state of a node.
 type Node struct {
 	Created time.Time
 	// Tainted is true with the spot eviction taint.
