@@ -14,15 +14,13 @@ import (
 type hold struct {
 	lanes int       // inside
 	end   time.Time // of the term
-	// lost stays set for the current workers, because another process may have written in the
-	// meantime.
+	// lost is final for the current workers: another process may have written in the meantime.
 	lost    error
 	left    chan struct{}      // closed when the last worker has left
 	stop    context.CancelFunc // stops the renewals
 	failing bool
 }
 
-// errLapsed means that no renewal succeeded in time.
 var errLapsed = errors.New("the resource lease ran out: no renewal came through")
 
 // covers requires a third of the term, longer than the requests of one write take.

@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// turn is how long workers may enter before the Lease must be released.
+	// turn is how long workers may enter.
 	turn = time.Minute
-	// breath is how long it remains free after a session.
+	// breath is how long the Lease remains free afterwards.
 	breath = 5 * time.Second
-	// refusalHolds is how long a rejection is cached, so that many workers cost as many requests as
-	// one.
+	// refusalHolds caches a rejection, so that many workers cost no more requests than one.
 	refusalHolds = time.Second
 	// callDeadline: an acquisition and a release must fit into the shutdown time.
 	callDeadline = 5 * time.Second
-	// patience is how long Enter waits for the end of a session.
+	// patience limits the wait for the end of a session.
 	patience = 10 * time.Second
 )
 
@@ -29,25 +28,23 @@ const (
 // time.
 type Holder interface {
 	// Acquire takes or renews the Lease for one term. It returns a *HeldError if another holder has
-	// it. After any other error, the Lease may have been acquired.
+	// it. After other errors, the Lease may have been acquired.
 	Acquire(ctx context.Context) error
 	// Release releases the Lease if this Holder acquired it.
 	Release(ctx context.Context) error
 }
 
-// HeldError means that another holder has the Lease. Its text is stable while the holder is the
-// same.
+// HeldError means that another holder has the Lease. Its text is stable per holder.
 type HeldError struct {
 	Lease, Holder string
 	Until         time.Time // unless renewed
 }
 
-// Error names the Lease and its holder.
+// Error implements error.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("the lease %s is held by %q", e.Lease, e.Holder)
 }
 
-// errTurn is returned if Enter has waited too long.
 var errTurn = errors.New("the resource lease is left to other controllers for a moment, when the writes under way have ended")
 
 // Shared is the Lease of this process. It is safe for concurrent use.
@@ -62,8 +59,7 @@ type Shared struct {
 	held  *hold      // nil while no worker is inside
 	began time.Time  // start of the session: of the request for its first acquisition
 	freed time.Time  // last release
-	// refusal is the last rejection or loss; nil after an acquisition. The next request is allowed
-	// at askAt.
+	// refusal is the last rejection or loss; nil after an acquisition. It applies until askAt.
 	refusal  error
 	askAt    time.Time
 	refusals uint64
@@ -74,10 +70,9 @@ func NewShared(holder Holder, term time.Duration, log *slog.Logger) *Shared {
 	return &Shared{holder: holder, term: term, log: log, slot: make(chan struct{}, 1)}
 }
 
-// Enter joins the Lease, acquiring it if necessary. It waits up to 10 s for the end of a session, and
-// otherwise returns why the Lease is unavailable. valid reports whether a write may still start;
-// once the Lease is lost it remains false. leave must be called exactly once; for the last worker it
-// returns after the release.
+// Enter joins the Lease, acquiring it if necessary. It waits up to 10 s for the end of a session.
+// valid reports whether a write may still start; once the Lease is lost it remains false. leave
+// must be called exactly once; for the last worker it returns after the release.
 func (s *Shared) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
 	until := time.Now().Add(patience)
 	for {
@@ -117,7 +112,6 @@ func (s *Shared) join(now time.Time) (*hold, func(context.Context, time.Time) er
 	return h, nil, nil
 }
 
-// await waits for an event until a given time.
 func await[T any](event <-chan T) func(context.Context, time.Time) error {
 	return func(ctx context.Context, until time.Time) error {
 		timer := time.NewTimer(time.Until(until))
@@ -172,7 +166,7 @@ func (s *Shared) mayAsk(now time.Time) bool {
 	return s.held == nil && !s.resting(now) && !now.Before(s.askAt)
 }
 
-// over reports whether the session has ended, so that no worker may enter. The caller holds s.mu.
+// over reports whether the session has ended, so that no worker may enter. It requires s.mu.
 func (s *Shared) over(now time.Time) bool { return now.Sub(s.began) >= turn }
 
 func (s *Shared) resting(now time.Time) bool {
