@@ -4,9 +4,9 @@ package lead
 
 import "io"
 
-// Body wraps a request body so that reads fail once leadership has ended. A connection may have to
-// be established, or the process may be suspended, between the check of a request and its first
-// byte; a truncated request is not executed.
+// Body wraps a request body so that reads fail once leadership has ended. Connecting, or a
+// suspension of the process, may separate the check of a request from its first byte; a truncated
+// request is not executed.
 func (f *Fence) Body(of io.ReadCloser) io.ReadCloser {
 	if f == nil || of == nil {
 		return of

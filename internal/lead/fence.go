@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// looks is the number of checks per window in Watch.
 const looks = 20
 
-// Fence tracks the leadership of this process. It is safe for concurrent use. A nil Fence always
-// allows writes, for a process without leader election.
+// Fence tracks the leadership of this process. It is safe for concurrent use. A nil Fence, without
+// leader election, always allows writes.
 type Fence struct {
 	window  time.Duration
 	elapsed func() time.Duration
@@ -22,7 +21,7 @@ type Fence struct {
 }
 
 // NewFence returns the Fence of a process that is not the leader yet. Writes are allowed for window
-// after a successful renewal was requested; window must be shorter than the lease by the duration
+// after the request of a successful renewal; window must be shorter than the lease by the duration
 // of a write. elapsed is a monotonic clock that includes time asleep.
 func NewFence(window time.Duration, elapsed func() time.Duration) *Fence {
 	return &Fence{window: window, elapsed: elapsed}
@@ -31,22 +30,22 @@ func NewFence(window time.Duration, elapsed func() time.Duration) *Fence {
 // Elapsed reads the clock. Read it before requesting a renewal.
 func (f *Fence) Elapsed() time.Duration { return f.elapsed() }
 
-// Renewed records a successful renewal in an epoch; requestedAt is the clock reading before its
-// request. The first call starts the leadership.
+// Renewed records a renewal; requestedAt is the clock reading before its request. The first one
+// starts the leadership.
 func (f *Fence) Renewed(in Epoch, requestedAt time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.term = f.term.renewed(in, requestedAt, f.window)
 }
 
-// Ends ends the leadership if it has started. Later renewals have no effect.
+// Ends is final: later renewals have no effect.
 func (f *Fence) Ends(reason error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.term = f.term.ended(reason)
 }
 
-// MayWrite returns nil if a write may be sent now, or an error that wraps ErrNotLeading.
+// MayWrite returns an error that wraps ErrNotLeading if no write may be sent.
 func (f *Fence) MayWrite() error {
 	if f == nil {
 		return nil
@@ -54,7 +53,7 @@ func (f *Fence) MayWrite() error {
 	return f.now().mayWrite()
 }
 
-// Over returns why the leadership has ended; nil if it has not ended or not started.
+// Over returns why the leadership has ended, or nil.
 func (f *Fence) Over() error {
 	if f == nil {
 		return nil
@@ -78,8 +77,8 @@ func (f *Fence) now() term {
 	return f.term
 }
 
-// Watch calls lost with the reason once the leadership has ended, or returns when ctx is done.
-// After a suspension it reacts as soon as the process resumes.
+// Watch calls lost once the leadership has ended, or returns when ctx is done. A suspended process
+// reacts as soon as it resumes.
 func (f *Fence) Watch(ctx context.Context, lost func(reason error)) {
 	tick := time.NewTicker(f.window / looks)
 	defer tick.Stop()

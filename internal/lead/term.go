@@ -24,8 +24,7 @@ type Epoch struct {
 	Acquired int64
 }
 
-// String returns the form that ParseEpoch reads. It omits the time, because clocks of different
-// machines can't be compared.
+// String omits the time, because clocks of different machines can't be compared.
 func (e Epoch) String() string { return e.Lease + " " + strconv.Itoa(e.Transitions) }
 
 // ParseEpoch parses the output of String.
@@ -50,15 +49,14 @@ type term struct {
 	begun bool
 	// asked is when the last successful renewal was requested.
 	asked time.Duration
-	// over is why the leadership has ended. It never resumes: another process may have led and
-	// written in the meantime.
+	// over is why the leadership has ended, for good: another process may have written in the
+	// meantime.
 	over error
 }
 
-// covered reports whether a renewal at requestedAt allows a write at now.
 func covered(requestedAt, now, window time.Duration) bool { return now-requestedAt <= window }
 
-// at returns the term at a given time, ended if it has lapsed.
+// at ends a lapsed term.
 func (t term) at(now, window time.Duration) term {
 	if t.begun && t.over == nil && !covered(t.asked, now, window) {
 		t.over = fmt.Errorf("no renewal of its lease came through for %s", (now - t.asked).Round(time.Millisecond))
