@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Subnet tells whether a subnet admits traffic.
+// Subnet has what decides whether a subnet admits traffic.
 type Subnet struct {
 	// SecurityGroup is an ARM id; empty if there is none.
 	SecurityGroup string

@@ -94,7 +94,7 @@ func (p *preflight) stop(reason, format string, args ...any) {
 	p.found = append(p.found, Finding{Reason: reason, What: fmt.Sprintf(format, args...), Stops: true})
 }
 
-// owned is false for other controllers and clusters, whose resources would not be recreated.
+// owned is false for resources of other controllers and clusters, which would not be recreated.
 func (p *preflight) owned(name string) bool {
 	owner, _, _ := strings.Cut(name, "-")
 	return p.owners[strings.ToLower(owner)]
