@@ -139,8 +139,6 @@ func refusal(code string) error {
 	return &fault.Fault{Class: fault.Terminal, Code: code, Err: errors.New(code)}
 }
 
-// Azure.
-
 func (w *world) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -263,8 +261,6 @@ func (w *world) Missing(_ context.Context, _ string, actions []string) ([]string
 	w.asksRights++
 	return slices.DeleteFunc(slices.Clone(actions), func(a string) bool { return !slices.Contains(w.lacks, a) }), w.unknown
 }
-
-// Store.
 
 func (w *world) Read(context.Context) (migrate.Journal, migrate.Asked, error) {
 	w.mu.Lock()
