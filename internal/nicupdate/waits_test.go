@@ -14,7 +14,7 @@ import (
 )
 
 // While the throttle gate is closed nothing is sent and nothing fails, and the reason is reported.
-// A turn that has not come yet is not reported.
+// A wait for the write quota is not reported.
 func TestAClosedGate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")

@@ -339,14 +339,12 @@ func (w *world) failing(call string, times int, a fault.Answer) {
 	})
 }
 
-// Machines implements Cluster.
 func (w *world) Machines() []nic.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.nodes)
 }
 
-// InterfacePools implements Cluster.
 func (w *world) InterfacePools() []lb.PoolID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
