@@ -18,7 +18,7 @@ import (
 type Action string
 
 // The actions. [Level] is in sync; [Wait] waits for Azure, [Hold] for users to fix reported
-// problems, [Refuse] for users to do what the reason says. These four write nothing.
+// problems, [Refuse] for users to follow the reason. These four write nothing.
 const (
 	Level      Action = "level"
 	Create     Action = "create"
