@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// DefaultReporters write the events that announce evictions: the first is what AKS's
-// node-problem-detector calls itself in them, the others are what its further monitors of
-// scheduled events, and a detector without monitors of its own, are taken to be called.
+// DefaultReporters report evictions in events: AKS's node-problem-detector, its other
+// scheduled-event monitors, and a detector without custom monitors.
 func DefaultReporters() []string {
 	return []string{
 		"custom-scheduledevents-consolidated-preempt-plugin-monitor",
@@ -18,29 +17,28 @@ func DefaultReporters() []string {
 	}
 }
 
-// DefaultMinAvailablePercent is the share of a pool that announced evictions leave up. A
-// forged wave costs half a pool; of a true one, what stays is dead soon, and its probe says so.
+// DefaultMinAvailablePercent limits the effect of forged events to half a pool; after a real mass
+// eviction, health probes remove the rest.
 const DefaultMinAvailablePercent = 50
 
-// noAnswer begins the message of an event that AKS's monitor has been seen to write when the
-// metadata service did not answer it: nothing is known of an eviction then.
+// noAnswer is sent by AKS's monitor when the metadata service is unreachable.
 const noAnswer = "IMDS query failed"
 
-// Announcement is who says what in an event about an eviction.
+// Announcement is an eviction event.
 type Announcement struct {
-	// Reporter is the event's reportingController, or its source where that is empty.
+	// Reporter is the event's reportingController, or its source if empty.
 	Reporter string
 	Message  string
 }
 
-// Believes reports whether an announcement is one, and from somebody who may make it. Anybody
-// who may write events may call himself so: Floor bounds what that is worth.
+// Believes checks the reporter and the message. Any creator of events can forge them; Floor limits
+// the damage.
 func (s Signals) Believes(a Announcement) bool {
 	return slices.Contains(s.Reporters, a.Reporter) && !strings.HasPrefix(a.Message, noAnswer)
 }
 
-// The conditions of a node that announce its eviction, as AKS's monitors set them. The second
-// speaks of other events as well, and says in its message of which.
+// Node conditions set by AKS's monitors. The second one covers other events as well, named in its
+// message.
 const (
 	conditionPreemption = "PreemptionScheduled"
 	conditionVMEvent    = "VMEventScheduled"
@@ -50,8 +48,7 @@ const (
 // Condition is a condition of a node.
 type Condition struct{ Type, Status, Message string }
 
-// Announces reports whether a condition announces the eviction of its node. Only the node itself
-// and those that may write nodes/status set one, so no reporter is asked for.
+// Announces does not check a reporter: only writers of nodes/status can set a condition.
 func (c Condition) Announces() bool {
 	switch {
 	case c.Status != "True" || strings.HasPrefix(c.Message, noAnswer):
@@ -62,16 +59,15 @@ func (c Condition) Announces() bool {
 	return c.Type == conditionPreemption
 }
 
-// Heard are the occurrences that change nothing any more though no node has a record of them,
-// by the UID of their event: this process found them as it began, or heard them while the
-// taint stood. Whoever has cleared the taint since has cleared it for them, too.
+// Heard are occurrences, by event UID, that no longer count for nodes without a record: they
+// existed at startup, or occurred while the taint was set. Removing the taint dismisses them.
 type Heard map[string]Event
 
-// Add notes an occurrence.
+// Add adds an occurrence.
 func (h Heard) Add(e Event) { h[e.UID] = e }
 
-// Covers reports whether an occurrence was noted, or an event's later one was.
+// Covers reports whether this or a later occurrence of the event was added.
 func (h Heard) Covers(e Event) bool {
-	heard, ok := h[e.UID]
-	return ok && e.Count <= heard.Count && !e.at().After(heard.at())
+	seen, ok := h[e.UID]
+	return ok && e.Count <= seen.Count && !e.at().After(seen.at())
 }

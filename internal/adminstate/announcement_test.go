@@ -8,7 +8,7 @@ import (
 	"weir.dev/weir/internal/adminstate"
 )
 
-// Who announces is asked first, and then whether anything is announced.
+// The reporter is checked first, then the message.
 func TestWhoIsBelieved(t *testing.T) {
 	const aks = "custom-scheduledevents-consolidated-preempt-plugin-monitor"
 	for _, tt := range []struct {
@@ -41,7 +41,7 @@ func TestWhatIsAnnouncedAlone(t *testing.T) {
 		"":                                      false,
 		spot:                                    true,
 		spot + " gpu=a100":                      true,
-		spot + " leaves=now":                    false, // a person's word
+		spot + " leaves=now":                    false, // set by a user
 		spot + " " + adminstate.KeyOutOfService: false,
 		adminstate.KeyOutOfService:              false,
 		"leaves":                                false,

@@ -19,12 +19,12 @@ func at(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// once is an event that was said once, at this second.
+// once is an event that occurred once, at this second.
 func once(uid string, s float64) adminstate.Event {
 	return adminstate.Event{UID: uid, Created: at(s), First: at(s), Last: at(s), Count: 1}
 }
 
-// again is an event that was said a second time.
+// again is an event that occurred twice.
 func again(uid string, first, last float64) adminstate.Event {
 	return adminstate.Event{UID: uid, Created: at(first), First: at(first), Last: at(last), Count: 2}
 }
@@ -104,7 +104,7 @@ func TestWhatAnEventDoes(t *testing.T) {
 	}
 }
 
-// The record stands on the node as text, and what somebody else wrote there is none.
+// The record is stored as text; other text is an empty record.
 func TestTheRecordIsText(t *testing.T) {
 	r := record("6f2b", 10, 3)
 	const text = `{"event":"6f2b","at":"2026-01-02T03:04:15Z","count":3}`
@@ -121,7 +121,7 @@ func TestTheRecordIsText(t *testing.T) {
 	}
 }
 
-// world is a node, the events about its name, and the one who judges them.
+// world is a node, the events for its name, and their handler.
 type world struct {
 	*rapid.T
 	now    float64
@@ -129,10 +129,10 @@ type world struct {
 	events []adminstate.Event
 	node   adminstate.Node
 	heard  adminstate.Heard
-	writes int // since the taint was put or cleared last
+	writes int // since the taint was last set or removed
 }
 
-// judges lets an event be seen, as the controller does.
+// judges handles an event as the controller does.
 func (w *world) judges(e adminstate.Event) adminstate.Verdict {
 	verdict, kept := adminstate.Preempted(w.node, e, w.heard.Covers(e))
 	if kept.At.Before(w.node.Record.At) {
@@ -152,8 +152,8 @@ func (w *world) judges(e adminstate.Event) adminstate.Verdict {
 	return verdict
 }
 
-// says has an occurrence be seen that is new. With good clocks it is acted on, unless the
-// taint stands; so is, with any, another occurrence of what was recorded last.
+// says adds a new occurrence. It takes effect unless the taint is set, with correct clocks or for
+// the last recorded event.
 func (w *world) says(e adminstate.Event, recorded bool) {
 	want := adminstate.Put
 	switch {
@@ -167,7 +167,7 @@ func (w *world) says(e adminstate.Event, recorded bool) {
 	}
 }
 
-// restarts has a process that knows nothing see all events, in any order.
+// restarts handles all events in random order in a new process.
 func (w *world) restarts() {
 	w.heard = adminstate.Heard{}
 	for _, e := range w.events {
@@ -176,7 +176,7 @@ func (w *world) restarts() {
 	for _, e := range rapid.Permutation(w.events).Draw(w.T, "order") {
 		before := w.node
 		if before.Record == (adminstate.Record{}) {
-			continue // a node that was never judged is judged now
+			continue // a node without a record
 		}
 		if got := w.judges(e); got != adminstate.Ignore || w.node != before {
 			w.Fatalf("%+v is judged %d again: %+v", e, got, w.node)
@@ -186,9 +186,8 @@ func (w *world) restarts() {
 
 func (w *world) emitter() time.Time { return at(w.now + w.skew) }
 
-// Whatever was heard once is never acted on again: not after a restart, not after an
-// operator cleared the taint, not for the node that comes after. While the taint stands the
-// node is written once at most.
+// An occurrence never takes effect twice: not after a restart, not after an operator removed the
+// taint, not for a recreated node. While the taint is set, the node is written at most once.
 func TestNoOccurrenceActsTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, skew: float64(rapid.SampledFrom([]int{0, 0, -40, 40}).Draw(t, "skew")), node: adminstate.Node{Created: start}, heard: adminstate.Heard{}}
@@ -213,7 +212,7 @@ func TestNoOccurrenceActsTwice(t *testing.T) {
 				w.restarts()
 			case step == "node":
 				w.node, w.writes = adminstate.Node{Created: at(w.now)}, 0
-				if w.skew <= 0 { // whose clock is ahead can speak of the next node
+				if w.skew <= 0 { // an emitter ahead of time may refer to the next node
 					for _, e := range slices.Clone(w.events) {
 						if got := w.judges(e); got != adminstate.Ignore {
 							w.Fatalf("%+v of the node before is judged %d", e, got)

@@ -8,41 +8,40 @@ import (
 	"strings"
 )
 
-// The taints that always say that a node leaves. Their names are a contract: users and
-// tools of the Azure cloud provider know them.
+// Taints that always mark a leaving node. Users and tools of the Azure cloud provider rely on the
+// names.
 const (
 	KeyOutOfService = "node.kubernetes.io/out-of-service"
 	KeyDraining     = "cloudprovider.azure.microsoft.com/draining"
-	// ValueSpotEviction is the value of KeyDraining on a node that Azure is about to evict.
+	// ValueSpotEviction marks a node that Azure is about to evict.
 	ValueSpotEviction = "spot-eviction"
-	// keyToBeDeleted is the taint of the cluster autoscaler on a node that it is about to delete.
-	// Kubernetes' service controller and other load balancer controllers know it, too.
+	// keyToBeDeleted is set by the cluster autoscaler. Other load balancer controllers use it as
+	// well.
 	keyToBeDeleted = "ToBeDeletedByClusterAutoscaler"
-	// keyDisrupted is the taint of Karpenter on a node whose pods it is about to evict.
+	// keyDisrupted is set by Karpenter before it evicts pods.
 	keyDisrupted = "karpenter.sh/disrupted"
 )
 
-// keyUnschedulable is the taint of a cordon. It says that no new pods are to come, not that
-// traffic is to leave, and comes and goes with every upgrade.
+// keyUnschedulable blocks new pods, not traffic, and changes with every upgrade.
 const keyUnschedulable = "node.kubernetes.io/unschedulable"
 
-// Taint is a taint of a node. Its effect is about pods, and makes no difference here.
+// Taint is a taint of a node. Its effect is ignored, because it concerns pods.
 type Taint struct{ Key, Value string }
 
-// Pattern matches taints: those of a key, or of a key and one value.
+// Pattern matches taints by key, or by key and value.
 type Pattern struct {
 	Key, Value string
-	// AnyValue has the value make no difference.
+	// AnyValue ignores the value.
 	AnyValue bool
 }
 
-// always are the patterns that no setting takes away, in the order of their reasons.
+// always is in the order of the reasons.
 var always = []Pattern{
 	{Key: KeyOutOfService, AnyValue: true}, {Key: KeyDraining, Value: ValueSpotEviction},
 	{Key: keyToBeDeleted, AnyValue: true}, {Key: keyDisrupted, AnyValue: true},
 }
 
-// ParsePattern reads "key" or "key=value".
+// ParsePattern parses "key" or "key=value".
 func ParsePattern(text string) (Pattern, error) {
 	key, value, valued := strings.Cut(text, "=")
 	if key == keyUnschedulable {
@@ -51,7 +50,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{Key: key, Value: value, AnyValue: !valued}, nil
 }
 
-// Reason names a pattern in events and metrics.
+// Reason returns the name of a pattern in events and metrics.
 func (p Pattern) Reason() string {
 	switch {
 	case p == always[0]:
@@ -68,34 +67,31 @@ func (p Pattern) matches(t Taint) bool {
 	return t.Key == p.Key && (p.AnyValue || t.Value == p.Value)
 }
 
-// Signals say which nodes leave.
+// Signals configures which nodes are leaving.
 type Signals struct {
-	// Further are the taints that a setting adds.
 	Further []Pattern
-	// Reporters are whose events are believed; none are nobody's.
+	// Reporters are trusted; none if empty.
 	Reporters []string
-	// MinAvailablePercent is the share of a pool's members that announced evictions leave up,
-	// and one at least; 0 is none.
+	// MinAvailablePercent is the share of members, at least one, that announced evictions leave in
+	// service; 0 means none.
 	MinAvailablePercent int
 }
 
-// Draining returns why a node with these taints is to take no new flows; nothing if it may.
-// The order is always the same.
+// Draining returns why a node must take no new flows, in a fixed order; empty if it may.
 func (s Signals) Draining(taints []Taint) (reasons []string) {
-	if len(taints) == 0 { // most nodes: each is asked for each time that a pool's members are
+	if len(taints) == 0 { // fast path: called for each node whenever a pool is computed
 		return nil
 	}
 	return s.reasons(func(p Pattern) bool { return slices.ContainsFunc(taints, p.matches) })
 }
 
-// Announced reports whether nothing but the taint of a spot eviction says that a node leaves.
-// Whoever put it there: by itself it is no more than the announcement that it stands for.
+// Announced reports whether the spot eviction taint is the only reason.
 func (s Signals) Announced(taints []Taint) bool {
 	reasons := s.Draining(taints)
 	return len(reasons) == 1 && reasons[0] == ValueSpotEviction
 }
 
-// Reasons returns all that there are.
+// Reasons returns all possible reasons.
 func (s Signals) Reasons() []string { return s.reasons(func(Pattern) bool { return true }) }
 
 func (s Signals) reasons(holds func(Pattern) bool) (reasons []string) {

@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/adminstate"
 )
 
-// taints reads "key=value key" as taints of a node.
+// taints parses "key=value key".
 func taints(text string) (all []adminstate.Taint) {
 	for _, t := range strings.Fields(text) {
 		key, value, _ := strings.Cut(t, "=")
@@ -70,7 +70,7 @@ func TestWhichTaintsSayThatANodeLeaves(t *testing.T) {
 	}
 }
 
-// A cordon is no drain, however it is written.
+// A cordon is not a drain, in any form.
 func TestUnschedulableIsNeverASignal(t *testing.T) {
 	for _, text := range []string{"node.kubernetes.io/unschedulable", "node.kubernetes.io/unschedulable=", "node.kubernetes.io/unschedulable=x"} {
 		if _, err := adminstate.ParsePattern(text); err == nil || !strings.Contains(err.Error(), "node.kubernetes.io/unschedulable says") {

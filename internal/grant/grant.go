@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grant says which load balancers a namespace may bind pools of, and which public IPs of other
-// namespaces its Services may use.
+// Package grant decides which load balancers a namespace may bind pools of, and which public IPs of
+// other namespaces its Services may use.
 package grant
 
 import (
@@ -11,17 +11,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Annotation on a Namespace lists the load balancers of which BackendPools in it may bind
-// pools: who may edit what is in a namespace may not edit the Namespace.
+// Annotation on a Namespace lists the load balancers that its BackendPools may bind pools of. Editors
+// of objects in a namespace can't edit the Namespace itself.
 const Annotation = "weir.dev/allowed-load-balancers"
 
-// all stands for all load balancers.
+// all matches every load balancer.
 const all = "*"
 
-// Allows reports whether a list allows a load balancer. An entry is name,
-// resourceGroup/name, subscription/resourceGroup/name or *; what it leaves out is as in
-// home. Letters of ASCII compare without case, as Azure's names do; what is no entry allows
-// nothing.
+// Allows reports whether a list allows a load balancer. An entry is name, resourceGroup/name,
+// subscription/resourceGroup/name or *; missing parts are taken from home. ASCII case is ignored,
+// as in Azure. Invalid entries allow nothing.
 func Allows(list string, home, balancer lb.LoadBalancerID) bool {
 	for entry := range strings.SplitSeq(list, ",") {
 		if allows(strings.TrimSpace(entry), home, balancer) {
@@ -49,7 +48,7 @@ func allows(entry string, home, balancer lb.LoadBalancerID) bool {
 	return true
 }
 
-// lower leaves letters beyond ASCII alone, some of which Unicode folds into those of ASCII.
+// lower lowers ASCII letters only, because Unicode folds some other letters to ASCII.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

@@ -15,7 +15,7 @@ import (
 
 var home = lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0"}
 
-// What lists mean stands in a file that the policy of config/admission is held to, too.
+// The cases are in a file that also tests the policy in config/admission.
 func TestAllows(t *testing.T) {
 	text, err := os.ReadFile("testdata/lists.txt")
 	if err != nil {
@@ -45,8 +45,7 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// Whatever a list holds besides, it allows what one of its entries does, and no entry takes
-// anything away.
+// A list allows what any of its entries allows.
 func TestAListIsTheUnionOfItsEntries(t *testing.T) {
 	entry := rapid.SampledFrom([]string{"", " ", "*", "web", "WEB", "rg1/web", "rg0/web", "s0/rg0/web", "s1/rg0/web", "/web", "a/b/c/d", "db"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,7 +64,7 @@ func TestAListIsTheUnionOfItsEntries(t *testing.T) {
 	})
 }
 
-// FuzzAllows: nothing but a star allows a load balancer whose name is not in the list.
+// FuzzAllows: only * allows a load balancer whose name is not in the list.
 func FuzzAllows(f *testing.F) {
 	f.Add("a,b/c,*")
 	f.Add("//,/,, ,\u212aubernetes")

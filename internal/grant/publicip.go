@@ -10,27 +10,27 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// PublicIPAnnotation on a Namespace lists the public IPs that Services in it may use although another
-// namespace owns them, and whose DNS labels they may change.
+// PublicIPAnnotation on a Namespace lists the public IPs of other namespaces that its Services may
+// use, with the right to change their DNS labels.
 const PublicIPAnnotation = "weir.dev/allowed-public-ips"
 
-// NamespacesTag on a public IP lists the namespaces that may use it and change its DNS label. It takes
-// precedence over the annotation and over the recorded owner.
+// NamespacesTag on a public IP lists the namespaces that may use it and change its DNS label. It
+// overrides the annotation and the recorded owner.
 const NamespacesTag = "weir-allowed-namespaces"
 
-// PublicIP is what an administrator allows a namespace to do with a public IP.
+// PublicIP is what a namespace may do with a public IP.
 type PublicIP struct {
-	// Tagged means the tag of the public IP decides; only then Use false is a denial.
+	// Tagged means the tag decides; only then is Use false a denial.
 	Tagged bool
-	// Use allows a namespace that does not own the public IP to use it, Label to change its DNS label.
+	// Use allows using a public IP of another namespace; Label allows changing its DNS label.
 	Use, Label bool
 }
 
-// ForPublicIP returns what a namespace may do with a public IP, by the annotation of the Namespace and
-// the tag of the public IP. An entry of the annotation is name, resourceGroup/name,
-// subscription/resourceGroup/name or *; what it leaves out is as in home. An entry of the tag is a
-// namespace, or * for all; * does not allow DNS labels to be changed. A list with an error in it grants
-// nothing.
+// ForPublicIP returns what a namespace may do with a public IP, from the Namespace's annotation and
+// the public IP's tag. An annotation entry is name, resourceGroup/name,
+// subscription/resourceGroup/name or *; missing parts are taken from home. A tag entry is a
+// namespace, or * for all; * does not allow changing DNS labels. A list with an invalid entry
+// grants nothing.
 func ForPublicIP(namespace, annotation string, home, ip lb.ResourceID, tags map[string]string) (PublicIP, error) {
 	if tag := lb.Tag(tags, NamespacesTag); tag != "" {
 		entries, err := entriesOf(tag, validNamespace)
@@ -58,7 +58,7 @@ func ForPublicIP(namespace, annotation string, home, ip lb.ResourceID, tags map[
 	return PublicIP{}, nil
 }
 
-// entriesOf splits a list, all of whose entries have to be valid.
+// entriesOf splits a list and validates each entry.
 func entriesOf(list string, valid func(string) bool) ([]string, error) {
 	var entries []string
 	for entry := range strings.SplitSeq(list, ",") {
@@ -84,7 +84,7 @@ func validPublicIP(entry string) bool {
 	return id.Validate() == nil
 }
 
-// validNamespace reports whether an entry can name a namespace: an RFC 1123 label.
+// validNamespace reports whether an entry is an RFC 1123 label.
 func validNamespace(entry string) bool {
 	letters := func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }
 	return entry != "" && len(entry) <= 63 && !strings.ContainsFunc(entry, letters) && !strings.HasPrefix(entry, "-") && !strings.HasSuffix(entry, "-")

@@ -56,7 +56,7 @@ func TestGrantsOfPublicIPs(t *testing.T) {
 	}
 }
 
-// A list with one entry that is not valid grants nothing, whatever else is in it.
+// A list with one invalid entry grants nothing.
 func TestAnErrorGrantsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.SampledFrom([]string{"bank-ip", "*", "rg/bank-ip", "other"}), 1, 5).Draw(t, "list")

@@ -4,9 +4,9 @@ package lead
 
 import "io"
 
-// Body returns the body of a request, which cannot be read once the lead is over. Between
-// the question whether a request may leave and its first byte, a connection may have to be
-// made, or the process be stopped; what then arrives is cut off, and not carried out.
+// Body wraps a request body so that reads fail once leadership has ended. Connecting, or a
+// suspension of the process, may separate the check of a request from its first byte; a truncated
+// request is not executed.
 func (f *Fence) Body(of io.ReadCloser) io.ReadCloser {
 	if f == nil || of == nil {
 		return of

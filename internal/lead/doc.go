@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lead says whether this process may still write as the leader of its replicas.
+// Package lead reports whether this process may still write as the leader.
 //
-// A process does not notice that it was stopped for a while, be it by SIGSTOP, by
-// maintenance of its machine or by a starved CPU. When it goes on, another may lead, and
-// it works on what it read before. So each write asks the Fence right before it leaves,
-// and the Fence answers by the time that has passed since a renewal of the leader's lease
-// was asked for that succeeded, whoever slept meanwhile.
+// A process doesn't notice that it was suspended, by SIGSTOP, machine maintenance or CPU
+// starvation. When it resumes, another replica may lead, and its own data is stale. So each write
+// checks the Fence right before it is sent. The Fence compares the time since the last successful
+// renewal was requested, including time asleep.
 //
-//	term.go   what one epoch of the lead allows, as a pure function of readings of a clock
-//	fence.go  Fence: the term of this process, shared by all who write
-//	body.go   Body: what a request carries, which asks once more while it leaves
+//	term.go   one term of leadership as a pure function of clock readings
+//	fence.go  Fence: the term of this process, shared by all writers
+//	body.go   checks again while a request is sent
 package lead

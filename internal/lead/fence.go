@@ -8,47 +8,44 @@ import (
 	"time"
 )
 
-// looks is how often Watch asks within a window.
 const looks = 20
 
-// Fence is the lead of this process. Its methods may be called from any goroutine. A nil
-// Fence is that of a process without an election, which may always write.
+// Fence tracks the leadership of this process. It is safe for concurrent use. A nil Fence, without
+// leader election, always allows writes.
 type Fence struct {
 	window  time.Duration
 	elapsed func() time.Duration
 
-	mu   sync.Mutex // guards term; held for moments
+	mu   sync.Mutex // guards term
 	term term
 }
 
-// NewFence returns the Fence of a process that does not lead yet. Writes leave for as long
-// as the window after a renewal was asked for; it has to be shorter than the lease by what a
-// write may take. Elapsed is the time that has passed since any point, the time for which
-// the machine slept included.
+// NewFence returns the Fence of a process that is not the leader yet. Writes are allowed for window
+// after the request of a successful renewal; window must be shorter than the lease by the duration
+// of a write. elapsed is a monotonic clock that includes time asleep.
 func NewFence(window time.Duration, elapsed func() time.Duration) *Fence {
 	return &Fence{window: window, elapsed: elapsed}
 }
 
-// Elapsed reads the clock. Whoever asks for a renewal reads it before.
+// Elapsed reads the clock. Read it before requesting a renewal.
 func (f *Fence) Elapsed() time.Duration { return f.elapsed() }
 
-// Renewed tells of a renewal that succeeded: the lease is ours in that epoch, and was when
-// this was asked for. The first one begins the lead.
-func (f *Fence) Renewed(in Epoch, asked time.Duration) {
+// Renewed records a renewal; requestedAt is the clock reading before its request. The first one
+// starts the leadership.
+func (f *Fence) Renewed(in Epoch, requestedAt time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.term = f.term.renewed(in, asked, f.window)
+	f.term = f.term.renewed(in, requestedAt, f.window)
 }
 
-// Ends ends the lead, if it has begun. No later renewal brings it back.
-func (f *Fence) Ends(why error) {
+// Ends is final: later renewals have no effect.
+func (f *Fence) Ends(reason error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.term = f.term.ended(why)
+	f.term = f.term.ended(reason)
 }
 
-// MayWrite returns nil if a write may leave now, and else an error with ErrNotLeading in
-// its chain.
+// MayWrite returns an error that wraps ErrNotLeading if no write may be sent.
 func (f *Fence) MayWrite() error {
 	if f == nil {
 		return nil
@@ -56,7 +53,7 @@ func (f *Fence) MayWrite() error {
 	return f.now().mayWrite()
 }
 
-// Over returns why the lead has ended; nil if it has not, or has not begun.
+// Over returns why the leadership has ended, or nil.
 func (f *Fence) Over() error {
 	if f == nil {
 		return nil
@@ -64,7 +61,7 @@ func (f *Fence) Over() error {
 	return f.now().over
 }
 
-// Epoch returns the epoch that this process leads in, if it does.
+// Epoch returns the current epoch, and whether this process leads.
 func (f *Fence) Epoch() (Epoch, bool) {
 	if f == nil {
 		return Epoch{}, false
@@ -80,9 +77,9 @@ func (f *Fence) now() term {
 	return f.term
 }
 
-// Watch calls lost with why the lead has ended, once it has, or returns when the context is
-// done. A process that was stopped hears of it as soon as it goes on.
-func (f *Fence) Watch(ctx context.Context, lost func(why error)) {
+// Watch calls lost once the leadership has ended, or returns when ctx is done. A suspended process
+// reacts as soon as it resumes.
+func (f *Fence) Watch(ctx context.Context, lost func(reason error)) {
 	tick := time.NewTicker(f.window / looks)
 	defer tick.Stop()
 	for {
@@ -90,8 +87,8 @@ func (f *Fence) Watch(ctx context.Context, lost func(why error)) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if why := f.Over(); why != nil {
-				lost(why)
+			if reason := f.Over(); reason != nil {
+				lost(reason)
 				return
 			}
 		}

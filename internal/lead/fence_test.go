@@ -19,13 +19,13 @@ const window = 10 * time.Second
 
 var first = Epoch{Lease: "weir-system/weir", Transitions: 3, Acquired: 1}
 
-// virtual is a clock of a bubble.
+// virtual is the clock of a synctest bubble.
 func virtual() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }
 }
 
-// Writes leave from the acquisition on for as long as renewals come through.
+// Writes are allowed from the acquisition on while renewals succeed.
 func TestWhoLeadsWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence(window, virtual())
@@ -35,7 +35,7 @@ func TestWhoLeadsWrites(t *testing.T) {
 		time.Sleep(time.Hour) // others lead
 		for range 100 {
 			asked := f.Elapsed()
-			time.Sleep(time.Second) // the answer takes so long
+			time.Sleep(time.Second) // duration of the request
 			f.Renewed(first, asked)
 			time.Sleep(window - time.Second)
 			if err := f.MayWrite(); err != nil {
@@ -48,7 +48,7 @@ func TestWhoLeadsWrites(t *testing.T) {
 	})
 }
 
-// A process that was stopped is refused its first write, though its next renewal succeeds.
+// After a suspension the first write is rejected, although the next renewal succeeds.
 func TestWhoWasStoppedWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence(window, virtual())
@@ -64,7 +64,7 @@ func TestWhoWasStoppedWritesNothing(t *testing.T) {
 	})
 }
 
-// Nobody has to have asked while it was stopped.
+// A lapse is detected even if nothing was checked during the suspension.
 func TestALapseIsSeenAtTheNextRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFence(window, virtual())
@@ -77,7 +77,7 @@ func TestALapseIsSeenAtTheNextRenewal(t *testing.T) {
 	})
 }
 
-// Another led and gave the lease back, and this process has it again.
+// Another process led and released the lease, and this process acquires it again.
 func TestASecondEpochIsNotTheFirst(t *testing.T) {
 	for name, second := range map[string]Epoch{
 		"changed hands": {Lease: first.Lease, Transitions: 5, Acquired: 9},
@@ -94,7 +94,7 @@ func TestASecondEpochIsNotTheFirst(t *testing.T) {
 
 func TestAnEndIsForGood(t *testing.T) {
 	f := NewFence(window, func() time.Duration { return 0 })
-	f.Ends(errors.New("not begun")) // as by a read of another's lease
+	f.Ends(errors.New("not begun")) // as after reading another holder's lease
 	f.Renewed(first, 0)
 	if err := f.MayWrite(); err != nil {
 		t.Error(err)
@@ -116,10 +116,10 @@ func TestWithoutAnElectionThereIsNoFence(t *testing.T) {
 	}
 }
 
-// Whoever wakes hears of it at the first look, and before that only who asks.
+// After a suspension Watch reports the loss at its next check; explicit checks see it at once.
 func TestWatchTellsWhoWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var slept atomic.Int64 // of the machine, while the process's own clock stood still
+		var slept atomic.Int64 // of the machine, while the process's clock stood still
 		clock := virtual()
 		f := NewFence(window, func() time.Duration { return clock() + time.Duration(slept.Load()) })
 		ctx, stop := context.WithCancel(t.Context())
@@ -156,7 +156,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// What has left in part when the lead ends is cut off.
+// A request that is partly sent when leadership ends is truncated.
 func TestABodyEndsWithTheLead(t *testing.T) {
 	f := NewFence(window, func() time.Duration { return 0 })
 	f.Renewed(first, 0)
@@ -171,8 +171,8 @@ func TestABodyEndsWithTheLead(t *testing.T) {
 	}
 }
 
-// However renewals, questions and sleep follow each other: a write leaves only within a
-// window after a renewal of the one epoch was asked for, and never after a refusal.
+// In any order of renewals, checks and sleep, a write is allowed only within a window after a
+// renewal of the epoch was requested, and never after a rejection.
 func TestNothingLeavesOutsideOfAnEpoch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var now, asked time.Duration
@@ -224,8 +224,8 @@ func TestBefore(t *testing.T) {
 	}{
 		{at("a/b", 1), at("a/b", 2), true},
 		{at("a/b", 2), at("a/b", 2), false},
-		{at("a/b", 3), at("a/b", 2), false}, // the Lease was made anew: nothing is known
-		{at("a/c", 1), at("a/b", 2), false}, // that one has an election of its own
+		{at("a/b", 3), at("a/b", 2), false}, // recreated Lease: unknown
+		{at("a/c", 1), at("a/b", 2), false}, // another election
 		{Epoch{}, at("a/b", 2), false},
 		{Epoch{}, Epoch{Transitions: 1}, false},
 	} {

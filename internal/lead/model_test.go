@@ -11,61 +11,59 @@ import (
 	"time"
 )
 
-// A small model of two replicas, the leader's lease, the ledger of one pool, and the pool.
-// All that can happen in it is played, in every order, one tick of time apart. Each rule
-// names the code that it stands for. A freeze is not a step of its own: between any two
-// steps of a replica as much time may pass as the model has.
+// A small model of two replicas, the leader election lease, the status record of one pool, and the
+// pool. All interleavings are explored, one tick apart. Each rule names the code it models. A
+// suspension is not a separate step: any time may pass between two steps of a replica.
 
 const (
-	// The lease of the model lasts three ticks, of which its holder writes during one. So
-	// what has left has one more to arrive, as it has between the renew deadline and the
-	// lease duration.
+	// The lease lasts three ticks, and its holder writes during one. So a sent request has one more
+	// tick to arrive, as between renew deadline and lease duration.
 	modelWindow = 1
 	modelLease  = 3
 	modelTicks  = 5
 )
 
-// rules are what is switched on.
+// rules are the mechanisms under test.
 type rules struct {
-	fence bool // lead.Fence: a write asks it before it leaves
-	union bool // kube.unite: who meets another's ledger keeps what that holds
+	fence bool // lead.Fence: checked before each write
+	union bool // kube.unite: a replica merges another one's record
 	lease int8 // leases.Election.LeaseDuration
 }
 
-// set is a set of addresses, by bits: 1 is that of replica 0, 2 that of replica 1. Each wants
-// its own alone, as it has seen the endpoints last.
+// set is a bit set of addresses: 1 belongs to replica 0, 2 to replica 1. Each wants only its own,
+// from the endpoints it has seen.
 type set uint8
 
 // at is what a replica does next.
 type at uint8
 
 const (
-	standing at = iota // it does not lead; next it tries for the lease
-	idle               // it leads; next it loads the ledger, once, or begins an attempt
-	looked             // it has read the pool
-	recorded           // what it is about to write is on record
-	sent               // its write has left
-	reports            // its write was carried out
-	ended              // it has seen that it does not lead
+	standing at = iota // not leading; next it tries to acquire the lease
+	idle               // leading; next it loads the record, once, or starts an attempt
+	looked             // has read the pool
+	recorded           // has recorded what it is about to write
+	sent               // has sent its write
+	reports            // its write has taken effect
+	ended              // has noticed that it is not leading
 )
 
-// replica is one process. Its fields are what it remembers.
+// replica is the memory of one process.
 type replica struct {
 	Does    at
-	Asked   int8 // when its last renewal was asked for
-	Loaded  bool // it has read the ledger, which it does once: kube.statuses.load
-	Ledger  set  // its own copy, authoritative to it
-	Version bool // that it knows of the ledger still stands
-	Seen    set  // the pool as the attempt has read it
-	Etag    bool // that it has read still stands
-	Writes  set  // what its write has the pool hold
+	Asked   int8 // when its last renewal was requested
+	Loaded  bool // has read the record, once: kube.statuses.load
+	Ledger  set  // its own authoritative copy
+	Version bool // its version of the record is current
+	Seen    set  // the pool as read by the attempt
+	Etag    bool // its etag is current
+	Writes  set  // the pool that its write sets
 }
 
 // world is one state. It is comparable, so that each is visited once.
 type world struct {
 	Now     int8
-	Holder  int8 // of the lease; -1 is nobody
-	Renewed int8 // when it was, by the API server
+	Holder  int8 // of the lease; -1 if free
+	Renewed int8 // last renewal, by the API server
 	Ledger  set
 	Pool    set
 	R       [2]replica
@@ -75,16 +73,16 @@ func (w world) mayWrite(r int, on rules) bool {
 	return !on.fence || covered(time.Duration(w.R[r].Asked), time.Duration(w.Now), modelWindow)
 }
 
-// step is a state that follows, and what happened.
+// step is a transition.
 type step struct {
 	what string
 	to   world
-	// by is who made the step, and writes true if a request left with it.
+	// by is the acting replica; writes is true if it sent a request.
 	by     int
 	writes bool
 }
 
-// next are all states that may follow.
+// next returns all transitions.
 func (w world) next(on rules) []step {
 	var all []step
 	if w.Now < modelTicks {
@@ -104,9 +102,9 @@ func (w world) next(on rules) []step {
 	return all
 }
 
-// elects is client-go's elector with kube.leaderLock: a replica leads when the lease stood
-// still for as long as it lasts, and renews it with the version that it wrote last, so that
-// it fails once another has taken it.
+// elects models client-go's elector with kube.leaderLock: a replica acquires a lease that was not
+// renewed for its duration, and renews it with the last written version, so that a renewal fails
+// after another replica acquired it.
 func (w world) elects(r int, on rules) []step {
 	to, is := w, &w.R[r]
 	switch {
@@ -124,7 +122,7 @@ func (w world) elects(r int, on rules) []step {
 	return []step{{what: fmt.Sprintf("%d finds the lease another's", r), to: to}}
 }
 
-// works is one step of poolupdate's attempt by a replica that takes itself for the leader.
+// works is one step of a poolupdate attempt by a replica that believes it leads.
 func (w world) works(r int, on rules) []step {
 	is, wants := w.R[r], set(1<<r)
 	if is.Does == idle && !is.Loaded { // kube.statuses.load: a quorum read
@@ -140,7 +138,7 @@ func (w world) works(r int, on rules) []step {
 		}
 		to.R[r].Does, to.R[r].Seen, to.R[r].Etag = looked, w.Pool, true
 		return []step{{what: fmt.Sprintf("%d reads the pool: %b", r, w.Pool), to: to}}
-	case looked: // Config.prepare: what is not in the ledger is foreign, and stays
+	case looked: // Config.prepare: unrecorded members are foreign and stay
 		if is.Ledger|wants == is.Ledger {
 			to := w
 			to.R[r].Does, to.R[r].Writes = recorded, is.Seen&^is.Ledger|wants
@@ -151,7 +149,7 @@ func (w world) works(r int, on rules) []step {
 				to.Does = idle // kube.errAnotherRecorded
 			}
 		})
-	case recorded: // azure.fenced, right before the request leaves
+	case recorded: // azure.fenced, right before the request is sent
 		if !w.mayWrite(r, on) {
 			return w.refused(r)
 		}
@@ -166,14 +164,14 @@ func (w world) works(r int, on rules) []step {
 		}
 		to.Pool, to.R[r].Does, to.R[1-r].Etag = is.Writes, reports, false
 		return []step{{what: fmt.Sprintf("the pool is written by %d: %b", r, is.Writes), to: to}}
-	case reports: // kube.note: the ledger is trimmed to what is wanted
+	case reports: // kube.note: trims the record to what is wanted
 		return w.records(r, wants, on, func(to *replica, _ bool) { to.Does = idle })
 	}
 	return nil
 }
 
-// records writes the ledger: kube.statuses.apply over kube.fenced. The version of the object
-// is read again where it has moved on.
+// records writes the record: kube.statuses.apply over kube.fenced. After a conflict the version is
+// read again.
 func (w world) records(r int, holds set, on rules, done func(to *replica, learnt bool)) []step {
 	if !w.mayWrite(r, on) {
 		return w.refused(r)
@@ -189,14 +187,14 @@ func (w world) records(r int, holds set, on rules, done func(to *replica, learnt
 	return []step{{what: fmt.Sprintf("%d records %b", r, holds), to: to, writes: true}}
 }
 
-// refused is the end of a process: app.leading.
+// refused ends the process: app.leading.
 func (w world) refused(r int) []step {
 	to := w
 	to.R[r] = replica{Does: ended}
 	return []step{{what: fmt.Sprintf("%d is refused, and ends", r), to: to}}
 }
 
-// judge says what is wrong with a step from one state to the next.
+// judge returns what is wrong with a transition, or "".
 func judge(from world, s step) string {
 	if other := from.R[1-s.by]; s.writes && other.Loaded && from.Holder != int8(s.by) { //nolint:gosec // 0 or 1
 		return fmt.Sprintf("%d writes, and the lead is another's, who has loaded the ledger", s.by)
@@ -204,8 +202,8 @@ func judge(from world, s step) string {
 	return ""
 }
 
-// orphan says which address is nobody's: it is in the pool, and neither in the ledger, nor
-// in what anybody still works on. The one who leads takes it for somebody else's for good.
+// orphan returns an address in the pool that is in no record and in no running attempt. The leader
+// would treat it as foreign forever.
 func (w world) orphan() string {
 	all := w.Ledger
 	for _, r := range w.R {
@@ -213,7 +211,7 @@ func (w world) orphan() string {
 			continue
 		}
 		if all |= r.Ledger; r.Does == reports || r.Does == sent {
-			return "" // not at rest
+			return "" // not idle
 		}
 	}
 	if left := w.Pool &^ all; left != 0 {
@@ -222,8 +220,7 @@ func (w world) orphan() string {
 	return ""
 }
 
-// explore visits all states, and returns how many there are and the shortest way to each
-// kind of fault.
+// explore visits all states. It returns their number and the shortest path to each kind of fault.
 func explore(on rules) (states int, faults map[string][]string) {
 	type edge struct {
 		from world
@@ -255,10 +252,9 @@ func explore(on rules) (states int, faults map[string][]string) {
 	return len(came), faults
 }
 
-// Without the fence the model finds what was found in practice; with it, nothing. The union
-// of the ledgers alone does not do, since a write of what is on record already meets no
-// other ledger. Nor does a fence that lets writes leave until others may lead: it takes a
-// lease that is longer than that.
+// Without the fence the model finds the fault seen in practice; with it, none. Merging records is
+// not enough, because a write of what is already recorded meets no other record. Nor is a fence
+// that allows writes until others may lead: it would need a longer lease.
 func TestTheModelOfLeaderLedgerAndPool(t *testing.T) {
 	for _, tt := range []struct {
 		on   rules

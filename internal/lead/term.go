@@ -10,25 +10,24 @@ import (
 	"time"
 )
 
-// ErrNotLeading is in the chain of every refusal: the request did not leave.
+// ErrNotLeading is wrapped by every rejection: the request was not sent.
 var ErrNotLeading = errors.New("not sent, for this process does not lead")
 
-// Epoch is one lead: the time for which a lease stayed in the same hands.
+// Epoch is the period during which one holder has the lease.
 type Epoch struct {
-	// Lease is the namespace and name of the leader's Lease.
+	// Lease is the leader election Lease, "namespace/name".
 	Lease string
-	// Transitions is how often the Lease has changed hands.
+	// Transitions is the Lease's number of holder changes.
 	Transitions int
-	// Acquired is when it did so last, by its holder's clock, in microseconds. It tells
-	// apart a Lease that was deleted and made anew.
+	// Acquired is the time of the last change by the holder's clock, in microseconds. It
+	// distinguishes a recreated Lease.
 	Acquired int64
 }
 
-// String returns an epoch as ParseEpoch reads it. When the lead was acquired is left out:
-// clocks of different machines are not compared.
+// String omits the time, because clocks of different machines can't be compared.
 func (e Epoch) String() string { return e.Lease + " " + strconv.Itoa(e.Transitions) }
 
-// ParseEpoch reads what String wrote. It reports false for anything else.
+// ParseEpoch parses the output of String.
 func ParseEpoch(text string) (Epoch, bool) {
 	lease, count, ok := strings.Cut(text, " ")
 	n, err := strconv.Atoi(count)
@@ -38,28 +37,26 @@ func ParseEpoch(text string) (Epoch, bool) {
 	return Epoch{Lease: lease, Transitions: n}, true
 }
 
-// Before reports whether an epoch has ended for certain once later has begun: both are of
-// the same Lease, which has changed hands in between.
+// Before reports whether e certainly ended before later began: same Lease, fewer transitions.
 func (e Epoch) Before(later Epoch) bool {
 	return e.Lease != "" && e.Lease == later.Lease && e.Transitions < later.Transitions
 }
 
-// term is what a process knows of its own lead. Its times are readings of one clock.
+// term is the leadership of this process. Times are readings of one clock.
 type term struct {
 	epoch Epoch
-	// begun is true from the first renewal on, which is the acquisition.
+	// begun is true after the acquisition.
 	begun bool
-	// asked is when the last renewal that succeeded was asked for.
+	// asked is when the last successful renewal was requested.
 	asked time.Duration
-	// over is why the lead has ended. Then it has for good: somebody else may have led
-	// meanwhile, and what this process remembers may be older than what they wrote.
+	// over is why the leadership has ended, for good: another process may have written in the
+	// meantime.
 	over error
 }
 
-// covered reports whether a renewal that was asked for then allows a write now.
-func covered(asked, now, window time.Duration) bool { return now-asked <= window }
+func covered(requestedAt, now, window time.Duration) bool { return now-requestedAt <= window }
 
-// at returns the term as it stands now: once it has lapsed, it is over.
+// at ends a lapsed term.
 func (t term) at(now, window time.Duration) term {
 	if t.begun && t.over == nil && !covered(t.asked, now, window) {
 		t.over = fmt.Errorf("no renewal of its lease came through for %s", (now - t.asked).Round(time.Millisecond))
@@ -67,28 +64,26 @@ func (t term) at(now, window time.Duration) term {
 	return t
 }
 
-// renewed returns the term after a renewal that was asked for then has succeeded.
-func (t term) renewed(in Epoch, asked, window time.Duration) term {
-	t = t.at(asked, window)
+func (t term) renewed(in Epoch, requestedAt, window time.Duration) term {
+	t = t.at(requestedAt, window)
 	switch {
 	case t.over != nil:
 	case t.begun && t.epoch != in:
 		t.over = fmt.Errorf("another had its lease meanwhile: epoch %s follows %s", in, t.epoch)
 	default:
-		t.epoch, t.begun, t.asked = in, true, asked
+		t.epoch, t.begun, t.asked = in, true, requestedAt
 	}
 	return t
 }
 
-// ended returns the term after its end, if it has begun.
-func (t term) ended(why error) term {
+// ended has no effect before the beginning.
+func (t term) ended(reason error) term {
 	if t.begun && t.over == nil {
-		t.over = why
+		t.over = reason
 	}
 	return t
 }
 
-// mayWrite returns nil if a write may leave.
 func (t term) mayWrite() error {
 	switch {
 	case t.over != nil:

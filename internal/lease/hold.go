@@ -10,24 +10,20 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// hold is one acquisition of the Lease; mu of Shared guards it.
+// hold is one acquisition. Shared.mu guards it.
 type hold struct {
-	lanes int       // that are in
+	lanes int       // inside
 	end   time.Time // of the term
-	// lost is why the Lease is not ours any more. Then it never is again for those
-	// that are in: somebody else may have written meanwhile.
-	lost error
-	left chan struct{}      // closed when the last lane has left
-	stop context.CancelFunc // of the renewals
-	// failing is true while renewals fail.
+	// lost is final for the current workers: another process may have written in the meantime.
+	lost    error
+	left    chan struct{}      // closed when the last worker has left
+	stop    context.CancelFunc // stops the renewals
 	failing bool
 }
 
-// errLapsed says that no renewal came through in time.
 var errLapsed = errors.New("the resource lease ran out: no renewal came through")
 
-// covers reports whether a write may start now: the Lease is ours for at least a third
-// of its term, which is longer than the requests of one write can last.
+// covers requires a third of the term, longer than the requests of one write take.
 func (h *hold) covers(now time.Time, term time.Duration) bool {
 	return h.lost == nil && h.end.Sub(now) > term/3
 }
@@ -38,14 +34,14 @@ func (s *Shared) valid(h *hold) bool {
 	return s.held == h && h.covers(time.Now(), s.term)
 }
 
-// leave lets the last one out release the Lease. Nobody acquires it meanwhile.
+// leave releases the Lease after the last worker. No worker acquires it in the meantime.
 func (s *Shared) leave(h *hold) {
 	if s.leftOthers(h) {
 		return
 	}
-	_ = s.lock(context.Background()) // never fails without an end of the context
+	_ = s.lock(context.Background()) // fails only when the context ends
 	defer s.unlock()
-	if s.leftOthers(h) { // who came while a renewal was under way
+	if s.leftOthers(h) { // a worker entered during a renewal
 		return
 	}
 	s.mu.Lock()
@@ -61,7 +57,7 @@ func (s *Shared) leave(h *hold) {
 	close(h.left)
 }
 
-// leftOthers leaves if others stay in.
+// leftOthers returns false for the last worker.
 func (s *Shared) leftOthers(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +68,8 @@ func (s *Shared) leftOthers(h *hold) bool {
 	return true
 }
 
-// renew renews the Lease at a third of its term until the context is done or the
-// Lease is lost. A request that fails is made again at a tenth of that.
+// renew runs every third of the term, until ctx is done or the Lease is lost. A failed request is
+// retried after a thirtieth.
 func (s *Shared) renew(ctx context.Context, h *hold) {
 	for wait := s.term / 3; wait > 0; {
 		if sleep.For(ctx, wait) != nil {
@@ -82,7 +78,7 @@ func (s *Shared) renew(ctx context.Context, h *hold) {
 		if s.lock(ctx) != nil {
 			return
 		}
-		if ctx.Err() == nil { // else the last has left, and released it
+		if ctx.Err() == nil { // otherwise the last worker has released it
 			end, err := s.request(ctx)
 			wait = s.renewed(h, end, err)
 		}
@@ -90,15 +86,14 @@ func (s *Shared) renew(ctx context.Context, h *hold) {
 	}
 }
 
-// renewed notes what became of a renewal, and returns when the next one is due; zero
-// is never.
+// renewed returns the delay before the next renewal; zero means none.
 func (s *Shared) renewed(h *hold, end time.Time, err error) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if held, ok := errors.AsType[*HeldError](err); ok {
 		h.lost = held
-	} else if !now.Before(h.end) { // whoever took it meanwhile may have left it again
+	} else if !now.Before(h.end) { // another process may have held it in between
 		h.lost = errLapsed
 	}
 	switch {
@@ -118,8 +113,7 @@ func (s *Shared) renewed(h *hold, end time.Time, err error) time.Duration {
 	return s.term / 3
 }
 
-// request acquires or renews the Lease, and returns when its term ends, counted from
-// before the request.
+// request counts the term from before the request.
 func (s *Shared) request(ctx context.Context) (end time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callDeadline)
 	defer cancel()
@@ -133,7 +127,7 @@ func (s *Shared) release() error {
 	return s.holder.Release(ctx)
 }
 
-// note remembers what became of a request to acquire. The caller holds s.mu.
+// note requires s.mu.
 func (s *Shared) note(err error, now time.Time) {
 	if err != nil {
 		s.refuse(err, now)
@@ -145,8 +139,7 @@ func (s *Shared) note(err error, now time.Time) {
 	s.refusal, s.askAt = nil, time.Time{}
 }
 
-// refuse counts a refusal, or a loss, and says so at the transition alone. The caller
-// holds s.mu.
+// refuse logs the transition. It requires s.mu.
 func (s *Shared) refuse(err error, now time.Time) {
 	if s.refusal == nil {
 		s.log.Warn("no resource lease: backend pools wait", "err", err)
@@ -155,21 +148,21 @@ func (s *Shared) refuse(err error, now time.Time) {
 	s.refusals++
 }
 
-// Refusals counts how often the Lease was refused to us, or lost.
+// Refusals returns how often the Lease was held elsewhere, or lost.
 func (s *Shared) Refusals() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refusals
 }
 
-// Held reports whether the Lease is ours.
+// Held reports whether this process holds the Lease.
 func (s *Shared) Held() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held != nil && s.held.lost == nil
 }
 
-// lock waits for the slot. Whoever is stopping does not get it, free or not.
+// lock acquires the slot. It fails if ctx is done, even if the slot is free.
 func (s *Shared) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

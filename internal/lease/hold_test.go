@@ -29,8 +29,8 @@ func TestItIsRenewedAtAThirdOfItsTerm(t *testing.T) {
 	})
 }
 
-// Renewals fail from the first on: they are tried again, and no write starts in the
-// last third of the term, but may again if one comes through in time.
+// Failed renewals are retried, and no write starts in the last third of the term until one
+// succeeds.
 func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
 	tell(t, func(s *story) {
 		l := s.enters(s.weir)
@@ -46,7 +46,7 @@ func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
 		if l.valid() {
 			s.Error("a third of the term is left, and a write may start")
 		}
-		s.isRefused(s.weir, "left to other") // nobody enters what will not do
+		s.isRefused(s.weir, "left to other") // no worker may enter
 		s.api.set(func() { s.api.down = nil })
 		time.Sleep(term / 30)
 		if !l.valid() {
@@ -57,14 +57,14 @@ func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A term that ran out is over for those that are in: whoever held it meanwhile may
-// have left it again.
+// An expired term is over for its workers, even if the Lease is free: another process may have held
+// it in between.
 func TestATermThatRanOutIsNeverValidAgain(t *testing.T) {
 	tell(t, func(s *story) {
 		l := s.enters(s.weir)
 		s.api.set(func() { s.api.down = func(string) bool { return true } })
 		time.Sleep(term)
-		s.api.set(func() { s.api.holder, s.api.down = "", nil }) // taken and left by somebody meanwhile
+		s.api.set(func() { s.api.holder, s.api.down = "", nil }) // another process took and released it
 		time.Sleep(term)
 		if l.valid() || s.weir.Held() {
 			s.Error("valid again after it ran out")
@@ -90,11 +90,11 @@ func TestWhatSomebodyElseTookIsLostAtOnce(t *testing.T) {
 			s.Error("somebody else holds it, and a write may start")
 		}
 		s.logs(`no resource lease: backend pools wait" err="the lease the-lease is held by \"other\"`)
-		s.isRefused(s.weir, "other") // at once, not when the pass under way has ended
+		s.isRefused(s.weir, "other") // at once, not after the running pass
 		s.otherReleases()
 		s.api.log = nil
 		time.Sleep(term)
-		s.requests() // it is not taken back behind those that are in
+		s.requests() // it is not acquired while workers are inside
 		if l.valid() {
 			s.Error("lost, and valid again")
 		}
@@ -109,12 +109,12 @@ func TestWhatSomebodyElseTookIsLostAtOnce(t *testing.T) {
 	})
 }
 
-// The last one leaves while a renewal is under way: it is not acquired after the release.
+// The last worker leaves during a renewal: the Lease is not renewed after the release.
 func TestARenewalNeverFollowsARelease(t *testing.T) {
 	tell(t, func(s *story) {
 		l := s.enters(s.weir)
 		s.api.set(func() { s.api.takes = time.Second })
-		time.Sleep(term/3 + 500*time.Millisecond) // the renewal is under way
+		time.Sleep(term/3 + 500*time.Millisecond) // the renewal is running
 		l.leave()
 		time.Sleep(term)
 		s.requests("acquire weir", "acquire weir", "release weir")
@@ -122,7 +122,7 @@ func TestARenewalNeverFollowsARelease(t *testing.T) {
 		l = s.enters(s.weir)
 		go func() {
 			time.Sleep(term/3 - 500*time.Millisecond)
-			l.leave() // the renewal falls due while the release is under way
+			l.leave() // the renewal becomes due during the release
 		}()
 		time.Sleep(term)
 		s.requests("acquire weir", "release weir")
@@ -132,7 +132,7 @@ func TestARenewalNeverFollowsARelease(t *testing.T) {
 	})
 }
 
-// Who leaves and is not the last does not wait for a renewal that hangs.
+// A worker that is not the last leaves without waiting for a hanging renewal.
 func TestLeavingDoesNotWaitForARenewal(t *testing.T) {
 	tell(t, func(s *story) {
 		a, b := s.enters(s.weir), s.enters(s.weir)

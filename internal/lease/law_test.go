@@ -17,20 +17,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// processes are several of them that share one Lease in the API server, which fails
-// now and then. Each has lanes that come, write while it is valid, and go.
+// processes share one Lease in an unreliable API server. Each has workers that enter, write while
+// valid, and leave.
 type processes struct {
 	api    *apiLease
 	shared []*Shared
 
-	mu      sync.Mutex // held for moments
-	inside  []int      // lanes by process
-	leaving []int      // lanes that have written and are on their way out
+	mu      sync.Mutex
+	inside  []int // workers by process
+	leaving []int // workers that have written and are leaving
 	broken  []string
 	entered int
 }
 
-// check notes laws that do not hold. It is called after every step of a lane.
+// check records violated invariants. It is called after every step of a worker.
 func (p *processes) check() {
 	valid := 0
 	for i, s := range p.shared {
@@ -52,7 +52,7 @@ func (p *processes) check() {
 	}
 }
 
-// lane comes and goes until the end. A pass may last longer than the term.
+// lane enters and leaves until the end. A pass may last longer than the term.
 func (p *processes) lane(of int, r *rand.Rand, end time.Time) {
 	for time.Now().Before(end) {
 		ctx, cancel := context.WithTimeout(context.Background(), within(r, 20*time.Second))
@@ -94,9 +94,8 @@ func within(r *rand.Rand, d time.Duration) time.Duration {
 	return rand.N(d) + time.Duration(r.Int64N(1000))
 }
 
-// Whatever lanes and the API server do: no two processes may write at the same time,
-// the count is that of the lanes inside, everybody gets it now and then, nothing is held
-// in the end, and no goroutine is left (the bubble would not end).
+// Under any schedule and failures: no two processes write at the same time, the count matches the
+// workers inside, every process gets the Lease, nothing is held in the end, and no goroutine leaks.
 func TestNeverTwoAtOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")

@@ -12,74 +12,67 @@ import (
 )
 
 const (
-	// turn is how long lanes may enter before the Lease has to be left to others.
+	// turn is how long workers may enter.
 	turn = time.Minute
-	// breath is how long it is left to others after a turn.
+	// breath is how long the Lease remains free afterwards.
 	breath = 5 * time.Second
-	// refusalHolds is how long a refusal is believed, so that many lanes cost no more
-	// requests than one.
+	// refusalHolds caches a rejection, so that many workers cost no more requests than one.
 	refusalHolds = time.Second
-	// callDeadline bounds one request. An acquisition and a release have to fit into
-	// the time that a process has to stop.
+	// callDeadline: an acquisition and a release must fit into the shutdown time.
 	callDeadline = 5 * time.Second
-	// patience is how long Enter waits for the end of a turn.
+	// patience limits the wait for the end of a session.
 	patience = 10 * time.Second
 )
 
-// Holder acquires and releases the Lease; see leases.Resource. It is called by one
-// goroutine at a time.
+// Holder acquires and releases the Lease; see leases.Resource. It is called by one goroutine at a
+// time.
 type Holder interface {
-	// Acquire takes the Lease for a term from now on, or renews it. It returns a
-	// *HeldError if somebody else holds it. After any other error it may be ours.
+	// Acquire takes or renews the Lease for one term. It returns a *HeldError if another holder has
+	// it. After other errors, the Lease may have been acquired.
 	Acquire(ctx context.Context) error
-	// Release gives the Lease back, if it is what this Holder acquired.
+	// Release releases the Lease if this Holder acquired it.
 	Release(ctx context.Context) error
 }
 
-// HeldError says that somebody else holds the Lease. Its text is the same as long as
-// the same one holds it.
+// HeldError means that another holder has the Lease. Its text is stable per holder.
 type HeldError struct {
 	Lease, Holder string
-	Until         time.Time // unless it is renewed
+	Until         time.Time // unless renewed
 }
 
-// Error names the Lease and who holds it.
+// Error implements error.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("the lease %s is held by %q", e.Lease, e.Holder)
 }
 
-// errTurn is why nobody may enter whose patience is over.
 var errTurn = errors.New("the resource lease is left to other controllers for a moment, when the writes under way have ended")
 
-// Shared is the Lease of this process. Its methods may be called from any goroutine.
+// Shared is the Lease of this process. It is safe for concurrent use.
 type Shared struct {
 	holder Holder
 	term   time.Duration
 	log    *slog.Logger
-	// slot is held during requests, which take time; it is taken before mu.
+	// slot is a lock held during requests; it is taken before mu.
 	slot chan struct{}
 
-	mu    sync.Mutex // guards all below; held for moments
-	held  *hold      // nil while no lane is in
-	began time.Time  // of the turn: when its first acquisition was asked for
-	freed time.Time  // when it was last released
-	// refusal is why the Lease was last refused or lost, nil once it was acquired
-	// again; the next request may be made at askAt.
+	mu    sync.Mutex // guards the fields below; never held during requests
+	held  *hold      // nil while no worker is inside
+	began time.Time  // start of the session: of the request for its first acquisition
+	freed time.Time  // last release
+	// refusal is the last rejection or loss; nil after an acquisition. It applies until askAt.
 	refusal  error
 	askAt    time.Time
 	refusals uint64
 }
 
-// NewShared returns a Lease that nobody has entered. Term is how long Holder acquires
-// it for.
+// NewShared returns a Shared without workers. term is the duration of an acquisition.
 func NewShared(holder Holder, term time.Duration, log *slog.Logger) *Shared {
 	return &Shared{holder: holder, term: term, log: log, slot: make(chan struct{}, 1)}
 }
 
-// Enter takes part in the Lease. It waits for the end of a turn, though not for long,
-// and returns an error that says who holds the Lease, or why it cannot be had. valid
-// reports whether a write may still start: once the Lease was lost, never again.
-// leave has to be called, once; it returns when the last one's release is done.
+// Enter joins the Lease, acquiring it if necessary. It waits up to 10 s for the end of a session.
+// valid reports whether a write may still start; once the Lease is lost it remains false. leave
+// must be called exactly once; for the last worker it returns after the release.
 func (s *Shared) Enter(ctx context.Context) (valid func() bool, leave func(), err error) {
 	until := time.Now().Add(patience)
 	for {
@@ -98,8 +91,7 @@ func (s *Shared) Enter(ctx context.Context) (valid func() bool, leave func(), er
 	}
 }
 
-// join enters a Lease that is held, or returns what has to be waited for, or neither
-// if it has to be acquired.
+// join returns nils if the Lease must be acquired.
 func (s *Shared) join(now time.Time) (*hold, func(context.Context, time.Time) error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +112,6 @@ func (s *Shared) join(now time.Time) (*hold, func(context.Context, time.Time) er
 	return h, nil, nil
 }
 
-// await waits for an event, but not beyond a time.
 func await[T any](event <-chan T) func(context.Context, time.Time) error {
 	return func(ctx context.Context, until time.Time) error {
 		timer := time.NewTimer(time.Until(until))
@@ -136,8 +127,7 @@ func await[T any](event <-chan T) func(context.Context, time.Time) error {
 	}
 }
 
-// acquire takes the Lease as the first to enter; nil if another lane was faster or has
-// been refused.
+// acquire returns nil if another worker was faster or was rejected.
 func (s *Shared) acquire(ctx context.Context) (*hold, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -146,10 +136,10 @@ func (s *Shared) acquire(ctx context.Context) (*hold, error) {
 	if !s.mayAsk(time.Now()) {
 		return nil, nil
 	}
-	// A request that is cut off may have been served, so it is not cut off.
+	// Not cancelable: a canceled request may still take effect.
 	end, err := s.request(context.WithoutCancel(ctx))
 	if _, held := errors.AsType[*HeldError](err); err != nil && !held {
-		_ = s.release() // what may be ours all the same; if this fails, too, the next request finds it ours
+		_ = s.release() // it may have been acquired; if this fails as well, the next request renews it
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,25 +149,24 @@ func (s *Shared) acquire(ctx context.Context) (*hold, error) {
 	}
 	if now.Sub(s.freed) >= breath {
 		s.began = now
-		if now.Before(end) { // the machine may have slept before it had the answer
+		if now.Before(end) { // the machine may have slept during the request
 			s.began = end.Add(-s.term)
 		}
 	}
 	renewal, stop := context.WithCancel(context.Background())
 	s.held = &hold{lanes: 1, end: end, left: make(chan struct{}), stop: stop}
-	go s.renew(renewal, s.held) // until the last has left
+	go s.renew(renewal, s.held) // until the last worker has left
 	return s.held, nil
 }
 
-// mayAsk reports whether the Lease is to be acquired now; join has said so before.
+// mayAsk repeats the checks of [Shared.join] under the slot.
 func (s *Shared) mayAsk(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held == nil && !s.resting(now) && !now.Before(s.askAt)
 }
 
-// over reports whether a turn has ended, so that nobody may enter; resting, whether it
-// is also left to others just now. The caller holds s.mu.
+// over reports whether the session has ended, so that no worker may enter. It requires s.mu.
 func (s *Shared) over(now time.Time) bool { return now.Sub(s.began) >= turn }
 
 func (s *Shared) resting(now time.Time) bool {

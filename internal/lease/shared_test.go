@@ -49,7 +49,7 @@ func TestLanesThatComeAtOnceAcquireItOnce(t *testing.T) {
 	})
 }
 
-// A lane that comes while the last one's release is under way has it acquired anew.
+// A worker that comes during the last one's release acquires the Lease again.
 func TestNobodyEntersWhatIsBeingReleased(t *testing.T) {
 	tell(t, func(s *story) {
 		s.api.takes = time.Second
@@ -93,8 +93,8 @@ func TestARefusalCostsOneRequestASecondHoweverManyAsk(t *testing.T) {
 	})
 }
 
-// Passes that follow each other are one turn: after a minute others get the Lease,
-// though it was free for moments before.
+// Consecutive passes are one session: after a minute other processes get the Lease, even if it was
+// briefly free before.
 func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -110,7 +110,7 @@ func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 						time.Sleep(time.Duration(i) * time.Second)
 						for time.Since(s.start) < end {
 							_, leave, err := s.weir.Enter(s.Context())
-							if err != nil { // the other has it
+							if err != nil { // the other process has it
 								time.Sleep(time.Second)
 								continue
 							}
@@ -121,7 +121,7 @@ func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 						}
 					}()
 				}
-				// The other does not wait in line: it tries now and then.
+				// the other process polls
 				time.Sleep(time.Millisecond)
 				for s.api.as("other").Acquire(s.Context()) != nil {
 					time.Sleep(3*time.Second + time.Millisecond)
@@ -132,7 +132,7 @@ func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				s.otherReleases()
 				time.Sleep(2 * end)
-				synctest.Wait() // the lanes are through
+				synctest.Wait()
 				for _, n := range passes {
 					if n < 60 {
 						s.Errorf("passes of our lanes in three minutes: %d", passes)
@@ -143,10 +143,10 @@ func TestAfterATurnOthersReallyGetIt(t *testing.T) {
 	}
 }
 
-// Who comes after a turn waits for those that are in, and then for the breath.
+// A worker that comes after a session waits for those inside, and then for the pause.
 func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
 	tell(t, func(s *story) {
-		s.api.takes = time.Second // a release under way is no breath
+		s.api.takes = time.Second // the time of a release does not count as the pause
 		long := s.enters(s.weir)
 		time.Sleep(turn)
 		s.requests("acquire weir")
@@ -162,14 +162,14 @@ func TestNobodyEntersAfterATurnUntilOthersHadTheirBreath(t *testing.T) {
 		}
 		late.leave()
 		again := time.Now()
-		s.enters(s.weir).leave() // a turn of its own
+		s.enters(s.weir).leave() // a session of its own
 		if waited := time.Since(again); waited != 2*time.Second {
 			s.Errorf("the next waited for %s", waited)
 		}
 	})
 }
 
-// A turn begins when the Lease is asked for: the machine may sleep before it has the answer.
+// A session starts with the request for the Lease: the machine may sleep before the response.
 func TestATurnLastsAlsoWhileTheMachineSleeps(t *testing.T) {
 	tell(t, func(s *story) {
 		asleep := &sleeper{s.api.as("weir"), turn}
@@ -186,7 +186,7 @@ func TestATurnLastsAlsoWhileTheMachineSleeps(t *testing.T) {
 	})
 }
 
-// A lane does not stand for minutes behind another's pass without saying why.
+// A worker does not wait for minutes without an error.
 func TestWhoWaitsForAWholeTurnHearsWhy(t *testing.T) {
 	tell(t, func(s *story) {
 		long := s.enters(s.weir)
@@ -246,8 +246,8 @@ func TestAContextThatEnds(t *testing.T) {
 	})
 }
 
-// An answer that is lost may have been a yes: nobody shall wait for the end of a term
-// that nobody uses.
+// A lost response may hide a success: the Lease is released, so that no process waits for its
+// expiry.
 func TestAnAcquisitionWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 	tell(t, func(s *story) {
 		s.api.lost = true
@@ -281,17 +281,17 @@ func TestAReleaseThatFails(t *testing.T) {
 			s.Error("nobody is in, and it counts as held")
 		}
 		time.Sleep(2 * term)
-		s.requests() // nobody renews what nobody uses
+		s.requests() // an unused Lease is not renewed
 		s.otherTakes()
 		s.isRefused(s.weir, "other")
 	})
 }
 
-// A process that was killed never released it: the next of its name goes on at once,
-// somebody else after the term.
+// A killed process does not release the Lease: its successor of the same name continues at once,
+// others after the term.
 func TestACrash(t *testing.T) {
 	tell(t, func(s *story) {
-		if err := s.api.as("weir").Acquire(s.Context()); err != nil { // and is killed
+		if err := s.api.as("weir").Acquire(s.Context()); err != nil { // then the process is killed
 			s.Fatal(err)
 		}
 		next := s.enters(s.weir)
@@ -300,7 +300,7 @@ func TestACrash(t *testing.T) {
 		}
 		next.leave()
 
-		if err := s.api.as("weir").Acquire(s.Context()); err != nil { // and is killed, and none follows
+		if err := s.api.as("weir").Acquire(s.Context()); err != nil { // then the process is killed for good
 			s.Fatal(err)
 		}
 		var held *HeldError
@@ -312,7 +312,7 @@ func TestACrash(t *testing.T) {
 	})
 }
 
-// People are told again when the text changes, and shall not be at each renewal.
+// An event is repeated when its text changes, so the text must not change with each renewal.
 func TestARefusalReadsTheSameWhileTheSameOneHoldsIt(t *testing.T) {
 	now := time.Now()
 	a, b := &HeldError{"the-lease", "other", now}, &HeldError{"the-lease", "other", now.Add(time.Hour)}

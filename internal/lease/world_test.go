@@ -22,11 +22,11 @@ const term = 15 * time.Minute
 
 // apiLease is the Lease in the API server, for any number of holders.
 type apiLease struct {
-	mu     sync.Mutex // held for moments
+	mu     sync.Mutex
 	holder string
 	end    time.Time
-	// takes is how long a request lasts; down makes requests fail, before they are
-	// served or, if lost is set, after.
+	// takes is the duration of a request. down makes requests fail, before they take effect or, if
+	// lost is set, after.
 	takes time.Duration
 	down  func(request string) bool
 	lost  bool
@@ -35,7 +35,7 @@ type apiLease struct {
 
 var errDown = errors.New("the API server does not answer")
 
-// as is the Lease for a holder of this name.
+// as returns the Lease for the named holder.
 func (a *apiLease) as(name string) *holder { return &holder{api: a, name: name} }
 
 type holder struct {
@@ -91,7 +91,7 @@ func (h *holder) request(ctx context.Context, request string, serve func() error
 	return nil
 }
 
-// sleeper is a holder on a machine that sleeps before it has the answer.
+// sleeper is a holder on a machine that sleeps before it gets the response.
 type sleeper struct {
 	*holder
 	sleeps time.Duration
@@ -103,7 +103,7 @@ func (h *sleeper) Acquire(ctx context.Context) error {
 	return err
 }
 
-// set changes the Lease while requests may be under way.
+// set changes the Lease while requests may be running.
 func (a *apiLease) set(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,7 +115,7 @@ type story struct {
 	*testing.T
 	api   *apiLease
 	weir  *Shared
-	out   *bytes.Buffer // the log; looked at when nothing moves
+	out   *bytes.Buffer // the log; read when everything is blocked
 	start time.Time
 }
 
@@ -127,13 +127,13 @@ func tell(t *testing.T, story_ func(s *story)) {
 	})
 }
 
-// lane is one that is in.
+// lane is a worker inside.
 type lane struct {
 	valid func() bool
 	leave func()
 }
 
-// enters is what a lane has to succeed in.
+// enters requires that a worker can enter.
 func (s *story) enters(shared *Shared) lane {
 	s.Helper()
 	valid, leave, err := shared.Enter(s.Context())
@@ -143,7 +143,7 @@ func (s *story) enters(shared *Shared) lane {
 	return lane{valid, leave}
 }
 
-// isRefused is what a lane must not succeed in.
+// isRefused requires that a worker can't enter.
 func (s *story) isRefused(shared *Shared, want string) {
 	s.Helper()
 	_, leave, err := shared.Enter(s.Context())
@@ -155,7 +155,7 @@ func (s *story) isRefused(shared *Shared, want string) {
 	}
 }
 
-// other takes the Lease as somebody who does not share.
+// otherTakes takes the Lease as another controller.
 func (s *story) otherTakes() {
 	s.Helper()
 	if err := s.api.as("other").Acquire(s.Context()); err != nil {
@@ -170,7 +170,7 @@ func (s *story) otherReleases() {
 	}
 }
 
-// requests are those since the last time.
+// requests compares the requests since the last check.
 func (s *story) requests(want ...string) {
 	s.Helper()
 	synctest.Wait()
@@ -182,7 +182,7 @@ func (s *story) requests(want ...string) {
 	s.api.log = nil
 }
 
-// logs are the lines of the log since the last time, each by a part of it.
+// logs compares the log lines since the last check, each by a substring.
 func (s *story) logs(want ...string) {
 	s.Helper()
 	synctest.Wait()

@@ -4,8 +4,7 @@ package migrate
 
 import "time"
 
-// How long requests were seen to take in Azure, of recordings that others have published: half of them took no
-// longer.
+// Median duration of Azure requests, from published recordings.
 const (
 	ofInterface = 52 * time.Second
 	ofModel     = 47 * time.Second
@@ -16,11 +15,12 @@ const (
 	ofBalancer  = 4 * time.Second
 )
 
-// AtATime is how many requests of a step are under way together.
+// AtATime limits the concurrent requests of a step.
 const AtATime = 20
 
-// CutOff estimates for how long Services are not reached: from the first machine that leaves until the
-// load balancers are there with their rules. Who joins by machine needs as long again as leaving took, which is not in it.
+// CutOff estimates how long Services are unreachable: from the first machine that leaves until the
+// new load balancers have their rules. Machines that join by network interface need about as long
+// again.
 func CutOff(steps []Steps) time.Duration {
 	var all time.Duration
 	for _, s := range steps {
@@ -37,11 +37,11 @@ func CutOff(steps []Steps) time.Duration {
 		}
 		longest = max(longest, waves(len(s.Interfaces))*ofInterface, waves(len(s.Delete))*ofDelete)
 		switch s.Phase {
-		case Static: // all is reached
+		case Static: // no interruption
 		case Upgrade:
 			all += max(waves(len(s.PublicIPs))*ofPublicIP, waves(len(s.Put))*ofBalancer)
 		case Make:
-			all += 2 * waves(len(s.Put)) * ofBalancer // and its rules
+			all += 2 * waves(len(s.Put)) * ofBalancer // with its rules
 		default:
 			all += longest
 		}

@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// ours are the pools that machines have to leave: those of the load balancers that are Basic.
+// ours returns the pools of Basic load balancers, which machines must leave.
 func (s Seen) ours() nic.Ours {
 	var pools []lb.PoolID
 	for _, b := range s.basic() {
@@ -20,18 +20,17 @@ func (s Seen) ours() nic.Ours {
 	return nic.NewOurs(nil, pools)
 }
 
-// detach adds what it takes to have all machines leave. A scale set says it in its model first: else the
-// next instance would come back.
-func (s *Steps) detach(j Journal, seen Seen) {
-	for _, b := range seen.basic() {
-		s.safe(b, j, seen) // else all would have left for a load balancer that cannot go
+// detach writes a scale set's model first; otherwise new instances would join again.
+func (s *Steps) detach(j Journal, snapshot Seen) {
+	for _, b := range snapshot.basic() {
+		s.safe(b, j, snapshot) // if a load balancer can't be deleted, no machine must leave
 	}
 	if len(s.Stops) > 0 {
 		return
 	}
-	ours := seen.ours()
-	for _, shown := range seen.Interfaces {
-		next, changed := without(shown, ours)
+	managed := snapshot.ours()
+	for _, shown := range snapshot.Interfaces {
+		next, changed := without(shown, managed)
 		switch {
 		case !changed || shown.Provisioning == lb.Deleting:
 		case shown.Provisioning != "" && shown.Provisioning != lb.Succeeded && shown.Provisioning != lb.Failed:
@@ -40,10 +39,10 @@ func (s *Steps) detach(j Journal, seen Seen) {
 			s.Interfaces = append(s.Interfaces, next)
 		}
 	}
-	for _, set := range seen.ScaleSets {
-		steps := nic.ScaleSet(set.ScaleSet, set.Instances, nic.Desire(nil, nil), ours, set.Known)
+	for _, set := range snapshot.ScaleSets {
+		steps := nic.ScaleSet(set.ScaleSet, set.Instances, nic.Desire(nil, nil), managed, set.Known)
 		if !set.Uniform {
-			steps = flexible(set.ScaleSet, ours)
+			steps = flexible(set.ScaleSet, managed)
 		}
 		if steps.Done() {
 			continue
@@ -56,7 +55,7 @@ func (s *Steps) detach(j Journal, seen Seen) {
 	if len(s.Interfaces)+len(s.ScaleSets)+len(s.Waits) > 0 {
 		return
 	}
-	for _, b := range seen.basic() {
+	for _, b := range snapshot.basic() {
 		for _, p := range b.Pools {
 			for _, a := range p.Addresses {
 				if a.Interface != "" {
@@ -67,13 +66,13 @@ func (s *Steps) detach(j Journal, seen Seen) {
 	}
 }
 
-// flexible is what comes next for a flexible scale set: its model alone, which keeps a load balancer from being deleted and
-// has the next machine join. Its machines have network interfaces of their own.
-func flexible(set lb.ScaleSet, ours nic.Ours) nic.Steps {
+// flexible writes the model only, which blocks the load balancer's deletion and adds new machines.
+// Existing machines have their own network interfaces.
+func flexible(set lb.ScaleSet, managed nic.Ours) nic.Steps {
 	set.Interfaces = slices.Clone(set.Interfaces)
 	leaves := false
 	for at, i := range set.Interfaces {
-		next, changed := without(lb.NetworkInterface{InterfaceConfiguration: i}, ours)
+		next, changed := without(lb.NetworkInterface{InterfaceConfiguration: i}, managed)
 		set.Interfaces[at], leaves = next.InterfaceConfiguration, leaves || changed
 	}
 	model := nic.Resource{ID: set.ID}
@@ -86,13 +85,12 @@ func flexible(set lb.ScaleSet, ours nic.Ours) nic.Steps {
 	return nic.Steps{Model: &set}
 }
 
-// without returns an interface that is in none of these pools, and whether that changes it. All its
-// addresses leave, for the load balancer goes.
-func without(i lb.NetworkInterface, ours nic.Ours) (next lb.NetworkInterface, changed bool) {
+// without removes all IP configurations from the pools, because the load balancer is deleted.
+func without(i lb.NetworkInterface, managed nic.Ours) (next lb.NetworkInterface, changed bool) {
 	i.IPConfigurations = slices.Clone(i.IPConfigurations)
 	for at := range i.IPConfigurations {
 		c := &i.IPConfigurations[at]
-		left := slices.DeleteFunc(slices.Clone(c.Pools), ours.Holds)
+		left := slices.DeleteFunc(slices.Clone(c.Pools), managed.Holds)
 		changed = changed || len(left) != len(c.Pools)
 		c.Pools = left
 	}

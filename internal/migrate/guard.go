@@ -9,30 +9,30 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Subnet is as much of one as it takes to know whether it lets anything in.
+// Subnet has what decides whether a subnet admits traffic.
 type Subnet struct {
-	// SecurityGroup is an ARM id; empty if it has none.
+	// SecurityGroup is an ARM id; empty if there is none.
 	SecurityGroup string
-	// Hidden is true if Azure does not show it, for want of a right, and Missing if Azure says that there is none.
+	// Hidden is true if reading is forbidden, Missing if it doesn't exist.
 	Hidden, Missing bool
 }
 
-// bare is a machine without a network security group of its own, and the subnets by which it is in the pools.
+// bare is a machine without its own network security group, with its subnets in the pools.
 type bare struct {
 	name    string
 	subnets []string
 }
 
-// Bare are the subnets of machines that have no network security group of their own, in the order of their names. Where
-// each address is private there are none: what is Standard and public alone is closed without a group.
-func Bare(j Journal, seen Seen) []string {
+// Bare returns the subnets of machines without their own network security group, sorted; none if
+// all addresses are private, because only public traffic to a Standard load balancer needs a group.
+func Bare(j Journal, snapshot Seen) []string {
 	if len(j.publicIPs()) == 0 {
 		return nil
 	}
 	byKey := map[string]string{}
-	for _, m := range seen.bare() {
+	for _, m := range snapshot.bare() {
 		for _, id := range m.subnets {
-			if id != "" { // Azure does not show it
+			if id != "" { // not visible
 				byKey[strings.ToLower(id)] = id
 			}
 		}
@@ -40,15 +40,14 @@ func Bare(j Journal, seen Seen) []string {
 	return sortedValues(byKey)
 }
 
-// bare are the machines behind the load balancers that are Basic and have no network security group of their own. Of a
-// scale set the model counts, and an instance that differs from it.
+// bare checks a scale set by its model, and by instances if the model has a group.
 func (s Seen) bare() (all []bare) {
-	ours := s.ours()
+	managed := s.ours()
 	of := func(name string, interfaces ...lb.InterfaceConfiguration) bool {
 		m := bare{name: name}
 		for _, i := range interfaces {
 			for _, c := range i.IPConfigurations {
-				if i.SecurityGroup == "" && slices.ContainsFunc(c.Pools, ours.Holds) {
+				if i.SecurityGroup == "" && slices.ContainsFunc(c.Pools, managed.Holds) {
 					m.subnets = append(m.subnets, c.Subnet)
 				}
 			}
@@ -72,8 +71,8 @@ func (s Seen) bare() (all []bare) {
 	return all
 }
 
-// guards stops for machines that nothing would reach any more: neither they nor their subnets have a network security
-// group.
+// guards reports machines that become unreachable because neither they nor their subnets have a
+// network security group.
 func (p *preflight) guards(j Journal) {
 	if len(j.publicIPs()) == 0 {
 		return
@@ -86,7 +85,7 @@ func (p *preflight) guards(j Journal) {
 			switch of, read := p.seen.Subnets[strings.ToLower(id)]; {
 			case of.Hidden:
 				hidden[strings.ToLower(id)] = id
-			case !read || of.Missing: // a machine is on one, whatever Azure shows
+			case !read || of.Missing: // the machine is on a subnet, even if Azure doesn't show it
 				known = false
 			case of.SecurityGroup == "":
 				open, subnets[strings.ToLower(id)] = false, id

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// findings are those with these reasons.
+// findings returns those with the given reasons.
 func findings(seen migrate.Seen, services []migrate.Service, t migrate.Terms, reasons ...string) (found []migrate.Finding) {
 	for _, f := range migrate.Preflight(migrate.Stock(migrate.Journal{}, seen, services, "eastus"), seen, services, t) {
 		if slices.Contains(reasons, f.Reason) {
@@ -23,7 +23,8 @@ func findings(seen migrate.Seen, services []migrate.Service, t migrate.Terms, re
 	return found
 }
 
-// A machine that nothing would reach is named, unless it or its subnet has a security group, or nothing is public.
+// A machine that becomes unreachable is named, unless it or its subnet has a security group, or no
+// address is public.
 func TestMachinesWithoutASecurityGroup(t *testing.T) {
 	guarded := map[string]migrate.Subnet{strings.ToLower(network): {SecurityGroup: "/nodes"}}
 	open := map[string]migrate.Subnet{strings.ToLower(network): {}}
@@ -38,7 +39,7 @@ func TestMachinesWithoutASecurityGroup(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
 		changed func(*migrate.Seen)
-		asks    int // of subnets
+		asks    int // subnet reads
 		reason  string
 		says    []string
 	}{
@@ -101,7 +102,7 @@ func TestMachinesWithoutASecurityGroup(t *testing.T) {
 	}
 }
 
-// Who keeps the security group by other means is told what to put there.
+// If Weir does not manage the security group, the finding names what to add there.
 func TestASecurityGroupThatWeirDoesNotWrite(t *testing.T) {
 	seen, services := small()
 	seen.Interfaces[0].SecurityGroup, seen.Subnets = "", map[string]migrate.Subnet{strings.ToLower(network): {}}

@@ -14,65 +14,64 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Journal is what a migration has to bring to its end. It is written down before anything is changed, and
-// nothing is ever taken out of it.
+// Journal is written before any change; entries are never removed.
 type Journal struct {
 	Balancers []Balancer `json:"loadBalancers"`
-	// Apart is true once a machine has left, or anything after that: then Services are cut off.
+	// Apart is true once a machine has left its pools, or later: Services are unreachable.
 	Apart bool `json:"apart,omitempty"`
-	// Members are where machines were, once the first of them is about to leave.
+	// Members records the pools of machines before the first one leaves.
 	Members *Members `json:"members,omitempty"`
-	// Final is why there is no way back; empty while there is one. It is there before the first request is sent of
-	// which that is so.
+	// Final is why the migration can't be undone, or "". It is set before the first irreversible
+	// request.
 	Final string `json:"final,omitempty"`
-	// Undone is who had it taken back, once nothing of it is left.
+	// Undone is the request of a completed undo.
 	Undone *Wish `json:"undone,omitempty"`
-	// Heard is when the last stop was asked for at which nothing more is written.
+	// Heard is the time of the last stop that took effect.
 	Heard time.Time `json:"heard,omitzero"`
-	// Done is true once each address was seen where it belongs, or is owed.
+	// Done is true once each address was verified or is a claim.
 	Done bool `json:"done,omitempty"`
-	// Owed are the addresses that earlier migrations owe to Services.
+	// Owed are the claims of earlier migrations, see Address.IsClaim.
 	Owed []Balancer `json:"owed,omitempty"`
 }
 
-// Balancer is a load balancer that is to be Standard.
+// Balancer is a load balancer to migrate.
 type Balancer struct {
 	ID        lb.LoadBalancerID `json:"id"`
 	Location  string            `json:"location"`
 	Tags      map[string]string `json:"tags,omitempty"`
 	Addresses []Address         `json:"addresses"`
-	// OneByOne is true if Azure has refused one of several addresses, and has not said which.
+	// OneByOne is true if Azure rejected one of several addresses without naming it.
 	OneByOne bool `json:"oneByOne,omitempty"`
 }
 
-// Address is an address, and the frontend that has it.
+// Address is an address and its frontend.
 type Address struct {
 	Frontend string    `json:"frontend"`
 	Family   lb.Family `json:"family"`
-	// IP is zero for a public IP that has none yet: then there is none to keep.
+	// IP is zero for a public IP without an address.
 	IP netip.Addr `json:"ip"`
-	// PublicIP is an ARM id, and Subnet that of a private address; one of both is empty.
+	// PublicIP and Subnet are ARM ids; exactly one is set.
 	PublicIP string `json:"publicIP,omitempty"`
 	Subnet   string `json:"subnet,omitempty"`
-	// Told is true if a Service's status alone says so: the load balancer was gone before.
+	// Told is true if only a Service's status shows the address.
 	Told bool `json:"told,omitempty"`
-	// Refused is why Azure refuses it to the frontend, the last of so many times, the first at Since; empty if it
-	// does not. The other addresses are made first, and then it is asked for again.
+	// Refused is the last rejection. Rejected addresses are retried after the others.
 	Refused string    `json:"refused,omitempty"`
 	Times   int       `json:"refusals,omitempty"`
 	Since   time.Time `json:"refusedSince,omitzero"`
-	// Held is true if Azure names a load balancer of the migration, which may be being deleted: all such addresses are free
-	// at once, and are asked for together.
+	// Held is true if a load balancer of the migration holds the address, which may still be
+	// deleting. Such addresses become free together.
 	Held bool `json:"held,omitempty"`
-	// Owed is true if waiting does not help: another system has the address, or no subnet of ours. The migration ends
-	// without it, and its Service gets no other address until a user gives it up.
+	// Owed is true if waiting won't help: another resource holds the address, or no subnet contains
+	// it. The migration completes without it. The Service keeps its claim: it gets no other address
+	// until a user gives this one up.
 	Owed bool `json:"owed,omitempty"`
 }
 
-// ErrUnreadable is that of a journal that nobody can read.
+// ErrUnreadable is returned for an invalid journal.
 var ErrUnreadable = errors.New("the journal of the migration cannot be read")
 
-// Parse reads what Format has written. Empty text is an empty journal.
+// Parse accepts "" as an empty journal.
 func Parse(text string) (Journal, error) {
 	var j Journal
 	if text == "" {
@@ -82,7 +81,7 @@ func Parse(text string) (Journal, error) {
 		return Journal{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	for _, b := range j.Balancers {
-		if err := b.ID.Validate(); err != nil { // it becomes part of requests
+		if err := b.ID.Validate(); err != nil { // used in request URLs
 			return Journal{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
 		for _, a := range b.Addresses {
@@ -110,16 +109,16 @@ func (a Address) validate() error {
 	return err
 }
 
-// Format returns a journal as it is kept.
+// Format returns the stored form.
 func Format(j Journal) string {
 	text, err := json.Marshal(j)
 	if err != nil {
-		panic(err) // values of plain types
+		panic(err) // plain types
 	}
 	return string(text)
 }
 
-// String is for people.
+// String implements fmt.Stringer.
 func (a Address) String() string {
 	if a.PublicIP != "" {
 		return fmt.Sprintf("%s (public IP %s, frontend %s)", a.IP, a.PublicIP[strings.LastIndexByte(a.PublicIP, '/')+1:], a.Frontend)
@@ -127,7 +126,7 @@ func (a Address) String() string {
 	return fmt.Sprintf("%s (private, frontend %s)", a.IP, a.Frontend)
 }
 
-// publicIPs are the public IPs of the journal, in lower case.
+// publicIPs returns lower-case ids.
 func (j Journal) publicIPs() map[string]bool {
 	all := map[string]bool{}
 	for _, b := range j.Balancers {
@@ -140,7 +139,6 @@ func (j Journal) publicIPs() map[string]bool {
 	return all
 }
 
-// clone returns a journal that can be changed.
 func (j Journal) clone() Journal {
 	j.Balancers = slices.Clone(j.Balancers)
 	for at := range j.Balancers {
@@ -149,15 +147,15 @@ func (j Journal) clone() Journal {
 	return j
 }
 
-// Open reports whether a migration was begun, has not come to its end, and was not taken back.
+// Open reports whether a migration has started and is neither complete nor undone.
 func (j Journal) Open() bool { return len(j.Balancers) > 0 && !j.Done && j.Undone == nil }
 
-// Gone reports whether a load balancer that was Basic is so no more: whoever asks first gets its private
-// addresses.
-func (j Journal) Gone(seen Seen) bool {
+// Gone reports whether a Basic load balancer was deleted or replaced, so that anyone can get its
+// private addresses.
+func (j Journal) Gone(snapshot Seen) bool {
 	return j.Open() && slices.ContainsFunc(j.Balancers, func(b Balancer) bool {
-		has, exists := seen.balancer(b.ID)
-		told := len(b.Addresses) > 0 && !slices.ContainsFunc(b.Addresses, func(a Address) bool { return !a.Told })
-		return !told && (!exists || has.SKU != lb.Basic)
+		has, exists := snapshot.balancer(b.ID)
+		statusOnly := len(b.Addresses) > 0 && !slices.ContainsFunc(b.Addresses, func(a Address) bool { return !a.Told })
+		return !statusOnly && (!exists || has.SKU != lb.Basic)
 	})
 }

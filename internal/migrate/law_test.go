@@ -34,8 +34,8 @@ func terms() migrate.Terms {
 	return migrate.Terms{Pools: []string{"kubernetes"}, Made: made, SecurityGroup: "nodes"}
 }
 
-// cluster is a random cluster with Basic load balancers: external, internal, or both, of one
-// configuration or of several.
+// cluster is a random cluster with Basic load balancers: external, internal, or both, in one or
+// several configurations.
 type cluster struct {
 	model    model
 	services []migrate.Service
@@ -93,7 +93,7 @@ func (c *cluster) service(t *rapid.T, b *lb.LoadBalancer, owner string, internal
 	c.services = append(c.services, s)
 }
 
-// machines are behind all load balancers, in other pools, too.
+// machines adds machines to all load balancers, and to other pools.
 func (c *cluster) machines(t *rapid.T, pools []string) {
 	inPools := func(more ...string) []lb.InterfaceConfiguration {
 		return []lb.InterfaceConfiguration{{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{{Name: "ip", Family: lb.IPv4, Primary: true, Pools: append(append([]string(nil), pools...), more...)}}}}
@@ -110,7 +110,7 @@ func (c *cluster) machines(t *rapid.T, pools []string) {
 		}}
 		for i := range rapid.IntRange(0, 2).Draw(t, "instances") {
 			if !set.Uniform {
-				break // those have interfaces of their own
+				break // they have network interfaces of their own
 			}
 			set.Instances = append(set.Instances, lb.Instance{ScaleSet: set.ID, ID: fmt.Sprint(i), Etag: "1", LatestModel: true, Interfaces: inPools()})
 		}
@@ -118,7 +118,7 @@ func (c *cluster) machines(t *rapid.T, pools []string) {
 	}
 }
 
-// addresses are what Azure shows of all Services: public IPs that are there, and private addresses.
+// addresses returns what Azure shows of all Services: existing public IPs and private addresses.
 func (c *cluster) addresses() map[string]netip.Addr {
 	all := map[string]netip.Addr{}
 	for _, ip := range c.model.seen.PublicIPs {
@@ -134,7 +134,7 @@ func (c *cluster) addresses() map[string]netip.Addr {
 	return all
 }
 
-// byHand does some of it as people do who begin without a tool, in the right order.
+// byHand carries out part of the migration in order, as users without a tool do.
 func (c *cluster) byHand(t *rapid.T) {
 	var j migrate.Journal
 	for range rapid.IntRange(0, 8).Draw(t, "steps by hand") {
@@ -153,8 +153,8 @@ func (c *cluster) byHand(t *rapid.T) {
 	}
 }
 
-// migrated runs a migration to its end. Requests fail, their answers are lost, and processes are killed
-// between any two of them; all that goes on is the journal.
+// migrated runs a migration to its end. Requests fail, responses are lost, and processes are killed
+// in between; only the journal persists.
 func (c *cluster) migrated(t *rapid.T) migrate.Journal {
 	kept := ""
 	for range 200 {
@@ -187,7 +187,7 @@ func (c *cluster) migrated(t *rapid.T) migrate.Journal {
 	return migrate.Journal{}
 }
 
-// rehearsed checks that what is planned comes to its end, and changes nothing.
+// rehearsed checks that a dry run completes and changes nothing.
 func (c *cluster) rehearsed(t *rapid.T) {
 	before := fmt.Sprintf("%+v", c.model.shown())
 	all := migrate.Rehearse(migrate.Stock(migrate.Journal{}, c.model.shown(), c.services, "eastus"), c.model.shown())
@@ -199,7 +199,7 @@ func (c *cluster) rehearsed(t *rapid.T) {
 	}
 }
 
-// Every address stays, whatever fails and whoever began by hand, and Azure refuses nothing.
+// Every address stays, whatever fails and whatever was done by hand, and Azure rejects nothing.
 func TestEveryAddressStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCluster(t)

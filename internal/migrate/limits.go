@@ -9,24 +9,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// What a Standard load balancer takes at most:
+// Limits of a Standard load balancer:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer
 const (
 	mostFrontends = 600
 	mostRules     = 1500
-	// mostMachineRules is how many rules of all load balancers a network interface takes.
+	// mostMachineRules is per network interface, over all load balancers.
 	mostMachineRules = lb.MaxMachineRules
 )
 
-// Usage is how much of one of a subscription's limits is used in a region.
+// Usage is the usage of a subscription's limit in a region.
 type Usage struct {
 	Subscription string
-	// Name is Azure's, such as StandardSkuLoadBalancers.
+	// Name is Azure's name, such as StandardSkuLoadBalancers.
 	Name        string
 	Used, Limit int
 }
 
-// limits stops for load balancers that would have more than a Standard one takes, with all that Services want.
 func (p *preflight) limits(j Journal, services []Service) {
 	rules, own, onNodes := map[lb.LoadBalancerKey]int{}, map[string]int{}, map[string]int{}
 	for _, s := range services {
@@ -37,7 +36,7 @@ func (p *preflight) limits(j Journal, services []Service) {
 		onNodes[nodesOf(s.Balancer)] += s.Rules
 		own[nodesOf(s.Balancer)] += s.OwnRules
 	}
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, b := range j.Balancers {
 		has, _ := p.seen.balancer(b.ID)
 		frontends := len(b.Addresses)
@@ -51,10 +50,10 @@ func (p *preflight) limits(j Journal, services []Service) {
 			p.stop(LimitReached, "load balancer %s would have %d rules, and a Standard one takes %d: move Services to another load balancer", b.ID.Name, n, mostRules)
 		}
 		nodes := nodesOf(b.ID)
-		if said[nodes] {
+		if reported[nodes] {
 			continue
 		}
-		said[nodes] = true
+		reported[nodes] = true
 		const way = "have fewer ports, or several load balancers with nodes of their own (multipleStandardLoadBalancerConfigurations)"
 		switch n := onNodes[nodes]; {
 		case n-own[nodes] > mostMachineRules:
@@ -65,12 +64,11 @@ func (p *preflight) limits(j Journal, services []Service) {
 	}
 }
 
-// nodesOf is the name that two load balancers have in common which share their nodes: the external and the internal one.
+// nodesOf returns the name shared by an external load balancer and its internal one.
 func nodesOf(id lb.LoadBalancerID) string {
 	return strings.TrimSuffix(strings.ToLower(id.Name), "-internal")
 }
 
-// usages stops for what would be more than what is left of the subscription's limits.
 func (p *preflight) usages(j Journal) {
 	need := p.needs(j)
 	for _, u := range p.seen.Usages {
@@ -80,7 +78,7 @@ func (p *preflight) usages(j Journal) {
 		}
 		say := p.stop
 		if strings.EqualFold(u.Name, staticPublicIPs) {
-			say = p.note // if it counts, Azure says so before a machine has left
+			say = p.note // if it counts, Azure rejects the write before a machine leaves
 		}
 		say(LimitReached, "the subscription has %d of %d %s in use in the region, and %d more are needed: have the limit raised (Azure portal, Quotas), or delete some that nobody needs", u.Used, u.Limit, u.Name, n)
 	}
@@ -88,8 +86,8 @@ func (p *preflight) usages(j Journal) {
 
 const staticPublicIPs = "StaticPublicIPAddresses"
 
-// needs are how many more of what is limited a migration makes, by subscription and Azure's name of the limit, in lower
-// case. Public IPs and load balancers stay as many as they are, but for those that are gone already.
+// needs is keyed by "subscription/limit" in lower case. Only deleted resources add to the number of
+// load balancers.
 func (p *preflight) needs(j Journal) map[string]int {
 	need := map[string]int{}
 	count := func(subscription, name string) { need[strings.ToLower(subscription+"/"+name)]++ }
@@ -107,7 +105,7 @@ func (p *preflight) needs(j Journal) map[string]int {
 		if !found || ip.SKU != lb.Basic {
 			continue
 		}
-		count(ip.ID.SubscriptionID, "StandardSkuPublicIpAddresses") // as it was called before
+		count(ip.ID.SubscriptionID, "StandardSkuPublicIpAddresses") // the former name
 		count(ip.ID.SubscriptionID, fmt.Sprintf("%sStandardSkuPublicIpAddresses", ip.Family))
 		if !ip.Static {
 			count(ip.ID.SubscriptionID, staticPublicIPs)

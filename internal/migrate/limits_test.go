@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// What Azure would refuse in the end is said before anything is taken apart.
+// Exceeded limits are reported before anything changes.
 func TestLimits(t *testing.T) {
 	used := func(name string, used, limit int) func(*migrate.Seen, *[]migrate.Service) {
 		return func(s *migrate.Seen, _ *[]migrate.Service) {

@@ -16,17 +16,16 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Members are the machines behind the load balancers that are Basic, as they were before the first of them left: what
-// it takes to put them back. Machines that are in the same pools are written down together, for all of it has
-// to fit into one object of the cluster.
+// Members records the machines behind Basic load balancers before the first one leaves. Machines in
+// the same pools are grouped, because all of it must fit into one Kubernetes object.
 type Members struct {
-	// Pools are ARM ids, which the others name by their places in it.
+	// Pools are ARM ids. Machines refer to them by index.
 	Pools      []string           `json:"pools"`
 	Interfaces []InterfaceMembers `json:"networkInterfaces,omitempty"`
 	ScaleSets  []SetMembers       `json:"scaleSets,omitempty"`
 }
 
-// InterfaceMembers are network interfaces of a resource group that are in the same pools.
+// InterfaceMembers are network interfaces in the same pools.
 type InterfaceMembers struct {
 	Subscription string   `json:"subscription"`
 	Group        string   `json:"resourceGroup"`
@@ -34,35 +33,34 @@ type InterfaceMembers struct {
 	Names        []string `json:"names"`
 }
 
-// SetMembers are a scale set. Its instances, if it is uniform, also those that are yet to come, are where its model is, but for
-// Others.
+// SetMembers is a scale set. All instances, also future ones, are in the pools of its model, except
+// Overrides.
 type SetMembers struct {
 	ID     lb.ResourceID     `json:"id"`
 	Model  Places            `json:"model,omitempty"`
 	Others []InstanceMembers `json:"others,omitempty"`
 }
 
-// InstanceMembers are instances that are in the same pools.
+// InstanceMembers are instances in the same pools.
 type InstanceMembers struct {
 	In  Places   `json:"in,omitempty"`
 	IDs []string `json:"ids"`
 }
 
-// Places are pools, by the name of the IP configuration that is in them, which in a scale set is behind that of its
-// interface and a slash. Names are in lower case.
+// Places maps the lower-case name of an IP configuration to its pools. In a scale set the name is
+// "interface/configuration".
 type Places map[string][]int
 
-// mostMembers bounds how long the text of all members may be: an object of the cluster has 1 MiB.
+// mostMembers bounds the JSON; a Kubernetes object holds 1 MiB.
 const mostMembers = 256 << 10
 
-// Before returns the journal as it has to be on record before some steps are carried out: machines do not leave before it
-// is written down where they are, and nothing goes for good before that is. Once it is Final nobody can take it back, so
-// that who writes it has to know that nobody has asked for that meanwhile.
-func (j Journal) Before(s Steps, seen Seen) Journal {
+// Before returns the journal to record before the steps: members before machines leave, and
+// FinalReason before anything irreversible. The writer must check that no undo was requested.
+func (j Journal) Before(s Steps, snapshot Seen) Journal {
 	switch s.Phase {
 	case Static, Verify, Done:
 	case Detach:
-		return j.behind(seen)
+		return j.behind(snapshot)
 	default:
 		if len(s.Delete)+len(s.PublicIPs)+len(s.Put) > 0 {
 			j.Apart, j.Final = true, cmp.Or(j.Final, "Basic load balancers are gone, or about to go, and Azure makes none any more")
@@ -71,41 +69,41 @@ func (j Journal) Before(s Steps, seen Seen) Journal {
 	return j
 }
 
-// WayBack says until which step a migration can be taken back, as far as that is known; or why it cannot. One that was not
-// begun is as one that is about to.
-func (j Journal) WayBack(seen Seen) (until Phase, why string) {
-	switch why := j.OneWay(); {
-	case why != "":
-		return "", why
-	case j.Gone(seen):
+// WayBack returns the last phase before which an undo is possible, if known, or why it is not. A
+// migration that has not started counts as about to.
+func (j Journal) WayBack(snapshot Seen) (until Phase, reason string) {
+	switch reason := j.OneWay(); {
+	case reason != "":
+		return "", reason
+	case j.Gone(snapshot):
 		return "", "somebody has deleted a load balancer of it, or made it anew"
-	case j.behind(seen).Final != "":
-		return Detach, j.behind(seen).Final
-	case len(seen.basic()) == 0: // somebody has deleted them before
+	case j.behind(snapshot).Final != "":
+		return Detach, j.behind(snapshot).Final
+	case len(snapshot.basic()) == 0: // deleted by the user before
 		return Upgrade, ""
 	}
 	return Delete, ""
 }
 
-// behind returns the journal with each machine that is behind a load balancer and is not in it yet. Of a machine
-// that is in it the first look counts: a later one may find it half-way. Too many to be kept are not.
-func (j Journal) behind(seen Seen) Journal {
-	if j.Final != "" || j.Apart && j.Members == nil { // nobody knows where machines were that have left
+// behind adds the machines behind a load balancer. The first record wins, because later ones may
+// show a machine half-way. If the record is too large, the migration becomes final.
+func (j Journal) behind(snapshot Seen) Journal {
+	if j.Final != "" || j.Apart && j.Members == nil { // the members are unknown
 		return j
 	}
 	next := Members{}
 	if j.Members != nil {
 		next = j.Members.clone()
 	}
-	ours, has := seen.ours(), j.Members.Machines()
-	for _, i := range seen.Interfaces {
-		if in := next.places(ours, "", i.InterfaceConfiguration); len(in) > 0 && has[i.ID.Key()].Name == "" {
+	managed, has := snapshot.ours(), j.Members.Machines()
+	for _, i := range snapshot.Interfaces {
+		if in := next.places(managed, "", i.InterfaceConfiguration); len(in) > 0 && has[i.ID.Key()].Name == "" {
 			next.addInterface(i.ID, in)
 		}
 	}
-	for _, set := range seen.ScaleSets {
+	for _, set := range snapshot.ScaleSets {
 		if has[set.ID.Key()].Name == "" {
-			next.addSet(set, ours)
+			next.addSet(set, managed)
 		}
 	}
 	if text, err := json.Marshal(next); err != nil || len(text) > mostMembers {
@@ -125,13 +123,12 @@ func (m Members) clone() Members {
 	return m
 }
 
-// places are where interfaces are, of the pools that are ours.
-func (m *Members) places(ours nic.Ours, prefix string, interfaces ...lb.InterfaceConfiguration) Places {
+func (m *Members) places(managed nic.Ours, prefix string, interfaces ...lb.InterfaceConfiguration) Places {
 	in := Places{}
 	for _, i := range interfaces {
 		for _, c := range i.IPConfigurations {
 			for _, id := range c.Pools {
-				if ours.Holds(id) {
+				if managed.Holds(id) {
 					name := placeName(prefix, i, c)
 					in[name] = append(in[name], m.number(id))
 				}
@@ -141,7 +138,6 @@ func (m *Members) places(ours nic.Ours, prefix string, interfaces ...lb.Interfac
 	return in
 }
 
-// ofSet is the prefix of names within a scale set.
 const ofSet = "/"
 
 func placeName(prefix string, i lb.InterfaceConfiguration, c lb.IPConfiguration) string {
@@ -151,7 +147,7 @@ func placeName(prefix string, i lb.InterfaceConfiguration, c lb.IPConfiguration)
 	return strings.ToLower(i.Name + prefix + c.Name)
 }
 
-// number is the place of a pool in Pools, which gets it if it is new.
+// number adds the pool if necessary.
 func (m *Members) number(id string) int {
 	at := slices.IndexFunc(m.Pools, func(has string) bool { return strings.EqualFold(has, id) })
 	if at < 0 {
@@ -170,12 +166,12 @@ func (m *Members) addInterface(id lb.ResourceID, in Places) {
 	m.Interfaces[at].Names = append(m.Interfaces[at].Names, id.Name)
 }
 
-// addSet adds a scale set, unless it is in no pool of ours at all.
-func (m *Members) addSet(set ScaleSet, ours nic.Ours) {
-	of := SetMembers{ID: set.ID, Model: m.places(ours, ofSet, set.Interfaces...)}
+// addSet skips a scale set in no managed pool.
+func (m *Members) addSet(set ScaleSet, managed nic.Ours) {
+	of := SetMembers{ID: set.ID, Model: m.places(managed, ofSet, set.Interfaces...)}
 	member := len(of.Model) > 0
 	for _, i := range set.Instances {
-		in := m.places(ours, ofSet, i.Interfaces...)
+		in := m.places(managed, ofSet, i.Interfaces...)
 		member = member || len(in) > 0
 		if reflect.DeepEqual(in, of.Model) {
 			continue
@@ -195,7 +191,7 @@ func (of InterfaceMembers) id(name string) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: of.Subscription, ResourceGroup: of.Group, Type: lb.TypeNetworkInterface, Name: name}
 }
 
-// Machines are the network interfaces and the scale sets of it, by key; of nil there are none.
+// Machines accepts a nil receiver.
 func (m *Members) Machines() map[string]lb.ResourceID {
 	all := map[string]lb.ResourceID{}
 	if m == nil {
@@ -212,7 +208,7 @@ func (m *Members) Machines() map[string]lb.ResourceID {
 	return all
 }
 
-// validate checks what becomes part of requests: ids of machines, and pools of the load balancers of the journal.
+// validate checks what is used in request URLs.
 func (m *Members) validate(of []Balancer) error {
 	if m == nil {
 		return nil

@@ -14,11 +14,11 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// model is as much of Azure as a migration touches. What it refuses is an error; what must never happen
-// panics.
+// model fakes the part of Azure that a migration uses. A rejected request returns an error; an
+// invariant violation panics.
 type model struct {
 	seen migrate.Seen
-	next int // the next public address
+	next int // next public address
 }
 
 func (m *model) publicIP(id string) *lb.PublicIP {
@@ -44,7 +44,7 @@ func (m *model) putPublicIP(next lb.PublicIP) error {
 	case is.Static && !next.Static:
 		panic("it makes a public IP Dynamic")
 	case !maps.Equal(is.Tags, next.Tags) || is.DNSLabel != next.DNSLabel:
-		panic("it takes away what says whose a public IP is") // where the cluster is lost, nothing else says it
+		panic("it takes away what says whose a public IP is") // after the loss of a cluster, nothing else records it
 	}
 	is.SKU, is.Static, is.Provisioning = next.SKU, next.Static, lb.Succeeded
 	if !is.Address.IsValid() {
@@ -53,7 +53,7 @@ func (m *model) putPublicIP(next lb.PublicIP) error {
 	return nil
 }
 
-// members are what is in a pool, or names it.
+// members returns what is in a pool or references it.
 func (m *model) members(id string) (all []string) {
 	in := func(what string, interfaces ...lb.InterfaceConfiguration) {
 		for _, i := range interfaces {
@@ -138,7 +138,7 @@ func (m *model) set(id lb.ResourceID) *migrate.ScaleSet {
 	return &m.seen.ScaleSets[slices.IndexFunc(m.seen.ScaleSets, func(s migrate.ScaleSet) bool { return s.ID == id })]
 }
 
-// writes are the requests of some steps, each to be sent by itself, in any order.
+// writes returns the requests of some steps, to be sent in any order.
 func (m *model) writes(s migrate.Steps) (all []func() error) {
 	for _, ip := range s.PublicIPs {
 		all = append(all, func() error { return m.putPublicIP(ip) })
@@ -172,7 +172,7 @@ func (m *model) ofSet(of migrate.SetSteps) (all []func() error) {
 				if set.UpgradeMode == lb.UpgradeManual {
 					set.Instances[i].LatestModel = false
 				} else {
-					set.Instances[i].Interfaces = set.Interfaces // at once
+					set.Instances[i].Interfaces = set.Interfaces
 				}
 			}
 			return nil
@@ -191,7 +191,7 @@ func (m *model) ofSet(of migrate.SetSteps) (all []func() error) {
 	return all
 }
 
-// shown is what a read shows: pools have their members.
+// shown returns a snapshot: pools with their members.
 func (m *model) shown() migrate.Seen {
 	seen := m.seen
 	seen.Balancers = slices.Clone(seen.Balancers)

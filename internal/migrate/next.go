@@ -12,12 +12,12 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Phase is what a migration is about to do.
+// Phase is a phase of a migration.
 type Phase string
 
-// The phases, in their order.
+// The phases, in order.
 const (
-	// Static: a public IP that is Dynamic would be lost as soon as it is free.
+	// Static: a Dynamic public IP would lose its address when free.
 	Static  Phase = "Static"
 	Detach  Phase = "Detach"
 	Delete  Phase = "Delete"
@@ -27,41 +27,39 @@ const (
 	Done    Phase = "Done"
 )
 
-// Phases are all, in their order.
+// Phases returns all phases in order.
 func Phases() []Phase { return []Phase{Static, Detach, Delete, Upgrade, Make, Verify, Done} }
 
-// Steps are what has to be written next. All of it may be written side by side, but for what concerns one
-// scale set. When it is written Azure is read again.
+// Steps may run in parallel, except those of one scale set. Afterwards Azure is read again.
 type Steps struct {
 	Phase      Phase
 	PublicIPs  []lb.PublicIP
 	Interfaces []lb.NetworkInterface
 	ScaleSets  []SetSteps
-	// Delete and Put are load balancers: as they were read, and as they shall become.
+	// Delete are load balancers as read; Put are new states.
 	Delete, Put []lb.LoadBalancer
-	// Waits say why what is missing is not written yet.
+	// Waits are reasons for unfinished work.
 	Waits []string
-	// Stops say what a person has to put right before anything more is written.
+	// Stops are problems that a user must fix first.
 	Stops []string
 }
 
-// SetSteps are those of a scale set.
+// SetSteps are the next writes of a scale set.
 type SetSteps struct {
 	ID lb.ResourceID
 	nic.Steps
 }
 
-func (s *Steps) wait(why string) { s.Waits = append(s.Waits, why) }
-func (s *Steps) stop(why string) { s.Stops = append(s.Stops, why) }
+func (s *Steps) wait(reason string) { s.Waits = append(s.Waits, reason) }
+func (s *Steps) stop(reason string) { s.Stops = append(s.Stops, reason) }
 
-// idle reports whether nothing is to be done in this phase.
 func (s *Steps) idle() bool {
 	return len(s.PublicIPs)+len(s.Interfaces)+len(s.ScaleSets)+len(s.Delete)+len(s.Put)+len(s.Waits)+len(s.Stops) == 0
 }
 
-// Next returns what comes next for a journal that Stock has returned. A phase begins when there is nothing
-// left to do in those before it, also where somebody else has gone ahead by hand.
-func Next(j Journal, seen Seen) Steps {
+// Next continues a journal from [Stock]. A phase starts when the previous ones are complete, even
+// if by hand.
+func Next(j Journal, snapshot Seen) Steps {
 	for _, phase := range []struct {
 		of   Phase
 		adds func(*Steps, Journal, Seen)
@@ -74,19 +72,19 @@ func Next(j Journal, seen Seen) Steps {
 		{Verify, (*Steps).verify},
 	} {
 		s := Steps{Phase: phase.of}
-		if phase.adds(&s, j, seen); !s.idle() {
+		if phase.adds(&s, j, snapshot); !s.idle() {
 			return s
 		}
 	}
 	return Steps{Phase: Done}
 }
 
-// eachPublicIP calls f with each public IP of the journal that is there and that Azure is not at work on.
-func (s *Steps) eachPublicIP(j Journal, seen Seen, f func(lb.PublicIP)) {
+// eachPublicIP skips public IPs that are missing or being updated.
+func (s *Steps) eachPublicIP(j Journal, snapshot Seen, f func(lb.PublicIP)) {
 	for _, id := range slices.Sorted(maps.Keys(j.publicIPs())) {
-		ip, found := seen.publicIP(id)
+		ip, found := snapshot.publicIP(id)
 		switch {
-		case !found: // Verify says so
+		case !found: // reported by Verify
 		case ip.Provisioning == lb.Updating:
 			s.wait("public IP " + ip.ID.Name + " is Updating")
 		default:
@@ -95,10 +93,10 @@ func (s *Steps) eachPublicIP(j Journal, seen Seen, f func(lb.PublicIP)) {
 	}
 }
 
-// static has the public IPs keep their addresses when they are free. One whose last write failed is
-// written again: what it shows may not be in force.
-func (s *Steps) static(j Journal, seen Seen) {
-	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {
+// static keeps addresses of free public IPs. A failed write is repeated, because its state may not
+// be in effect.
+func (s *Steps) static(j Journal, snapshot Seen) {
+	s.eachPublicIP(j, snapshot, func(ip lb.PublicIP) {
 		if !ip.Static || ip.Provisioning == lb.Failed {
 			ip.Static = true
 			s.PublicIPs = append(s.PublicIPs, ip)
@@ -106,32 +104,31 @@ func (s *Steps) static(j Journal, seen Seen) {
 	})
 }
 
-// remove deletes the load balancers that are Basic, if nothing that they have goes with them.
-func (s *Steps) remove(j Journal, seen Seen) {
-	for _, b := range seen.basic() {
+// remove deletes Basic load balancers if nothing on them would be lost.
+func (s *Steps) remove(j Journal, snapshot Seen) {
+	for _, b := range snapshot.basic() {
 		if b.Provisioning == lb.Updating {
 			s.wait("load balancer " + b.ID.Name + " is Updating")
 			continue
 		}
-		if s.safe(b, j, seen) {
+		if s.safe(b, j, snapshot) {
 			s.Delete = append(s.Delete, b)
 		}
 	}
 }
 
-// safe reports whether nothing is lost with a load balancer, and stops for what would be.
-func (s *Steps) safe(b lb.LoadBalancer, j Journal, seen Seen) bool {
+// safe adds a stop for each loss.
+func (s *Steps) safe(b lb.LoadBalancer, j Journal, snapshot Seen) bool {
 	before := len(s.Stops)
 	for _, f := range b.Frontends {
-		if why := j.loses(b.ID, f, seen); why != "" {
-			s.stop(fmt.Sprintf("frontend %s of load balancer %s %s", f.Name, b.ID.Name, why))
+		if reason := j.loses(b.ID, f, snapshot); reason != "" {
+			s.stop(fmt.Sprintf("frontend %s of load balancer %s %s", f.Name, b.ID.Name, reason))
 		}
 	}
 	return len(s.Stops) == before
 }
 
-// loses says what would be lost with a frontend; empty if nothing is.
-func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, seen Seen) string {
+func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, snapshot Seen) string {
 	if f.PublicIP == "" {
 		for _, b := range j.Balancers {
 			if b.ID.Key() == on.Key() && b.names(f) {
@@ -140,7 +137,7 @@ func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, seen Seen) string {
 		}
 		return "has an address that is not on record"
 	}
-	switch ip, found := seen.publicIP(f.PublicIP); {
+	switch ip, found := snapshot.publicIP(f.PublicIP); {
 	case !found:
 		return "has a public IP that cannot be read: " + f.PublicIP
 	case !j.publicIPs()[strings.ToLower(f.PublicIP)]:
@@ -151,18 +148,17 @@ func (j Journal) loses(on lb.LoadBalancerID, f lb.Frontend, seen Seen) string {
 	return ""
 }
 
-// names reports whether a private frontend is on record with the address that it has.
 func (b Balancer) names(f lb.Frontend) bool {
 	return slices.ContainsFunc(b.Addresses, func(a Address) bool {
 		return strings.EqualFold(a.Frontend, f.Name) && a.IP == f.PrivateIP
 	})
 }
 
-// upgrade has the public IPs be Standard, which Azure takes while they are free and Static. One that somebody
-// else has taken meanwhile is theirs: Verify says so. Who has private frontends alone does not wait for that.
-func (s *Steps) upgrade(j Journal, seen Seen) {
-	s.eachPublicIP(j, seen, func(ip lb.PublicIP) {
-		switch on := j.goneWith(ip, seen); {
+// upgrade makes public IPs Standard, which Azure accepts while they are free and Static. Those in
+// use elsewhere are reported by [Verify]. Load balancers with only private frontends don't wait.
+func (s *Steps) upgrade(j Journal, snapshot Seen) {
+	s.eachPublicIP(j, snapshot, func(ip lb.PublicIP) {
+		switch on := j.goneWith(ip, snapshot); {
 		case on != "":
 			s.wait("public IP " + ip.ID.Name + " is still shown with load balancer " + on + ", which is gone")
 		case ip.SKU == lb.Basic && ip.UsedBy == "":
@@ -170,18 +166,18 @@ func (s *Steps) upgrade(j Journal, seen Seen) {
 			s.PublicIPs = append(s.PublicIPs, ip)
 		}
 	})
-	if !s.idle() { // else Make is next
-		s.putSome(j, seen, func(b Balancer) bool {
+	if !s.idle() { // otherwise the load balancers are next
+		s.putSome(j, snapshot, func(b Balancer) bool {
 			return !slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.PublicIP != "" })
 		})
 	}
 }
 
-// goneWith is the name of the load balancer of the journal that a public IP is shown with, and that is gone;
-// empty if there is none. What one resource shows of another comes late.
-func (j Journal) goneWith(ip lb.PublicIP, seen Seen) string {
+// goneWith returns "" unless a public IP is still shown with a deleted load balancer: Azure updates
+// references late.
+func (j Journal) goneWith(ip lb.PublicIP, snapshot Seen) string {
 	for _, b := range j.Balancers {
-		_, exists := seen.balancer(b.ID)
+		_, exists := snapshot.balancer(b.ID)
 		if !exists && strings.HasPrefix(strings.ToLower(ip.UsedBy), strings.ToLower(b.ID.String())+"/") {
 			return b.ID.Name
 		}
@@ -189,18 +185,17 @@ func (j Journal) goneWith(ip lb.PublicIP, seen Seen) string {
 	return ""
 }
 
-// put has Standard load balancers with the frontends of the journal, so that nobody else can get what
-// they stand for. Rules and pools follow from Services.
-func (s *Steps) put(j Journal, seen Seen) {
-	s.putSome(j, seen, func(Balancer) bool { return true })
+// put creates frontends first, which reserves the addresses. Rules and pools follow from Services.
+func (s *Steps) put(j Journal, snapshot Seen) {
+	s.putSome(j, snapshot, func(Balancer) bool { return true })
 }
 
-func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
+func (s *Steps) putSome(j Journal, snapshot Seen, of func(Balancer) bool) {
 	for _, b := range j.Balancers {
 		if !of(b) {
 			continue
 		}
-		next, exists := seen.balancer(b.ID)
+		next, exists := snapshot.balancer(b.ID)
 		if !exists {
 			next = lb.LoadBalancer{ID: b.ID, Location: b.Location, SKU: lb.Standard, Tags: maps.Clone(b.Tags)}
 		}
@@ -208,7 +203,7 @@ func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
 			s.wait("load balancer " + b.ID.Name + " is Updating")
 			continue
 		}
-		add := b.missing(next, seen)
+		add := b.missing(next, snapshot)
 		for _, a := range b.Addresses {
 			if a.Refused != "" && !a.Owed && slices.ContainsFunc(add, func(f lb.Frontend) bool { return f.Name == a.Frontend }) {
 				s.wait(a.String() + " is still held, and is asked for again: " + a.Refused)
@@ -222,38 +217,37 @@ func (s *Steps) putSome(j Journal, seen Seen, of func(Balancer) bool) {
 	}
 }
 
-// missing are the frontends of the journal that a load balancer lacks. One of a public IP that is gone, or
-// that somebody else has, is not among them, nor one whose name is taken, nor one that is owed. What Azure refuses
-// comes last: what a deletion holds together, and all else alone, the one that was refused least first.
-func (b Balancer) missing(has lb.LoadBalancer, seen Seen) []lb.Frontend {
-	var add, held, again []lb.Frontend
+// missing puts rejected frontends last: those held by a deletion together, others alone, the least
+// rejected first.
+func (b Balancer) missing(has lb.LoadBalancer, snapshot Seen) []lb.Frontend {
+	var add, deleting, retry []lb.Frontend
 	times := 0
 	for _, a := range b.Addresses {
-		f, lacks := a.lacks(has, seen)
+		f, lacks := a.lacks(has, snapshot)
 		switch {
 		case !lacks:
 		case a.Refused == "":
 			add = append(add, f)
 		case a.Held:
-			held = append(held, f)
-		case len(again) == 0 || a.Times < times:
-			again, times = []lb.Frontend{f}, a.Times
+			deleting = append(deleting, f)
+		case len(retry) == 0 || a.Times < times:
+			retry, times = []lb.Frontend{f}, a.Times
 		}
 	}
 	if len(add) == 0 {
-		add = held
+		add = deleting
 	}
 	switch {
 	case len(add) == 0:
-		return again
+		return retry
 	case b.OneByOne:
 		return add[:1]
 	}
 	return add
 }
 
-// lacks returns the frontend of an address, and whether a load balancer lacks it and can get it.
-func (a Address) lacks(has lb.LoadBalancer, seen Seen) (lb.Frontend, bool) {
+// lacks reports whether a load balancer lacks the address and can get it.
+func (a Address) lacks(has lb.LoadBalancer, snapshot Seen) (lb.Frontend, bool) {
 	if a.Owed || slices.ContainsFunc(has.Frontends, func(f lb.Frontend) bool {
 		return strings.EqualFold(f.Name, a.Frontend) || a.PublicIP != "" && strings.EqualFold(f.PublicIP, a.PublicIP) ||
 			a.PublicIP == "" && f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
@@ -265,6 +259,6 @@ func (a Address) lacks(has lb.LoadBalancer, seen Seen) (lb.Frontend, bool) {
 		f.Subnet, f.PrivateIP, f.Static = a.Subnet, a.IP, true
 		return f, true
 	}
-	ip, found := seen.publicIP(a.PublicIP)
+	ip, found := snapshot.publicIP(a.PublicIP)
 	return f, found && ip.UsedBy == "" && ip.SKU == lb.Standard
 }

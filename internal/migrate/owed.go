@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// owed are the addresses that this migration and earlier ones owe to Services.
+// owed includes earlier migrations.
 func (j Journal) owed() []Balancer {
 	var all []Balancer
 	for _, b := range append(slices.Clone(j.Balancers), j.Owed...) {
@@ -23,21 +23,20 @@ func (j Journal) owed() []Balancer {
 	return all
 }
 
-// OwedOf returns those of some addresses that are owed.
-func (j Journal) OwedOf(some []netip.Addr) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(some), func(ip netip.Addr) bool {
+// OwedOf returns the given addresses that are claims.
+func (j Journal) OwedOf(names []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(names), func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(j.owed(), func(b Balancer) bool {
 			return slices.ContainsFunc(b.Addresses, func(a Address) bool { return a.IP == ip })
 		})
 	})
 }
 
-// Owes returns the private address that a frontend has to get, though its Service leaves the address to Azure: it had
-// that one before a migration, Azure refused it then, and no user has given it up.
-func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
+// Owes returns the private address claimed for a frontend that leaves the choice to Azure.
+func (j Journal) Owes(f lb.Frontend, requests Asked) (netip.Addr, bool) {
 	for _, b := range j.owed() {
 		for _, a := range b.Addresses {
-			if a.PublicIP == "" && strings.EqualFold(a.Frontend, f.Name) && strings.EqualFold(a.Subnet, f.Subnet) && asked.GaveUp(a) == nil {
+			if a.PublicIP == "" && strings.EqualFold(a.Frontend, f.Name) && strings.EqualFold(a.Subnet, f.Subnet) && requests.GaveUp(a) == nil {
 				return a.IP, true
 			}
 		}
@@ -45,35 +44,34 @@ func (j Journal) Owes(f lb.Frontend, asked Asked) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// IsOwing reports whether an address is owed that no user has given up.
-func (j Journal) IsOwing(asked Asked) bool {
+// IsOwing reports whether there is a claim that no user has given up.
+func (j Journal) IsOwing(requests Asked) bool {
 	return slices.ContainsFunc(j.owed(), func(b Balancer) bool {
-		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return asked.GaveUp(a) == nil })
+		return slices.ContainsFunc(b.Addresses, func(a Address) bool { return requests.GaveUp(a) == nil })
 	})
 }
 
-// Agreement is an address that a user gives up, so that its Service gets another one.
+// Agreement is a user's consent to lose an address.
 type Agreement struct {
 	Address  netip.Addr `json:"address"`
 	Frontend string     `json:"frontend"`
 	Wish
 }
 
-// GiveUp returns what is asked once a user gives an address up. An error says why that is not possible: the
-// migration may get the address yet, or has it, or knows nothing of it.
-func (a Asked) GiveUp(j Journal, ip netip.Addr, wish Wish) (Asked, error) {
-	owed := false
+// GiveUp fails if the migration has the address, may still get it, or doesn't know it.
+func (a Asked) GiveUp(j Journal, ip netip.Addr, request Wish) (Asked, error) {
+	isClaim := false
 	for _, b := range j.owed() {
 		for _, has := range b.Addresses {
 			if has.IP != ip {
 				continue
 			}
-			if owed = true; a.GaveUp(has) == nil {
-				a.GivenUp = append(slices.Clone(a.GivenUp), Agreement{ip, has.Frontend, wish})
+			if isClaim = true; a.GaveUp(has) == nil {
+				a.GivenUp = append(slices.Clone(a.GivenUp), Agreement{ip, has.Frontend, request})
 			}
 		}
 	}
-	if owed {
+	if isClaim {
 		return a, nil
 	}
 	for _, b := range j.Balancers {
@@ -90,7 +88,7 @@ func (a Asked) GiveUp(j Journal, ip netip.Addr, wish Wish) (Asked, error) {
 	return a, fmt.Errorf("%s cannot be given up: no migration has it on record. weir migrate status lists the addresses", ip)
 }
 
-// GaveUp returns the wish to give an address up; nil if there is none.
+// GaveUp returns nil if the address was not given up.
 func (a Asked) GaveUp(of Address) *Wish {
 	for i, g := range a.GivenUp {
 		if g.Address == of.IP && g.Frontend == of.Frontend {

@@ -10,11 +10,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Finding is something that a person should know before a migration begins.
+// Finding is a result of the preflight checks.
 type Finding struct {
-	// Reason is a word for programs, and What is for people: it names what it is about, and what to do.
+	// Reason is machine-readable; Message names the object and the fix.
 	Reason, What string
-	// Stops is true if nothing is changed until it is put right.
+	// Stops is true if this must be fixed before a migration.
 	Stops bool
 }
 
@@ -39,26 +39,26 @@ const (
 	LimitsUnknown     = "LimitsUnknown"
 )
 
-// Terms are under which a migration may go on.
+// Terms configures the preflight.
 type Terms struct {
-	// Pools are the names of the pools of all nodes.
+	// Pools are the pools of all nodes.
 	Pools []string
-	// Made reports whether a public IP was made for a Service of the cluster.
+	// Made reports whether a public IP was created for a Service.
 	Made func(lb.PublicIP) bool
-	// Brought allows public IPs that people brought to become Standard, which cannot be undone.
+	// Brought allows upgrading public IPs of users, which can't be undone.
 	Brought bool
-	// SecurityGroup is the name of the network security group that is written for Services; empty if none is.
+	// SecurityGroup is the network security group managed for Services, or "".
 	SecurityGroup string
 }
 
-// Preflight returns what keeps a migration from starting, and what changes besides the load balancers.
-// Without a finding that stops, Next comes to its end, unless somebody else changes what was seen.
-func Preflight(j Journal, seen Seen, services []Service, t Terms) []Finding {
-	p := preflight{seen: seen, terms: t, owners: map[string]bool{}}
+// Preflight returns what blocks a migration and what else it changes. Without a blocking finding,
+// the migration completes unless another writer interferes.
+func Preflight(j Journal, snapshot Seen, services []Service, t Terms) []Finding {
+	p := preflight{seen: snapshot, terms: t, owners: map[string]bool{}}
 	for _, s := range services {
 		p.owners[strings.ToLower(s.Owner)] = true
 	}
-	for _, b := range seen.basic() {
+	for _, b := range snapshot.basic() {
 		p.balancer(b)
 	}
 	for _, b := range j.Balancers {
@@ -82,7 +82,7 @@ type preflight struct {
 	seen  Seen
 	terms Terms
 	found []Finding
-	// owners are the Services that are served, in lower case.
+	// owners are lower-case prefixes of served Services.
 	owners map[string]bool
 }
 
@@ -94,19 +94,17 @@ func (p *preflight) stop(reason, format string, args ...any) {
 	p.found = append(p.found, Finding{Reason: reason, What: fmt.Sprintf(format, args...), Stops: true})
 }
 
-// owned reports whether a name is one of a Service that is served. What is named after another may be that
-// of another controller, or of another cluster: nobody would bring it back.
+// owned is false for resources of other controllers and clusters, which would not be recreated.
 func (p *preflight) owned(name string) bool {
 	owner, _, _ := strings.Cut(name, "-")
 	return p.owners[strings.ToLower(owner)]
 }
 
-// shares reports whether a rule of a Service that is served has a frontend: its own Service may have gone.
 func (p *preflight) shares(b lb.LoadBalancer, frontend string) bool {
 	return slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Frontend, frontend) && p.owned(r.Name) })
 }
 
-// balancer looks for what nobody would bring back: no Service asks for it.
+// balancer reports what would not be recreated.
 func (p *preflight) balancer(b lb.LoadBalancer) {
 	for _, r := range b.Rules {
 		if !p.owned(r.Name) {
@@ -144,22 +142,21 @@ func (p *preflight) address(a Address) {
 	}
 }
 
-// machines looks for what keeps a machine from joining a Standard load balancer, and from leaving the
-// other one.
+// machines reports what keeps a machine from leaving or joining.
 func (p *preflight) machines() {
-	ours := p.seen.ours()
+	managed := p.seen.ours()
 	others := map[lb.LoadBalancerKey]bool{}
 	for _, b := range p.seen.Others {
 		others[b.ID.Key()] = b.SKU == lb.Basic
 	}
-	member := map[string]bool{} // by key of the interface
-	var leave []string
+	member := map[string]bool{} // by interface key
+	var members []string
 	for _, i := range p.seen.Interfaces {
-		if _, leaves := without(i, ours); !leaves {
+		if _, leaves := without(i, managed); !leaves {
 			continue
 		}
 		member[i.ID.Key()] = true
-		leave = append(leave, "network interface "+i.ID.Name)
+		members = append(members, "network interface "+i.ID.Name)
 		for _, c := range i.IPConfigurations {
 			for _, id := range c.Pools {
 				if others[lb.PoolKey(strings.ToLower(id)).LoadBalancer()] {
@@ -169,16 +166,16 @@ func (p *preflight) machines() {
 		}
 	}
 	for _, set := range p.seen.ScaleSets {
-		leave = append(leave, "scale set "+set.ID.Name)
+		members = append(members, "scale set "+set.ID.Name)
 		if !set.Uniform {
-			continue // all addresses leave
+			continue // all its IP configurations leave
 		}
 		p.secondary("scale set "+set.ID.Name, set.Interfaces)
 		for _, i := range set.Instances {
 			p.secondary("instance "+i.ID+" of scale set "+set.ID.Name, i.Interfaces)
 		}
 	}
-	p.wayOut(leave)
+	p.wayOut(members)
 	for _, ip := range p.seen.PublicIPs {
 		at := strings.Index(strings.ToLower(ip.UsedBy), "/ipconfigurations/")
 		if ip.SKU == lb.Basic && at > 0 && member[strings.ToLower(ip.UsedBy[:at])] {
@@ -188,11 +185,9 @@ func (p *preflight) machines() {
 	}
 }
 
-// mostNamed is how many machines a note names.
 const mostNamed = 20
 
-// wayOut says which machines reach the internet by a Basic load balancer alone, external or internal: a Standard one gives
-// them no way out.
+// wayOut: unlike a Basic load balancer, a Standard one gives no implicit outbound access.
 func (p *preflight) wayOut(machines []string) {
 	if len(machines) == 0 {
 		return
@@ -201,7 +196,7 @@ func (p *preflight) wayOut(machines []string) {
 		"have a NAT gateway ready for their subnet, or an outbound rule, which Azure takes once nothing there is Basic", some(machines))
 }
 
-// some names a few of many, in order.
+// some sorts and shortens.
 func some(names []string) string {
 	slices.Sort(names)
 	text := strings.Join(names[:min(len(names), mostNamed)], ", ")
@@ -211,20 +206,19 @@ func some(names []string) string {
 	return text
 }
 
-// secondary looks for pools that other addresses are in than those by which nodes join.
 func (p *preflight) secondary(of string, interfaces []lb.InterfaceConfiguration) {
-	ours := p.seen.ours()
+	managed := p.seen.ours()
 	for _, i := range interfaces {
 		for at, c := range i.IPConfigurations {
 			first := slices.IndexFunc(i.IPConfigurations, func(o lb.IPConfiguration) bool { return o.Family == c.Family })
-			if slices.ContainsFunc(c.Pools, ours.Holds) && (!i.Primary && len(interfaces) > 1 || !c.Primary && at != first) {
+			if slices.ContainsFunc(c.Pools, managed.Holds) && (!i.Primary && len(interfaces) > 1 || !c.Primary && at != first) {
 				p.stop(SecondaryAddress, "IP configuration %s of %s is in a pool of the load balancer, and is not the primary one: take it out first", c.Name, of)
 			}
 		}
 	}
 }
 
-// service says which Services have no address to keep, and which have lost theirs already.
+// service reports Services without an address, and those with an address already lost.
 func (p *preflight) service(j Journal, s Service) {
 	if len(s.Shown) == 0 {
 		p.note(WithoutAddress, "Service %s shows no address: what it gets is new", s.Name)

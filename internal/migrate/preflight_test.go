@@ -17,7 +17,7 @@ var (
 	pool  = lb.Pool{ID: lb.PoolID{Name: "kubernetes"}, NIC: true, Addresses: []lb.Address{{Interface: "x"}}}
 )
 
-// small is a load balancer with one Service, and one machine behind it.
+// small is a load balancer with one Service and one machine.
 func small() (migrate.Seen, []migrate.Service) {
 	inPool := lb.InterfaceConfiguration{Name: "nic", SecurityGroup: "/nodes", IPConfigurations: []lb.IPConfiguration{
 		{Name: "ip", Family: lb.IPv4, Primary: true, Subnet: network, Pools: []string{balancerID("kubernetes").String() + "/backendAddressPools/kubernetes"}},
@@ -44,7 +44,7 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
 		changed func(*migrate.Seen, *migrate.Service, *migrate.Terms)
-		reason  string // of a finding besides that of the way out; empty for none
+		reason  string // of a finding other than the outbound warning; empty for none
 		stops   bool
 		says    string
 	}{
@@ -101,7 +101,7 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 		found, way := "", false
 		for _, f := range migrate.Preflight(migrate.Stock(migrate.Journal{}, seen, services, "eastus"), seen, services, terms) {
 			if f.Reason == migrate.NoWayOut {
-				way = strings.HasPrefix(f.What, "network interface n1, scale set ") && !f.Stops || tt.says == "pool vms" // the models are in another one
+				way = strings.HasPrefix(f.What, "network interface n1, scale set ") && !f.Stops || tt.says == "pool vms" // the models are in another pool
 				continue
 			}
 			found += f.Reason + " "
@@ -115,7 +115,7 @@ func TestWhatKeepsAMigrationFromStarting(t *testing.T) {
 	}
 }
 
-// Internal load balancers give no way out either, and no more than twenty machines are named.
+// Internal load balancers give no outbound access either, and at most twenty machines are named.
 func TestWhoLosesItsWayOut(t *testing.T) {
 	seen, services := small()
 	seen.Balancers[0].Frontends[0] = lb.Frontend{Name: "a1", Subnet: network, PrivateIP: netip.MustParseAddr("10.0.0.9")}
@@ -135,8 +135,8 @@ func TestWhoLosesItsWayOut(t *testing.T) {
 	}
 }
 
-// What appeared after the stock was taken is not deleted with the load balancer, nor what is Dynamic and
-// out of reach.
+// A frontend added after the journal was recorded is not deleted with the load balancer, nor one
+// with a Dynamic or unreadable public IP.
 func TestNothingGoesThatIsNotOnRecord(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
@@ -155,7 +155,7 @@ func TestNothingGoesThatIsNotOnRecord(t *testing.T) {
 		{"a public IP that nobody can read any more", func(s *migrate.Seen) { s.PublicIPs = nil }, "cannot be read"},
 	} {
 		seen, services := small()
-		seen.PublicIPs[0].Static = true // and machines are behind it, who would have left for nothing
+		seen.PublicIPs[0].Static = true // with a machine that would leave for nothing
 		j := migrate.Stock(migrate.Journal{}, seen, services, "eastus")
 		tt.changed(&seen)
 		steps := migrate.Next(j, seen)
@@ -165,7 +165,7 @@ func TestNothingGoesThatIsNotOnRecord(t *testing.T) {
 	}
 }
 
-// Whoever is at work is waited for.
+// Resources that Azure is updating are waited for.
 func TestWhatIsWaitedFor(t *testing.T) {
 	for says, changed := range map[string]func(*migrate.Seen){
 		"public IP ip is Updating":             func(s *migrate.Seen) { s.PublicIPs[0].Provisioning = lb.Updating },
@@ -189,7 +189,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
-// What a person has done to an address is said, and brings nothing else to a halt before.
+// A moved address is reported at the end and blocks nothing before.
 func TestWhatIsNotInItsPlace(t *testing.T) {
 	for says, changed := range map[string]func(*migrate.Seen){
 		"the public IP is gone":                        func(s *migrate.Seen) { s.PublicIPs = nil },
@@ -216,8 +216,8 @@ func TestWhatIsNotInItsPlace(t *testing.T) {
 	}
 }
 
-// What a public IP shows comes late: while it is shown with a load balancer that is gone it is waited for. Who has
-// private frontends alone does not wait with it, since others may take those.
+// Azure updates references late: a public IP still shown with a deleted load balancer is waited
+// for. Private frontends do not wait, since others may take their addresses.
 func TestTheTimeBetweenTwoLoadBalancers(t *testing.T) {
 	seen, services := small()
 	seen.PublicIPs[0].Static = true

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// An address is owed only if waiting does not help. While a load balancer of the migration holds it, as during its
-// deletion, it is asked for again.
+// An address becomes a claim only if waiting won't help. While a load balancer of the migration
+// holds it, as during its deletion, it is retried.
 func TestWhatARefusedAddressWaitsFor(t *testing.T) {
 	const (
 		group    = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/"
@@ -71,7 +71,7 @@ func TestWhatARefusedAddressWaitsFor(t *testing.T) {
 	}
 }
 
-// An address that is refused waits until the others are made, and those that are refused take turns.
+// Rejected addresses are created last, in turn.
 func TestRefusedAddressesComeLast(t *testing.T) {
 	id := lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "lb"}
 	address := func(name string, times int) Address {
@@ -105,7 +105,7 @@ func TestRefusedAddressesComeLast(t *testing.T) {
 	}
 }
 
-// What a migration owes outlives the next one, and ends once a user agrees.
+// A claim outlives the next migration, until a user gives it up.
 func TestWhatIsOwed(t *testing.T) {
 	ip := netip.MustParseAddr("10.0.0.9")
 	f := lb.Frontend{Name: "A9", Subnet: "/Nodes", Family: lb.IPv4}

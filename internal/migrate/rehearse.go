@@ -9,25 +9,24 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// mostSteps bounds a rehearsal: a scale set has a step for its model, and one for its instances.
+// mostSteps: a scale set takes one step for its model and one for its instances.
 const mostSteps = 100
 
-// Rehearse returns all steps to the end, if Azure does what each of them asks. The last one is Done; or one that
-// waits for somebody else's work, or stops: what comes behind it nobody knows.
-func Rehearse(j Journal, seen Seen) []Steps {
+// Rehearse assumes that Azure carries out each step. It ends with PhaseDone, or at the first wait
+// or stop.
+func Rehearse(j Journal, snapshot Seen) []Steps {
 	var all []Steps
 	for range mostSteps {
-		s := Next(j, seen)
+		s := Next(j, snapshot)
 		all = append(all, s)
 		if s.Phase == Done || len(s.Waits)+len(s.Stops) > 0 {
 			break
 		}
-		seen = seen.after(s)
+		snapshot = snapshot.after(s)
 	}
 	return all
 }
 
-// after is what Azure shows when some steps are done.
 func (s Seen) after(done Steps) Seen {
 	s.Balancers, s.PublicIPs = slices.Clone(s.Balancers), slices.Clone(s.PublicIPs)
 	s.Interfaces, s.ScaleSets = slices.Clone(s.Interfaces), slices.Clone(s.ScaleSets)
@@ -66,7 +65,7 @@ func replace[T any](in []T, next T, key func(T) string) {
 	}
 }
 
-// use notes who has the public IPs of a load balancer; an empty prefix is nobody.
+// use clears the public IPs for an empty prefix.
 func (s Seen) use(b lb.LoadBalancer, prefix string) {
 	for at := range s.PublicIPs {
 		for _, f := range b.Frontends {
@@ -80,8 +79,6 @@ func (s Seen) use(b lb.LoadBalancer, prefix string) {
 	}
 }
 
-// upgraded has a scale set and its instances be as some steps say; those that Azure upgrades by itself are as
-// the model.
 func (s Seen) upgraded(done SetSteps) {
 	for at := range s.ScaleSets {
 		set := &s.ScaleSets[at]
@@ -104,7 +101,8 @@ func (s Seen) upgraded(done SetSteps) {
 	}
 }
 
-// emptied has the pools that machines leave show nobody. Who is still in one is found in its machine.
+// emptied clears the pools that machines leave. Remaining members are found through their
+// interfaces.
 func (s Seen) emptied() {
 	for at := range s.Balancers {
 		b := &s.Balancers[at]

@@ -10,15 +10,15 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Right is what a migration asks for at a scope: a resource group, or a subnet.
+// Right is a set of actions at a scope: a resource group or a subnet.
 type Right struct {
 	Scope   string
 	Actions []string
 }
 
-// Rights are those for each request of a migration from here on, and for taking it back. What Azure asks for because a
-// machine that is written names something else is not among them.
-func Rights(j Journal, seen Seen) []Right {
+// Rights covers the remaining requests and an undo, but not resources referenced by a written
+// machine.
+func Rights(j Journal, snapshot Seen) []Right {
 	all := map[string]map[string]bool{}
 	add := func(scope string, actions ...string) {
 		if all[scope] == nil {
@@ -43,19 +43,19 @@ func Rights(j Journal, seen Seen) []Right {
 			}
 		}
 	}
-	for _, i := range seen.Interfaces {
+	for _, i := range snapshot.Interfaces {
 		add(group(i.ID.SubscriptionID, i.ID.ResourceGroup), "Microsoft.Network/networkInterfaces/read", "Microsoft.Network/networkInterfaces/write")
 	}
 	const scaleSets = "Microsoft.Compute/virtualMachineScaleSets/"
-	for _, s := range seen.ScaleSets {
+	for _, s := range snapshot.ScaleSets {
 		at := group(s.ID.SubscriptionID, s.ID.ResourceGroup)
 		if add(at, scaleSets+"read", scaleSets+"write"); s.Uniform {
 			add(at, scaleSets+"manualUpgrade/action", scaleSets+"virtualMachines/read", scaleSets+"virtualMachines/write")
 		}
 	}
-	var rights []Right
+	var permissions []Right
 	for _, scope := range slices.SortedFunc(maps.Keys(all), func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) }) {
-		rights = append(rights, Right{scope, slices.Sorted(maps.Keys(all[scope]))})
+		permissions = append(permissions, Right{scope, slices.Sorted(maps.Keys(all[scope]))})
 	}
-	return rights
+	return permissions
 }

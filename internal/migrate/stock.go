@@ -12,61 +12,57 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Seen is what Azure shows.
+// Seen is a snapshot of Azure.
 type Seen struct {
-	// Balancers are those of the cluster, as far as there are any, and Others are the rest of their
-	// resource group.
+	// Balancers are those of the cluster; Others share their resource group.
 	Balancers, Others []lb.LoadBalancer
-	// PublicIPs are those that frontends of the cluster name, and those of the resource groups of its
-	// Services.
-	PublicIPs []lb.PublicIP
-	// Interfaces are those of the machines behind the load balancers.
+	// PublicIPs are those of the cluster's frontends, and of the resource groups of its Services.
+	PublicIPs  []lb.PublicIP
 	Interfaces []lb.NetworkInterface
 	ScaleSets  []ScaleSet
-	// Subnets are those that Bare has named, by id in lower case, and Usages the limits of the subscription. Both are
-	// read before a migration begins alone.
+	// Subnets are those of [Bare], by lower-case id; Usages are the subscription's limits. Both are
+	// read only before a migration.
 	Subnets map[string]Subnet
 	Usages  []Usage
 }
 
-// ScaleSet is a scale set, with its instances if it is uniform. Those of a flexible one have interfaces among the others.
+// ScaleSet has instances only if it is uniform.
 type ScaleSet struct {
 	lb.ScaleSet
 	Instances []lb.Instance
 	Known     nic.Known
 }
 
-// Service is what the status of a Service shows, and where it would be made.
+// Service is the status and the desired frontends of a Service.
 type Service struct {
-	// Name is its namespace and name, with a slash, and Owner is how the names of its rules begin.
+	// Name is "namespace/name"; Owner prefixes its rule names.
 	Name, Owner string
 	Balancer    lb.LoadBalancerID
-	// Idle is true if nothing is made for it: it is going, or is a dry run. What is there of it stays.
+	// Idle is true for a deleted Service or a dry run: nothing is created, and existing resources
+	// stay.
 	Idle bool
-	// Frontends are those that it wants, each with its public IP, or with its subnet.
+	// Frontends have a public IP or subnet each.
 	Frontends []lb.Frontend
 	Shown     []netip.Addr
-	// Rules is how many it needs, and OwnRules how many of them are for a pool of its own.
+	// Rules include DedicatedRules, those for a pool of its own.
 	Rules, OwnRules int
 }
 
-// Stock returns the journal with all that it has to keep: each frontend of a load balancer that is Basic,
-// and of the Services whose load balancer is gone, or whose public IP is Basic and free, what their status
-// shows. What a Basic load balancer shows replaces what is on record of the frontend, for an earlier try may
-// have left that; once it is gone the record stays as it is. With nothing to migrate it returns what it was
-// given.
-func Stock(j Journal, seen Seen, services []Service, location string) Journal {
+// Stock adds every address to keep: frontends of Basic load balancers, and status addresses of
+// Services with a missing load balancer or a free Basic public IP. Frontends of an existing Basic
+// load balancer replace recorded ones.
+func Stock(j Journal, snapshot Seen, services []Service, location string) Journal {
 	if j.Done || j.Undone != nil {
-		j = Journal{Owed: j.owed()} // that one has come to its end
+		j = Journal{Owed: j.owed()} // that migration is over
 	}
 	j = j.clone()
-	for _, b := range seen.Balancers {
+	for _, b := range snapshot.Balancers {
 		if b.SKU != lb.Basic {
 			continue
 		}
 		at := j.of(Balancer{ID: b.ID, Location: b.Location, Tags: maps.Clone(b.Tags)})
 		for _, f := range b.Frontends {
-			if a, ok := addressOf(f, seen); ok {
+			if a, ok := addressOf(f, snapshot); ok {
 				at.set(a)
 			}
 		}
@@ -76,7 +72,7 @@ func Stock(j Journal, seen Seen, services []Service, location string) Journal {
 			continue
 		}
 		for _, f := range s.Frontends {
-			if a, ok := toldOf(f, s, seen); ok {
+			if a, ok := toldOf(f, s, snapshot); ok {
 				j.of(Balancer{ID: s.Balancer, Location: location}).add(a)
 			}
 		}
@@ -84,7 +80,6 @@ func Stock(j Journal, seen Seen, services []Service, location string) Journal {
 	return j
 }
 
-// of returns the load balancer of the journal, which is added if it is not there yet.
 func (j *Journal) of(b Balancer) *Balancer {
 	at := slices.IndexFunc(j.Balancers, func(has Balancer) bool { return has.ID.Key() == b.ID.Key() })
 	if at < 0 {
@@ -94,7 +89,7 @@ func (j *Journal) of(b Balancer) *Balancer {
 	return &j.Balancers[at]
 }
 
-// add adds the address of a frontend, unless there is one, or another frontend has its public IP.
+// add skips a recorded frontend or public IP.
 func (b *Balancer) add(a Address) {
 	for _, has := range b.Addresses {
 		if strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) {
@@ -104,7 +99,7 @@ func (b *Balancer) add(a Address) {
 	b.Addresses = append(b.Addresses, a)
 }
 
-// set has the address of a frontend be this one, whatever was on record of the frontend or of the address.
+// set replaces entries with the same frontend or address.
 func (b *Balancer) set(a Address) {
 	same := func(has Address) bool {
 		return strings.EqualFold(has.Frontend, a.Frontend) || a.PublicIP != "" && strings.EqualFold(has.PublicIP, a.PublicIP) ||
@@ -116,41 +111,40 @@ func (b *Balancer) set(a Address) {
 		return
 	}
 	if was := b.Addresses[at]; !a.IP.IsValid() && strings.EqualFold(was.PublicIP, a.PublicIP) {
-		a.IP = was.IP // Azure does not show it now
+		a.IP = was.IP // currently not shown
 	}
 	later := slices.DeleteFunc(slices.Clone(b.Addresses[at+1:]), same)
 	b.Addresses = append(append(b.Addresses[:at], a), later...)
 }
 
-// addressOf is what a frontend stands for; false if nothing shows that.
-func addressOf(f lb.Frontend, seen Seen) (Address, bool) {
+func addressOf(f lb.Frontend, snapshot Seen) (Address, bool) {
 	a := Address{Frontend: f.Name, Family: f.Family, IP: f.PrivateIP, Subnet: f.Subnet}
 	if f.PublicIP != "" {
-		ip, found := seen.publicIP(f.PublicIP)
+		ip, found := snapshot.publicIP(f.PublicIP)
 		a = Address{Frontend: f.Name, Family: ip.Family, IP: ip.Address, PublicIP: f.PublicIP}
 		return a, found
 	}
 	return a, f.Subnet != "" && f.PrivateIP.IsValid()
 }
 
-// toldOf is the address that a Service's status shows of a frontend that no load balancer has; false if
-// there is none to save.
-func toldOf(f lb.Frontend, s Service, seen Seen) (Address, bool) {
+// toldOf is for frontends that no load balancer has. It returns false if there is no address to
+// keep.
+func toldOf(f lb.Frontend, s Service, snapshot Seen) (Address, bool) {
 	at := slices.IndexFunc(s.Shown, f.Family.Of)
 	if at < 0 {
 		return Address{}, false
 	}
 	a := Address{Frontend: f.Name, Family: f.Family, IP: s.Shown[at], PublicIP: f.PublicIP, Subnet: f.Subnet, Told: true}
 	if f.PublicIP != "" {
-		ip, found := seen.publicIP(f.PublicIP)
+		ip, found := snapshot.publicIP(f.PublicIP)
 		return a, found && ip.SKU == lb.Basic && ip.UsedBy == "" && ip.Address == a.IP
 	}
-	_, exists := seen.balancer(s.Balancer)
-	public := slices.ContainsFunc(seen.PublicIPs, func(ip lb.PublicIP) bool { return ip.Address == a.IP }) // the Service was not internal before
-	return a, f.Subnet != "" && !exists && !public && !seen.has(f, a.IP) && (!f.Static || f.PrivateIP == a.IP)
+	_, exists := snapshot.balancer(s.Balancer)
+	public := slices.ContainsFunc(snapshot.PublicIPs, func(ip lb.PublicIP) bool { return ip.Address == a.IP }) // the Service was not internal before
+	return a, f.Subnet != "" && !exists && !public && !snapshot.has(f, a.IP) && (!f.Static || f.PrivateIP == a.IP)
 }
 
-// Misses reports whether a Service shows an address whose frontend no load balancer of the cluster has.
+// Misses reports whether a Service shows an address without a frontend.
 func (s Seen) Misses(of Service) bool {
 	return slices.ContainsFunc(of.Frontends, func(f lb.Frontend) bool {
 		at := slices.IndexFunc(of.Shown, f.Family.Of)
@@ -158,7 +152,6 @@ func (s Seen) Misses(of Service) bool {
 	})
 }
 
-// has reports whether any load balancer of the cluster has a frontend, or its private address.
 func (s Seen) has(f lb.Frontend, shown netip.Addr) bool {
 	return slices.ContainsFunc(s.Balancers, func(b lb.LoadBalancer) bool {
 		return slices.ContainsFunc(b.Frontends, func(is lb.Frontend) bool {
@@ -184,7 +177,6 @@ func (s Seen) balancer(id lb.LoadBalancerID) (lb.LoadBalancer, bool) {
 	return s.Balancers[at], true
 }
 
-// basic are the load balancers of the cluster that are Basic.
 func (s Seen) basic() []lb.LoadBalancer {
 	return slices.DeleteFunc(slices.Clone(s.Balancers), func(b lb.LoadBalancer) bool { return b.SKU != lb.Basic })
 }

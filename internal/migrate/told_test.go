@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is told fits into the record beside the journal, however much there is to say, and comes back as it is.
+// The progress record is bounded in size and survives a round trip.
 func TestWhatIsToldIsBounded(t *testing.T) {
 	many := make([]string, 1000)
 	for i := range many {

@@ -11,13 +11,13 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// The phases of a migration that is taken back.
+// The phases of an undo.
 const (
-	Rejoin Phase = "Rejoin" // machines join the pools again that they have left
+	Rejoin Phase = "Rejoin" // machines rejoin their former pools
 	Undone Phase = "Undone"
 )
 
-// OneWay says why a migration cannot be taken back; empty while it can.
+// OneWay returns "" if an undo is possible.
 func (j Journal) OneWay() string {
 	switch {
 	case j.Done:
@@ -32,22 +32,21 @@ func (j Journal) OneWay() string {
 	return ""
 }
 
-// Undo returns what comes next of taking a migration back. Each step is found from the journal and from what Azure shows
-// alone, as those of Next are. Addresses are where they were, for no load balancer has gone yet; public IPs that are
-// Static by now stay so. Stops of its last step, Undone, are machines that cannot be put back any more; those of another one
-// say why nothing can.
-func Undo(j Journal, seen Seen) Steps {
+// Undo returns the steps of an undo, like [Next]. No load balancer has been deleted yet, so
+// addresses are unchanged; public IPs stay Static. In the last step StopReasons are machines that
+// can't be restored; before, they block the undo.
+func Undo(j Journal, snapshot Seen) Steps {
 	s := Steps{Phase: Rejoin}
-	if until, why := j.WayBack(seen); until == "" {
-		s.stop("it cannot be taken back: " + why)
+	if until, reason := j.WayBack(snapshot); until == "" {
+		s.stop("it cannot be taken back: " + reason)
 		return s
 	}
 	if j.Members == nil {
 		return Steps{Phase: Undone} // no machine has left
 	}
 	interfaces := map[string]*lb.NetworkInterface{}
-	for at := range seen.Interfaces {
-		interfaces[seen.Interfaces[at].ID.Key()] = &seen.Interfaces[at]
+	for at := range snapshot.Interfaces {
+		interfaces[snapshot.Interfaces[at].ID.Key()] = &snapshot.Interfaces[at]
 	}
 	var missing []string
 	for _, of := range j.Members.Interfaces {
@@ -56,7 +55,7 @@ func Undo(j Journal, seen Seen) Steps {
 		}
 	}
 	for _, of := range j.Members.ScaleSets {
-		missing = append(missing, s.rejoinSet(*j.Members, of, seen)...)
+		missing = append(missing, s.rejoinSet(*j.Members, of, snapshot)...)
 	}
 	if s.idle() {
 		return Steps{Phase: Undone, Stops: missing}
@@ -64,7 +63,7 @@ func Undo(j Journal, seen Seen) Steps {
 	return s
 }
 
-// rejoin adds what it takes to have a network interface be where it was; nil is one that is not there.
+// rejoin takes nil for a network interface that no longer exists.
 func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Places) (missing []string) {
 	what := "network interface " + name
 	if is == nil || is.Provisioning == lb.Deleting {
@@ -73,7 +72,7 @@ func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Place
 	shown := *is
 	next, changed := m.joined([]lb.InterfaceConfiguration{shown.InterfaceConfiguration}, "", in)
 	switch {
-	case !changed && shown.Provisioning != lb.Failed: // what a failed write shows may not be in force
+	case !changed && shown.Provisioning != lb.Failed: // after a failed write, the state may not be in effect
 	case busy(shown.Provisioning):
 		s.wait(what + " is " + string(shown.Provisioning))
 	default:
@@ -83,15 +82,14 @@ func (s *Steps) rejoin(m Members, name string, is *lb.NetworkInterface, in Place
 	return in.lost(what, "", shown.InterfaceConfiguration)
 }
 
-// rejoinSet adds what it takes to have a scale set be where it was: its model first, else the next instance would come
-// without its pools.
-func (s *Steps) rejoinSet(m Members, of SetMembers, seen Seen) (missing []string) {
-	at := slices.IndexFunc(seen.ScaleSets, func(set ScaleSet) bool { return set.ID.Key() == of.ID.Key() })
+// rejoinSet restores the model first, so that new instances join the pools.
+func (s *Steps) rejoinSet(m Members, of SetMembers, snapshot Seen) (missing []string) {
+	at := slices.IndexFunc(snapshot.ScaleSets, func(set ScaleSet) bool { return set.ID.Key() == of.ID.Key() })
 	what := "scale set " + of.ID.Name
-	if at < 0 || seen.ScaleSets[at].Provisioning == lb.Deleting {
+	if at < 0 || snapshot.ScaleSets[at].Provisioning == lb.Deleting {
 		return []string{what + " is gone"}
 	}
-	set := seen.ScaleSets[at]
+	set := snapshot.ScaleSets[at]
 	missing = of.Model.lost(what, ofSet, set.Interfaces...)
 	next, changed := m.joined(set.Interfaces, ofSet, of.Model)
 	switch {
@@ -106,8 +104,8 @@ func (s *Steps) rejoinSet(m Members, of SetMembers, seen Seen) (missing []string
 	}
 	var steps nic.Steps
 	for _, i := range set.Instances {
-		if why := m.rejoinInstance(&steps, of, set, i); why != "" {
-			s.wait(why)
+		if reason := m.rejoinInstance(&steps, of, set, i); reason != "" {
+			s.wait(reason)
 		}
 	}
 	if len(steps.Upgrade)+len(steps.Write) > 0 {
@@ -116,8 +114,7 @@ func (s *Steps) rejoinSet(m Members, of SetMembers, seen Seen) (missing []string
 	return missing
 }
 
-// rejoinInstance adds what it takes to have an instance be where it was, or returns what is waited for. The model of
-// its scale set is as it was.
+// rejoinInstance expects a restored model. It returns what to wait for.
 func (m Members) rejoinInstance(steps *nic.Steps, of SetMembers, set ScaleSet, i lb.Instance) (wait string) {
 	in, asModel := of.of(i.ID)
 	next, changed := m.joined(i.Interfaces, ofSet, in)
@@ -138,7 +135,7 @@ func (m Members) rejoinInstance(steps *nic.Steps, of SetMembers, set ScaleSet, i
 	return ""
 }
 
-// of is where an instance was, and whether that is where its model was.
+// of also reports whether the pools are those of the model.
 func (of SetMembers) of(instance string) (in Places, asModel bool) {
 	for _, o := range of.Others {
 		if slices.Contains(o.IDs, instance) {
@@ -148,8 +145,7 @@ func (of SetMembers) of(instance string) (in Places, asModel bool) {
 	return of.Model, true
 }
 
-// joined returns interfaces that are in the pools of these places, and in no other one of Pools, and whether that
-// changes them. All other pools stay.
+// joined keeps pools that are not in Pools.
 func (m Members) joined(shown []lb.InterfaceConfiguration, prefix string, in Places) (next []lb.InterfaceConfiguration, changed bool) {
 	next = slices.Clone(shown)
 	for at := range next {
@@ -180,7 +176,6 @@ func (m Members) poolsOf(shown []string, wanted []int) []string {
 	return next
 }
 
-// lost says which IP configurations were in pools and are not there any more.
 func (p Places) lost(what, prefix string, interfaces ...lb.InterfaceConfiguration) (missing []string) {
 	has := map[string]bool{}
 	for _, i := range interfaces {
@@ -197,5 +192,5 @@ func (p Places) lost(what, prefix string, interfaces ...lb.InterfaceConfiguratio
 	return missing
 }
 
-// busy reports whether Azure is at work on a resource: what it shows may be taken back yet.
+// busy means that the state may still change.
 func busy(p lb.Provisioning) bool { return p != "" && p != lb.Succeeded && p != lb.Failed }

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// scattered has some machines be in some pools alone.
+// scattered moves some machines to single pools.
 func (c *cluster) scattered(t *rapid.T) {
 	some := func(what string, interfaces []lb.InterfaceConfiguration) {
 		for i := range interfaces {
@@ -41,7 +41,7 @@ func (c *cluster) scattered(t *rapid.T) {
 	}
 }
 
-// memberships are the pools of each machine, and of each model.
+// memberships returns the pools of each machine and model.
 func (c *cluster) memberships() map[string]string {
 	all := map[string]string{}
 	add := func(what string, interfaces ...lb.InterfaceConfiguration) {
@@ -63,7 +63,7 @@ func (c *cluster) memberships() map[string]string {
 	return all
 }
 
-// kept is the journal as the next process finds it.
+// kept returns the journal as the next process reads it.
 func kept(t *rapid.T, j migrate.Journal) migrate.Journal {
 	again, err := migrate.Parse(migrate.Format(j))
 	if err != nil {
@@ -72,7 +72,7 @@ func kept(t *rapid.T, j migrate.Journal) migrate.Journal {
 	return again
 }
 
-// some carries out some of the requests of some steps, in any order: the others fail, or nobody was left to send them.
+// some sends some of the requests in any order; the others fail or are never sent.
 func (c *cluster) some(t *rapid.T, s migrate.Steps) {
 	for _, write := range rapid.Permutation(c.model.writes(s)).Draw(t, "order") {
 		if rapid.IntRange(0, 3).Draw(t, "failed") == 0 {
@@ -84,7 +84,7 @@ func (c *cluster) some(t *rapid.T, s migrate.Steps) {
 	}
 }
 
-// begun carries out some rounds of a migration, and ends before one from which there would be no way back.
+// begun runs some rounds of a migration, stopping before one that can't be undone.
 func (c *cluster) begun(t *rapid.T) migrate.Journal {
 	var j migrate.Journal
 	for range rapid.IntRange(1, 8).Draw(t, "rounds") {
@@ -101,7 +101,7 @@ func (c *cluster) begun(t *rapid.T) migrate.Journal {
 	return j
 }
 
-// undone takes it back, through failures.
+// undone runs the undo, with failures.
 func (c *cluster) undone(t *rapid.T, j migrate.Journal) {
 	for range 200 {
 		s := migrate.Undo(kept(t, j), c.model.shown())
@@ -119,15 +119,15 @@ func (c *cluster) undone(t *rapid.T, j migrate.Journal) {
 	t.Fatal("it has no end")
 }
 
-// Whenever somebody takes a migration back before the first load balancer is deleted, each machine is where it was, and
-// each address; and another migration after that ends as the first one would have.
+// If a migration is undone before the first load balancer is deleted, each machine and address is
+// restored, and another migration ends as the first would have.
 func TestEveryMembershipComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCluster(t)
 		c.scattered(t)
 		original := c.addresses()
 		if rapid.Bool().Draw(t, "somebody has begun by hand") {
-			c.byHand(t) // what was done before Weir began is not taken back
+			c.byHand(t) // changes before Weir started are not undone
 		}
 		were, addresses, balancers := c.memberships(), c.addresses(), fmt.Sprintf("%+v", c.model.seen.Balancers)
 		for range rapid.IntRange(1, 2).Draw(t, "times") {
@@ -136,7 +136,7 @@ func TestEveryMembershipComesBack(t *testing.T) {
 				t.Fatalf("no load balancer is deleted, and there is no way back: %s", why)
 			}
 			if !j.Open() {
-				return // nothing is Basic
+				return
 			}
 			c.undone(t, j)
 			if are := c.memberships(); !maps.Equal(are, were) {
@@ -156,7 +156,7 @@ func TestEveryMembershipComesBack(t *testing.T) {
 	})
 }
 
-// began is a journal of a small cluster of which all machines have left, and what Azure shows then.
+// began returns the journal and Azure of a small cluster whose machines have all left.
 func began(t *testing.T) (migrate.Journal, *model) {
 	t.Helper()
 	seen, services := small()
@@ -185,7 +185,7 @@ func TestWhatCannotBeTakenBack(t *testing.T) {
 		about   string
 		changed func(*migrate.Journal, *migrate.Seen)
 		phase   migrate.Phase
-		says    string // empty for nothing
+		says    string
 	}{
 		{"nothing", func(*migrate.Journal, *migrate.Seen) {}, migrate.Rejoin, ""},
 		{"a load balancer is about to go", func(j *migrate.Journal, s *migrate.Seen) { *j = j.Before(migrate.Next(*j, *s), *s) }, migrate.Rejoin, "Basic load balancers are gone, or about to go"},
@@ -209,7 +209,7 @@ func TestWhatCannotBeTakenBack(t *testing.T) {
 	}
 }
 
-// What Azure is at work on is waited for, and what a failed write shows is written again.
+// Resources that Azure is updating are waited for, and a failed write is repeated.
 func TestTakingBackWaitsForAzure(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
@@ -243,7 +243,7 @@ func TestTakingBackWaitsForAzure(t *testing.T) {
 	}
 }
 
-// Instances are put back as their scale set has them upgraded.
+// Instances are restored according to the upgrade policy.
 func TestInstancesComeBack(t *testing.T) {
 	for _, tt := range []struct {
 		about   string
@@ -270,7 +270,7 @@ func TestInstancesComeBack(t *testing.T) {
 	} {
 		j, m := began(t)
 		s := migrate.Undo(j, m.shown())
-		for _, write := range m.writes(s) { // the model, and the interface
+		for _, write := range m.writes(s) { // the model and the interface
 			if err := write(); err != nil {
 				t.Fatal(err)
 			}
@@ -299,8 +299,8 @@ func TestInstancesComeBack(t *testing.T) {
 	}
 }
 
-// Thousands of machines fit, and whose text would be too long for an object of the cluster cannot be taken back, which
-// is known before the first of them leaves.
+// Thousands of machines fit. A larger record makes the migration final, which is known before a
+// machine leaves.
 func TestHowManyMembersAreKept(t *testing.T) {
 	for n, fits := range map[int]bool{5000: true, 20000: false} {
 		seen, services := small()
@@ -321,7 +321,7 @@ func TestHowManyMembersAreKept(t *testing.T) {
 	}
 }
 
-// A journal becomes part of requests: what names others than its own load balancers is of no use.
+// The journal becomes part of requests: references to other load balancers are rejected.
 func TestMembersThatNobodyMayWrite(t *testing.T) {
 	j, _ := began(t)
 	good := migrate.Format(j)
@@ -343,8 +343,8 @@ func TestMembersThatNobodyMayWrite(t *testing.T) {
 	}
 }
 
-// Of a machine the first look counts, for a later one may find it half-way; and where machines have left before anybody
-// looked, nobody pretends to know where they were.
+// The first record of a machine wins, and without a record from before machines left, the migration
+// is final.
 func TestTheFirstLookCounts(t *testing.T) {
 	seen, services := small()
 	second := seen.Balancers[0]
@@ -373,7 +373,7 @@ func TestTheFirstLookCounts(t *testing.T) {
 	}
 }
 
-// Whoever asks twice has asked once, a stop becomes the wish to take it back, and where there is no way back nothing is asked.
+// A repeated request counts once, a stop becomes an undo, and an impossible undo is rejected.
 func TestAskingToTakeItBack(t *testing.T) {
 	j, m := began(t)
 	first, err := migrate.Asked{Run: &migrate.Wish{By: "joe"}}.TakeBack(j, migrate.Wish{By: "jane"})
@@ -400,7 +400,7 @@ func TestAskingToTakeItBack(t *testing.T) {
 	}
 }
 
-// It is said until when a migration can be taken back: nothing of Basic has to go where nothing of it is left.
+// The journal tells until when a migration can be undone.
 func TestUntilWhenItCanBeTakenBack(t *testing.T) {
 	for _, tt := range []struct {
 		about   string

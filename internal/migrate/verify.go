@@ -11,21 +11,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// verify stops for each address that is not where it belongs: there is nothing left that would bring it
-// back.
-func (s *Steps) verify(j Journal, seen Seen) {
+// verify adds a stop for each misplaced address: no later phase restores it.
+func (s *Steps) verify(j Journal, snapshot Seen) {
 	for _, b := range j.Balancers {
-		balancer, _ := seen.balancer(b.ID)
+		balancer, _ := snapshot.balancer(b.ID)
 		for _, a := range b.Addresses {
-			if why := a.misplaced(balancer, seen); why != "" {
-				s.stop(a.String() + ": " + why)
+			if reason := a.misplaced(balancer, snapshot); reason != "" {
+				s.stop(a.String() + ": " + reason)
 			}
 		}
 	}
 }
 
-// misplaced says why an address is not where it belongs; empty if it is.
-func (a Address) misplaced(on lb.LoadBalancer, seen Seen) string {
+// misplaced returns "" if the address is in its place.
+func (a Address) misplaced(on lb.LoadBalancer, snapshot Seen) string {
 	switch {
 	case a.Owed:
 		return "Azure refuses it to the load balancer: " + a.Refused
@@ -35,7 +34,7 @@ func (a Address) misplaced(on lb.LoadBalancer, seen Seen) string {
 		}
 		return "no frontend of the load balancer has it"
 	}
-	ip, found := seen.publicIP(a.PublicIP)
+	ip, found := snapshot.publicIP(a.PublicIP)
 	switch {
 	case !found:
 		return "the public IP is gone"
@@ -51,15 +50,15 @@ func (a Address) misplaced(on lb.LoadBalancer, seen Seen) string {
 	return ""
 }
 
-// Of returns the addresses of a Service that are where they belong in the end, and those that are not.
-func (j Journal) Of(s Service, seen Seen) (kept, lost []netip.Addr) {
+// Of splits the addresses of a Service by whether they are in their final place.
+func (j Journal) Of(s Service, snapshot Seen) (kept, lost []netip.Addr) {
 	for _, b := range j.Balancers {
-		on, _ := seen.balancer(b.ID)
+		on, _ := snapshot.balancer(b.ID)
 		for _, a := range b.Addresses {
 			owner, _, _ := strings.Cut(a.Frontend, "-")
 			switch {
 			case !a.IP.IsValid() || !strings.EqualFold(owner, s.Owner) && !slices.Contains(s.Shown, a.IP):
-			case a.misplaced(on, seen) != "":
+			case a.misplaced(on, snapshot) != "":
 				lost = append(lost, a.IP)
 			default:
 				kept = append(kept, a.IP)

@@ -10,18 +10,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Whereabouts are where an address of the journal is now.
+// Whereabouts is the current location of a recorded address.
 type Whereabouts struct {
-	// Text is for people.
 	Text string
-	// Lost is true if it is not the Service's any more, and nothing brings it back. Owed is true if its Service asks for
-	// it, and Azure refuses it.
+	// Lost means for good.
 	Lost, Owed bool
 }
 
-// Where says where an address of a load balancer of the journal is.
-func (a Address) Where(of Balancer, seen Seen) Whereabouts {
-	on, exists := seen.balancer(of.ID)
+// Where describes where an address is now.
+func (a Address) Where(of Balancer, snapshot Seen) Whereabouts {
+	on, exists := snapshot.balancer(of.ID)
 	if a.PublicIP == "" {
 		has := exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool {
 			return f.PrivateIP == a.IP && strings.EqualFold(f.Subnet, a.Subnet)
@@ -36,7 +34,7 @@ func (a Address) Where(of Balancer, seen Seen) Whereabouts {
 		}
 		return Whereabouts{Text: "on no load balancer, to be asked for again"}
 	}
-	ip, found := seen.publicIP(a.PublicIP)
+	ip, found := snapshot.publicIP(a.PublicIP)
 	switch {
 	case !found:
 		return Whereabouts{Text: "the public IP is gone", Lost: true}
@@ -51,7 +49,7 @@ func (a Address) Where(of Balancer, seen Seen) Whereabouts {
 	switch {
 	case exists && slices.ContainsFunc(on.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.PublicIP, a.PublicIP) }):
 		return Whereabouts{Text: fmt.Sprintf("on load balancer %s, %s; %s", on.ID.Name, on.SKU, kind)}
-	case ip.UsedBy != "" && (Journal{Balancers: []Balancer{of}}).goneWith(ip, seen) == "":
+	case ip.UsedBy != "" && (Journal{Balancers: []Balancer{of}}).goneWith(ip, snapshot) == "":
 		return Whereabouts{Text: "in use by " + ip.UsedBy + "; " + kind, Lost: true}
 	case a.Owed:
 		return Whereabouts{Text: a.owed() + "; " + kind, Owed: true}

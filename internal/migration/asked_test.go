@@ -20,13 +20,13 @@ func wish(why string) *migrate.Wish {
 	return &migrate.Wish{At: time.Unix(1e9, 0).UTC(), By: "jane", Why: why}
 }
 
-// toAzure are the writes to Azure alone.
+// toAzure returns the writes to Azure.
 func (w *world) toAzure() []string {
 	return slices.DeleteFunc(w.writes(), func(call string) bool { return strings.HasPrefix(call, "keep ") })
 }
 
-// Whenever somebody asks for a stop, nothing more is written to Azure once the requests under way have ended, by no
-// process, and a journal that is open says that it was heard. Once the stop is taken back it comes to its end.
+// After a stop request, no process writes to Azure once running requests have ended, and an open
+// journal records the stop. Without the stop the migration completes.
 func TestAStopIsHeard(t *testing.T) {
 	for at, call := range all[:len(all)-1] {
 		w := newWorld()
@@ -41,9 +41,9 @@ func TestAStopIsHeard(t *testing.T) {
 				t.Fatalf("stopped at %q it has ended: %q", call, w.calls)
 			}
 		}
-		// A round writes the journal, then one kind of thing: what it has begun comes to its end.
+		// A round writes the journal, then one kind of resource, and completes.
 		last := at + 1
-		if call == all[0] || call == all[2] { // the journal, and what it is written for, are one round
+		if call == all[0] || call == all[2] { // the journal and its write are one round
 			last++
 		}
 		want := slices.DeleteFunc(slices.Clone(all[:last]), func(c string) bool { return strings.HasPrefix(c, "keep ") })
@@ -60,8 +60,8 @@ func TestAStopIsHeard(t *testing.T) {
 	}
 }
 
-// A stop that is there at the start has nothing be written, the journal neither, and little be read; the process that
-// waits goes on when it is taken back.
+// With a stop at the start nothing is written, not even the journal, and little is read. The
+// waiting process continues when the stop is withdrawn.
 func TestAStopBeforeTheBeginning(t *testing.T) {
 	w := newWorld()
 	w.asked.Stop = wish("")
@@ -86,7 +86,7 @@ func TestAStopBeforeTheBeginning(t *testing.T) {
 	}
 }
 
-// A stop of what nobody has to do holds up nobody.
+// A stop without anything to migrate blocks nothing.
 func TestAStopWithNothingToMigrate(t *testing.T) {
 	w := newWorld()
 	w.asked.Stop = wish("")
@@ -101,7 +101,8 @@ func TestAStopWithNothingToMigrate(t *testing.T) {
 	}
 }
 
-// listens runs a migration, and then listens for a minute, in which somebody asks for one if asks is true.
+// listens runs a migration and then Listen for a minute, during which a user requests a migration
+// if asks is true.
 func (w *world) listens(t *testing.T, asks bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +123,8 @@ func (w *world) listens(t *testing.T, asks bool) {
 	})
 }
 
-// Where it does not begin by itself, the leader ends its lead for whoever asks; the next one migrates, and takes out
-// what was asked.
+// Without automatic start, the leader gives up its lead on request; the next one migrates and
+// removes the request.
 func TestAMigrationThatIsAskedFor(t *testing.T) {
 	w := newWorld()
 	w.manual, w.hears = true, true
@@ -146,8 +147,8 @@ func TestAMigrationThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// What keeps it from starting answers whoever asks: no leader after the next one gives up its lead for that. Whoever
-// has put it right asks again.
+// A blocked migration answers the request, so that no further leader gives up its lead. After
+// fixing the cause, the user must request it again.
 func TestAMigrationThatIsAskedForAndCannotStart(t *testing.T) {
 	w := newWorld()
 	w.hears, w.asked.Run, w.balancer.Rules = true, wish(""), []lb.Rule{{Name: "ssh"}}
@@ -166,8 +167,8 @@ func TestAMigrationThatIsAskedForAndCannotStart(t *testing.T) {
 	}
 }
 
-// Where Azure does not answer the first look, all else goes on, and the lead is given up once Azure shows that something is
-// Basic, and not before, or where nothing is.
+// If Azure is unreadable at the start, everything else continues, and the lead is given up once
+// Azure shows that anything is Basic.
 func TestAzureDoesNotAnswerTheFirstLook(t *testing.T) {
 	for _, sku := range []lb.SKU{lb.Basic, lb.Standard} {
 		w := newWorld()
@@ -191,7 +192,7 @@ func TestAzureDoesNotAnswerTheFirstLook(t *testing.T) {
 	}
 }
 
-// An answer that cannot be written is written again: else each leader would give up its lead.
+// Removing the request is retried; otherwise each leader would give up its lead.
 func TestAnAnswerThatIsNotWritten(t *testing.T) {
 	w, fails := newWorld(), 3
 	w.hears, w.manual, w.asked.Run = true, true, wish("")
@@ -208,7 +209,7 @@ func TestAnAnswerThatIsNotWritten(t *testing.T) {
 	}
 }
 
-// Who has not written the SKU out is not asked, whoever asks.
+// Without an explicit SKU, requests are ignored.
 func TestAMigrationThatNobodyMayAskFor(t *testing.T) {
 	w := newWorld()
 	w.manual, w.hears, w.asked.Run = true, false, wish("")

@@ -12,33 +12,32 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// before is what is read once in a process, and before a migration begins alone. It begins with newBefore.
+// before is read once per process, before a migration starts.
 type before struct {
 	subnets map[string]migrate.Subnet // by id in lower case
-	asked   bool                      // what follows is known
+	asked   bool                      // found and usages are set
 	usages  []migrate.Usage
-	// found are the rights that are missing, and what nobody knows.
-	found []migrate.Finding
+	found   []migrate.Finding
 }
 
 func newBefore() before { return before{subnets: map[string]migrate.Subnet{}} }
 
-// preflight returns what keeps a migration from starting, the rights included, and what changes besides.
-func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service) ([]migrate.Finding, error) {
-	err := bounded(ctx, func(ctx context.Context) error { return b.readSubnets(ctx, cfg.Azure, migrate.Bare(j, seen)) })
+// preflight includes permissions.
+func (b *before) preflight(ctx context.Context, cfg Config, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) ([]migrate.Finding, error) {
+	err := bounded(ctx, func(ctx context.Context) error { return b.readSubnets(ctx, cfg.Azure, migrate.Bare(j, snapshot)) })
 	if err != nil {
 		return nil, err
 	}
 	if !b.asked {
-		b.found = lacking(ctx, cfg.Azure, j, seen)
+		b.found = lacking(ctx, cfg.Azure, j, snapshot)
 		b.readUsages(ctx, cfg, j)
 		b.asked = true
 	}
-	seen.Subnets, seen.Usages = b.subnets, b.usages
-	return append(migrate.Preflight(j, seen, services, cfg.Terms), b.found...), nil
+	snapshot.Subnets, snapshot.Usages = b.subnets, b.usages
+	return append(migrate.Preflight(j, snapshot, services, cfg.Terms), b.found...), nil
 }
 
-// readSubnets reads those that were not read yet. One that may not be read is Hidden.
+// readSubnets marks a forbidden subnet as Hidden.
 func (b *before) readSubnets(ctx context.Context, of Azure, ids []string) error {
 	for _, id := range ids {
 		key := strings.ToLower(id)
@@ -47,7 +46,7 @@ func (b *before) readSubnets(ctx context.Context, of Azure, ids []string) error 
 		}
 		network, name, ok := subnetOf(id)
 		if !ok {
-			continue // nobody knows its security group: Preflight says so
+			continue // reported by Preflight
 		}
 		shown, err := of.GetSubnet(ctx, network, name)
 		f := fault.From(err)
@@ -69,7 +68,7 @@ func subnetOf(id string) (network lb.ResourceID, name string, ok bool) {
 	return network, id[at+len("/subnets/"):], err == nil
 }
 
-// readUsages reads what is left of the limits of each subscription of a journal. Where that cannot be read it goes on.
+// readUsages turns a failure into a finding.
 func (b *before) readUsages(ctx context.Context, cfg Config, j migrate.Journal) {
 	subscriptions := map[string]bool{}
 	add := func(id string) {

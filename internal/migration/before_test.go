@@ -12,9 +12,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// What the plan passes is migrated, and what it stops is left as it is: without a security group at the machine or its
-// subnet, and without room in the subscription. Where the subnet is not shown for want of a right that is said; that nobody
-// may read the limits is no reason to wait.
+// The plan and the run agree on security groups and limits. A forbidden subnet blocks; unreadable
+// limits do not.
 func TestWhatIsReadBefore(t *testing.T) {
 	bare := func(w *world) { w.nics[0].SecurityGroup = "" }
 	denied := func(what string) func(string) error {
@@ -74,7 +73,7 @@ func TestWhatIsReadBefore(t *testing.T) {
 	}
 }
 
-// A subnet that cannot be read now is read again: whether a machine has a security group is not known until then.
+// A failed subnet read is retried, because it decides whether a machine has a security group.
 func TestASubnetThatIsReadAgain(t *testing.T) {
 	w := newWorld()
 	w.nics[0].SecurityGroup, w.subnet.SecurityGroup = "", "/nodes"

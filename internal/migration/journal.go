@@ -9,25 +9,24 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// unreadable lets go of a journal that nobody can read where nothing is Basic. Elsewhere it may hold the
+// unreadable ignores an invalid journal if nothing is Basic. Otherwise the journal may hold
 // addresses that others would take.
 func (m *Migration) unreadable(ctx context.Context, err error) error {
-	m.began = true // for all that is known
+	m.began = true // assume so
 	services := m.cfg.Services()
-	seen, failed := m.read(ctx, migrate.Journal{}, services)
+	snapshot, failed := m.read(ctx, migrate.Journal{}, services)
 	if failed != nil {
 		return failed
 	}
 	err = fmt.Errorf("%w: delete the key if no migration was begun", err)
-	if migrate.Stock(migrate.Journal{}, seen, services, m.cfg.Location).Open() {
+	if migrate.Stock(migrate.Journal{}, snapshot, services, m.cfg.Location).Open() {
 		return err
 	}
 	m.cfg.Log.Error("no load balancer of the cluster is Basic, and nothing is migrated", "err", err)
 	return nil
 }
 
-// strange is an error if a journal that is open has a load balancer that is not the cluster's: names of azure.json
-// have changed since.
+// strange rejects an open journal of another cluster: names in azure.json have changed.
 func (m *Migration) strange(j migrate.Journal) error {
 	for _, b := range j.Balancers {
 		if j.Open() && !m.ours(b.ID) {
@@ -38,17 +37,17 @@ func (m *Migration) strange(j migrate.Journal) error {
 	return nil
 }
 
-// keep writes the journal down if it says more than what is kept.
-func (m *Migration) keep(ctx context.Context, kept, j migrate.Journal) error {
+// keep writes only changes.
+func (m *Migration) keep(ctx context.Context, stored, j migrate.Journal) error {
 	m.journal = j
-	if migrate.Format(kept) == migrate.Format(j) {
+	if migrate.Format(stored) == migrate.Format(j) {
 		return nil
 	}
 	return m.cfg.Store.Keep(ctx, j)
 }
 
-// ready writes down what has to be on record before what comes next, and reports whether that may be written: after a
-// journal that is final there is no way back, so nobody may have asked for one.
+// ready saves the journal before the next writes, and reports whether they may be sent. A final
+// journal is saved only if no undo was requested.
 func (m *Migration) ready(ctx context.Context, j, next migrate.Journal) (bool, error) {
 	if next.Final == "" || j.Final != "" {
 		return true, m.keep(ctx, j, next)

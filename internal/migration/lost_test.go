@@ -18,8 +18,8 @@ func private(last byte) lb.Frontend {
 	return lb.Frontend{Name: fmt.Sprint("a", last), Family: lb.IPv4, Subnet: "/subnets/nodes", PrivateIP: netip.AddrFrom4([4]byte{10, 0, 0, last})}
 }
 
-// internal is a world whose load balancer has these private addresses, and is gone already; the journal has
-// them.
+// internal returns a world whose load balancer, already gone, has the given private addresses in
+// the journal.
 func internal(last ...byte) *world {
 	w := newWorld()
 	w.services, w.nics, w.balancer.Frontends = nil, nil, nil
@@ -32,7 +32,7 @@ func internal(last ...byte) *world {
 	return w
 }
 
-// privates are the private addresses of the load balancer, in their order.
+// privates returns the private addresses of the load balancer, in order.
 func (w *world) privates() (all string) {
 	if w.balancer == nil {
 		return ""
@@ -43,8 +43,8 @@ func (w *world) privates() (all string) {
 	return all
 }
 
-// Whoever dies in the middle leaves private addresses free. A read that Azure refuses to the next process does
-// not have it let others take them.
+// A crash leaves private addresses free. If the next process can't read Azure, nothing else may
+// take them.
 func TestAReadThatFailsAfterARestart(t *testing.T) {
 	for _, at := range []string{"list load balancers", "list public IPs"} {
 		for _, apart := range []bool{false, true} {
@@ -64,8 +64,7 @@ func TestAReadThatFailsAfterARestart(t *testing.T) {
 	}
 }
 
-// A migration that was begun comes to its end though people have taken the key out again; another one does not
-// begin.
+// A started migration completes although it was disabled; another one does not start.
 func TestAMigrationThatNobodyWantsAnyMore(t *testing.T) {
 	w := internal(9)
 	w.manual = true
@@ -78,7 +77,7 @@ func TestAMigrationThatNobodyWantsAnyMore(t *testing.T) {
 	}
 }
 
-// taken has Azure refuse these addresses to the load balancer, with a text that names them, or none.
+// taken makes Azure reject the given addresses, with a message that names them if names is true.
 func (w *world) taken(names bool, taken ...string) {
 	w.refuses = func(b lb.LoadBalancer) error {
 		for _, f := range b.Frontends {
@@ -96,8 +95,8 @@ func (w *world) taken(names bool, taken ...string) {
 	}
 }
 
-// The deletion of the Basic load balancer still runs, and a GET of it answers 404 already: its addresses are waited for,
-// however long it takes.
+// The Basic load balancer is still being deleted while GET already returns 404: its addresses are
+// waited for.
 func TestAddressesThatADeletionHolds(t *testing.T) {
 	for _, names := range []string{place.String() + "/frontendIPConfigurations/a9", "load balancer kubernetes"} {
 		w, refusals := internal(9, 10), 150
@@ -113,7 +112,8 @@ func TestAddressesThatADeletionHolds(t *testing.T) {
 	}
 }
 
-// A message that names what asks alone holds up no other address: the one that is refused is owed after a while.
+// A message that names only the requester affects no other address: the rejected one becomes a
+// claim after a while.
 func TestAMessageThatNamesWhatAsks(t *testing.T) {
 	w := internal(9, 10, 11)
 	w.refuses = func(b lb.LoadBalancer) error {
@@ -129,8 +129,8 @@ func TestAMessageThatNamesWhatAsks(t *testing.T) {
 	}
 }
 
-// Another system takes a private address between the end of the old load balancer and the new one: all others stay, and
-// its Service is owed that one until a user gives it up.
+// Another system takes a private address in between: all others stay, and the address is a claim until
+// a user gives it up.
 func TestAPrivateAddressThatSomebodyTakes(t *testing.T) {
 	for _, names := range []bool{true, false} {
 		w := internal(9, 10, 11, 12)
@@ -162,7 +162,7 @@ func TestAPrivateAddressThatSomebodyTakes(t *testing.T) {
 	}
 }
 
-// A right that is missing says nothing about an address, and Azure being away neither.
+// A missing permission or an unreachable Azure is not a rejection of an address.
 func TestARefusalThatIsNotAboutAddresses(t *testing.T) {
 	for _, f := range []*fault.Fault{
 		{Class: fault.Terminal, Code: "AuthorizationFailed", Reason: "refused", Err: errors.New("no")},
@@ -184,7 +184,8 @@ func TestARefusalThatIsNotAboutAddresses(t *testing.T) {
 	}
 }
 
-// What a status alone tells of is given up by itself: the others of its load balancer are made.
+// An address known only from a status is given up alone: the others of its load balancer are
+// created.
 func TestOneToldAddressThatAzureRefuses(t *testing.T) {
 	w := internal(9, 10)
 	w.kept.Balancers[0].Addresses[1].Told = true
@@ -194,7 +195,7 @@ func TestOneToldAddressThatAzureRefuses(t *testing.T) {
 	}
 }
 
-// An earlier try that was given up has left a journal. What the load balancer shows by now is what stays.
+// A failed earlier attempt left a journal: the load balancer's current frontends win.
 func TestAJournalOfAnEarlierTry(t *testing.T) {
 	w := newWorld()
 	w.services, w.balancer.Frontends = nil, []lb.Frontend{private(9)}
@@ -207,7 +208,7 @@ func TestAJournalOfAnEarlierTry(t *testing.T) {
 	}
 }
 
-// A request without an answer is sent again after a while.
+// A request without a response is retried.
 func TestARequestThatHangs(t *testing.T) {
 	w := newWorld()
 	w.hangs = true
@@ -216,7 +217,7 @@ func TestARequestThatHangs(t *testing.T) {
 	}
 }
 
-// A journal that nobody can read holds nobody up where nothing is Basic; elsewhere it may have addresses.
+// An invalid journal blocks nothing if nothing is Basic; otherwise it may hold addresses.
 func TestAJournalThatNobodyCanRead(t *testing.T) {
 	w := newWorld()
 	if w.broken = true; w.run(t) || len(w.writes()) > 0 || !strings.Contains(w.said.String(), "delete the key") {
@@ -229,7 +230,7 @@ func TestAJournalThatNobodyCanRead(t *testing.T) {
 	}
 }
 
-// Nothing is made that is named by a journal alone, and not by azure.json.
+// Nothing is created that only the journal names, and not azure.json.
 func TestAJournalOfOtherLoadBalancers(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		w := internal(9)
@@ -240,7 +241,7 @@ func TestAJournalOfOtherLoadBalancers(t *testing.T) {
 	}
 }
 
-// Where nothing can be read nobody knows that anything is Basic.
+// If nothing can be read, the migration is given up.
 func TestAzureRefusesTheFirstLook(t *testing.T) {
 	w := newWorld()
 	w.fails = func(string) error { return refusal("AuthorizationFailed") }
@@ -249,7 +250,7 @@ func TestAzureRefusesTheFirstLook(t *testing.T) {
 	}
 }
 
-// Whoever keeps all others waiting is named.
+// The machine that blocks the migration is named.
 func TestAMachineThatCannotLeave(t *testing.T) {
 	w := newWorld()
 	second := w.nics[0]
@@ -266,7 +267,7 @@ func TestAMachineThatCannotLeave(t *testing.T) {
 	}
 }
 
-// A dry run, and a Service whose frontend is on another load balancer of the cluster, have nothing made.
+// Dry runs, and Services whose frontend is on another load balancer of the cluster, cause nothing.
 func TestServicesThatCauseNothing(t *testing.T) {
 	for about, changed := range map[string]func(*world, *migrate.Service){
 		"a dry run":                     func(_ *world, s *migrate.Service) { s.Idle = true },
@@ -283,7 +284,7 @@ func TestServicesThatCauseNothing(t *testing.T) {
 		changed(w, &w.services[0])
 		looked := 1
 		if w.services[0].Shown[0] == first {
-			looked = 2 // at public IPs
+			looked = 2 // public IP reads
 		}
 		if !w.run(t) || len(w.calls) != looked || len(w.writes()) > 0 {
 			t.Errorf("%s: %q", about, w.calls)
@@ -291,7 +292,7 @@ func TestServicesThatCauseNothing(t *testing.T) {
 	}
 }
 
-// A load balancer that is gone is one that was taken apart: nothing that keeps a migration from starting counts.
+// A missing load balancer was deleted by a migration: preflight findings no longer block.
 func TestALoadBalancerThatIsGone(t *testing.T) {
 	w := newWorld()
 	w.kept = w.stock()
@@ -304,7 +305,7 @@ func TestALoadBalancerThatIsGone(t *testing.T) {
 	}
 }
 
-// A frontend that shows no address would be lost: no machine leaves for that, and nobody waits.
+// A frontend without an address would be lost: no machine leaves for it, and nothing waits.
 func TestAFrontendWithoutAnAddress(t *testing.T) {
 	w := newWorld()
 	w.balancer.Frontends = append(w.balancer.Frontends, lb.Frontend{Name: "a1-IPv6", Subnet: "/subnets/nodes"})
@@ -313,7 +314,8 @@ func TestAFrontendWithoutAnAddress(t *testing.T) {
 	}
 }
 
-// Azure that is away has refused nothing, and a write without an answer may have landed: then there is no way back.
+// An unreachable Azure has not rejected anything. A write without a response may have succeeded, so
+// the migration must complete.
 func TestWhatIsNoRefusal(t *testing.T) {
 	w, once := newWorld(), true
 	w.fails = func(call string) error {

@@ -18,43 +18,37 @@ import (
 )
 
 const (
-	// lookAgainAfter is how long somebody else's work is waited for between two looks.
 	lookAgainAfter = 5 * time.Second
-	// settles is how long what was written is left to be seen.
-	settles = time.Second
-	// overdue is how long Azure is waited for that upgrades instances by itself.
-	overdue = 10 * time.Minute
+	settles        = time.Second
+	overdue        = 10 * time.Minute
 )
 
-// again is when what failed is tried again, if Azure has not said so.
+// again applies without a Retry-After.
 var again = backoff.Doubling{First: 5 * time.Second, Max: time.Minute}
 
-// Migration has the Basic load balancers of a cluster become Standard ones. It is for one Run.
+// Migration migrates the Basic load balancers of a cluster to Standard. Use it for one Run.
 type Migration struct {
 	cfg Config
 
 	journal migrate.Journal
 	phase   migrate.Phase
-	// apart is true once a machine has left, or anything after that, and began if that is so, or not known
-	// not to be: then it has to come to an end.
+	// apart is true once a machine has left its pools, or later. mustComplete is true if that is so
+	// or unknown.
 	apart, began bool
-	// asked is true if somebody has asked it to begin, and over if nothing is left to begin with.
-	asked, over bool
-	// unread is true if Azure has not answered when it was to say whether anything is Basic.
-	unread bool
-	// found is true once something was found that is Basic, and heard is the stop that was said.
-	found bool
-	heard *migrate.Wish
-	// said are the findings that were said: each look finds them again.
+	asked, over  bool
+	// unread is true if Azure could not be read at the start.
+	unread  bool
+	found   bool
+	heard   *migrate.Wish
 	said    map[string]bool
 	telling telling
 	before  before
-	mu      sync.Mutex // guards what follows while writes are under way
-	// level are the instances that were as their model says when this process wrote it, by key of the
-	// scale set, and waited since when Azure is waited for there.
+	mu      sync.Mutex // guards the following fields while writes run
+	// level are instances that matched their model when this process wrote it, by scale set;
+	// waitingSince is when the wait for their upgrade started.
 	level  map[string]map[string]bool
 	waited map[string]time.Time
-	// refused is why Azure has not made load balancers in this round.
+	// refused are the errors of load balancer writes in this round.
 	refused map[lb.LoadBalancerKey]error
 }
 
@@ -66,8 +60,8 @@ func New(cfg Config) *Migration {
 	}
 }
 
-// Run works until each address is where it belongs, until something keeps it from starting, or until the
-// context is done. It returns at once where there is nothing to do.
+// Run returns when each address is in its place, the preflight blocks the migration, Azure rejects
+// it before any change, or ctx is done.
 func (m *Migration) Run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
@@ -98,14 +92,13 @@ func (m *Migration) Run(ctx context.Context) {
 	}
 }
 
-// givesUp reports whether the cluster is better off without more tries: Azure refuses, and nothing is taken
-// apart yet. Who only cannot be reached has refused nothing.
+// givesUp is true if Azure rejects the migration before a machine has left. An unreachable Azure
+// has not rejected anything.
 func (m *Migration) givesUp(err error) bool {
 	f, azure := errors.AsType[*fault.Fault](err)
 	return azure && f.Class == fault.Terminal && !m.began && (!m.journal.Open() || !f.Exhausted())
 }
 
-// givenUp says what is known of the load balancers when no more is tried.
 func givenUp(open, unread bool) string {
 	switch {
 	case open:
@@ -116,29 +109,28 @@ func givenUp(open, unread bool) string {
 	return "whether a load balancer of the cluster is Basic could not be read: none is migrated until Weir starts again"
 }
 
-// round reads, writes down and writes once. It returns how long to wait before the next one, which is zero
-// when there is none.
+// round returns the delay before the next one; zero ends the migration.
 func (m *Migration) round(ctx context.Context) (time.Duration, error) {
-	kept, asked, err := m.cfg.Store.Read(ctx)
+	stored, requests, err := m.cfg.Store.Read(ctx)
 	if errors.Is(err, migrate.ErrUnreadable) {
 		return 0, m.unreadable(ctx, err)
 	}
-	m.over, m.asked = false, err == nil && asked.Run != nil
-	m.cfg.Owed.set(kept, asked)
+	m.over, m.asked = false, err == nil && requests.Run != nil
+	m.cfg.Owed.set(stored, requests)
 	if err != nil {
 		return 0, err
 	}
-	if !kept.Open() && !m.begins(kept, asked) {
-		m.telling.unseen(ctx, kept, m.cfg.Hears)
+	if !stored.Open() && !m.begins(stored, requests) {
+		m.telling.unseen(ctx, stored, m.cfg.Hears)
 		return 0, nil
 	}
-	m.journal, m.began = kept, m.began || kept.Open()
-	undoes := asked.Stop != nil && asked.Stop.Undo && kept.Open()
-	if asked.Stop != nil && !undoes && (kept.Open() || m.found) {
-		return m.waits(ctx, kept, *asked.Stop)
+	m.journal, m.began = stored, m.began || stored.Open()
+	undoes := requests.Stop != nil && requests.Stop.Undo && stored.Open()
+	if requests.Stop != nil && !undoes && (stored.Open() || m.found) {
+		return m.waits(ctx, stored, *requests.Stop)
 	}
-	if err := m.strange(kept); err != nil {
-		if !kept.Apart {
+	if err := m.strange(stored); err != nil {
+		if !stored.Apart {
 			m.cfg.Log.Error("load balancers stay as they are", "err", err)
 			m.telling.says(ctx, migrate.Tell(migrate.GivenUp, err.Error()))
 			return 0, nil
@@ -146,51 +138,50 @@ func (m *Migration) round(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	services := m.cfg.Services()
-	seen, err := m.read(ctx, kept, services)
+	snapshot, err := m.read(ctx, stored, services)
 	if err != nil {
 		return 0, err
 	}
 	if undoes {
-		return m.undo(ctx, kept, seen, services, *asked.Stop)
+		return m.undo(ctx, stored, snapshot, services, *requests.Stop)
 	}
-	m.began = m.apart || kept.Open() && kept.Apart || kept.Gone(seen)
-	j := migrate.Stock(kept, seen, services, m.cfg.Location)
+	m.began = m.apart || stored.Open() && stored.Apart || stored.Gone(snapshot)
+	j := migrate.Stock(stored, snapshot, services, m.cfg.Location)
 	if m.over = !j.Open(); m.over {
 		m.telling.says(ctx, migrate.Tell(migrate.NotNeeded))
 		return 0, nil
 	}
 	if !m.began {
-		if stops, err := m.stopped(ctx, j, seen, services); err != nil || stops {
+		if stops, err := m.stopped(ctx, j, snapshot, services); err != nil || stops {
 			return 0, err
 		}
 	}
-	if m.found = true; asked.Stop != nil {
-		return m.waits(ctx, kept, *asked.Stop)
+	if m.found = true; requests.Stop != nil {
+		return m.waits(ctx, stored, *requests.Stop)
 	}
 	m.goesOn()
-	if err := m.keep(ctx, kept, j); err != nil {
+	if err := m.keep(ctx, stored, j); err != nil {
 		return 0, err
 	}
-	if !kept.Open() {
-		m.tellBegin(j, seen, services)
+	if !stored.Open() {
+		m.tellBegin(j, snapshot, services)
 	}
-	return m.step(ctx, j, seen, services)
+	return m.step(ctx, j, snapshot, services)
 }
 
-// stopped says what a migration would change besides the load balancers, and reports whether anything keeps
-// it from starting.
-func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (stops bool, err error) {
-	found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+// stopped logs the findings, and reports whether any blocks the migration.
+func (m *Migration) stopped(ctx context.Context, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) (stops bool, err error) {
+	found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
 	if err != nil {
 		return false, err
 	}
-	var why []string
+	var reasons []string
 	for _, f := range found {
 		if f.Stops {
-			stops, why = true, append(why, f.Reason+": "+f.What)
+			stops, reasons = true, append(reasons, f.Reason+": "+f.What)
 		}
 		switch {
-		case m.said[f.What]: // of an earlier look
+		case m.said[f.What]: // already logged
 		case f.Stops:
 			m.cfg.Log.Error("load balancers stay Basic: "+f.What, "reason", f.Reason)
 		default:
@@ -199,45 +190,44 @@ func (m *Migration) stopped(ctx context.Context, j migrate.Journal, seen migrate
 		m.said[f.What] = true
 	}
 	if stops {
-		m.telling.says(ctx, migrate.Tell(migrate.Refused, why...))
+		m.telling.says(ctx, migrate.Tell(migrate.Refused, reasons...))
 	}
 	return stops, nil
 }
 
-// step carries out what comes next.
-func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) (time.Duration, error) {
-	s := migrate.Next(j, seen)
-	of := len(migrate.Phases()) - 1 // one that finds each address in its place is Done, and else Verify
+func (m *Migration) step(ctx context.Context, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) (time.Duration, error) {
+	s := migrate.Next(j, snapshot)
+	of := len(migrate.Phases()) - 1 // the last step is Verify, or Done if every address is in its place
 	at := min(slices.Index(migrate.Phases(), s.Phase)+1, of)
 	if s.Phase != m.phase {
 		m.phase = s.Phase
 		m.cfg.Log.Info("migration to Standard load balancers", "phase", s.Phase, "step", at, "of", of, "addresses", addresses(j))
 	}
 	switch s.Phase {
-	case migrate.Verify: // nothing is left that would bring them back, and all others wait
-		for _, why := range s.Stops {
-			m.cfg.Log.Error("after the migration an address is not where it was: " + why)
+	case migrate.Verify: // nothing restores them, and everything else is waiting
+		for _, reason := range s.Stops {
+			m.cfg.Log.Error("after the migration an address is not where it was: " + reason)
 		}
-		return 0, m.end(ctx, j, seen, services)
+		return 0, m.end(ctx, j, snapshot, services)
 	case migrate.Done:
-		return 0, m.end(ctx, j, seen, services)
+		return 0, m.end(ctx, j, snapshot, services)
 	}
-	show(ctx, m.cfg, j, seen, services, fmt.Sprintf("step %d of %d, %s", at, of, s.Phase))
+	show(ctx, m.cfg, j, snapshot, services, fmt.Sprintf("step %d of %d, %s", at, of, s.Phase))
 	if len(s.Stops) > 0 && !m.began {
-		for _, why := range s.Stops {
-			m.cfg.Log.Error("load balancers stay Basic: "+why, "phase", s.Phase)
+		for _, reason := range s.Stops {
+			m.cfg.Log.Error("load balancers stay Basic: "+reason, "phase", s.Phase)
 		}
 		m.telling.says(ctx, migrate.Tell(migrate.Refused, s.Stops...))
 		return 0, nil
 	}
 	m.telling.step(ctx, s)
-	for _, why := range slices.Concat(s.Stops, s.Waits) {
-		m.cfg.Log.Info("migration to Standard load balancers waits: "+why, "phase", s.Phase)
+	for _, reason := range slices.Concat(s.Stops, s.Waits) {
+		m.cfg.Log.Info("migration to Standard load balancers waits: "+reason, "phase", s.Phase)
 	}
-	if ready, err := m.ready(ctx, j, j.Before(s, seen)); err != nil || !ready {
+	if ready, err := m.ready(ctx, j, j.Before(s, snapshot)); err != nil || !ready {
 		return settles, err
 	}
-	if err := m.carryOut(ctx, s, seen); err != nil {
+	if err := m.carryOut(ctx, s, snapshot); err != nil {
 		return 0, err
 	}
 	if len(s.Stops)+len(s.Waits) > 0 {
@@ -246,9 +236,9 @@ func (m *Migration) step(ctx context.Context, j migrate.Journal, seen migrate.Se
 	return settles, nil
 }
 
-// carryOut writes some steps, and writes down that something is taken apart: before what frees addresses, and once a
-// machine has left.
-func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.Seen) error {
+// carryOut records that Services are unreachable before addresses are freed, and once a machine has
+// left.
+func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, snapshot migrate.Seen) error {
 	m.apart = m.apart || s.Phase != migrate.Static && s.Phase != migrate.Detach
 	if err := m.keepApart(ctx); err != nil {
 		return err
@@ -257,19 +247,19 @@ func (m *Migration) carryOut(ctx context.Context, s migrate.Steps, seen migrate.
 	if failed := m.keepApart(ctx); failed != nil {
 		return failed
 	}
-	return m.noteRefused(ctx, s, seen, err)
+	return m.noteRefused(ctx, s, snapshot, err)
 }
 
-// noteRefused records which addresses Azure refuses, so that the others are made first, and returns err unless it is
-// such a refusal: then the next look goes on.
-func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, seen migrate.Seen, err error) error {
+// noteRefused records rejected addresses, so that the others are created first. It returns other
+// errors.
+func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, snapshot migrate.Seen, err error) error {
 	for _, b := range s.Put {
 		refused := m.refused[b.ID.Key()]
 		f := fault.From(refused)
 		if f == nil || f.Class != fault.Terminal || f.Exhausted() {
 			continue
 		}
-		j, changed := m.journal.Refuse(b.ID, seen, f.Code, f.Message, time.Now())
+		j, changed := m.journal.Refuse(b.ID, snapshot, f.Code, f.Message, time.Now())
 		if !changed {
 			continue
 		}
@@ -287,7 +277,7 @@ func (m *Migration) noteRefused(ctx context.Context, s migrate.Steps, seen migra
 	return err
 }
 
-func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.Seen, services []migrate.Service) error {
+func (m *Migration) end(ctx context.Context, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) error {
 	done := j
 	done.Done = true
 	if err := m.keep(ctx, j, done); err != nil {
@@ -296,7 +286,7 @@ func (m *Migration) end(ctx context.Context, j migrate.Journal, seen migrate.See
 	m.over = true
 	m.cfg.Owed.set(done, migrate.Asked{})
 	m.telling.says(ctx, migrate.Tell(migrate.Ended))
-	m.tellEnd(j, seen, services)
+	m.tellEnd(j, snapshot, services)
 	m.cfg.Log.Info("migration to Standard load balancers has ended", "addresses", addresses(j))
 	return nil
 }
@@ -308,7 +298,6 @@ func addresses(j migrate.Journal) (n int) {
 	return n
 }
 
-// ours reports whether a load balancer is the cluster's.
 func (m *Migration) ours(id lb.LoadBalancerID) bool {
 	return slices.ContainsFunc(m.cfg.Balancers, func(of lb.LoadBalancerID) bool { return of.Key() == id.Key() })
 }

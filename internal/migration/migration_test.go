@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// all are the writes of a migration without failures. The journal is first.
+// all are the writes of a migration without failures, the journal first.
 var all = []string{
 	"keep the journal, members false, apart false, done false", "put public IP Basic Static true",
 	"keep the journal, members true, apart false, done false", "put interface n1", "keep the journal, members true, apart true, done false",
@@ -29,7 +29,7 @@ func TestOneMigration(t *testing.T) {
 	}
 }
 
-// Where all is Standard, the load balancers are listed, and nothing else is asked.
+// If everything is Standard, the load balancers are listed and nothing else is requested.
 func TestNothingToMigrate(t *testing.T) {
 	w := newWorld()
 	w.balancer.SKU, w.ip.SKU = lb.Standard, lb.Standard
@@ -38,8 +38,8 @@ func TestNothingToMigrate(t *testing.T) {
 	}
 }
 
-// Whoever fails once, anywhere, is tried again, and whoever fails for good does not lose an address; also
-// where an earlier process has begun.
+// Any request may fail once, or terminally, without the loss of an address, also after an earlier
+// process has started.
 func TestEachRequestFails(t *testing.T) {
 	for _, at := range append(slices.Clone(all), "list load balancers", "list public IPs", "list interfaces", "list scale sets") {
 		for _, class := range []fault.Class{fault.Retriable, fault.Terminal} {
@@ -70,7 +70,7 @@ func TestEachRequestFails(t *testing.T) {
 	}
 }
 
-// What stops it is said, and nothing is written, the journal neither.
+// A blocked migration is logged, and nothing is written, not even the journal.
 func TestSomethingKeepsItFromStarting(t *testing.T) {
 	w := newWorld()
 	w.balancer.Rules = []lb.Rule{{Name: "ssh"}}
@@ -79,7 +79,7 @@ func TestSomethingKeepsItFromStarting(t *testing.T) {
 	}
 }
 
-// A migration that was begun goes on, whatever has appeared meanwhile.
+// A started migration continues despite new findings.
 func TestABegunMigrationGoesOn(t *testing.T) {
 	w := newWorld()
 	w.kept = w.stock()
@@ -89,8 +89,7 @@ func TestABegunMigrationGoesOn(t *testing.T) {
 	}
 }
 
-// What keeps it from starting is too late once a machine has left. Before, it counts as at the start, and the
-// plan says so.
+// Preflight findings block until a machine has left, as the plan shows.
 func TestABegunMigrationIsNotStopped(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		w := newWorld()
@@ -107,7 +106,8 @@ func TestABegunMigrationIsNotStopped(t *testing.T) {
 	}
 }
 
-// An address known from a status alone is owed if Azure refuses it. The Service works without it.
+// An address known only from a status becomes a claim if Azure rejects it. The Service works
+// without it.
 func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
 	w := newWorld()
 	w.balancer = nil
@@ -126,7 +126,7 @@ func TestAnAddressOfAStatusThatAzureRefuses(t *testing.T) {
 	}
 }
 
-// An address that a person has taken away meanwhile holds up nobody.
+// An address that a user removed in the meantime blocks nothing.
 func TestAnAddressThatIsGone(t *testing.T) {
 	w := newWorld()
 	w.fails = func(call string) error {

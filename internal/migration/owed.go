@@ -12,17 +12,20 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// Owed are the addresses that migrations owe to Services. It is safe for concurrent use; nil owes none.
+// Owed holds the addresses that Services still claim after a migration, see
+// migrate.Address.IsClaim. It is safe for concurrent use; nil has none.
 type Owed struct {
 	mu      sync.Mutex
 	journal migrate.Journal
 	asked   migrate.Asked
 }
 
-// OwedBy returns the addresses that a journal owes.
-func OwedBy(j migrate.Journal, asked migrate.Asked) *Owed { return &Owed{journal: j, asked: asked} }
+// OwedBy returns the claims of a journal.
+func OwedBy(j migrate.Journal, requests migrate.Asked) *Owed {
+	return &Owed{journal: j, asked: requests}
+}
 
-// Address returns the address that a private frontend has to get, and whether there is one.
+// Address returns the address to request for a private frontend, if any.
 func (o *Owed) Address(f lb.Frontend) (netip.Addr, bool) {
 	if o == nil {
 		return netip.Addr{}, false
@@ -32,20 +35,20 @@ func (o *Owed) Address(f lb.Frontend) (netip.Addr, bool) {
 	return o.journal.Owes(f, o.asked)
 }
 
-func (o *Owed) set(j migrate.Journal, asked migrate.Asked) {
+func (o *Owed) set(j migrate.Journal, requests migrate.Asked) {
 	if o == nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.journal, o.asked = j, asked
+	o.journal, o.asked = j, requests
 }
 
-// watch reads what users give up until nothing is owed any more.
+// watch polls until there is no claim.
 func (o *Owed) watch(ctx context.Context, store Store) {
 	for o != nil && ctx.Err() == nil && o.any() {
-		if j, asked, err := store.Read(ctx); err == nil {
-			o.set(j, asked)
+		if j, requests, err := store.Read(ctx); err == nil {
+			o.set(j, requests)
 		}
 		_ = sleep.For(ctx, listensEvery)
 	}

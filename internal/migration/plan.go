@@ -12,30 +12,29 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// State is how far a migration is.
+// State is the state of a plan.
 type State string
 
 // The states.
 const (
 	Nothing State = "Nothing" // nothing is Basic
-	Planned State = "Planned" // it would begin with the next start
-	Stopped State = "Stopped" // something keeps it from starting
-	Begun   State = "Begun"   // it goes on with the next start, or is going on
+	Planned State = "Planned" // starts with the next process
+	Stopped State = "Stopped" // blocked by the preflight
+	Begun   State = "Begun"   // running, or continues with the next process
 )
 
-// Plan is what a migration would do. Its JSON is for programs.
+// Plan is what a migration would do.
 type Plan struct {
 	State         State             `json:"state"`
 	LoadBalancers []PlannedBalancer `json:"loadBalancers"`
 	Findings      []PlannedFinding  `json:"findings"`
 	Steps         []PlannedStep     `json:"steps"`
-	// CutOffSeconds estimates for how long Services are not reached.
-	CutOffSeconds int `json:"cutOffSeconds"`
-	// WayBack says until when all of it can be taken back.
-	WayBack WayBack `json:"wayBack"`
+	// CutOffSeconds estimates how long Services are unreachable.
+	CutOffSeconds int     `json:"cutOffSeconds"`
+	WayBack       WayBack `json:"wayBack"`
 }
 
-// PlannedBalancer is a load balancer, and the addresses that stay.
+// PlannedBalancer is a load balancer and the addresses it keeps.
 type PlannedBalancer struct {
 	Name          string            `json:"name"`
 	ResourceGroup string            `json:"resourceGroup"`
@@ -49,7 +48,7 @@ type PlannedFinding struct {
 	Message string `json:"message"`
 }
 
-// PlannedStep is what is written together, by name.
+// PlannedStep has the names of resources written together.
 type PlannedStep struct {
 	Phase             migrate.Phase `json:"phase"`
 	PublicIPs         []string      `json:"publicIPs,omitempty"`
@@ -62,29 +61,28 @@ type PlannedStep struct {
 	Stops             []string      `json:"stops,omitempty"`
 }
 
-// Look returns what a migration would do if it began now. It writes nothing; of the configuration it needs
-// neither Lease nor Log.
+// Look returns what a migration would do now. It writes nothing, and needs neither Lease nor Log.
 func Look(ctx context.Context, cfg Config) (Plan, error) {
 	m := New(cfg)
-	kept, _, err := cfg.Store.Read(ctx)
+	stored, _, err := cfg.Store.Read(ctx)
 	if err != nil {
 		return Plan{}, err
 	}
 	services := cfg.Services()
-	seen, err := m.read(ctx, kept, services)
+	snapshot, err := m.read(ctx, stored, services)
 	if err != nil {
 		return Plan{}, err
 	}
-	j := migrate.Stock(kept, seen, services, cfg.Location)
+	j := migrate.Stock(stored, snapshot, services, cfg.Location)
 	p := Plan{State: Nothing, LoadBalancers: []PlannedBalancer{}, Findings: []PlannedFinding{}, Steps: []PlannedStep{}}
 	if !j.Open() {
 		return p, nil
 	}
-	p.State, p.WayBack = Planned, wayBack(j, seen)
+	p.State, p.WayBack = Planned, wayBack(j, snapshot)
 	for _, b := range j.Balancers {
 		p.LoadBalancers = append(p.LoadBalancers, PlannedBalancer{b.ID.Name, b.ID.ResourceGroup, b.Addresses})
 	}
-	found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+	found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -94,10 +92,10 @@ func Look(ctx context.Context, cfg Config) (Plan, error) {
 			p.State = Stopped
 		}
 	}
-	if kept.Open() && (p.State != Stopped || kept.Apart || kept.Gone(seen)) {
+	if stored.Open() && (p.State != Stopped || stored.Apart || stored.Gone(snapshot)) {
 		p.State = Begun
 	}
-	steps := migrate.Rehearse(j, seen)
+	steps := migrate.Rehearse(j, snapshot)
 	for _, s := range steps {
 		p.Steps = append(p.Steps, planned(s))
 	}
@@ -133,13 +131,13 @@ func planned(s migrate.Steps) PlannedStep {
 	return p
 }
 
-// JSON is the plan for programs.
+// JSON returns the plan as JSON.
 func (p Plan) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(p, "", "  ")
 	return append(text, '\n'), err
 }
 
-// Text is the plan for people.
+// Text returns the plan for humans.
 func (p Plan) Text() string {
 	var b strings.Builder
 	if p.State == Nothing {
@@ -168,7 +166,6 @@ func (p Plan) Text() string {
 	return b.String()
 }
 
-// text is a step in a line or some.
 func (s PlannedStep) text() string {
 	var parts []string
 	for _, part := range []struct {

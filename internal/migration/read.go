@@ -16,45 +16,44 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// read reads what a migration is about, within the deadline of a request.
-func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migrate.Service) (seen migrate.Seen, err error) {
+func (m *Migration) read(ctx context.Context, j migrate.Journal, services []migrate.Service) (snapshot migrate.Seen, err error) {
 	err = bounded(ctx, func(ctx context.Context) error {
-		seen, err = m.look(ctx, j, services)
+		snapshot, err = m.look(ctx, j, services)
 		return err
 	})
-	return seen, err
+	return snapshot, err
 }
 
-// look reads it. Where each Service has a Standard load balancer that is one list.
+// look takes a single list request if each Service has a Standard load balancer.
 func (m *Migration) look(ctx context.Context, j migrate.Journal, services []migrate.Service) (migrate.Seen, error) {
-	var seen migrate.Seen
+	var snapshot migrate.Seen
 	at := m.cfg.Balancers[0]
 	all, err := m.cfg.Azure.ListLoadBalancers(ctx, at.SubscriptionID, at.ResourceGroup)
-	if f := fault.From(err); f != nil && f.Class != fault.Stale { // a group that is gone has none
-		return seen, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
+	if f := fault.From(err); f != nil && f.Class != fault.Stale { // a missing resource group has none
+		return snapshot, fmt.Errorf("load balancers of resource group %s: %w", at.ResourceGroup, err)
 	}
 	there, basic := map[lb.LoadBalancerKey]bool{}, false
 	for _, b := range all {
 		if !m.ours(b.ID) {
-			seen.Others = append(seen.Others, b)
+			snapshot.Others = append(snapshot.Others, b)
 			continue
 		}
-		seen.Balancers = append(seen.Balancers, b)
+		snapshot.Balancers = append(snapshot.Balancers, b)
 		there[b.ID.Key()], basic = true, basic || b.SKU == lb.Basic
 	}
-	missed := func(s migrate.Service) bool { return !s.Idle && !there[s.Balancer.Key()] && seen.Misses(s) }
+	missed := func(s migrate.Service) bool { return !s.Idle && !there[s.Balancer.Key()] && snapshot.Misses(s) }
 	if !basic && !slices.ContainsFunc(services, missed) && !j.Open() {
-		return seen, nil
+		return snapshot, nil
 	}
-	if err := m.readPublicIPs(ctx, &seen, j, services); err != nil || !basic {
-		return seen, err
+	if err := m.readPublicIPs(ctx, &snapshot, j, services); err != nil || !basic {
+		return snapshot, err
 	}
-	return seen, m.readMachines(ctx, &seen, j.Members.Machines())
+	return snapshot, m.readMachines(ctx, &snapshot, j.Members.Machines())
 }
 
-// readPublicIPs reads the resource groups of all public IPs that matter. A group that a Service alone names is
-// its author's to name, and holds nobody up.
-func (m *Migration) readPublicIPs(ctx context.Context, seen *migrate.Seen, j migrate.Journal, services []migrate.Service) error {
+// readPublicIPs ignores a failure for a resource group that only a Service names, because a tenant
+// chose that name.
+func (m *Migration) readPublicIPs(ctx context.Context, snapshot *migrate.Seen, j migrate.Journal, services []migrate.Service) error {
 	needed, named := map[string]lb.ResourceID{}, map[string]lb.ResourceID{}
 	add := func(to map[string]lb.ResourceID, text string) {
 		if id, err := lb.ParseResourceID(text, lb.TypePublicIP); err == nil {
@@ -62,7 +61,7 @@ func (m *Migration) readPublicIPs(ctx context.Context, seen *migrate.Seen, j mig
 		}
 	}
 	needed[groupKey(m.cfg.Home)] = m.cfg.Home
-	for _, b := range seen.Balancers {
+	for _, b := range snapshot.Balancers {
 		for _, f := range b.Frontends {
 			add(needed, f.PublicIP)
 		}
@@ -85,7 +84,7 @@ func (m *Migration) readPublicIPs(ctx context.Context, seen *migrate.Seen, j mig
 		if f := fault.From(err); f != nil && f.Class != fault.Stale && (must || f.Class != fault.Terminal) {
 			return fmt.Errorf("public IPs of resource group %s: %w", group.ResourceGroup, err)
 		}
-		seen.PublicIPs = append(seen.PublicIPs, ips...)
+		snapshot.PublicIPs = append(snapshot.PublicIPs, ips...)
 	}
 	return nil
 }
@@ -94,12 +93,11 @@ func groupKey(id lb.ResourceID) string {
 	return strings.ToLower(id.SubscriptionID + "/" + id.ResourceGroup)
 }
 
-// readMachines reads the network interfaces and the scale sets behind the load balancers that are Basic:
-// those of the nodes' resource group, and of each that a pool names, and those that were there before.
-func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before map[string]lb.ResourceID) error {
+// readMachines reads the nodes' resource group, groups that a pool names, and recorded machines.
+func (m *Migration) readMachines(ctx context.Context, snapshot *migrate.Seen, before map[string]lb.ResourceID) error {
 	groups, sets := map[string]lb.ResourceID{groupKey(m.cfg.Home): m.cfg.Home}, map[string]lb.ResourceID{}
 	pools := map[string]bool{}
-	for _, b := range seen.Balancers {
+	for _, b := range snapshot.Balancers {
 		for _, p := range b.Pools {
 			if b.SKU != lb.Basic {
 				continue
@@ -137,7 +135,7 @@ func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before
 		}
 		for _, i := range interfaces {
 			if in(i.InterfaceConfiguration) || before[i.ID.Key()].Name != "" {
-				seen.Interfaces = append(seen.Interfaces, i)
+				snapshot.Interfaces = append(snapshot.Interfaces, i)
 			}
 		}
 		list, err := m.cfg.Azure.ListScaleSets(ctx, of.SubscriptionID, of.ResourceGroup)
@@ -151,14 +149,14 @@ func (m *Migration) readMachines(ctx context.Context, seen *migrate.Seen, before
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(sets)) {
-		if err := m.readScaleSet(ctx, seen, sets[key]); err != nil {
+		if err := m.readScaleSet(ctx, snapshot, sets[key]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.ResourceID) error {
+func (m *Migration) readScaleSet(ctx context.Context, snapshot *migrate.Seen, id lb.ResourceID) error {
 	shown, err := m.cfg.Azure.GetScaleSet(ctx, id)
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return nil
@@ -167,7 +165,7 @@ func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.
 		return fmt.Errorf("scale set %s: %w", id.Name, err)
 	}
 	if !shown.Uniform {
-		seen.ScaleSets = append(seen.ScaleSets, migrate.ScaleSet{ScaleSet: shown})
+		snapshot.ScaleSets = append(snapshot.ScaleSets, migrate.ScaleSet{ScaleSet: shown})
 		return nil
 	}
 	instances, err := m.cfg.Azure.ListInstances(ctx, id)
@@ -181,6 +179,6 @@ func (m *Migration) readScaleSet(ctx context.Context, seen *migrate.Seen, id lb.
 	for _, i := range instances {
 		set.Known.Overdue[i.ID] = time.Since(m.waited[id.Key()]) >= overdue
 	}
-	seen.ScaleSets = append(seen.ScaleSets, set)
+	snapshot.ScaleSets = append(snapshot.ScaleSets, set)
 	return nil
 }

@@ -11,12 +11,11 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// mostActions is how many actions a finding names.
 const mostActions = 20
 
-// lacking says what Azure would refuse for want of a right, and where nobody knows that.
-func lacking(ctx context.Context, of Azure, j migrate.Journal, seen migrate.Seen) (all []migrate.Finding) {
-	for _, right := range migrate.Rights(j, seen) {
+// lacking also reports scopes that can't be checked.
+func lacking(ctx context.Context, of Azure, j migrate.Journal, snapshot migrate.Seen) (all []migrate.Finding) {
+	for _, right := range migrate.Rights(j, snapshot) {
 		var missing []string
 		err := bounded(ctx, func(ctx context.Context) (err error) {
 			missing, err = of.Missing(ctx, right.Scope, right.Actions)

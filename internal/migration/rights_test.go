@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// A right that is missing keeps a migration from starting, in the plan, the status and the run alike; where nobody knows
-// it goes on, and says so. Once a machine has left it is too late to ask.
+// A missing permission blocks the plan, the status and the run; an unknown one is only reported.
+// Once a machine has left, permissions are not checked.
 func TestRightsAreAskedForBefore(t *testing.T) {
 	for _, tt := range []struct {
 		lacks   string
@@ -54,7 +54,7 @@ func TestRightsAreAskedForBefore(t *testing.T) {
 	}
 }
 
-// Each kind of machine, and of address, has its own, where it is.
+// Each kind of machine and address has its permissions at its scope.
 func TestRightsByWhere(t *testing.T) {
 	id := func(group, kind, name string) lb.ResourceID {
 		return lb.ResourceID{SubscriptionID: "s", ResourceGroup: group, Type: kind, Name: name}

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Whoever asks from elsewhere reads how it stands, each word once.
+// The published progress, each state once.
 func TestWhatIsKeptForOthers(t *testing.T) {
 	asks := func(w *world) { w.manual, w.asked.Run = true, &migrate.Wish{} }
 	for _, tt := range []struct {

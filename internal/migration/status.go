@@ -12,65 +12,63 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Verdict is how it stands with a migration, in a word.
+// Verdict is the state of a migration.
 type Verdict string
 
-// The verdicts.
+// The states.
 const (
 	NotNeeded  Verdict = "NotNeeded"  // nothing is Basic
 	NotBegun   Verdict = "NotBegun"   // something is Basic, and nothing was written
-	Refused    Verdict = "Refused"    // something keeps it from starting
-	Running    Verdict = "Running"    // a leader is at it
-	Leaderless Verdict = "Leaderless" // it goes on once a Weir leads
-	Stopping   Verdict = "Stopping"   // requests under way come to their end
-	Halted     Verdict = "Stopped"    // a person wants that
-	Undoing    Verdict = "Undoing"    // all that was done is taken back
-	TakenBack  Verdict = "Undone"     // all was taken back, and a person has to begin again
+	Refused    Verdict = "Refused"    // blocked by the preflight
+	Running    Verdict = "Running"    // a leader is working on it
+	Leaderless Verdict = "Leaderless" // continues once a process leads
+	Stopping   Verdict = "Stopping"   // requests are completing
+	Halted     Verdict = "Stopped"    // requested by a user
+	Undoing    Verdict = "Undoing"    // all changes are being reverted
+	TakenBack  Verdict = "Undone"     // all changes were reverted; a user must start it again
 	Finished   Verdict = "Done"
 )
 
-// NoSKU is the reason of who has not written the SKU out.
+// NoSKU is the reason if azure.json doesn't set the SKU explicitly.
 const NoSKU = "NoSKU"
 
 // Over reports whether there is nothing to do.
 func (v Verdict) Over() bool { return v == NotNeeded || v == Finished }
 
-// Status is how a migration stands. Its JSON is for programs.
+// Status is the state of a migration.
 type Status struct {
 	Verdict Verdict `json:"verdict"`
-	// Phase is what is done next, after StepsDone of Steps.
+	// Phase is the next phase, after StepsDone of Steps.
 	Phase     migrate.Phase `json:"phase,omitempty"`
 	StepsDone int           `json:"stepsDone"`
 	Steps     int           `json:"steps"`
-	// Next is what is written next.
-	Next PlannedStep `json:"next"`
-	// Begun is true once its journal is written, and Apart once a machine has left.
-	Begun  bool            `json:"begun"`
-	Apart  bool            `json:"apart"`
-	Leader string          `json:"leader,omitempty"`
-	Asked  migrate.Asked   `json:"asked"`
-	Places []StatusAddress `json:"addresses"`
-	// WayBack says whether it can be taken back, and Undone who had that done.
-	WayBack WayBack       `json:"wayBack"`
-	Undone  *migrate.Wish `json:"undone,omitempty"`
-	// Reasons keep it from starting, and Waits from going on at once.
+	Next      PlannedStep   `json:"next"`
+	// Begun is true once the journal is written, TrafficStopped once a machine has left its pools.
+	Begun   bool            `json:"begun"`
+	Apart   bool            `json:"apart"`
+	Leader  string          `json:"leader,omitempty"`
+	Asked   migrate.Asked   `json:"asked"`
+	Places  []StatusAddress `json:"addresses"`
+	WayBack WayBack         `json:"wayBack"`
+	Undone  *migrate.Wish   `json:"undone,omitempty"`
+	// Reasons block the start.
 	Reasons []PlannedFinding `json:"reasons"`
 	Waits   []string         `json:"waits"`
 }
 
-// WayBack says until when a migration can be taken back.
+// WayBack is until when a migration can be undone.
 type WayBack struct {
-	// Until is the first step after which it cannot; empty if that is so already, and Why says why it is so, or will be.
+	// Until is the first phase that can't be undone; empty if it has passed.
 	Until migrate.Phase `json:"until,omitempty"`
 	Why   string        `json:"why,omitempty"`
 }
 
-func wayBack(j migrate.Journal, seen migrate.Seen) WayBack {
-	until, why := j.WayBack(seen)
+func wayBack(j migrate.Journal, snapshot migrate.Seen) WayBack {
+	until, why := j.WayBack(snapshot)
 	return WayBack{until, why}
 }
 
-// String is for people.
+// String implements fmt.Stringer.
 func (w WayBack) String() string {
 	switch {
 	case w.Until == "":
@@ -81,64 +79,63 @@ func (w WayBack) String() string {
 	return fmt.Sprintf("Until %s begins, weir migrate stop --undo takes all of it back; public IPs stay Static.", w.Until)
 }
 
-// StatusAddress is an address of the journal, and where it is now.
+// StatusAddress is a recorded address and its current location.
 type StatusAddress struct {
 	migrate.Address
 
-	LoadBalancer string `json:"loadBalancer"`
-	Where        string `json:"where"`
-	Lost         bool   `json:"lost"`
-	// Owed is true if its Service asks for it, and Azure refuses it; GivenUp is who agreed to another address.
-	Owed    bool          `json:"owed,omitempty"`
-	GivenUp *migrate.Wish `json:"givenUp,omitempty"`
+	LoadBalancer string        `json:"loadBalancer"`
+	Where        string        `json:"where"`
+	Lost         bool          `json:"lost"`
+	Owed         bool          `json:"owed,omitempty"`
+	GivenUp      *migrate.Wish `json:"givenUp,omitempty"`
 }
 
-// Report returns how a migration stands, where this process leads; empty is nobody. It writes nothing, and needs what
-// Look needs.
+// Report returns the state of a migration. leader is the leading process, or "". It writes nothing,
+// and needs the same Config as [Look].
 func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 	m := New(cfg)
-	kept, asked, err := cfg.Store.Read(ctx)
+	stored, requests, err := cfg.Store.Read(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	services, about := cfg.Services(), kept
-	about.Done = false // so that its addresses are looked for
-	seen, err := m.read(ctx, about, services)
+	services, about := cfg.Services(), stored
+	about.Done = false // so that its addresses are located
+	snapshot, err := m.read(ctx, about, services)
 	if err != nil {
 		return Status{}, err
 	}
-	j := migrate.Stock(kept, seen, services, cfg.Location)
-	s := Status{Leader: leader, Undone: kept.Undone, Asked: asked, Begun: kept.Open(), Apart: kept.Open() && kept.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
+	j := migrate.Stock(stored, snapshot, services, cfg.Location)
+	s := Status{Leader: leader, Undone: stored.Undone, Asked: requests, Begun: stored.Open(), Apart: stored.Open() && stored.Apart, Steps: len(migrate.Phases()) - 1, Places: []StatusAddress{}, Reasons: []PlannedFinding{}, Waits: []string{}}
 	if !j.Open() {
-		j = kept
+		j = stored
 	}
 	for _, b := range j.Balancers {
 		for _, a := range b.Addresses {
-			is := a.Where(b, seen)
-			s.Places = append(s.Places, placed(a, b.ID.Name, is, asked))
+			is := a.Where(b, snapshot)
+			s.Places = append(s.Places, placed(a, b.ID.Name, is, requests))
 		}
 	}
 	if !j.Open() {
-		if s.Verdict = NotNeeded; kept.Done {
+		if s.Verdict = NotNeeded; stored.Done {
 			s.Verdict, s.StepsDone = Finished, s.Steps
 		}
 		return s, nil
 	}
-	s.WayBack = wayBack(j, seen)
-	next := migrate.Next(j, seen)
-	if asked.Stop != nil && asked.Stop.Undo && kept.Open() && s.WayBack.Until != "" {
-		next = migrate.Undo(kept, seen)
+	s.WayBack = wayBack(j, snapshot)
+	next := migrate.Next(j, snapshot)
+	if requests.Stop != nil && requests.Stop.Undo && stored.Open() && s.WayBack.Until != "" {
+		next = migrate.Undo(stored, snapshot)
 	}
 	s.Phase, s.Waits = next.Phase, append(s.Waits, slices.Concat(next.Stops, next.Waits)...)
 	s.Next = planned(next)
-	if at := slices.Index(migrate.Phases(), next.Phase); at >= 0 && kept.Open() {
+	if at := slices.Index(migrate.Phases(), next.Phase); at >= 0 && stored.Open() {
 		s.StepsDone = at
 	}
-	if !cfg.Hears && !kept.Open() {
+	if !cfg.Hears && !stored.Open() {
 		s.Reasons = append(s.Reasons, PlannedFinding{NoSKU, true, `azure.json does not say "loadBalancerSku": "standard": nobody has asked that load balancers are taken apart`})
 	}
-	if (!kept.Open() || !kept.Apart) && !kept.Gone(seen) {
-		found, err := m.before.preflight(ctx, m.cfg, j, seen, services)
+	if (!stored.Open() || !stored.Apart) && !stored.Gone(snapshot) {
+		found, err := m.before.preflight(ctx, m.cfg, j, snapshot, services)
 		if err != nil {
 			return Status{}, err
 		}
@@ -148,34 +145,33 @@ func Report(ctx context.Context, cfg Config, leader string) (Status, error) {
 			}
 		}
 	}
-	s.Verdict = s.verdict(kept)
+	s.Verdict = s.verdict(stored)
 	return s, nil
 }
 
-func placed(a migrate.Address, on string, is migrate.Whereabouts, asked migrate.Asked) StatusAddress {
+func placed(a migrate.Address, on string, is migrate.Whereabouts, requests migrate.Asked) StatusAddress {
 	p := StatusAddress{Address: a, LoadBalancer: on, Where: is.Text, Lost: is.Lost, Owed: is.Owed}
-	if wish := asked.GaveUp(a); is.Owed && wish != nil {
-		p.Where, p.Lost, p.Owed, p.GivenUp = "given up "+wish.String(), true, false, wish
+	if request := requests.GaveUp(a); is.Owed && request != nil {
+		p.Where, p.Lost, p.Owed, p.GivenUp = "given up "+request.String(), true, false, request
 	}
 	return p
 }
 
-// verdict is that of what is Basic, or was begun.
-func (s Status) verdict(kept migrate.Journal) Verdict {
+func (s Status) verdict(stored migrate.Journal) Verdict {
 	switch stop := s.Asked.Stop; {
-	case stop != nil && stop.Undo && kept.Open() && s.WayBack.Until != "" && s.Leader != "":
+	case stop != nil && stop.Undo && stored.Open() && s.WayBack.Until != "" && s.Leader != "":
 		return Undoing
-	case stop != nil && stop.Undo && kept.Open() && s.WayBack.Until != "":
+	case stop != nil && stop.Undo && stored.Open() && s.WayBack.Until != "":
 		return Leaderless
-	case stop != nil && kept.Open() && s.Leader != "" && !kept.Heard.Equal(stop.At):
+	case stop != nil && stored.Open() && s.Leader != "" && !stored.Heard.Equal(stop.At):
 		return Stopping
 	case stop != nil:
 		return Halted
 	case len(s.Reasons) > 0:
 		return Refused
-	case kept.Undone != nil && s.Asked.Run == nil:
+	case stored.Undone != nil && s.Asked.Run == nil:
 		return TakenBack
-	case !kept.Open():
+	case !stored.Open():
 		return NotBegun
 	case s.Leader == "":
 		return Leaderless
@@ -183,13 +179,13 @@ func (s Status) verdict(kept migrate.Journal) Verdict {
 	return Running
 }
 
-// JSON is the status for programs.
+// JSON returns the status as JSON.
 func (s Status) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(s, "", "  ")
 	return append(text, '\n'), err
 }
 
-// Text is the status for people: the verdict first.
+// Text returns the status for humans, the state first.
 func (s Status) Text() string {
 	var b strings.Builder
 	b.WriteString(s.says() + "\n")
@@ -215,7 +211,7 @@ func (s Status) Text() string {
 	return b.String()
 }
 
-// says is the verdict in a sentence, with what has it go on.
+// says includes the next action.
 func (s Status) says() string {
 	switch s.Verdict {
 	case NotNeeded:
@@ -248,18 +244,18 @@ func (s Status) says() string {
 
 func (s Status) ended() string {
 	lost := 0
-	var owed []string
+	var claims []string
 	for _, a := range s.Places {
 		switch {
 		case a.Lost:
 			lost++
 		case a.Owed:
-			owed = append(owed, a.IP.String())
+			claims = append(claims, a.IP.String())
 		}
 	}
-	if len(owed) > 0 {
+	if len(claims) > 0 {
 		return fmt.Sprintf("Azure refuses %s, whose Services get no other address. Free what holds it, or agree to another address with weir migrate give-up %s.",
-			strings.Join(owed, ", "), owed[0])
+			strings.Join(claims, ", "), claims[0])
 	}
 	if lost == 0 {
 		return counted(len(s.Places), "address is where it was.", "addresses are where they were.")

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// What is said first is how it stands; a look writes nothing.
+// The status starts with the state and writes nothing.
 func TestVerdicts(t *testing.T) {
 	begun := func(w *world) { w.kept = w.stock() }
 	for _, tt := range []struct {
@@ -61,7 +61,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// After its end each address is said with where it is, also one that is owed, or that a user has given up.
+// After the migration each address is shown with its location, also a claim and one given up.
 func TestTheStatusOfAnEnd(t *testing.T) {
 	w := newWorld()
 	if !w.run(t) {
@@ -95,7 +95,7 @@ func TestTheStatusOfAnEnd(t *testing.T) {
 	}
 }
 
-// Each phase counts what is done before it.
+// Each phase counts the completed ones.
 func TestStepsThatAreDone(t *testing.T) {
 	w := newWorld()
 	w.kept = w.stock()
@@ -104,7 +104,7 @@ func TestStepsThatAreDone(t *testing.T) {
 		if strings.HasPrefix(call, "put ") || strings.HasPrefix(call, "delete ") {
 			w.mu.Unlock()
 			defer w.mu.Lock()
-			s, err := Report(context.WithoutCancel(t.Context()), w.config(), "me") // its own bubble is within this one
+			s, err := Report(context.WithoutCancel(t.Context()), w.config(), "me") // it runs in its own synctest bubble
 			if err != nil || s.Phase != migrate.Phases()[s.StepsDone] {
 				t.Errorf("%s: %+v, %v", call, s, err)
 			}

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Reasons of the events about Services.
+// Event reasons of Services.
 const (
 	ReasonMigrating   = "MigratingLoadBalancer"
 	ReasonMigrated    = "MigratedLoadBalancer"
@@ -21,41 +21,39 @@ const (
 	ReasonUndone      = "MigrationUndone"
 )
 
-// tellBegin tells each Service with an address in the journal what happens to it.
-func (m *Migration) tellBegin(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
-	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
+func (m *Migration) tellBegin(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
+	m.tell(j, snapshot, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonMigrating, fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one. It is not reached for some minutes, and keeps %s", listed(append(stay, move...))))
 	})
 }
 
-// show keeps how far it is in the status of each of them, which outlives events and this process. Whoever comes after
-// the migration writes there what is so then.
-func show(ctx context.Context, cfg Config, j migrate.Journal, seen migrate.Seen, services []migrate.Service, far string) {
+// show uses the status because it outlives events and this process. The Service controller replaces
+// it after the migration.
+func show(ctx context.Context, cfg Config, j migrate.Journal, snapshot migrate.Seen, services []migrate.Service, progress string) {
 	if cfg.Show == nil {
 		return
 	}
 	for _, s := range services {
-		stay, move := j.Of(s, seen)
+		stay, move := j.Of(s, snapshot)
 		if len(stay)+len(move) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one with %s: %s. weir migrate status shows what it waits for", listed(append(stay, move...)), far)
+		text := fmt.Sprintf("Its load balancer is Basic, and becomes a Standard one with %s: %s. weir migrate status shows what it waits for", listed(append(stay, move...)), progress)
 		if err := cfg.Show(ctx, s.Name, text); err != nil {
 			cfg.Log.Warn("migration to Standard load balancers: a Service does not show it", "service", s.Name, "err", err)
 		}
 	}
 }
 
-// tellEnd tells each of them which addresses have stayed.
-func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
-	m.tell(j, seen, services, func(name string, kept, lost []netip.Addr) {
-		if len(kept) > 0 {
-			m.cfg.Tell(name, false, ReasonMigrated, fmt.Sprintf("A Standard load balancer has %s; its rules and members follow", listed(kept)))
+func (m *Migration) tellEnd(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
+	m.tell(j, snapshot, services, func(name string, stored, lost []netip.Addr) {
+		if len(stored) > 0 {
+			m.cfg.Tell(name, false, ReasonMigrated, fmt.Sprintf("A Standard load balancer has %s; its rules and members follow", listed(stored)))
 		}
-		owed := j.OwedOf(lost)
-		lost = slices.DeleteFunc(slices.Clone(lost), func(ip netip.Addr) bool { return slices.Contains(owed, ip) })
-		if len(owed) > 0 {
-			m.cfg.Tell(name, true, ReasonAddressOwed, fmt.Sprintf("Azure refuses %s to its Standard load balancer, and it gets no other address: free what weir migrate status names, or agree to another address with weir migrate give-up %s", listed(owed), owed[0]))
+		claims := j.OwedOf(lost)
+		lost = slices.DeleteFunc(slices.Clone(lost), func(ip netip.Addr) bool { return slices.Contains(claims, ip) })
+		if len(claims) > 0 {
+			m.cfg.Tell(name, true, ReasonAddressOwed, fmt.Sprintf("Azure refuses %s to its Standard load balancer, and it gets no other address: free what weir migrate status names, or agree to another address with weir migrate give-up %s", listed(claims), claims[0]))
 		}
 		if len(lost) > 0 {
 			m.cfg.Tell(name, true, ReasonAddressLost, fmt.Sprintf("%s could not be kept on a Standard load balancer: weir migrate status says why", listed(lost)))
@@ -63,20 +61,19 @@ func (m *Migration) tellEnd(j migrate.Journal, seen migrate.Seen, services []mig
 	})
 }
 
-// tellUndone tells each of them that it is where it was.
-func (m *Migration) tellUndone(j migrate.Journal, seen migrate.Seen, services []migrate.Service) {
-	m.tell(j, seen, services, func(name string, stay, move []netip.Addr) {
+func (m *Migration) tellUndone(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service) {
+	m.tell(j, snapshot, services, func(name string, stay, move []netip.Addr) {
 		m.cfg.Tell(name, false, ReasonUndone, fmt.Sprintf("Somebody had the migration taken back: its load balancer stays Basic, with %s, and machines are behind it again", listed(append(stay, move...))))
 	})
 }
 
-func (m *Migration) tell(j migrate.Journal, seen migrate.Seen, services []migrate.Service, say func(name string, kept, lost []netip.Addr)) {
+func (m *Migration) tell(j migrate.Journal, snapshot migrate.Seen, services []migrate.Service, say func(name string, stored, lost []netip.Addr)) {
 	if m.cfg.Tell == nil {
 		return
 	}
 	for _, s := range services {
-		if kept, lost := j.Of(s, seen); len(kept)+len(lost) > 0 {
-			say(s.Name, kept, lost)
+		if stored, lost := j.Of(s, snapshot); len(stored)+len(lost) > 0 {
+			say(s.Name, stored, lost)
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// Each Service whose address is in the journal hears when it begins and when it has ended, once each, and no other one.
+// Each Service with an address in the journal gets one event at the start and one at the end;
+// others get none.
 func TestServicesHearOfAMigration(t *testing.T) {
 	w := newWorld()
 	w.services = append(w.services, migrate.Service{Name: "ns/other", Owner: "a2", Balancer: place, Shown: []netip.Addr{netip.MustParseAddr("198.18.7.7")}})
@@ -25,7 +26,8 @@ func TestServicesHearOfAMigration(t *testing.T) {
 	}
 }
 
-// The status of each of them says how far it is, step by step. Where the API server refuses, the migration goes on.
+// The status of each Service shows the progress. The migration continues if the API server rejects
+// it.
 func TestServicesShowAMigration(t *testing.T) {
 	for _, fails := range []error{nil, errors.New("no rights")} {
 		w := newWorld()
@@ -41,7 +43,7 @@ func TestServicesShowAMigration(t *testing.T) {
 	}
 }
 
-// A Service whose address is refused gets an event, and one that shares a load balancer with it does not.
+// A Service whose address is rejected gets an event; one that shares its load balancer does not.
 func TestAServiceHearsThatItsAddressIsLost(t *testing.T) {
 	w := internal(9, 10)
 	w.taken(true, "10.0.0.10")

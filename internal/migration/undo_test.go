@@ -23,8 +23,8 @@ func undo(why string) *migrate.Wish {
 	return w
 }
 
-// dies runs a process until its call of this number, and kills it there: before that takes effect, or after it. It
-// reports whether the process got that far.
+// dies runs a process and kills it before or after its n-th call takes effect. It reports whether
+// the process got that far.
 func (w *world) dies(t *testing.T, at int, after bool) (died bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func (w *world) dies(t *testing.T, at int, after bool) (died bool) {
 	return died
 }
 
-// left is a world whose machine has left, and nothing else has happened since.
+// left returns a world whose machine has left, with nothing else changed.
 func left(t *testing.T) *world {
 	t.Helper()
 	w := newWorld()
@@ -65,7 +65,8 @@ func left(t *testing.T) *world {
 	return w
 }
 
-// comesBack fails unless all is as it was, and stays so until somebody asks; then it migrates.
+// comesBack fails unless everything is restored and stays so until a user starts a migration, which
+// then completes.
 func (w *world) comesBack(t *testing.T, about string) {
 	t.Helper()
 	was := newWorld()
@@ -83,7 +84,7 @@ func (w *world) comesBack(t *testing.T, about string) {
 	}
 }
 
-// Whenever somebody has it taken back before there is no way back, all is as it was, and Weir goes on with all else.
+// An undo before the point of no return restores everything, and the rest of Weir continues.
 func TestAMigrationIsTakenBack(t *testing.T) {
 	for at, call := range all[:6] {
 		w, once := newWorld(), true
@@ -100,7 +101,7 @@ func TestAMigrationIsTakenBack(t *testing.T) {
 	}
 }
 
-// Whoever takes it back is killed before and after each of its calls; the next one goes on.
+// A process that runs the undo is killed before and after each call; the next one continues.
 func TestWhoTakesItBackIsKilled(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		killed := 0
@@ -119,7 +120,7 @@ func TestWhoTakesItBackIsKilled(t *testing.T) {
 	}
 }
 
-// Azure refuses, is away, or answers nobody: it is tried until it passes.
+// Azure rejects writes, is unreachable, or does not respond: the undo is retried until it succeeds.
 func TestTakingItBackIsTriedAgain(t *testing.T) {
 	for _, call := range []string{"list load balancers", "list public IPs", "list interfaces", "list scale sets", "put interface n1", "keep that it is undone"} {
 		for _, class := range []fault.Class{fault.Retriable, fault.Terminal} {
@@ -140,7 +141,7 @@ func TestTakingItBackIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Whoever has it go on while it is taken back has it go on.
+// Withdrawing the stop during an undo continues the migration.
 func TestAStopThatIsTakenBackWhileItIsUndone(t *testing.T) {
 	for _, call := range []string{"put interface n1", "keep that it is undone"} {
 		w := left(t)
@@ -157,8 +158,8 @@ func TestAStopThatIsTakenBackWhileItIsUndone(t *testing.T) {
 	}
 }
 
-// Nobody can have a deletion taken back. Who asks for it where somebody else has deleted the load balancer has it stop,
-// and it is said why.
+// A deletion can't be undone. An undo request after a user deleted the load balancer acts as a
+// stop, with a reason.
 func TestWhatIsNotTakenBack(t *testing.T) {
 	w := left(t)
 	w.asked.Stop, w.balancer, w.ip.UsedBy = undo(""), nil, ""
@@ -176,7 +177,7 @@ func TestWhatIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// What keeps a migration from starting does so again.
+// Preflight findings block again after an undo.
 func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
 	w := left(t)
 	w.asked.Stop = undo("")
@@ -190,7 +191,7 @@ func TestWhatKeepsItFromStartingAfterItWasTakenBack(t *testing.T) {
 	}
 }
 
-// A migration that was given up, for Azure has refused before a machine left, is taken back by the next leader.
+// A migration that failed before a machine left is undone by the next leader.
 func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 	w := newWorld()
 	w.fails = func(call string) error {
@@ -215,7 +216,7 @@ func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 	w.comesBack(t, "given up")
 }
 
-// A journal of load balancers that are not the cluster's is nothing that the next leader could take back, either.
+// A journal with load balancers of another cluster can't be undone either.
 func TestAStrangeJournalIsNotTakenBack(t *testing.T) {
 	w := newWorld()
 	w.kept = w.stock()
@@ -226,7 +227,7 @@ func TestAStrangeJournalIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// Services hear that they are where they were.
+// Services get an event after the undo.
 func TestServicesHearThatItIsUndone(t *testing.T) {
 	w := left(t)
 	w.asked.Stop = undo("")
@@ -236,7 +237,7 @@ func TestServicesHearThatItIsUndone(t *testing.T) {
 	}
 }
 
-// How it stands while it is taken back, and afterwards.
+// The status during and after an undo.
 func TestTheStatusOfWhatIsTakenBack(t *testing.T) {
 	w := left(t)
 	says := func(leader string, verdict Verdict, text string) {

@@ -21,8 +21,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// world is an Azure with one Basic load balancer, a store, and what was asked of both. Writes take effect
-// unless fails says otherwise.
+// world fakes an Azure with one Basic load balancer and a store, and records the calls. Writes take
+// effect unless fails returns an error.
 type world struct {
 	mu       sync.Mutex
 	balancer *lb.LoadBalancer
@@ -33,29 +33,31 @@ type world struct {
 	asked    migrate.Asked
 	calls    []string
 	fails    func(call string) error
-	refuses  func(lb.LoadBalancer) error // to make a load balancer
+	refuses  func(lb.LoadBalancer) error // error for creating a load balancer
 	said     bytes.Buffer
-	// manual is true if nobody wants a migration, broken if nobody can read the journal, and hangs if the
-	// next write of a public IP has no answer.
+	// manual disables automatic start, broken makes the journal unreadable, and hangs drops the
+	// response to the next write of a public IP.
 	manual, broken, hangs bool
-	// hears is true if people may ask for one, and again counts leads that were given up for that.
+	// hears accepts start requests; again counts the leads given up.
 	hears bool
 	again int
-	told  []string // events
+	told  []string
 	owed  *Owed
-	shown []string // in the status, where it changed
-	kepts []string // what was kept for others
-	// brought is true if people made the public IPs, and have not said that they may change.
+	shown []string // status texts, where changed
+	kepts []string // saved progress
+	// brought is true if users created the public IPs and have not allowed their upgrade.
 	brought bool
-	// lacks are the rights that are missing, unknown is why nobody knows, and asksRights counts who wants to.
+	// lacks are missing permissions, unknown the error of checking them, and asksRights the number
+	// of checks.
 	lacks   []string
 	unknown error
-	// subnet is that of the machine, and asksSubnets counts who reads it; usages are those of the region.
+	// subnet is the machine's subnet, asksSubnets the number of reads; usages are those of the
+	// region.
 	subnet      lb.Subnet
 	asksSubnets int
 	usages      []migrate.Usage
 	asksRights  int
-	// showFails is what the API server says to what a Service is to show.
+	// showFails is the API server's error for a status update.
 	showFails error
 }
 
@@ -84,7 +86,7 @@ func newWorld() *world {
 	}
 }
 
-// run runs a migration in virtual time, for an hour at most, and reports whether it ended by then.
+// run runs a migration in virtual time, for at most one hour, and reports whether it ended.
 func (w *world) run(t *testing.T) (ended bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +121,7 @@ func (w *world) config() Config {
 	}
 }
 
-// stock is the journal of what is there.
+// stock returns the journal of the current state.
 func (w *world) stock() migrate.Journal {
 	return migrate.Stock(migrate.Journal{}, migrate.Seen{Balancers: []lb.LoadBalancer{*w.balancer}, PublicIPs: []lb.PublicIP{w.ip}}, nil, "eastus")
 }
@@ -136,8 +138,6 @@ func (w *world) call(format string, args ...any) error {
 func refusal(code string) error {
 	return &fault.Fault{Class: fault.Terminal, Code: code, Err: errors.New(code)}
 }
-
-// Azure.
 
 func (w *world) ListLoadBalancers(context.Context, string, string) ([]lb.LoadBalancer, error) {
 	w.mu.Lock()
@@ -262,8 +262,6 @@ func (w *world) Missing(_ context.Context, _ string, actions []string) ([]string
 	return slices.DeleteFunc(slices.Clone(actions), func(a string) bool { return !slices.Contains(w.lacks, a) }), w.unknown
 }
 
-// Store.
-
 func (w *world) Read(context.Context) (migrate.Journal, migrate.Asked, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -315,7 +313,7 @@ func (w *world) Answered(context.Context) error {
 	return nil
 }
 
-// writes are the calls that change something.
+// writes returns the calls that change something.
 func (w *world) writes() (all []string) {
 	for _, c := range w.calls {
 		if !strings.HasPrefix(c, "list ") {

@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// write carries out some steps. All are tried: what fails for one machine is no reason to leave the others
-// for later. The error is one that Azure would answer again, if there is any.
+// write sends all requests even if some fail, and returns one error, a terminal one if there is
+// any.
 func (m *Migration) write(ctx context.Context, s migrate.Steps) error {
 	valid := func() bool { return true }
 	if m.cfg.Lease != nil {
@@ -53,17 +53,15 @@ func (m *Migration) write(ctx context.Context, s migrate.Steps) error {
 			return nil
 		})
 	}
-	_ = writes.Wait() // none has an error
+	_ = writes.Wait() // none returns an error
 	if failed == nil && !valid() {
 		return contest.ErrLeaseLost
 	}
 	return passing(failed)
 }
 
-// deadline is that of a request: who has no answer by then asks again.
 const deadline = 10 * time.Minute
 
-// bounded sends a request with a deadline.
 func bounded(ctx context.Context, send func(context.Context) error) error {
 	bound, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -74,7 +72,7 @@ func bounded(ctx context.Context, send func(context.Context) error) error {
 	return err
 }
 
-// passing is nil for a write that found something else than what was read: the next look shows it.
+// passing makes a write conflict retriable: the next snapshot resolves it.
 func passing(err error) error {
 	if f := fault.From(err); f.Overtaken() {
 		return &fault.Fault{Class: fault.Retriable, Code: f.Code, Reason: f.Reason, RetryAt: time.Now().Add(time.Second), Err: err}
@@ -82,7 +80,7 @@ func passing(err error) error {
 	return err
 }
 
-// requests are those of some steps, each to be sent by itself.
+// requests may be sent in parallel.
 func (m *Migration) requests(s migrate.Steps) (all []func(context.Context) error) {
 	for _, ip := range s.PublicIPs {
 		all = append(all, func(ctx context.Context) error {
@@ -125,8 +123,7 @@ func named(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// writeSet writes the model of a scale set, or its instances, one request after the other: Azure takes one at
-// a time.
+// writeSet is sequential: Azure accepts one write per scale set at a time.
 func (m *Migration) writeSet(ctx context.Context, s migrate.SetSteps) error {
 	if s.Model != nil {
 		return m.writeModel(ctx, *s.Model)

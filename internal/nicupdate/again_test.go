@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// A pool becomes one of another kind: its machines are under way from that moment.
+// A pool changes its family: its machines are working at once.
 func TestAPoolOfAnotherKind(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "")
@@ -24,12 +24,12 @@ func TestAPoolOfAnotherKind(t *testing.T) {
 		w.expectShown("blue", "")
 		w.expect("bring", w.bring("a/k8s", "blue/0", ""), "working blue/0")
 		w.wait(time.Minute)
-		w.expectShown("blue", "a/k8s") // though no instance has changed
+		w.expectShown("blue", "a/k8s") // no instance changed
 		w.expectShown("blue/0", "a/k8s")
 	})
 }
 
-// A pool changes that names machines which it changes nothing for: nobody is asked.
+// A pool changes without affecting its machines: nothing is requested.
 func TestAChangeThatChangesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.nodes = []nic.Node{{Machine: vm("n1"), Configuration: "a"}, {Machine: machineOf("blue/0"), Configuration: "a"}}
@@ -47,7 +47,7 @@ func TestAChangeThatChangesNothing(t *testing.T) {
 	})
 }
 
-// A machine that a pool shows and that has to leave is looked at with any change of the pool.
+// A machine that must leave but is still shown in the pool is read after every change of the pool.
 func TestALeaverThatStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -61,7 +61,7 @@ func TestALeaverThatStays(t *testing.T) {
 	})
 }
 
-// What was found right is believed for a while, longer each time; another day it is not.
+// A machine found in sync is trusted for a growing period.
 func TestHowLongAMachineIsBelieved(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/k8s")
@@ -82,7 +82,7 @@ func TestHowLongAMachineIsBelieved(t *testing.T) {
 	})
 }
 
-// A pool is forgotten: its machines go where else they belong, and it stays as it is.
+// A pool is forgotten: its machines keep it and move to their other pools.
 func TestAPoolIsForgotten(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -115,7 +115,7 @@ func TestAPoolIsForgotten(t *testing.T) {
 	})
 }
 
-// Where a node is placed changes: its machine moves with whatever happens next.
+// A node moves to another load balancer: its machine moves with the next update.
 func TestAPlaceChangesBesideAPool(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -130,7 +130,7 @@ func TestAPlaceChangesBesideAPool(t *testing.T) {
 	})
 }
 
-// A second wait begins as the first has.
+// A second wait starts with the initial backoff.
 func TestASecondWait(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/web")
@@ -144,8 +144,8 @@ func TestASecondWait(t *testing.T) {
 	})
 }
 
-// What a list has shown before a machine was asked for is old: it may be written by that, guarded by
-// its etag, but nobody believes by it that nothing is to be written.
+// A list read before a machine was requested is stale: it may serve a write guarded by its etag,
+// but not the result "nothing to write".
 func TestAnOldList(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.stop()
@@ -169,7 +169,7 @@ func TestAnOldList(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/k8s")
 		w.bring("a/k8s", "n1", "")
-		w.wait(1050 * time.Millisecond) // the list is under way
+		w.wait(1050 * time.Millisecond) // the list is running
 		w.bring("a/k8s", "", "")
 		w.bring("a/k8s", "n1", "")
 		w.wait(time.Minute)
@@ -177,7 +177,7 @@ func TestAnOldList(t *testing.T) {
 	})
 }
 
-// A machine was where it belongs again, is on its way elsewhere, and shall be back: it is not there.
+// A machine is sent away and back before the first write: it is not done in between.
 func TestThereAndBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -185,7 +185,7 @@ func TestThereAndBack(t *testing.T) {
 		w.bring("a/k8s", "", "n1")
 		w.wait(time.Minute)
 		w.bring("a/k8s", "n1", "")
-		w.wait(2 * time.Second) // it is written until 3.1s
+		w.wait(2 * time.Second) // the write ends at 3.1s
 		w.bring("a/k8s", "", "")
 		w.wait(1050 * time.Millisecond)
 		w.bring("a/web", "n2", "")
@@ -194,7 +194,7 @@ func TestThereAndBack(t *testing.T) {
 	})
 }
 
-// A machine gets another interface, and one beside it: its primary one is written.
+// A machine gets another primary interface: that one is written.
 func TestAnotherInterface(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -227,7 +227,7 @@ func TestAnotherInterface(t *testing.T) {
 	})
 }
 
-// Azure takes a write and does not show it: that is a failure, not a reason to write on and on.
+// Azure accepts a write but does not show it: this is a failure, not a reason to write forever.
 func TestAWriteThatIsNotShown(t *testing.T) {
 	for _, name := range []string{"n1", "blue/0", "green/0"} {
 		inWorld(t, func(w *world) {
@@ -247,7 +247,7 @@ func TestAWriteThatIsNotShown(t *testing.T) {
 	}
 }
 
-// A pool is forgotten while leave is asked for its machine: nothing of it is left.
+// A pool is forgotten while its machine waits for admission: nothing of it remains.
 func TestAPoolIsForgottenAtAGate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")

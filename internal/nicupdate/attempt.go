@@ -14,33 +14,29 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// result is what an attempt at a lane has come to.
 type result struct {
-	// plan is what was wanted, and readAt when what it was compared with was read.
+	// plan is the desired state; readAt is when the state it was compared with was read.
 	plan   *plan
 	readAt time.Time
-	// of says it of machines; those that are not in it are still under way.
+	// of holds results by machine key; missing machines are still working.
 	of map[string]verdict
-	// level is true if the model of the scale set is as it has to be.
+	// level is true if the scale set model is in sync.
 	level bool
-	// again is true if the lane has more to do at once.
+	// again requests another attempt at once.
 	again bool
-	// until is when leave to work is asked for again, and why what closed it; everybody is true if
-	// that is so for all lanes.
+	// until is when to request admission again; blocksAll applies it to all workers.
 	until     time.Time
 	why       string
 	everybody bool
-	// writes is true if something was sent that writes.
-	writes bool
-	// notBefore is a time that Azure has named.
+	writes    bool
+	// notBefore is the Retry-After time from Azure.
 	notBefore time.Time
 }
 
-// verdict is what has become of a machine.
 type verdict struct {
 	state state
 	why   string
-	// unusable is true of a machine that is waited for and cannot join as it is.
+	// unusable is true for a waiting machine that cannot join.
 	unusable bool
 	err      error
 }
@@ -52,7 +48,7 @@ var (
 
 const whyLease = "the resource lease is lost, or ends before a write would"
 
-// try is an attempt under way. What it knows of the lane is from its start.
+// try is a running attempt, with a snapshot of its worker.
 type try struct {
 	u *Updater
 	result
@@ -60,24 +56,23 @@ type try struct {
 	id    lb.ResourceID
 	how   reading
 	start time.Time
-	// machines are those that pools name, by key: pending are under way or waited for, and failed has
-	// nobody asked for again.
+	// machines are those named by pools. Pending ones are working or waiting; failed ones were not
+	// requested again.
 	machines        map[string]nic.Machine
 	pending, failed map[string]bool
 	// valid reports whether a write may still start.
 	valid func() bool
 }
 
-// attempt brings a lane's resource level, as far as one attempt does.
-func (u *Updater) attempt(ctx context.Context, l *lane, how reading) result {
-	t := u.begin(l, how)
+func (u *Updater) attempt(ctx context.Context, l *lane, mode reading) result {
+	t := u.begin(l, mode)
 	if u.cfg.Lease != nil {
-		valid, leave, err := u.cfg.Lease.Enter(ctx)
+		valid, release, err := u.cfg.Lease.Enter(ctx)
 		if err != nil {
 			t.until, t.why, t.everybody = time.Now().Add(leaseAgain), err.Error(), true
 			return t.result
 		}
-		defer leave()
+		defer release()
 		t.valid = valid
 	}
 	within, cancel := context.WithTimeout(ctx, attemptLasts)
@@ -92,17 +87,17 @@ func (u *Updater) attempt(ctx context.Context, l *lane, how reading) result {
 	return t.result
 }
 
-func (u *Updater) begin(l *lane, how reading) *try {
+func (u *Updater) begin(l *lane, mode reading) *try {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.begun(l, how)
+	return u.begun(l, mode)
 }
 
-// begun is begin for who holds u.mu.
-func (u *Updater) begun(l *lane, how reading) *try {
+// begun requires u.mu.
+func (u *Updater) begun(l *lane, mode reading) *try {
 	now := time.Now()
 	t := &try{
-		u: u, lane: l, id: l.id, how: how, start: now, result: result{plan: u.plan, readAt: now, of: map[string]verdict{}},
+		u: u, lane: l, id: l.id, how: mode, start: now, result: result{plan: u.plan, readAt: now, of: map[string]verdict{}},
 		machines: map[string]nic.Machine{}, pending: map[string]bool{}, failed: map[string]bool{}, valid: func() bool { return true },
 	}
 	for key, m := range l.machines {
@@ -112,8 +107,7 @@ func (u *Updater) begun(l *lane, how reading) *try {
 	return t
 }
 
-// endedFor returns the verdict of a request about a machine that failed. It is working if the request
-// never left: then the lane waits.
+// endedFor returns working if the request was never sent: then the worker waits.
 func (t *try) endedFor(m nic.Machine, err error) verdict {
 	f := fault.From(err)
 	t.readAt, t.notBefore = poolschedule.Later(t.readAt, t.start), poolschedule.Later(t.notBefore, f.RetryAt)
@@ -127,7 +121,7 @@ func (t *try) endedFor(m nic.Machine, err error) verdict {
 	return verdict{state: failing, err: err}
 }
 
-// gone returns the verdict of a machine that is not there: it has left whatever it had to leave.
+// gone returns the result for a missing machine, which is in no pool.
 func (t *try) gone(m nic.Machine) verdict {
 	if p := t.plan.desired.Machine(m); len(p[lb.IPv4])+len(p[lb.IPv6]) > 0 {
 		return verdict{state: waiting, why: "Azure has no " + m.String(), unusable: true}
@@ -135,7 +129,6 @@ func (t *try) gone(m nic.Machine) verdict {
 	return verdictDone
 }
 
-// ended is endedFor of all machines that are under way.
 func (t *try) ended(err error) {
 	for key, m := range t.machines {
 		if t.pending[key] {
@@ -146,15 +139,14 @@ func (t *try) ended(err error) {
 	}
 }
 
-// blocked has the lane wait for leave to work.
-func (t *try) blocked(until time.Time, why string) {
+func (t *try) blocked(until time.Time, reason string) {
 	if now := time.Now(); !until.After(now) {
 		until = now.Add(leaseAgain)
 	}
-	t.until, t.why = until, why
+	t.until, t.why = until, reason
 }
 
-// mayWrite asks once more, right before a write: reads have taken their time.
+// mayWrite checks the lease again, because reads take time.
 func (t *try) mayWrite() bool {
 	if !t.valid() {
 		t.blocked(time.Time{}, whyLease)
@@ -163,14 +155,13 @@ func (t *try) mayWrite() bool {
 	return true
 }
 
-// met reports whether a write was refused because somebody else has written since the read, and
-// Azure has named no time.
+// met reports whether the resource changed after it was read, and Azure sent no Retry-After.
 func met(err error) bool {
 	f := fault.From(err)
 	return f.Overtaken() && f.RetryAt.IsZero()
 }
 
-// notShown is the fault of a write that Azure took, and does not show.
+// notShown is the fault of a write that Azure accepted but does not show.
 func notShown(what string) error {
 	return &fault.Fault{
 		Class: fault.Retriable, Code: "NotShown", Reason: "not_shown",

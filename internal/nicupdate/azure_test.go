@@ -14,14 +14,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// EnterResource implements Azure.
 func (w *world) EnterResource(id lb.ResourceID) (time.Time, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.gate(id)
 }
 
-// call notes a call, lets it take its time, and returns its failure.
+// call records a call, takes its time, and returns the configured failure.
 func (w *world) call(ctx context.Context, what string, lasts time.Duration) error {
 	w.mu.Lock()
 	w.calls = append(w.calls, w.stamp(what))
@@ -40,7 +39,7 @@ func (w *world) call(ctx context.Context, what string, lasts time.Duration) erro
 	return err
 }
 
-// write is call for a write: nobody else may write in that lane at the time.
+// write is call for a write. It reports an error if another write to the resource is running.
 func (w *world) write(ctx context.Context, what, lane string) error {
 	w.mu.Lock()
 	if w.writing[lane] {
@@ -71,7 +70,6 @@ func guarded(was, now string) error {
 	return nil
 }
 
-// ListInterfaces implements Azure.
 func (w *world) ListInterfaces(ctx context.Context, _, group string) ([]lb.NetworkInterface, error) {
 	if err := w.call(ctx, "LIST", readLasts); err != nil {
 		return nil, err
@@ -92,7 +90,6 @@ func (w *world) ListInterfaces(ctx context.Context, _, group string) ([]lb.Netwo
 	return all, nil
 }
 
-// GetInterface implements Azure.
 func (w *world) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error) {
 	name := strings.TrimPrefix(id.Name, "nic-")
 	if err := w.call(ctx, "GET "+name, readLasts); err != nil {
@@ -106,7 +103,6 @@ func (w *world) GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkI
 	return *w.nics[name], nil
 }
 
-// PrimaryInterface implements Azure.
 func (w *world) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error) {
 	if err := w.call(ctx, "VM "+vm.Name, readLasts); err != nil {
 		return lb.ResourceID{}, err
@@ -119,7 +115,6 @@ func (w *world) PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.Reso
 	return w.nics[vm.Name].ID, nil
 }
 
-// PutInterface implements Azure.
 func (w *world) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error) {
 	name := strings.TrimPrefix(next.ID.Name, "nic-")
 	if err := w.write(ctx, "PUT "+name, next.ID.Key()); err != nil {
@@ -143,7 +138,7 @@ func (w *world) PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.
 	return *is, w.answer("PUT " + name)
 }
 
-// ListScaleSets implements Azure. It is counted apart: it is asked for pools, and not for machines.
+// ListScaleSets implements Azure. It is counted separately, because pools cause it, not machines.
 func (w *world) ListScaleSets(context.Context, string, string) ([]lb.ScaleSet, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +153,6 @@ func (w *world) ListScaleSets(context.Context, string, string) ([]lb.ScaleSet, e
 	return all, nil
 }
 
-// GetScaleSet implements Azure.
 func (w *world) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet, error) {
 	if err := w.call(ctx, "SET "+id.Name, readLasts); err != nil {
 		return lb.ScaleSet{}, err
@@ -171,7 +165,6 @@ func (w *world) GetScaleSet(ctx context.Context, id lb.ResourceID) (lb.ScaleSet,
 	return *w.sets[id.Name], nil
 }
 
-// PatchModel implements Azure.
 func (w *world) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, error) {
 	name := next.ID.Name
 	if err := w.write(ctx, "PATCH "+name, next.ID.Key()); err != nil {
@@ -190,7 +183,7 @@ func (w *world) PatchModel(ctx context.Context, next lb.ScaleSet) (lb.ScaleSet, 
 	return *is, w.answer("PATCH " + name)
 }
 
-// answer is that to a write that has landed. The caller holds w.mu.
+// answer returns the response to a write that took effect. The caller holds w.mu.
 func (w *world) answer(what string) error {
 	if w.lose(what) {
 		return fault.Classify(fault.Answer{OutcomeUnknown: true}, errors.New("no answer"))
@@ -198,8 +191,8 @@ func (w *world) answer(what string) error {
 	return nil
 }
 
-// keeps says if a write takes a foreign pool away, or brings one. Those are of load balancers whose
-// names begin with x. The caller holds w.mu.
+// keeps reports an error if a write adds or removes a foreign pool: one of a load balancer whose
+// name starts with x. The caller holds w.mu.
 func (w *world) keeps(name string, was, next lb.InterfaceConfiguration) {
 	if was, next := foreign(saidOf(was)), foreign(saidOf(next)); was != next {
 		w.t.Errorf("the foreign pools of %s were %q and become %q", name, was, next)
@@ -227,7 +220,6 @@ func (w *world) models(name string, interfaces []lb.InterfaceConfiguration) {
 	}
 }
 
-// ListInstances implements Azure.
 func (w *world) ListInstances(ctx context.Context, set lb.ResourceID) ([]lb.Instance, error) {
 	if err := w.call(ctx, "INSTANCES "+set.Name, readLasts); err != nil {
 		return nil, err
@@ -247,7 +239,6 @@ func (w *world) ListInstances(ctx context.Context, set lb.ResourceID) ([]lb.Inst
 	return all, nil
 }
 
-// GetInstance implements Azure.
 func (w *world) GetInstance(ctx context.Context, set lb.ResourceID, id string) (lb.Instance, error) {
 	name := set.Name + "/" + id
 	if err := w.call(ctx, "GET "+name, readLasts); err != nil {
@@ -261,7 +252,6 @@ func (w *world) GetInstance(ctx context.Context, set lb.ResourceID, id string) (
 	return *w.insts[name], nil
 }
 
-// PutInstance implements Azure.
 func (w *world) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance, error) {
 	name := next.ScaleSet.Name + "/" + next.ID
 	if err := w.write(ctx, "PUT "+name, next.ScaleSet.Key()); err != nil {
@@ -284,7 +274,6 @@ func (w *world) PutInstance(ctx context.Context, next lb.Instance) (lb.Instance,
 	return *is, w.answer("PUT " + name)
 }
 
-// Upgrade implements Azure.
 func (w *world) Upgrade(ctx context.Context, set lb.ResourceID, instances []string) error {
 	if err := w.write(ctx, "UPGRADE "+set.Name+" "+strings.Join(instances, " "), set.Key()); err != nil {
 		return err

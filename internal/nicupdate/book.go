@@ -12,77 +12,66 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// lane is the one path by which a resource is written: a machine's network interface, or a scale set
-// with its instances. Updater.mu guards it, but for memory.
+// lane is the single path by which a network interface, or a scale set with its instances, is
+// written. Updater.mu guards all but the scale set state.
 type lane struct {
 	key string
-	// id is what leave is asked for. Of a machine whose interface is not known yet it has the name
-	// of the machine.
+	// id is requested admission for. Until the interface is known, it has the machine's name.
 	id lb.ResourceID
-	// group is the resource group of a machine's interfaces; empty for a scale set.
-	group    string
-	machines map[string]*machine
-	// due is when there is something to do, and notBefore a time that Azure has named.
+	// group is empty for a scale set.
+	group          string
+	machines       map[string]*machine
 	due, notBefore time.Time
 	running        bool
-	// waits and looks count how often in a row something was waited for, or found right.
+	// waits and readCount are consecutive waits, and reads that found nothing to do.
 	waits, looks int
 	lookedAt     time.Time
-	// wroteAt is when an attempt last ended that has written.
-	wroteAt time.Time
-	// found is true if id is that of the interface, and listed if shown is what a list has shown of
-	// the machine since it was written last.
+	wroteAt      time.Time
+	// found is true if id is the interface's id, listed if shown is from a list newer than the last
+	// write.
 	found, listed bool
 	shown         []lb.NetworkInterface
 	shownAt       time.Time
-	// model is what the model of the scale set was last seen to be.
-	model string
-	// anew is true if what was tried before does not count any more.
-	anew   bool
-	memory memory
+	model         string
+	anew          bool
+	memory        memory
 }
 
-// memory is what an attempt at a scale set leaves to the next. It belongs to the attempt.
+// memory belongs to the running attempt.
 type memory struct {
-	// tried are the resources that were written since there was something new: what then is not as
-	// it was written has failed.
+	// tried are resources written since the last change. If they still differ, they have failed.
 	tried map[string]bool
-	// overtaken is true if somebody else has written the model between a read and a write.
+	// overtaken is true if the model changed between a read and a write.
 	overtaken bool
-	// level is nic.Known.Level, as long as the scale set has this etag.
+	// level are instances without other changes than Weir's, valid for this etag.
 	level map[string]bool
 	etag  string
-	// since is when each instance was first waited for that Azure was to upgrade.
+	// since is when the wait for Azure's upgrade started, by instance.
 	since map[string]time.Time
-	// alone is nic.Known.Alone.
 	alone map[string]bool
 }
 
-// machine is what is known of a machine that a pool names.
 type machine struct {
 	nic.Machine
 	key   string
 	lane  *lane
 	pools map[lb.PoolKey]*pool
 	state state
-	// why is what is waited for; blocked is true if that is leave to work, and unusable if the machine
-	// cannot join as it is.
+	// blocked means waiting for admission, unusable that the machine cannot join.
 	why               string
 	blocked, unusable bool
-	// err is what its try has ended with, and told which pools know.
+	// err is why the last attempt failed, and notified the pools that know of it.
 	err  error
 	told map[lb.PoolKey]bool
-	// want is what it has to be, and was what it was last seen to be; empty if not known.
+	// want and observed are empty if unknown.
 	want, was string
-	// look is true if it has to be read though it was seen to be right, and asked when it was asked
-	// for: what was read before says nothing.
+	// look forces a read. Reads before requestedAt do not count.
 	look  bool
 	asked time.Time
-	// since is when it was first asked for since it was done; zero if it is.
+	// since is the first request since the machine was done; zero if done.
 	since time.Time
 }
 
-// state is what becomes of a machine.
 type state int
 
 const (
@@ -92,7 +81,6 @@ const (
 	failing
 )
 
-// link makes a machine one of a pool.
 func (u *Updater) link(p *pool, id lb.PoolKey, key string, of nic.Machine) {
 	if p.machines[key] != nil {
 		return
@@ -122,7 +110,7 @@ func (u *Updater) laneOf(m nic.Machine) *lane {
 	return u.lanes[key]
 }
 
-// ask has a machine attempted. The caller holds u.mu.
+// ask requires u.mu.
 func (u *Updater) ask(m *machine, now, at time.Time) {
 	l := m.lane
 	m.moves(now)
@@ -132,8 +120,8 @@ func (u *Updater) ask(m *machine, now, at time.Time) {
 	u.dueAt(l, at)
 }
 
-// lookAgain has machines looked at that were found to be right, at one time, so that one list serves
-// all. The caller holds u.mu.
+// lookAgain schedules a read of machines in sync, all at the same time, so that one list serves
+// them. It requires u.mu.
 func (u *Updater) lookAgain(all []*machine, now time.Time) {
 	at, looked := now.Add(gather), map[*lane]int{}
 	for _, m := range all {
@@ -156,14 +144,14 @@ func (u *Updater) lookAgain(all []*machine, now time.Time) {
 	}
 }
 
-// dueAt has a lane attempted at a time, or before. The caller holds u.mu.
+// dueAt schedules the worker at the given time or earlier. It requires u.mu.
 func (u *Updater) dueAt(l *lane, at time.Time) {
 	l.due = poolschedule.Earlier(l.due, at)
 	u.busy[l.key] = l
 }
 
-// becomes changes the state of a machine, and notes the pools of which nothing is under way any more,
-// or nothing waited for that was. The caller holds u.mu.
+// becomes also records pools that have become idle: nothing is working, or a wait has ended. It
+// requires u.mu.
 func (u *Updater) becomes(m *machine, s state) {
 	before := m.state
 	m.state = s
@@ -187,7 +175,7 @@ func (u *Updater) becomes(m *machine, s state) {
 	}
 }
 
-// reap drops a machine that no pool names, and its lane with the last one. The caller holds u.mu.
+// reap removes a machine that no pool names, and its worker with the last one. It requires u.mu.
 func (u *Updater) reap(m *machine) {
 	for key, p := range m.pools {
 		if p.roles[m.key] == 0 && m.state == done {

@@ -11,36 +11,30 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// role is what a machine is to a pool.
 type role int
 
 const (
 	member    role = iota + 1
-	leaver         // Azure shows it in the pool, and it has to leave
-	witness        // its scale set may name the pool, though no instance is in it
-	witnessed      // that was looked at
+	leaver         // Azure shows it in the pool, and it must leave
+	witness        // its scale set model may name the pool, though no instance is a member
+	witnessed      // the model was checked
 )
 
-// pool is what was handed over of a pool last.
 type pool struct {
 	target nic.Target
 	roles  map[string]role // by machine
-	// machines are those that the target names, and those that an earlier one has named until they
-	// are done.
+	// machines are those of the target, and of earlier targets until they are done.
 	machines map[string]*machine
-	// working counts the machines that are under way.
-	working int
-	// cleared is true of an empty pool once no scale set names it any more.
+	working  int
+	// cleared is true for an empty pool that no scale set names.
 	cleared bool
 }
 
-// Bring takes what a pool has to become, and returns what is known of its machines. It waits for
-// nothing.
+// Bring sets the target of a pool and returns the state of its machines. It does not block.
 //
-// Machines are looked at if the pool has changed for them, if Azure shows them in a pool that they
-// have to leave, or if their try has failed and the pool was told. If nothing of that is so, and
-// nothing under way, those that Azure does not show in the pool were found otherwise: they are looked at
-// once more, later each time in a row.
+// A machine is read if its role changed, if Azure still shows it in a pool it must leave, or if its
+// failure was reported. Otherwise, if nothing is working, members that Azure does not show are read
+// again with backoff.
 func (u *Updater) Bring(t nic.Target) nic.State {
 	roles, machines := rolesOf(t)
 	lacks := make(map[string]bool, len(t.Lacks))
@@ -83,7 +77,7 @@ func (u *Updater) Bring(t nic.Target) nic.State {
 		u.link(p, t.ID.Key(), key, m)
 	}
 	var failed []nic.Failure
-	var found []*machine // to be right
+	var found []*machine // found in sync
 	for key, m := range p.machines {
 		switch {
 		case all || was[key] != roles[key]:
@@ -111,7 +105,7 @@ func (u *Updater) Bring(t nic.Target) nic.State {
 	return state
 }
 
-// Forget drops a pool. Whatever is in it is somebody else's from then on.
+// Forget removes a pool. Its members become foreign.
 func (u *Updater) Forget(id lb.PoolID) {
 	key := id.Key()
 	u.mu.Lock()
@@ -129,15 +123,14 @@ func (u *Updater) Forget(id lb.PoolID) {
 	}
 }
 
-// changes has machines that the change of a pool has move, though it does not name them, move a
-// little later. The caller holds u.mu.
+// changes schedules a plan for machines that the changed pool does not name but may move. It
+// requires u.mu.
 func (u *Updater) changes(now time.Time) {
 	if !u.stale {
 		u.stale, u.staleAt = true, now.Add(gather)
 	}
 }
 
-// rolesOf returns the machines that a target names.
 func rolesOf(t nic.Target) (map[string]role, map[string]nic.Machine) {
 	n := len(t.Members) + len(t.Leaves)
 	roles, machines := make(map[string]role, n), make(map[string]nic.Machine, n)
@@ -150,17 +143,16 @@ func rolesOf(t nic.Target) (map[string]role, map[string]nic.Machine) {
 	return roles, machines
 }
 
-// sameKind reports whether a pool differs in its members at most.
+// sameKind reports whether two pools differ only in members.
 func sameKind(a, b nic.Pool) bool {
 	return a.ID.Key() == b.ID.Key() && a.Family == b.Family && a.Configuration == b.Configuration && a.Every == b.Every
 }
 
-// known says what is known of a pool's machines.
 func (p *pool) known(failed []nic.Failure) nic.State {
 	s := nic.State{Failed: failed}
 	slices.SortFunc(s.Failed, func(a, b nic.Failure) int { return byKey(a.Machine, b.Machine) })
 	for key, m := range p.machines {
-		if p.roles[key] == witnessed { // it is under way for another pool
+		if p.roles[key] == witnessed { // it is working for another pool
 			continue
 		}
 		switch m.state {

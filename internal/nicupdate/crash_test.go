@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// crash plays a change in which the process ends at a call, before it has any effect or after, and
-// another takes over. It returns how many calls there were.
+// crash runs a change during which the process ends at a call, before or after the call takes
+// effect, and another process takes over. It returns the number of calls.
 func crash(t *testing.T, at int, landed bool) (calls int) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -63,7 +63,7 @@ func crash(t *testing.T, at int, landed bool) (calls int) {
 	return calls
 }
 
-// Wherever a process ends, the next one brings all machines to where they belong.
+// Wherever a process ends, the next one brings all machines in sync.
 func TestACrashAnywhere(t *testing.T) {
 	for _, landed := range []bool{false, true} {
 		calls := crash(t, 0, landed)

@@ -30,7 +30,7 @@ const (
 	blue     = compute + "virtualMachineScaleSets/blue"
 )
 
-// wire is the ports of the room over the real clients.
+// wire implements Azure over the real clients.
 type wire struct {
 	*machines.Client
 	arm *azure.Client
@@ -38,7 +38,7 @@ type wire struct {
 
 func (w wire) EnterResource(id lb.ResourceID) (time.Time, string) { return w.arm.EnterResource(id) }
 
-// nodes is a cluster whose pool is there from the start.
+// nodes is a cluster whose pool exists from the start.
 type nodes struct{}
 
 func (nodes) Machines() []nic.Node        { return nil }
@@ -87,8 +87,8 @@ func emulated(t *testing.T) (*armemu.Emulator, wire) {
 	return emu, wire{machines.New(client), client}
 }
 
-// Over the real clients and the emulator: machines and instances join a pool beside the one of
-// outbound rules, and leave it again, by as few writes as can be.
+// With the real clients and the emulator, machines and instances join a pool next to the outbound
+// one and leave it again, with the fewest writes.
 func TestMachinesOfTheEmulator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emu, azure := emulated(t)
@@ -140,7 +140,7 @@ func TestMachinesOfTheEmulator(t *testing.T) {
 	})
 }
 
-// writes counts those since it was asked last.
+// writes counts the writes since the last call.
 func writes(emu *armemu.Emulator) string {
 	n := map[string]int{}
 	for _, c := range emu.Calls() {

@@ -11,17 +11,17 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// round is what a try does for the instances of a scale set whose model is as it has to be.
+// round updates the instances after the scale set model is in sync.
 type round struct {
 	*try
 	set   lb.ScaleSet
 	known nic.Known
-	// found are verdicts of machines, by key, and open those of which nothing can be said yet.
+	// openKeys are machines without a result yet.
 	found map[string]verdict
 	open  map[string]bool
-	// whole is what the scale set as a whole waits for.
+	// whole is the result of all machines while the scale set waits.
 	whole *verdict
-	// stop is what has ended the round for all that was left.
+	// stop ended the round for the remaining instances.
 	stop error
 }
 
@@ -29,7 +29,7 @@ func (r *round) machine(id string) nic.Machine {
 	return nic.Machine{ScaleSet: r.set.ID, Instance: id}
 }
 
-// instances does the steps, one request after the other: Azure takes no two at a time.
+// instances writes one instance at a time: Azure accepts one write per scale set.
 func (r *round) instances(ctx context.Context, steps nic.Steps) {
 	for _, w := range steps.Waits {
 		v := verdict{state: waiting, why: w.Why}
@@ -56,8 +56,7 @@ func (r *round) instances(ctx context.Context, steps nic.Steps) {
 	}
 }
 
-// may reports whether an instance may be tried. One that has failed is left until somebody asks for
-// it again.
+// may skips failed instances until they are requested again.
 func (r *round) may(m nic.Machine) bool {
 	if r.failed[m.Key()] {
 		r.open[m.Key()] = true
@@ -70,20 +69,19 @@ func (r *round) may(m nic.Machine) bool {
 	return true
 }
 
-// upgrade has Azure bring instances to the model, by one request.
 func (r *round) upgrade(ctx context.Context, ids []string) {
-	var may []string
+	var allowed []string
 	for _, id := range ids {
 		if m := r.machine(id); r.may(m) {
-			may, r.open[m.Key()] = append(may, id), true
+			allowed, r.open[m.Key()] = append(allowed, id), true
 		}
 	}
-	if len(may) == 0 || !r.mayWrite() {
+	if len(allowed) == 0 || !r.mayWrite() {
 		return
 	}
-	err := r.u.cfg.Azure.Upgrade(ctx, r.set.ID, may)
+	err := r.u.cfg.Azure.Upgrade(ctx, r.set.ID, allowed)
 	r.wrote(nic.KindModel, err)
-	for _, id := range may {
+	for _, id := range allowed {
 		if m := r.machine(id); err != nil {
 			r.fails(ctx, m, err)
 		} else {
@@ -93,10 +91,10 @@ func (r *round) upgrade(ctx context.Context, ids []string) {
 	r.again = r.again || err == nil
 }
 
-// write writes one instance, and once more if somebody else was faster.
+// write retries once after a conflict.
 func (r *round) write(ctx context.Context, m nic.Machine, next lb.Instance) {
 	for n := 1; ; n++ {
-		if next.Etag == "" || n == 2 { // that of a list may have none
+		if next.Etag == "" || n == 2 { // a list may omit the etag
 			read, err := r.u.cfg.Azure.GetInstance(ctx, r.set.ID, next.ID)
 			if err != nil {
 				r.fails(ctx, m, err)
@@ -129,8 +127,7 @@ func (r *round) write(ctx context.Context, m nic.Machine, next lb.Instance) {
 	}
 }
 
-// fails notes that a request about an instance has failed, and ends the round if the next one would
-// meet the same.
+// fails ends the round if the next request would fail the same way.
 func (r *round) fails(ctx context.Context, m nic.Machine, err error) {
 	key := m.Key()
 	v := r.endedFor(m, err)
@@ -148,8 +145,7 @@ func (r *round) fails(ctx context.Context, m nic.Machine, err error) {
 	}
 }
 
-// concludes says what has become of the machines that pools name. An instance that nothing is to be
-// done for is where it belongs.
+// concludes treats an instance without a step as in sync.
 func (r *round) concludes(instances []lb.Instance) {
 	there := map[string]bool{}
 	for _, i := range instances {

@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// A machine joins: it waits a second for other pools, is found by a list, and is written by the etag
-// of that. What it is in besides stays. Then the pool is told.
+// A machine joins: it waits one second for other pools, is found by a list, and is written with the
+// list's etag. Its other pools stay. Then the pool is notified.
 func TestAMachineJoinsAndLeaves(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/outbound")
@@ -36,8 +36,8 @@ func TestAMachineJoinsAndLeaves(t *testing.T) {
 	})
 }
 
-// Two hundred nodes join a pool at once: one list and a write each, no more side by side than may be.
-// That the pool is handed over a hundred times meanwhile costs nothing.
+// Two hundred nodes join a pool at once: one list, one write each, within the concurrency limit.
+// Setting the same target a hundred times costs nothing.
 func TestManyMachinesJoin(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var names []string
@@ -62,9 +62,9 @@ func TestManyMachinesJoin(t *testing.T) {
 	})
 }
 
-// Two hundred nodes join a cluster with four load balancers, each with an internal twin, in both families: a
-// write each, whatever their pools. Of scale sets that is one of the model for all its pools, and one request
-// that upgrades the instances. Then a hundred Services come and go, for which pools are handed over again.
+// Two hundred nodes join four load balancers, each with an internal one, in both families: one
+// write each. A scale set takes one model write and one upgrade request. Then a hundred Services
+// come and go.
 func TestWhatTwoHundredNodesCost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.cancel()
@@ -115,8 +115,8 @@ func TestWhatTwoHundredNodesCost(t *testing.T) {
 	})
 }
 
-// The interface of a machine is in another resource group, or only its second one is in the machine's: the
-// machine says which is its primary one, and that is remembered.
+// If the list shows no primary interface, because it is in another resource group, the virtual
+// machine is read for it once.
 func TestAnInterfaceOfAnotherResourceGroup(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/outbound")
@@ -137,7 +137,7 @@ func TestAnInterfaceOfAnotherResourceGroup(t *testing.T) {
 	})
 }
 
-// A machine that is not there, and one that names no interface.
+// A missing machine, and one that names no interface.
 func TestAMachineWithoutAnInterface(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.failing("VM n1", 1, fault.Answer{Status: 404, TargetGone: true})
@@ -149,8 +149,8 @@ func TestAMachineWithoutAnInterface(t *testing.T) {
 	})
 }
 
-// Pools of both families, and the internal twin, are one write; so is what a machine leaves and joins when
-// it moves to another load balancer.
+// One write covers all pools of a machine: both families, the internal load balancer, and a move to
+// another load balancer.
 func TestOneWriteForAllPools(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -174,7 +174,7 @@ func TestOneWriteForAllPools(t *testing.T) {
 	})
 }
 
-// A change that comes while a machine is written is a second write, and the pool is not told before.
+// A change during a write causes a second write; the pool is notified after both.
 func TestAChangeDuringAWrite(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -188,8 +188,7 @@ func TestAChangeDuringAWrite(t *testing.T) {
 	})
 }
 
-// Azure shows a pool otherwise than the machines were found: they are looked at once more, the first
-// time soon, then later each time.
+// Azure shows a pool that differs from its machines: they are read again, with a growing delay.
 func TestAPoolThatShowsOtherwise(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/k8s")
@@ -215,7 +214,7 @@ func TestAPoolThatShowsOtherwise(t *testing.T) {
 	})
 }
 
-// What a machine is in for a pool that it has to leave is looked at though it was seen to have left.
+// A machine shown in a pool it must leave is read although it was seen to have left.
 func TestALeaverIsLookedAt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -229,7 +228,7 @@ func TestALeaverIsLookedAt(t *testing.T) {
 	})
 }
 
-// A try that fails is told to each pool once. The pool that was told says when it is tried again.
+// A failure is reported to each pool once. The notified pool decides when to retry.
 func TestAFailureIsToldOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -253,7 +252,7 @@ func TestAFailureIsToldOnce(t *testing.T) {
 	})
 }
 
-// Azure names a time: no pool has the machine tried before that.
+// No pool retries before the Retry-After time.
 func TestATimeThatAzureNames(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -267,7 +266,7 @@ func TestATimeThatAzureNames(t *testing.T) {
 	})
 }
 
-// A list that fails is one failure of all machines that wait for it, not a list for each.
+// A failed list fails all machines that wait for it.
 func TestAListThatFails(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -283,7 +282,7 @@ func TestAListThatFails(t *testing.T) {
 	})
 }
 
-// Somebody else was faster: one more read and one more write. A second time is a failure.
+// A write conflict: one more read and write. A second conflict is a failure.
 func TestOvertaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -299,7 +298,7 @@ func TestOvertaken(t *testing.T) {
 	})
 }
 
-// A list shows no etags: what is written is read by itself.
+// A list without etags: each interface is read before it is written.
 func TestAListWithoutEtags(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare = true
@@ -311,8 +310,8 @@ func TestAListWithoutEtags(t *testing.T) {
 	})
 }
 
-// What Azure is at work on is waited for, less and less often, without a failure. The pool is told
-// when nothing is under way, and when the wait has ended.
+// A resource that Azure is updating is polled with backoff, without a failure. The pool is notified
+// when nothing is working, and when the wait ends.
 func TestAWait(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -330,7 +329,7 @@ func TestAWait(t *testing.T) {
 	})
 }
 
-// A machine that cannot join is looked at by itself, and joins once it can; nobody reads the others for it.
+// A machine that cannot join is polled individually and joins once it can; the others are not read.
 func TestAMachineThatCannotJoin(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/k8s")
@@ -363,7 +362,7 @@ func TestAMachineThatCannotJoin(t *testing.T) {
 	})
 }
 
-// A machine that is gone has left what it had to leave, and is waited for where it belongs.
+// A deleted machine has left its pools, and is waited for where it belongs.
 func TestAMachineThatIsGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/k8s")
@@ -381,7 +380,7 @@ func TestAMachineThatIsGone(t *testing.T) {
 	})
 }
 
-// One machine hangs in Azure: no other waits for it, and it is given up after a while.
+// A hanging machine blocks no other and times out.
 func TestAStuckMachineHoldsUpNoOther(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -402,7 +401,7 @@ func TestAStuckMachineHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// After a start nothing is asked before all pools were handed over, or for thirty seconds.
+// After a start nothing is requested until all pools have a target, or for 30 seconds.
 func TestAfterAStart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "a/k8s a/web")
@@ -423,11 +422,12 @@ func TestAfterAStart(t *testing.T) {
 		w.set(func() { w.expected = append(w.expected, poolID("a/new")) })
 		w.bring("a/k8s", "", "n1")
 		w.wait(10 * time.Second)
-		w.expectCalls("+1m1s GET n1", "+1m1.1s PUT n1") // a pool that is new has no machines
+		w.expectCalls("+1m1s GET n1", "+1m1.1s PUT n1") // a new pool has no machines
 	})
 }
 
-// Where nodes are placed changes, and no pool: the machine moves with the next that is handed over.
+// A node moves to another load balancer without a pool change: the machine moves with the next
+// target.
 func TestANodeIsPlacedElsewhere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")

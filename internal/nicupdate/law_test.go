@@ -20,14 +20,14 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// all are the machines of a law, and poolNames the pools: of two configurations, of both families, and one
-// that follows endpoints.
+// all are the machines, poolNames the pools: two configurations, both families, and one that
+// follows endpoints.
 var (
 	all       = strings.Fields("n1 n2 n3 blue/0 blue/1 blue/2 green/0 green/1")
 	poolNames = strings.Fields("a/k8s a/k8s-6 a/web b/k8s")
 )
 
-// violations gathers what a world complains of.
+// violations collects the errors that a world reports.
 type violations struct {
 	mu  sync.Mutex
 	all []string
@@ -41,20 +41,20 @@ func (v *violations) Errorf(format string, args ...any) {
 	v.all = append(v.all, fmt.Sprintf(format, args...))
 }
 
-// player hands pools over as their lanes do: each that is not level is brought, when it settles and
-// from time to time.
+// player sets the targets of pools as the pool workers do: while a pool is out of sync, when it
+// becomes idle, and periodically.
 type player struct {
 	*world
-	wanted map[string]string // members, by pool
+	wanted map[string]string // members by pool
 }
 
-// refused are what a request may meet.
+// refused are the errors a request may get.
 var refused = []fault.Answer{
 	{Status: 403}, {Status: 409}, {Status: 412}, {Status: 500}, {OutcomeUnknown: true}, {OperationEnded: true, Codes: []string{"OperationPreempted"}},
 	{Status: 404, TargetGone: true}, {GateClosed: true},
 }
 
-// desired is where machines belong.
+// desired returns where machines belong.
 func (p *player) desired() nic.Desired {
 	pools := make([]nic.Pool, 0, len(poolNames))
 	for _, name := range poolNames {
@@ -63,8 +63,8 @@ func (p *player) desired() nic.Desired {
 	return nic.Desire(pools, p.Machines())
 }
 
-// belongs returns the pools of ours that a machine shall be in: an instance that is no node keeps what
-// its model gave it, unless the pool has it leave.
+// belongs returns the managed pools that a machine must be in. An instance without a node keeps the
+// pools of its model, unless a target removes them.
 func (p *player) belongs(want nic.Desired, name string) string {
 	m := machineOf(name)
 	if !m.Uniform() || want.Node(m) {
@@ -76,7 +76,7 @@ func (p *player) belongs(want nic.Desired, name string) string {
 	})
 }
 
-// modelShown is what the model of a scale set says.
+// modelShown returns the interfaces in a scale set's model.
 func (p *player) modelShown(name string) []lb.InterfaceConfiguration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *player) modelShown(name string) []lb.InterfaceConfiguration {
 
 func poolsIn(said string) []string { return strings.Fields(strings.ReplaceAll(said, "|", " ")) }
 
-// ours are the pools that are not foreign, in order.
+// ours returns the pools that are not foreign, in order.
 func ours(said string) string {
 	v4, v6, _ := strings.Cut(only(said, func(pool string) bool { return pool[0] != 'x' }), "|")
 	a, b := strings.Fields(v4), strings.Fields(v6)
@@ -97,7 +97,7 @@ func ours(said string) string {
 	return strings.TrimSuffix(strings.Join(a, " ")+"|"+strings.Join(b, " "), "|")
 }
 
-// hand reports whether Azure shows a pool as it is wanted, and hands it over if not, or always.
+// hand reports whether Azure shows a pool as wanted, and sets its target if not, or always.
 func (p *player) hand(name string, always bool) bool {
 	var leaves []string
 	level, want := true, p.desired()
@@ -133,7 +133,7 @@ func wanted(p nic.Pools) string {
 	return strings.TrimSuffix(strings.Join(families, "|"), "|")
 }
 
-// rounds hands over what is not level until all is, or time is over.
+// rounds sets targets until all pools are in sync, or n rounds have passed.
 func (p *player) rounds(n int) (level bool) {
 	for range n {
 		level = true
@@ -141,9 +141,9 @@ func (p *player) rounds(n int) (level bool) {
 			level = p.hand(name, false) && level
 		}
 		p.wait(30 * time.Second)
-		p.set(func() { // Azure upgrades what it has to
+		p.set(func() {
 			for name, s := range p.sets {
-				if s.UpgradeMode != lb.UpgradeManual && p.changed[name] { // once for each change of the model
+				if s.UpgradeMode != lb.UpgradeManual && p.changed[name] { // once per model change
 					p.changed[name] = false
 					p.upgrades(name, "0", "2")
 				}
@@ -153,7 +153,7 @@ func (p *player) rounds(n int) (level bool) {
 	return level
 }
 
-// step is something that happens.
+// step is one random event.
 type step struct {
 	what   string
 	pool   string
@@ -175,7 +175,7 @@ func steps(t *rapid.T) []step {
 	}), 0, 12).Draw(t, "steps")
 }
 
-// do has a step happen.
+// do applies a step.
 func (p *player) do(s step) {
 	p.mu.Lock()
 	switch s.what {
@@ -228,7 +228,7 @@ func (p *player) do(s step) {
 	p.wait(s.lasts)
 }
 
-// disturbs has somebody else change a machine. The caller holds p.mu.
+// disturbs changes a machine as another writer would. The caller holds p.mu.
 func (p *player) disturbs(s step, name string) {
 	i := p.nics[name]
 	if i == nil {
@@ -247,7 +247,7 @@ func (p *player) disturbs(s step, name string) {
 	}
 }
 
-// heals ends all that goes wrong.
+// heals ends all faults.
 func (p *player) heals() {
 	p.set(func() {
 		p.fail, p.lose = func(string) error { return nil }, func(string) bool { return false }
@@ -259,8 +259,8 @@ func (p *player) heals() {
 	})
 }
 
-// expectDesired compares all that Azure shows with what is desired. The model of a scale set that no
-// pool names an instance of is nobody's to find.
+// expectDesired compares what Azure shows with the desired state. The model of a scale set without
+// instances in any pool is not checked.
 func (p *player) expectDesired() {
 	want := p.desired()
 	for _, name := range all {
@@ -273,9 +273,9 @@ func (p *player) expectDesired() {
 	}
 }
 
-// Whatever pools want, whoever else writes, whatever fails or gets lost, and whenever the process is
-// another one: no resource is written twice at a time, no more than may be side by side, nothing
-// foreign is touched, and in the end each machine is where it belongs, and nobody is at work.
+// Under random targets, foreign writes, failures, lost responses and restarts: no resource is
+// written twice at a time, the concurrency limit holds, foreign pools stay, and in the end all
+// machines are in sync and idle.
 func TestLawOfMembership(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		story := steps(rt)

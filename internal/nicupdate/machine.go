@@ -11,10 +11,8 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// machine brings the interface of a machine level.
-//
-// What a list has shown may be old by now. That is no harm to a write, which its etag guards; that
-// nothing is to be written is not believed if it was asked for since, see settle.
+// machine uses a list that may be stale. Writes are guarded by the etag; "nothing to write" is
+// rejected if the machine was requested after the list was read, see [Updater.settle].
 func (t *try) machine(ctx context.Context, m nic.Machine) {
 	shown, err := t.read(ctx, m)
 	if err == nil && !nic.Found(m, shown) {
@@ -28,7 +26,7 @@ func (t *try) machine(ctx context.Context, m nic.Machine) {
 		case step.Write == nil:
 			t.of[key] = judge(step)
 			return
-		case step.Write.Etag == "" && n == 1: // that of a list
+		case step.Write.Etag == "" && n == 1: // a list may omit it
 			shown, err = t.readAlone(ctx, step.Write.ID)
 			continue
 		case !t.mayWrite():
@@ -51,7 +49,6 @@ func (t *try) machine(ctx context.Context, m nic.Machine) {
 	}
 }
 
-// shows says what Azure shows after a write.
 func (t *try) shows(m nic.Machine, next lb.NetworkInterface) verdict {
 	step := nic.Interface(m, []lb.NetworkInterface{next}, t.plan.desired.Machine(m), t.plan.ours)
 	if step.Write != nil {
@@ -67,7 +64,7 @@ func judge(step nic.Step) verdict {
 	return verdictDone
 }
 
-// read returns the interfaces of a machine, by the fewest requests that show them.
+// read uses as few requests as possible.
 func (t *try) read(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
 	switch t.how {
 	case together:
@@ -75,7 +72,7 @@ func (t *try) read(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, e
 	case alone:
 		shown, err := t.readAlone(ctx, t.id)
 		if f := fault.From(err); f != nil && f.Class == fault.Stale || err == nil && shown[0].Machine != m.Key() {
-			return t.list(ctx, m) // it has another one, or none
+			return t.list(ctx, m) // it has another interface, or none
 		}
 		return shown, err
 	}
@@ -87,8 +84,7 @@ func (t *try) read(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, e
 	return shown, nil
 }
 
-// asked has the machine say which its interface is: that may be in another resource group. What was
-// shown stands if it does not.
+// asked reads the interface named by the virtual machine, which may be in another resource group.
 func (t *try) asked(ctx context.Context, m nic.Machine, shown []lb.NetworkInterface) ([]lb.NetworkInterface, error) {
 	id, err := t.u.cfg.Azure.PrimaryInterface(ctx, m.VM)
 	if err != nil || id.Name == "" {
@@ -97,7 +93,7 @@ func (t *try) asked(ctx context.Context, m nic.Machine, shown []lb.NetworkInterf
 	at := t.readAt
 	primary, err := t.readAlone(ctx, id)
 	switch f := fault.From(err); {
-	case f != nil && f.Class == fault.Stale: // it is being made, or deleted
+	case f != nil && f.Class == fault.Stale: // being created or deleted
 		t.readAt = at
 		return shown, nil
 	case err == nil:
@@ -114,13 +110,13 @@ func (t *try) readAlone(ctx context.Context, id lb.ResourceID) ([]lb.NetworkInte
 	return []lb.NetworkInterface{one}, err
 }
 
-// list reads the interfaces of a resource group, for all machines of it that wait at this moment.
+// list reads a resource group for all its machines that are due.
 func (t *try) list(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, error) {
 	at := time.Now()
 	t.readAt = at
 	all, err := t.u.cfg.Azure.ListInterfaces(ctx, t.id.SubscriptionID, t.id.ResourceGroup)
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
-		all, err = nil, nil // the group is gone, and has none
+		all, err = nil, nil // the resource group does not exist
 	}
 	of := map[string][]lb.NetworkInterface{}
 	for _, one := range all {
@@ -152,8 +148,7 @@ func (t *try) list(ctx context.Context, m nic.Machine) ([]lb.NetworkInterface, e
 	return of[m.Key()], err
 }
 
-// keeps has a lane know the interfaces of its machine; later is true if an attempt will take them. The
-// caller holds u.mu.
+// keeps stores the interfaces; later is true if another attempt will use them. It requires u.mu.
 func (l *lane) keeps(shown []lb.NetworkInterface, at time.Time, later bool) {
 	l.found = false
 	for _, i := range shown {

@@ -9,10 +9,10 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Counts says how many machines there are by what becomes of them, of those that are not where they belong.
+// Counts is the number of machines out of sync, by state.
 type Counts struct{ Working, Waiting, Failed int }
 
-// Machines counts the machines that are not where they belong.
+// Machines counts the machines out of sync.
 func (u *Updater) Machines() (c Counts) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -31,7 +31,7 @@ func (u *Updater) Machines() (c Counts) {
 	return c
 }
 
-// wrote tells of a request of the try; one that never left is none.
+// wrote ignores requests that were never sent.
 func (t *try) wrote(kind nic.Kind, err error) {
 	if err != nil && fault.From(err).Unsent() {
 		return
@@ -42,14 +42,14 @@ func (t *try) wrote(kind nic.Kind, err error) {
 	}
 }
 
-// moves has a machine measured from now on, unless it is already. The caller holds u.mu.
+// moves requires u.mu.
 func (m *machine) moves(now time.Time) {
 	if m.since.IsZero() {
 		m.since = now
 	}
 }
 
-// moved ends that. One whose lane wrote nothing in between was where it belongs. The caller holds u.mu.
+// moved reports nothing if the worker wrote nothing in between. It requires u.mu.
 func (m *machine) moved(by Meter, now time.Time) {
 	if by != nil && !m.since.IsZero() && !m.lane.wroteAt.Before(m.since) {
 		by.Moved(now.Sub(m.since))

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// meter notes what it is told.
+// meter records calls as text.
 type meter struct {
 	mu  sync.Mutex
 	all []string
@@ -44,8 +44,8 @@ func (m *meter) take() string {
 	return all
 }
 
-// Each write is told, and how long a machine took from when it was asked for, tries that failed included.
-// One that was where it belongs was none of it, however often it is looked at.
+// Each write is recorded, and how long a machine took since it was requested, failed attempts
+// included. Reads of machines in sync are not recorded.
 func TestWhatIsMeasured(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -62,7 +62,7 @@ func TestWhatIsMeasured(t *testing.T) {
 		w.expect("another try", w.meter.take(), "network interface, 1m3.1s")
 		w.bring("a/k8s", "n1 n2", "")
 		w.wait(30 * time.Second)
-		w.bring("a/k8s", "n1 n2", "") // though it is not shown so
+		w.bring("a/k8s", "n1 n2", "") // Azure does not show the change
 		w.wait(30 * time.Second)
 		w.expect("nothing more", w.meter.take(), "")
 		w.expect("all there", fmt.Sprint(w.u.Machines()), "{0 0 0}")

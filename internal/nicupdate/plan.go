@@ -11,13 +11,13 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// plan is where all machines belong. It is not changed any more.
+// plan is the desired state of all machines. It is immutable.
 type plan struct {
 	desired nic.Desired
 	ours    nic.Ours
 }
 
-// of says in a word where a machine belongs; never empty.
+// of returns a comparable, nonempty string.
 func (p *plan) of(m nic.Machine) string {
 	if p.desired.Node(m) {
 		return "node " + said(p.desired.Machine(m))
@@ -25,7 +25,7 @@ func (p *plan) of(m nic.Machine) string {
 	return "none " + said(p.desired.Machine(m))
 }
 
-// modelOf says it of a lane's model, which may be one of several; empty for a machine of its own.
+// modelOf returns "" for a network interface.
 func (p *plan) modelOf(l *lane) string {
 	if l.group != "" {
 		return ""
@@ -50,8 +50,7 @@ func said(p nic.Pools) string {
 	return b.String()
 }
 
-// newest returns where machines belong by all that is known now. It is made once for each change, for
-// it is of all pools and all nodes.
+// newest computes the plan once per change, because it covers all pools and nodes.
 func (u *Updater) newest() *plan {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,8 +68,8 @@ func (u *Updater) newest() *plan {
 	return u.plan
 }
 
-// replan computes where machines belong, and asks for those that belong elsewhere since. Who belongs
-// where he was seen is done. The caller holds u.mu.
+// replan requests machines with a new desired state; those already there are done. It requires
+// u.mu.
 func (u *Updater) replan(now time.Time) {
 	pools, ids := make([]nic.Pool, 0, len(u.pools)), make([]lb.PoolID, 0, len(u.pools))
 	for _, p := range u.pools {
@@ -96,7 +95,7 @@ func (u *Updater) replan(now time.Time) {
 	}
 }
 
-// rest has a lane without machines under way be due no more. The caller holds u.mu.
+// rest unschedules a worker without working or waiting machines. It requires u.mu.
 func (u *Updater) rest(l *lane) {
 	for _, m := range l.machines {
 		if m.state == working || m.state == waiting {

@@ -12,14 +12,13 @@ import (
 )
 
 // Azure reads and writes interfaces, scale sets and instances; machines.Client and azure.Client
-// together are it. Its errors carry a *fault.Fault. It is called from several goroutines at once.
+// implement it together. Errors carry a *fault.Fault. It must be safe for concurrent use.
 type Azure interface {
-	// EnterResource asks for leave to work on a network interface, or on a scale set and its
-	// instances; see poolupdate.Azure.Enter.
+	// EnterResource requests admission, see poolupdate.Azure.Enter.
 	EnterResource(id lb.ResourceID) (until time.Time, why string)
 	ListInterfaces(ctx context.Context, subscription, resourceGroup string) ([]lb.NetworkInterface, error)
 	GetInterface(ctx context.Context, id lb.ResourceID) (lb.NetworkInterface, error)
-	// PrimaryInterface returns the primary interface of a virtual machine; zero if it says of none.
+	// PrimaryInterface returns zero if the virtual machine names none.
 	PrimaryInterface(ctx context.Context, vm lb.ResourceID) (lb.ResourceID, error)
 	PutInterface(ctx context.Context, next lb.NetworkInterface) (lb.NetworkInterface, error)
 	ListScaleSets(ctx context.Context, subscription, resourceGroup string) ([]lb.ScaleSet, error)
@@ -31,42 +30,39 @@ type Azure interface {
 	Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error
 }
 
-// Cluster answers from the newest snapshot of the cluster, without waiting.
+// Cluster reads the newest snapshot without blocking.
 type Cluster interface {
-	// Machines are those of all nodes, with the load balancer configuration on which each is placed.
+	// Machines returns all nodes with their load balancer configuration.
 	Machines() []nic.Node
-	// InterfacePools are the pools of network interfaces that a BackendPool is entitled to.
+	// InterfacePools returns the pools of network interfaces bound to a BackendPool.
 	InterfacePools() []lb.PoolID
 }
 
-// Config is what the lanes work with. All fields but Lease and Meter are needed.
+// Config configures an Updater. Only Lease and Metrics are optional.
 type Config struct {
 	Azure   Azure
 	Cluster Cluster
-	// Lease keeps other controllers away during a write; nil is none.
+	// Lease excludes other controllers during a write.
 	Lease Lease
-	// Home is the resource group of the nodes; its Type and Name are not used.
+	// Home is the resource group of the nodes; Type and Name are unused.
 	Home lb.ResourceID
-	// Parallel is how many resources are written at a time.
+	// Parallel limits concurrent writes.
 	Parallel int
-	// Settled is told when nothing is under way for a pool any more, from several goroutines at once.
+	// Settled is called when a pool becomes idle, from several goroutines.
 	Settled func(pool lb.PoolID)
-	// Meter measures; nil is nobody.
-	Meter Meter
-	Log   *slog.Logger
+	Meter   Meter
+	Log     *slog.Logger
 }
 
-// Meter is told what is written, and how long machines take. It is called from several goroutines at once.
+// Meter must be safe for concurrent use.
 type Meter interface {
-	// Wrote is told of a request that writes a resource of a kind, or has Azure upgrade instances, which
-	// is of nic.KindModel, too, and what became of it.
+	// Wrote records a write and its error. An upgrade counts as nic.KindModel.
 	Wrote(kind nic.Kind, err error)
-	// Moved is told how long it took from when a machine was to join pools or to leave them until Azure
-	// showed it so.
+	// Moved records the time from a request until Azure showed the result.
 	Moved(took time.Duration)
 }
 
-// Lease is the lock that other controllers of the cluster take, too; see poolupdate.Lease.
+// Lease is the lock shared with other controllers, see poolupdate.Lease.
 type Lease interface {
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }

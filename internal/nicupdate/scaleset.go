@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// roundLasts is when a round begins no more writes, so that the lease, and the place, go to others
-	// in between. Each instance takes Azure half a minute.
+	// roundLasts is when a round starts no more writes, to release the lease and the slot. An
+	// instance takes Azure about 30 s.
 	roundLasts = time.Minute
-	// overdue is how long Azure is waited for that upgrades instances by itself. An upgrade that goes
-	// on takes minutes for each batch; one that is stopped, or paused for somebody's window, may never
-	// come, and its nodes would serve nobody.
+	// overdue is how long to wait for Azure to upgrade an instance. An upgrade takes minutes per
+	// batch; one stopped or waiting for a maintenance window may never come.
 	overdue = 10 * time.Minute
 )
 
-// scaleSet does one round of a uniform scale set: its model, or else all of its instances that time
-// allows. What was written is looked at by the next.
+// scaleSet writes the model, or else as many instances as time allows. The next round verifies
+// them.
 func (t *try) scaleSet(ctx context.Context) {
 	set, err := t.u.cfg.Azure.GetScaleSet(ctx, t.id)
 	if err != nil {
@@ -47,8 +46,8 @@ func (t *try) scaleSet(ctx context.Context) {
 	r.concludes(instances)
 }
 
-// knows returns what is remembered of a scale set. Once somebody else has changed it, an upgrade may
-// bring more than what Weir has written.
+// knows drops the record of instances in sync if another writer changed the scale set: an upgrade
+// could apply more than Weir's changes.
 func (y *memory) knows(set lb.ScaleSet, now time.Time) nic.Known {
 	if set.Etag != y.etag {
 		y.level = nil
@@ -60,8 +59,7 @@ func (y *memory) knows(set lb.ScaleSet, now time.Time) nic.Known {
 	return known
 }
 
-// waits notes since when Azure is waited for. An instance that was behind the model before, and was where
-// it belongs, was waited for by nobody.
+// waits ignores waits of instances behind the model but in sync.
 func (y *memory) waits(steps nic.Steps, now time.Time) {
 	since := map[string]time.Time{}
 	for _, id := range steps.Upgrading {
@@ -70,7 +68,7 @@ func (y *memory) waits(steps nic.Steps, now time.Time) {
 			since[id] = at
 		}
 	}
-	for _, next := range steps.Write { // if that fails it is written again, and not waited for once more
+	for _, next := range steps.Write { // a failed write is retried without waiting again
 		if at, already := y.since[next.ID]; already {
 			since[next.ID] = at
 		}
@@ -78,7 +76,6 @@ func (y *memory) waits(steps nic.Steps, now time.Time) {
 	y.since = since
 }
 
-// writes notes that an instance was written by itself.
 func (y *memory) writes(id string) {
 	if y.alone == nil {
 		y.alone = map[string]bool{}
@@ -86,7 +83,7 @@ func (y *memory) writes(id string) {
 	y.alone[id] = true
 }
 
-// tries notes that a resource is about to be written; false if it was already since there was something new.
+// tries returns false if the resource was already written since the last change.
 func (y *memory) tries(r nic.Resource) bool {
 	if y.tried[r.Key()] {
 		return false
@@ -98,15 +95,15 @@ func (y *memory) tries(r nic.Resource) bool {
 	return true
 }
 
-// unsent takes it back, if the request never left.
+// unsent reverts [memory.tries] if the request was never sent.
 func (y *memory) unsent(r nic.Resource, err error) {
 	if fault.From(err).Unsent() {
 		delete(y.tried, r.Key())
 	}
 }
 
-// model writes the model. Which instances were as it says before is remembered: nothing else is new
-// to them.
+// model remembers which instances matched the model before: for them, this write is the only
+// change.
 func (t *try) model(ctx context.Context, next lb.ScaleSet, instances []lb.Instance) {
 	y, model := &t.lane.memory, nic.Resource{ID: next.ID}
 	if !t.mayWrite() {

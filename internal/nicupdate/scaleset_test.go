@@ -13,15 +13,15 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Instances that are upgraded by hand: the model, then one request for all to which nothing else is
-// new. What is level is not read again for other pools.
+// With manual upgrades: one model write, then one upgrade request for all instances without other
+// changes. Instances in sync are not read again for other pools.
 func TestAScaleSetJoins(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "a/outbound")
 		w.has("blue/0", "a/outbound")
 		w.has("blue/1", "a/outbound")
 		w.has("blue/2", "a/outbound")
-		w.set(func() { w.insts["blue/2"].LatestModel = false }) // somebody else's change is new to it
+		w.set(func() { w.insts["blue/2"].LatestModel = false }) // has changes of another writer
 		w.expect("bring", w.bring("a/k8s", "blue/0 blue/1 blue/2", ""), "working blue/0 blue/1 blue/2")
 		w.wait(time.Minute)
 		w.expectCalls(
@@ -35,8 +35,8 @@ func TestAScaleSetJoins(t *testing.T) {
 	})
 }
 
-// Nobody is in a pool that is to be empty, and the model of a scale set names it: it leaves, too, or
-// Azure would never delete the pool. That is looked at once, whatever happens in other pools.
+// A scale set model that names an empty pool must leave it, or Azure never deletes the pool. The
+// model is checked once, whatever happens in other pools.
 func TestAModelLeavesAnEmptyPool(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "a/outbound a/k8s")
@@ -56,7 +56,7 @@ func TestAModelLeavesAnEmptyPool(t *testing.T) {
 	})
 }
 
-// So it does if the scale set has no machine at all; and a list that fails is asked for again.
+// The same for a scale set without machines; a failed list is retried.
 func TestAModelWithoutMachinesLeavesAnEmptyPool(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "a/outbound a/k8s")
@@ -73,7 +73,7 @@ func TestAModelWithoutMachinesLeavesAnEmptyPool(t *testing.T) {
 	})
 }
 
-// A process that has not written the model itself writes each instance, and no more than that.
+// A process that did not write the model itself writes each instance, and nothing else.
 func TestAScaleSetAfterARestart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare = true
@@ -92,7 +92,7 @@ func TestAScaleSetAfterARestart(t *testing.T) {
 	})
 }
 
-// Somebody changes the model after Weir has: nobody is upgraded to that.
+// Another writer changes the model after Weir: no instance is upgraded to it.
 func TestSomebodyElseChangesTheModel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "")
@@ -105,7 +105,7 @@ func TestSomebodyElseChangesTheModel(t *testing.T) {
 	})
 }
 
-// Azure upgrades the instances: it is waited for, and what it leaves out too long is written.
+// With automatic upgrades: wait for Azure, and write the instances it does not upgrade in time.
 func TestAnAutomaticScaleSet(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeAutomatic, "")
@@ -126,8 +126,8 @@ func TestAnAutomaticScaleSet(t *testing.T) {
 	})
 }
 
-// An instance was behind the model long ago, by a change of somebody else, and in the pool all the same:
-// when it is to join anew, that counts for nothing, and Azure has its time.
+// An instance was behind the model before, because of another writer's change: the wait for its
+// upgrade starts when it is to join.
 func TestAnInstanceThatWasBehindBefore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeAutomatic, "a/k8s")
@@ -147,8 +147,8 @@ func TestAnInstanceThatWasBehindBefore(t *testing.T) {
 	})
 }
 
-// A node is excluded, and included again. No upgrade brings its instance back: the model is as it was, so Azure
-// is not waited for. It is after the next write of the model.
+// A node is excluded and included again. The model is unchanged, so no upgrade brings its instance
+// back: it is written at once. After the next model write, it waits for Azure again.
 func TestAnInstanceThatLeftAndComesBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeAutomatic, "a/k8s")
@@ -170,7 +170,7 @@ func TestAnInstanceThatLeftAndComesBack(t *testing.T) {
 	})
 }
 
-// One instance fails: the others are written, and it alone is tried again.
+// One instance fails: the others are written, and it alone is retried.
 func TestAnInstanceFails(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "a/k8s")
@@ -190,7 +190,7 @@ func TestAnInstanceFails(t *testing.T) {
 	})
 }
 
-// Somebody else is at work on the scale set: the others would meet the same, and are not tried.
+// The scale set is busy: the other instances would fail the same way and are not tried.
 func TestAScaleSetIsBusy(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "a/k8s")
@@ -204,7 +204,7 @@ func TestAScaleSetIsBusy(t *testing.T) {
 	})
 }
 
-// Somebody else was faster: the model, and an instance, are read and written once more.
+// A conflict: the model, or the instance, is read and written once more.
 func TestAScaleSetIsOvertaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "")
@@ -229,7 +229,7 @@ func TestAScaleSetIsOvertaken(t *testing.T) {
 	})
 }
 
-// The model cannot be written: all that wait for it have failed.
+// The model write fails: all machines waiting for it fail.
 func TestAModelThatFails(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "")
@@ -246,8 +246,7 @@ func TestAModelThatFails(t *testing.T) {
 	})
 }
 
-// An instance of many is written for a minute at a time, so that others have their turn; each of
-// them once.
+// Instances are written for a minute at a time, each once, so that other resources get their turn.
 func TestManyInstances(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.written = 30 * time.Second
@@ -264,7 +263,7 @@ func TestManyInstances(t *testing.T) {
 	})
 }
 
-// A scale set that has gone, and an instance.
+// A deleted scale set, and a deleted instance.
 func TestAScaleSetIsGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bring("a/k8s", "blue/0 green/0", "blue/1")
@@ -275,7 +274,8 @@ func TestAScaleSetIsGone(t *testing.T) {
 	})
 }
 
-// The last node leaves: the model goes first. An instance that is no node keeps what the model gave it.
+// The last node leaves: the model is written first. An instance without a node keeps the pools of
+// the model.
 func TestInstancesLeave(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hasSet("blue", lb.UpgradeManual, "a/k8s")

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// pass starts what is due, as much as may run side by side, and returns when something is due next
-// though nothing happens; zero is never.
+// pass starts the due attempts within the limit and returns when the next one is due; zero means
+// never.
 func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) time.Time {
 	now := time.Now()
 	if !u.complete(start, now) {
@@ -21,23 +21,23 @@ func (u *Updater) pass(ctx context.Context, start time.Time, run func(func())) t
 	}
 	again := u.listSets(ctx, now, run)
 	if u.changed(now) || len(u.due(now)) > 0 {
-		u.newest() // which may find that nothing is to be done
+		u.newest() // may find that there is nothing to do
 	}
 	due := u.due(now)
 	for _, l := range due {
 		if !u.free() {
 			break
 		}
-		if how, may := u.may(l, due, now); may {
-			run(func() { u.conclude(ctx, l, u.attempt(ctx, l, how)) })
+		if mode, allowed := u.may(l, due, now); allowed {
+			run(func() { u.conclude(ctx, l, u.attempt(ctx, l, mode)) })
 		}
 	}
 	return poolschedule.Earlier(u.next(now), again)
 }
 
-// complete reports whether all pools were handed over that exist, or were waited for long enough since
-// the start: what a machine is in for another pool of ours would look as if it had to go, or to stay
-// though its machine moves. A pool that comes to be later is waited for by nobody, for it has no machines.
+// complete reports whether all existing pools have a target, or the startup wait is over. Without
+// all targets, membership of another managed pool would look like something to remove. Newer pools
+// have no members yet.
 func (u *Updater) complete(start, now time.Time) bool {
 	u.mu.Lock()
 	over := u.handed == nil
@@ -57,17 +57,15 @@ func (u *Updater) complete(start, now time.Time) bool {
 	return true
 }
 
-// changed reports whether a change of pools has been there for long enough to be looked at.
 func (u *Updater) changed(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.stale && !u.staleAt.After(now)
 }
 
-// at returns when a lane is due.
 func (l *lane) at() time.Time { return poolschedule.Later(l.due, l.notBefore) }
 
-// due returns the lanes that are due, the first to become so first.
+// due returns the earliest first.
 func (u *Updater) due(now time.Time) []*lane {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +79,6 @@ func (u *Updater) due(now time.Time) []*lane {
 	return due
 }
 
-// next returns when the next lane becomes due.
 func (u *Updater) next(now time.Time) (next time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,49 +93,47 @@ func (u *Updater) next(now time.Time) (next time.Time) {
 	return next
 }
 
-// free reports whether one more resource may be worked on.
 func (u *Updater) free() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.running < max(1, u.cfg.Parallel)
 }
 
-// reading is how a machine's interface is read.
 type reading int
 
 const (
-	listed   reading = iota // a list for another machine has shown it
-	alone                   // by itself
-	together                // with all of its resource group
+	listed   reading = iota // from a list read for another machine
+	alone                   // by its own request
+	together                // with its whole resource group
 )
 
-// may takes a lane for an attempt, if that may begin now. Otherwise the lane waits: for the gates, for
-// the lease, or for the list of its resource group.
-func (u *Updater) may(l *lane, due []*lane, now time.Time) (how reading, may bool) {
+// may returns false if the worker waits for the throttle gate, the lease, or a running list of its
+// resource group.
+func (u *Updater) may(l *lane, due []*lane, now time.Time) (mode reading, allowed bool) {
 	u.mu.Lock()
-	id, held, why := l.id, u.heldUntil, u.heldWhy
+	id, held, reason := l.id, u.heldUntil, u.heldWhy
 	behind := !l.listed && u.listing[l.group] != nil
 	u.mu.Unlock()
 	if behind {
 		return 0, false
 	}
 	if held.After(now) {
-		return 0, u.block(l, held, why)
+		return 0, u.block(l, held, reason)
 	}
-	if until, why := u.cfg.Azure.EnterResource(id); !until.IsZero() {
-		return 0, u.block(l, until, why)
+	if until, reason := u.cfg.Azure.EnterResource(id); !until.IsZero() {
+		return 0, u.block(l, until, reason)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.lanes[l.key] != l || l.due.IsZero() { // forgotten since
+	if u.lanes[l.key] != l || l.due.IsZero() { // removed in the meantime
 		return 0, false
 	}
 	switch {
 	case l.group == "", l.listed:
 	case l.found && !slices.ContainsFunc(due, func(o *lane) bool { return o != l && o.group == l.group && !o.running && !o.listed }):
-		how = alone
+		mode = alone
 	default:
-		how = together
+		mode = together
 		u.listing[l.group] = l
 	}
 	u.running++
@@ -155,33 +150,32 @@ func (u *Updater) may(l *lane, due []*lane, now time.Time) (how reading, may boo
 			m.was = ""
 		}
 	}
-	return how, true
+	return mode, true
 }
 
-// block has a lane wait for leave to work. That is no failure, and if it takes a while people hear why.
-func (u *Updater) block(l *lane, until time.Time, why string) bool {
+// block is not a failure; a long wait is reported.
+func (u *Updater) block(l *lane, until time.Time, reason string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.lanes[l.key] == l { // not forgotten since
-		u.blocks(l, until, why, time.Now())
+	if u.lanes[l.key] == l { // not removed in the meantime
+		u.blocks(l, until, reason, time.Now())
 	}
 	return false
 }
 
-// blocks is block for who holds u.mu.
-func (u *Updater) blocks(l *lane, until time.Time, why string, now time.Time) {
-	until = poolschedule.Later(until, now.Add(10*time.Millisecond)) // it is asked again, but not at once
+// blocks requires u.mu.
+func (u *Updater) blocks(l *lane, until time.Time, reason string, now time.Time) {
+	until = poolschedule.Later(until, now.Add(10*time.Millisecond)) // retry, but not immediately
 	l.due = until
 	u.busy[l.key] = l
 	for _, m := range l.machines {
-		if m.state == working && why != "" && until.Sub(now) >= worthTelling || m.blocked {
-			m.why, m.blocked, m.unusable = why, true, false
+		if m.state == working && reason != "" && until.Sub(now) >= worthTelling || m.blocked {
+			m.why, m.blocked, m.unusable = reason, true, false
 			u.becomes(m, waiting)
 		}
 	}
 }
 
-// conclude ends an attempt.
 func (u *Updater) conclude(ctx context.Context, l *lane, r result) {
 	u.mu.Lock()
 	l.running = false
@@ -197,7 +191,7 @@ func (u *Updater) conclude(ctx context.Context, l *lane, r result) {
 	u.signal()
 }
 
-// settle keeps what an attempt has found, and says when the lane is due next. The caller holds u.mu.
+// settle requires u.mu.
 func (u *Updater) settle(l *lane, r result, now time.Time) {
 	l.notBefore, l.lookedAt = r.notBefore, now
 	if r.writes {
@@ -237,7 +231,6 @@ func (u *Updater) settle(l *lane, r result, now time.Time) {
 	u.rest(l)
 }
 
-// judged keeps a verdict.
 func (m *machine) judged(v verdict) {
 	m.look, m.blocked, m.why, m.unusable, m.err, m.told = false, false, v.why, v.unusable, v.err, nil
 	switch v.state {

@@ -13,56 +13,52 @@ import (
 )
 
 const (
-	// gather is how long a resource waits for the other pools that a change concerns, so that all
-	// that a machine joins and leaves is one write: both families, and the internal twin.
+	// gather is how long to wait for other pools of the same change, so that one write covers both
+	// families and the internal load balancer.
 	gather = time.Second
-	// patience is how long the pools are waited for after a start that nobody hands over.
-	patience = 30 * time.Second
-	// nodesServe is how long what the cluster has said of its machines is good for.
+	// patience is how long to wait for targets after a start.
+	patience   = 30 * time.Second
 	nodesServe = time.Second
-	// leaseAgain is when the lease is asked for again after somebody else had it.
 	leaseAgain = 10 * time.Second
-	// attemptLasts bounds one attempt, so that what hangs gives its place away. Azure takes a few
-	// minutes for an interface of a machine in service.
+	// attemptLasts keeps a hanging request from holding its slot. Azure takes a few minutes for the
+	// interface of a running machine.
 	attemptLasts = 10 * time.Minute
-	// worthTelling is the shortest closing of a gate that people hear of.
 	worthTelling = 5 * time.Second
 )
 
 var (
-	// polls are when something that is waited for is looked at again.
+	// polls is for waiting machines.
 	polls = backoff.Doubling{First: 5 * time.Second, Max: time.Minute}
-	// looks are how long what was found to be right is believed, though a pool that has not changed
-	// is handed over as if it were not: Azure may show a pool later than its interfaces.
+	// looks is how long a machine in sync is trusted while its unchanged pool requests it again:
+	// Azure may show a pool later than its interfaces.
 	looks = backoff.Doubling{First: 10 * time.Second, Max: 5 * time.Minute}
 )
 
-// Updater has machines join pools of network interfaces, and leave them. Its methods may be called
-// from any goroutine, at any time.
+// Updater adds machines to pools of network interfaces and removes them. It is safe for concurrent
+// use.
 type Updater struct {
 	cfg Config
-	// wake has room for one token: something may be due.
+	// wake holds one token.
 	wake chan struct{}
 
-	mu    sync.Mutex // never held across a call to Azure, the cluster or the lease
+	mu    sync.Mutex // never held during a call to Azure, the cluster or the lease
 	pools map[lb.PoolKey]*pool
 	lanes map[string]*lane
-	// busy are the lanes that have something to do or do it.
+	// busy are scheduled or running.
 	busy    map[string]*lane
 	running int
-	// listing are the resource groups whose interfaces are listed, each with the lane that does.
+	// listing maps a resource group to the worker that lists it.
 	listing map[string]*lane
-	// heldUntil is when the lease is asked for again that somebody else had, or until when machines wait
-	// for a load balancer.
+	// heldUntil is when to retry the lease, or when a pause for a load balancer ends.
 	heldUntil time.Time
 	heldWhy   string
-	// settled are pools of which nothing is under way any more, and who is not told of it yet.
+	// settled are idle pools not yet reported.
 	settled map[lb.PoolKey]lb.PoolID
 
 	sets sets
-	// handed are the pools that were handed over; nil when all were that had to be.
+	// handed are the pools with a target; nil once complete.
 	handed map[lb.PoolKey]bool
-	// plan is of all pools and nodes, unless it is stale; then it is made anew at staleAt, or before.
+	// plan is recomputed at staleAt or earlier if stale.
 	plan    *plan
 	stale   bool
 	staleAt time.Time
@@ -70,7 +66,7 @@ type Updater struct {
 	nodesAt time.Time
 }
 
-// New returns an Updater that takes pools at once and works on their machines during Run.
+// New returns an Updater that accepts targets immediately and works during Run.
 func New(cfg Config) *Updater {
 	return &Updater{
 		cfg: cfg, wake: make(chan struct{}, 1), pools: map[lb.PoolKey]*pool{}, lanes: map[string]*lane{}, busy: map[string]*lane{},
@@ -78,8 +74,7 @@ func New(cfg Config) *Updater {
 	}
 }
 
-// Run works until the context is done, and returns when no attempt is under way any more. Nobody is
-// told of what those have found.
+// Run returns once ctx is done and no attempt is running. Later results are dropped.
 func (u *Updater) Run(ctx context.Context) {
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
@@ -100,7 +95,6 @@ func (u *Updater) Run(ctx context.Context) {
 	}
 }
 
-// signal has Run look what is due.
 func (u *Updater) signal() {
 	select {
 	case u.wake <- struct{}{}:
@@ -108,7 +102,6 @@ func (u *Updater) signal() {
 	}
 }
 
-// tell says of pools that nothing of them is under way any more, unless something is again.
 func (u *Updater) tell(ctx context.Context) {
 	u.mu.Lock()
 	settled := u.settled

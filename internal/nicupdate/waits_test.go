@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A gate is closed: nothing is asked, nothing has failed, and people hear why. Once it is open all
-// goes on by itself. A turn that has not come is not worth telling.
+// While the throttle gate is closed nothing is sent and nothing fails, and the reason is reported.
+// A wait for the write quota is not reported.
 func TestAClosedGate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -39,7 +39,7 @@ func TestAClosedGate(t *testing.T) {
 	})
 }
 
-// What is closed for a moment is not worth telling.
+// A short wait is not reported.
 func TestAGateIsClosedForAMoment(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")
@@ -57,7 +57,7 @@ func TestAGateIsClosedForAMoment(t *testing.T) {
 	})
 }
 
-// A gate closes under way: the request that it keeps was no try.
+// The gate closes before a request is sent: this does not count as an attempt.
 func TestARequestThatNeverLeft(t *testing.T) {
 	for _, call := range []string{"LIST", "PUT"} {
 		inWorld(t, func(w *world) {
@@ -93,7 +93,7 @@ func TestARequestThatNeverLeft(t *testing.T) {
 	})
 }
 
-// lease is held by somebody else until a time, and is lost after another.
+// lease is held by another controller until a given time, and lost at another.
 type lease struct {
 	mu         sync.Mutex
 	from, lost time.Time
@@ -124,14 +124,14 @@ func (l *lease) leave() {
 	l.inside--
 }
 
-// keep has it be lost at another time; zero is never.
+// keep sets when the lease is lost; zero is never.
 func (l *lease) keep(lost time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost = lost
 }
 
-// Somebody else has the lease: nothing is asked of Azure, and all machines wait for it together.
+// Another controller holds the lease: nothing is sent, and all machines wait together.
 func TestTheLeaseIsHeld(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.stop()
@@ -150,7 +150,7 @@ func TestTheLeaseIsHeld(t *testing.T) {
 	})
 }
 
-// The lease is lost between the read and the write: nothing is written, and that is no failure.
+// The lease is lost between read and write: nothing is written, and this is not a failure.
 func TestTheLeaseIsLost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.stop()
@@ -170,7 +170,7 @@ func TestTheLeaseIsLost(t *testing.T) {
 	})
 }
 
-// It ends while a machine is written: nobody is told, and the next process finds out.
+// The process ends during a write: nothing is reported, and the next process completes it.
 func TestAnEnd(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.has("n1", "")

@@ -12,32 +12,30 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// Azure deletes no pool that the model of a scale set names. So a pool that is to be empty is let go
-// when all scale sets were looked at, also those without a node.
+// Azure rejects the deletion of a pool that a scale set model names. So an empty pool is released
+// after every scale set was checked, also those without nodes.
 
 const (
-	// setsServe is how long a list of scale sets is believed.
 	setsServe = 5 * time.Minute
-	// setsAgain is when it is asked for again after it failed.
 	setsAgain = 10 * time.Second
 )
 
-// codeNotAllowed is that of a role without scale sets, as in clusters that have none: the pool would stay
-// for ever.
+// codeNotAllowed is returned to a role without access to scale sets, as in clusters without any. It
+// must not block the deletion forever.
 const codeNotAllowed = "AuthorizationFailed"
 
-// sets are the uniform scale sets of the nodes' resource groups. Updater.mu guards them.
+// sets are the uniform scale sets near the nodes. Updater.mu guards them.
 type sets struct {
 	all     []lb.ResourceID
-	at      time.Time // when they were listed; zero if they were not
-	asked   bool      // somebody wants them
+	at      time.Time // last list; zero if never listed
+	asked   bool      // a list is requested
 	listing bool
 	again   time.Time
-	groups  map[string]lb.ResourceID // where nodes were seen
+	groups  map[string]lb.ResourceID // resource groups of nodes
 }
 
-// witnesses adds an instance of each scale set, and reports whether it is not known which there are.
-// The caller holds u.mu.
+// witnesses adds an instance of each scale set, and reports whether they are unknown yet. It
+// requires u.mu.
 func (u *Updater) witnesses(roles map[string]role, machines map[string]nic.Machine, nodes []nic.Node, now time.Time) (looking bool) {
 	seen := map[string]bool{}
 	for _, m := range machines {
@@ -61,13 +59,12 @@ func (u *Updater) witnesses(roles map[string]role, machines map[string]nic.Machi
 		}
 	}
 	for _, id := range u.sets.all {
-		add(nic.Machine{ScaleSet: id, Instance: "0"}) // whether or not there is one
+		add(nic.Machine{ScaleSet: id, Instance: "0"}) // exists or not
 	}
 	u.sets.asked = u.sets.at.IsZero() || now.Sub(u.sets.at) >= setsServe
 	return u.sets.asked
 }
 
-// keepsWitnesses adds those that were looked at.
 func (p *pool) keepsWitnesses(roles map[string]role, machines map[string]nic.Machine) {
 	for key, r := range p.roles {
 		if m := p.machines[key]; r >= witness && m != nil {
@@ -76,8 +73,7 @@ func (p *pool) keepsWitnesses(roles map[string]role, machines map[string]nic.Mac
 	}
 }
 
-// listSets lists the scale sets if somebody wants them, and returns when that is to be tried again; zero
-// is not by itself.
+// listSets returns when to retry; zero means on the next request.
 func (u *Updater) listSets(ctx context.Context, now time.Time, run func(func())) time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -98,7 +94,6 @@ func (u *Updater) listSets(ctx context.Context, now time.Time, run func(func()))
 	return time.Time{}
 }
 
-// learnSets reads the scale sets of resource groups.
 func (u *Updater) learnSets(ctx context.Context, groups []lb.ResourceID) {
 	var all []lb.ResourceID
 	again, failed := time.Now().Add(setsAgain), false

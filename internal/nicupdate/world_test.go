@@ -26,8 +26,8 @@ type fataler interface {
 	Errorf(format string, args ...any)
 }
 
-// world is the outside of the room, in virtual time: an Azure whose writes take two seconds, and a
-// cluster. It says of itself if a resource is written twice at a time.
+// world fakes Azure and the cluster in virtual time; a write takes two seconds. It reports an error
+// if a resource is written twice at a time.
 type world struct {
 	meter   meter
 	t       fataler
@@ -35,7 +35,7 @@ type world struct {
 	start   time.Time
 	ctx     context.Context
 	cancel  func()
-	stop    func() // cancels, and waits for the end
+	stop    func() // cancels, and waits for Run to return
 	written time.Duration
 
 	mu       sync.Mutex
@@ -47,15 +47,15 @@ type world struct {
 	bare     bool // lists show no etags
 	ignores  bool // writes have no effect
 	nodes    []nic.Node
-	expected []lb.PoolID // what the cluster says there is
+	expected []lb.PoolID // pools of the cluster
 	gate     func(id lb.ResourceID) (time.Time, string)
 	fail     func(call string) error
 	calls    []string
 	settled  []string
 	writing  map[string]bool
-	most     int // written at the same moment
+	most     int // maximum of concurrent writes
 	onCall   func(call string)
-	lose     func(call string) bool // whether the answer to a write that has landed is lost
+	lose     func(call string) bool // whether to drop the response to a write that took effect
 	setLists int                    // lists of scale sets
 }
 
@@ -68,7 +68,7 @@ func newWorld(t fataler) *world {
 	}
 }
 
-// inWorld tells a story while an Updater runs.
+// inWorld runs a test with an Updater.
 func inWorld(t *testing.T, story func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -83,7 +83,7 @@ func inWorld(t *testing.T, story func(w *world)) {
 	})
 }
 
-// run starts another Updater, which knows nothing of the one before.
+// run starts another Updater, which knows nothing of the previous one.
 func (w *world) run(parallel int, lease Lease) {
 	w.u = New(Config{Azure: w, Cluster: w, Lease: lease, Parallel: parallel, Settled: w.heard, Home: setID("any"), Meter: &w.meter, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -98,14 +98,14 @@ func (w *world) heard(pool lb.PoolID) {
 
 func (w *world) stamp(text string) string { return "+" + time.Since(w.start).String() + " " + text }
 
-// set changes the world while the lanes are at work.
+// set changes the world while workers run.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// wait lets virtual time pass until nothing moves any more.
+// wait advances virtual time until everything is blocked.
 func (w *world) wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -119,7 +119,7 @@ func setID(name string) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: subscription, ResourceGroup: "rg", Type: lb.TypeScaleSet, Name: name}
 }
 
-// machine reads "n1", a machine of its own, or "blue/3".
+// machineOf parses "n1", a virtual machine, or "blue/3", an instance.
 func machineOf(name string) nic.Machine {
 	if set, id, ok := strings.Cut(name, "/"); ok {
 		return nic.Machine{ScaleSet: setID(set), Instance: id}
@@ -135,14 +135,14 @@ func machines(names string) []nic.Machine {
 	return all
 }
 
-// poolID reads "kubernetes/k8s".
+// poolID parses "kubernetes/k8s".
 func poolID(name string) lb.PoolID {
 	balancer, pool, _ := strings.Cut(name, "/")
 	return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: subscription, ResourceGroup: "rg", Name: balancer}, Name: pool}
 }
 
-// target is of a pool of all nodes. One whose name ends in 6 is of IPv6, and one of the load balancer
-// b is of the configuration b.
+// target builds a target for a pool of all nodes. A name ending in 6 is IPv6; load balancer b has
+// configuration b.
 func target(name, members, leaves string) nic.Target {
 	p := nic.Pool{ID: poolID(name), Family: lb.IPv4, Configuration: "a", Every: true, Members: machines(members)}
 	if strings.HasSuffix(name, "6") {
@@ -154,7 +154,7 @@ func target(name, members, leaves string) nic.Target {
 	return nic.Target{Pool: p, Leaves: machines(leaves), Lacks: p.Members}
 }
 
-// bring hands a pool over, and says the State in a line: "working n1 n2; waits n3: why; failed n4: error".
+// bring sets a target and formats the State as "working n1 n2; waits n3: why; failed n4: error".
 func (w *world) bring(name, members, leaves string) string {
 	return told(w.u.Bring(target(name, members, leaves)))
 }
@@ -194,7 +194,7 @@ func nameOf(m nic.Machine) string {
 	return m.VM.Name
 }
 
-// ids are those of pools, by names such as "kubernetes/k8s".
+// ids parses pool names such as "kubernetes/k8s".
 func ids(pools string) []string {
 	var all []string
 	for name := range strings.FieldsSeq(pools) {
@@ -210,7 +210,7 @@ func configuration(pools string) lb.InterfaceConfiguration {
 	}}
 }
 
-// has makes a machine whose interface is in some pools, those of IPv6 after a bar.
+// has creates a machine whose interface is in the given pools; IPv6 pools follow a bar.
 func (w *world) has(name, pools string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,7 +228,7 @@ func (w *world) has(name, pools string) {
 	}
 }
 
-// hasSet makes a uniform scale set.
+// hasSet creates a uniform scale set.
 func (w *world) hasSet(name string, mode lb.UpgradeMode, pools string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,13 +238,13 @@ func (w *world) hasSet(name string, mode lb.UpgradeMode, pools string) {
 	}
 }
 
-// etag returns another one. The caller holds w.mu, or nobody else is there.
+// etag returns a new etag. The caller holds w.mu, or is alone.
 func (w *world) etag() string {
 	w.etags++
 	return fmt.Sprint(w.etags)
 }
 
-// shows says what a machine, or a scale set's model, is in.
+// shows returns the pools of a machine, or of a scale set's model.
 func (w *world) shows(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -287,7 +287,7 @@ func (w *world) expect(what, got, want string) {
 	}
 }
 
-// expectCalls compares what Azure was asked since it was looked at last.
+// expectCalls compares the calls since the last check.
 func (w *world) expectCalls(want ...string) {
 	w.t.Helper()
 	if got := w.take(&w.calls); !slices.Equal(got, want) {
@@ -295,7 +295,7 @@ func (w *world) expectCalls(want ...string) {
 	}
 }
 
-// expectSettled compares which pools have settled since it was looked at last.
+// expectSettled compares the pools that became idle since the last check.
 func (w *world) expectSettled(want ...string) {
 	w.t.Helper()
 	got := w.take(&w.settled)
@@ -313,7 +313,7 @@ func (w *world) take(of *[]string) []string {
 	return got
 }
 
-// count returns how often each kind of call was made, as "LIST 1 PUT 3".
+// count returns the number of calls of each kind, as "LIST 1 PUT 3".
 func (w *world) count() string {
 	n := map[string]int{}
 	for _, call := range w.take(&w.calls) {
@@ -326,7 +326,7 @@ func (w *world) count() string {
 	return strings.Join(all, " ")
 }
 
-// failing has some calls fail, each so often, with an answer.
+// failing makes the next calls of a kind fail with an answer.
 func (w *world) failing(call string, times int, a fault.Answer) {
 	w.set(func() {
 		w.fail = func(is string) error {
@@ -339,14 +339,12 @@ func (w *world) failing(call string, times int, a fault.Answer) {
 	})
 }
 
-// Machines implements Cluster.
 func (w *world) Machines() []nic.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.nodes)
 }
 
-// InterfacePools implements Cluster.
 func (w *world) InterfacePools() []lb.PoolID {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// A write of the load balancer has lost twice while machines join: those under way end, and no other begins
-// for a moment, which is said. A second loss meanwhile makes it longer; one when none is under way does not.
+// A load balancer write lost twice while machines join: running attempts finish, and no other
+// starts for a moment, which is reported. A second loss extends the pause; a loss while no machine
+// is working does not start one.
 func TestMachinesYieldToALoadBalancer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var names []string
@@ -25,7 +26,7 @@ func TestMachinesYieldToALoadBalancer(t *testing.T) {
 		w.expect("four are under way", w.count(), "LIST 1 PUT 4")
 		w.u.Yield()
 		w.wait(40 * time.Second)
-		w.u.Yield() // by somebody else
+		w.u.Yield() // by another writer
 		w.expect("none has begun", w.count(), "")
 		if got := w.bring("a/k8s", all, ""); !strings.Contains(got, "waits n9: a load balancer is written first") {
 			t.Errorf("got %q", got)
@@ -33,6 +34,6 @@ func TestMachinesYieldToALoadBalancer(t *testing.T) {
 		w.wait(4 * time.Second)
 		w.expect("nor has one now", w.count(), "")
 		w.wait(time.Minute)
-		w.expect("the others", w.count(), "LIST 1 PUT 6") // and a look at the first four, which the pool did not show
+		w.expect("the others", w.count(), "LIST 1 PUT 6") // and a read of the first four, which the pool did not show
 	})
 }

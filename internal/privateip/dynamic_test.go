@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A Service of another namespace, which Azure rejects, reserves no address that Azure chose for a Service; that
-// Service may request the address that it has.
+// A rejected Service of another namespace does not reserve an address that Azure chose for a
+// Service; the user of the address may request it.
 func TestAnAddressThatAzureChoseIsNotReservedForAnother(t *testing.T) {
 	k := New(Config{Limit: func(string) int { return 10 }, LoadBalancers: []string{"lb"}, Log: slog.New(slog.DiscardHandler)})
 	k.Load(t.Context())

@@ -13,47 +13,47 @@ import (
 	"time"
 )
 
-// Record is the persisted reservations.
+// Record holds the persisted reservations.
 type Record struct {
-	// Version is opaque to this package; a write of a version that is not the newest fails.
+	// Version is opaque; writing an outdated version fails.
 	Version string
-	// Reservations are by the key of the address.
+	// Reservations are keyed by [Key].
 	Reservations map[string]Reservation
 }
 
 // Store persists the reservations. Only the leader writes.
 type Store interface {
-	// ReadReservations returns no Version if there is no record.
+	// ReadReservations returns an empty Version if there is no record.
 	ReadReservations(ctx context.Context) (Record, error)
-	// WriteReservations writes the reservations and returns the new version.
+	// WriteReservations returns the new version.
 	WriteReservations(ctx context.Context, r Record) (version string, err error)
 }
 
-// storeTimeout bounds one read or write of the record. Rounds of other load balancers wait for it.
+// storeTimeout: rounds of other load balancers wait for it.
 const storeTimeout = 10 * time.Second
 
-// Config is what a Keeper works with.
+// Config configures a [Keeper].
 type Config struct {
 	// Store persists the reservations; nil keeps them in memory.
-	Store Store
-	// LoadBalancers are the names of all load balancers of the cluster.
+	Store         Store
 	LoadBalancers []string
-	// Limit returns how many addresses a namespace may have on one load balancer, in use or reserved.
+	// Limit returns the maximum number of addresses of a namespace on one load balancer, in use or
+	// reserved.
 	Limit func(namespace string) int
 	Log   *slog.Logger
 }
 
-// Keeper keeps the reservations of a cluster. Its methods may be called from any goroutine.
+// Keeper manages the reservations of a cluster. It is safe for concurrent use.
 type Keeper struct {
 	cfg Config
 
-	slot chan struct{} // has room for one user of what follows; it is held across calls of the API server
-	// record is cached; nil Reservations have to be read, and unreadable is why they could not be.
+	slot chan struct{} // lock for the fields below, held across API calls
+	// record must be read if its Reservations are nil; readErr is the last read error.
 	record     Record
 	unreadable error
 }
 
-// New returns a Keeper.
+// New returns a [Keeper].
 func New(cfg Config) *Keeper { return &Keeper{cfg: cfg, slot: make(chan struct{}, 1)} }
 
 // Load reads the record unless it is cached.
@@ -80,15 +80,13 @@ func (k *Keeper) Load(ctx context.Context) {
 	k.record, k.unreadable = record, nil
 }
 
-// Check returns the Services that may not have an address that they request, by owner. users are those that
-// the load balancer shows.
-func (k *Keeper) Check(users Users, wants []Want, now time.Time) map[string]error {
+// Check returns the Services rejected, by owner. users are those shown by the load balancer.
+func (k *Keeper) Check(users Users, requests []Want, now time.Time) map[string]error {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
-	return check(k.record.Reservations, k.missing(), users, wants, now)
+	return check(k.record.Reservations, k.missing(), users, requests, now)
 }
 
-// missing returns why the record is not known; nil if it is.
 func (k *Keeper) missing() error {
 	switch {
 	case k.record.Reservations != nil:
@@ -99,56 +97,56 @@ func (k *Keeper) missing() error {
 	return errors.New("the reservations of private addresses have not been read yet")
 }
 
-// Reserve records the addresses that Services are about to use on a load balancer. It returns the Services
-// that may not have theirs, by owner.
-func (k *Keeper) Reserve(ctx context.Context, on string, users Users, wants []Want, now time.Time) map[string]error {
+// Reserve records addresses before their use on a load balancer. It returns the rejected Services,
+// by owner.
+func (k *Keeper) Reserve(ctx context.Context, loadBalancer string, users Users, requests []Want, now time.Time) map[string]error {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
-	refused := check(k.record.Reservations, k.missing(), users, wants, now)
+	rejected := check(k.record.Reservations, k.missing(), users, requests, now)
 	if k.missing() != nil {
-		return refused
+		return rejected
 	}
 	claims := map[string]string{}
-	for _, w := range wants {
+	for _, w := range requests {
 		for _, key := range w.Keys {
-			if refused[w.Owner] == nil {
+			if rejected[w.Owner] == nil {
 				claims[key] = w.namespace()
 			}
 		}
 	}
 	before := k.record.Reservations
-	err := k.save(ctx, state{on: on, users: users, claims: claims}, now)
+	err := k.save(ctx, state{on: loadBalancer, users: users, claims: claims}, now)
 	if err == nil {
-		return refused
+		return rejected
 	}
-	for _, w := range wants {
+	for _, w := range requests {
 		for _, key := range w.Keys {
 			r := before[key]
 			recorded := r.Namespace == w.namespace() && r.Expires.IsZero()
-			if len(users[key]) == 0 && !recorded && refused[w.Owner] == nil {
-				refused[w.Owner] = err
+			if len(users[key]) == 0 && !recorded && rejected[w.Owner] == nil {
+				rejected[w.Owner] = err
 			}
 		}
 	}
-	return refused
+	return rejected
 }
 
-// Note records what a load balancer shows: addresses in use, and those that are not used any more.
-func (k *Keeper) Note(ctx context.Context, on string, users Users, now time.Time) {
+// Note records the observed users of a load balancer's addresses.
+func (k *Keeper) Note(ctx context.Context, loadBalancer string, users Users, now time.Time) {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
 	if k.record.Reservations != nil {
-		_ = k.save(ctx, state{on: on, users: users}, now)
+		_ = k.save(ctx, state{on: loadBalancer, users: users}, now)
 	}
 }
 
-// save writes the record if it changes. After a failure it is read again, since the write may have succeeded.
-// The caller holds the lock.
+// save reads the record again after an error, because the write may have succeeded. The caller
+// holds the lock.
 func (k *Keeper) save(ctx context.Context, s state, now time.Time) error {
 	s.others = slices.DeleteFunc(slices.Clone(k.cfg.LoadBalancers), func(name string) bool { return strings.EqualFold(name, s.on) })
 	all := next(k.record.Reservations, s, k.cfg.Limit, now)
 	known := maps.Clone(k.record.Reservations)
-	maps.DeleteFunc(known, func(_ string, r Reservation) bool { return r.expired(now) }) // these go with the next change
+	maps.DeleteFunc(known, func(_ string, r Reservation) bool { return r.expired(now) }) // removed with the next change
 	if maps.Equal(all, known) {
 		return nil
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package privateip reserves the private addresses that Services request for their namespaces: while
-// they are in use, and for TTL afterwards, so that a Service can be recreated.
+// Package privateip reserves the private addresses that Services request for their namespaces:
+// while in use, and for TTL afterwards, so that a Service can be recreated.
 //
-//	privateip.go  who may use an address, and how the record changes (pure)
+//	privateip.go  decides which Service may use an address, and how the record changes (pure)
 //	keeper.go     reads and writes the record
 package privateip
 
@@ -18,22 +18,21 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// TTL is how long an address stays reserved after its last Service has left it. It covers a recreated
-// Service, a GitOps sync and a restart of the controller, and ends by itself, so that no namespace keeps
-// addresses that it does not use.
+// TTL is how long an address remains reserved after its last use. It covers a recreated Service, a
+// GitOps sync and a controller restart.
 const TTL = time.Hour
 
-// Reservation is the namespace that an address is reserved for.
+// Reservation reserves an address for a namespace.
 type Reservation struct {
 	Namespace string
-	// LoadBalancer is the name of the load balancer that has the address, or had it last.
+	// LoadBalancer has or had the address.
 	LoadBalancer string
 	// Expires is zero while the address is in use.
 	Expires time.Time
 }
 
-// Key returns the key of the private address that a frontend requests: its subnet and the address. It is
-// empty for a public frontend, and for one with an address that Azure chose.
+// Key identifies a requested private address by subnet and address. It is empty for a public
+// frontend, and for a dynamic address.
 func Key(f lb.Frontend) string {
 	if f.PublicIP != "" || !f.Static || !f.PrivateIP.IsValid() {
 		return ""
@@ -41,17 +40,16 @@ func Key(f lb.Frontend) string {
 	return strings.ToLower(f.Subnet) + " " + f.PrivateIP.String()
 }
 
-// describe returns a text for an address.
 func describe(key string) string {
 	subnet, ip, _ := strings.Cut(key, " ")
 	return fmt.Sprintf("private address %s of subnet %s", ip, subnet[strings.LastIndex(subnet, "/")+1:])
 }
 
-// Users are the namespaces of the Services that use an address, by its key.
+// Users are the namespaces that use an address, by its key.
 type Users map[string][]string
 
-// UsersOf returns the users of the private addresses of a load balancer. serviceOf returns the Service that a
-// frontend or a rule belongs to; empty if none is known.
+// UsersOf returns the users of a load balancer's private addresses. serviceOf returns the owning
+// Service of a frontend or rule, or "".
 func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 	users, keys := Users{}, map[string]string{}
 	add := func(key, name string) {
@@ -63,7 +61,7 @@ func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 		}
 	}
 	for _, f := range b.Frontends {
-		f.Static = true // Key ignores addresses that Azure chose, which are in use as well
+		f.Static = true // Key ignores dynamic addresses, which are in use as well
 		keys[strings.ToLower(f.Name)] = Key(f)
 		add(Key(f), f.Name)
 	}
@@ -73,9 +71,9 @@ func UsersOf(b lb.LoadBalancer, serviceOf func(name string) string) Users {
 	return users
 }
 
-// Want is the addresses that a Service requests, by their keys.
+// Want is the request of a Service.
 type Want struct {
-	// Owner is the prefix of the names of the Service's resources.
+	// Owner prefixes the Service's resource names.
 	Owner, Service string
 	Created        time.Time
 	Keys           []string
@@ -86,25 +84,24 @@ func (w Want) namespace() string {
 	return namespace
 }
 
-// check returns the Services that may not have an address that they request, by owner. An address in use is
-// left to the plan of the load balancer, which refuses newcomers of other namespaces. Of two Services that
-// request an address that is not reserved, the older one gets it.
-func check(record map[string]Reservation, unreadable error, users Users, wants []Want, now time.Time) map[string]error {
-	refused, first := map[string]error{}, map[string]Want{}
-	wants = slices.SortedStableFunc(slices.Values(wants), func(a, b Want) int {
+// check skips addresses in use: the load balancer's plan rejects other namespaces there. Of two
+// Services requesting a free address, the older one wins.
+func check(record map[string]Reservation, unreadable error, users Users, requests []Want, now time.Time) map[string]error {
+	rejected, first := map[string]error{}, map[string]Want{}
+	requests = slices.SortedStableFunc(slices.Values(requests), func(a, b Want) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Owner, b.Owner))
 	})
-	for _, w := range wants {
+	for _, w := range requests {
 		for _, key := range w.Keys {
 			if len(users[key]) > 0 {
 				continue
 			}
 			if err := mayUse(record[key], unreadable, first[key], w, key, now); err != nil {
-				refused[w.Owner] = err
+				rejected[w.Owner] = err
 				break
 			}
 		}
-		if refused[w.Owner] != nil {
+		if rejected[w.Owner] != nil {
 			continue
 		}
 		for _, key := range w.Keys {
@@ -113,11 +110,10 @@ func check(record map[string]Reservation, unreadable error, users Users, wants [
 			}
 		}
 	}
-	return refused
+	return rejected
 }
 
-// mayUse returns why a Service may not have an address that is not in use. older is the Service that gets it in
-// the same round; zero if there is none.
+// mayUse takes the older Service that gets the address in the same round, if any.
 func mayUse(r Reservation, unreadable error, older, w Want, key string, now time.Time) error {
 	switch {
 	case unreadable != nil:
@@ -136,23 +132,21 @@ func mayUse(r Reservation, unreadable error, older, w Want, key string, now time
 	return nil
 }
 
-// expired reports whether there is no reservation any more.
 func (r Reservation) expired(now time.Time) bool {
 	return r.Namespace == "" || !r.Expires.IsZero() && !r.Expires.After(now)
 }
 
-// state is what a load balancer shows, and what is about to be written to it.
+// state is the observed state plus pending writes.
 type state struct {
 	on    string
 	users Users
-	// claims are the namespaces of Services that are about to use an address, by its key.
+	// claims are the namespaces about to use an address.
 	claims map[string]string
-	// others are the names of the cluster's other load balancers.
+	// others are the cluster's other load balancers.
 	others []string
 }
 
-// next returns the record that follows from the state of a load balancer. limit bounds the addresses of a
-// namespace on it, in use or not: the reservations that expire first are removed.
+// next removes the reservations that expire first above the limit.
 func next(record map[string]Reservation, s state, limit func(namespace string) int, now time.Time) map[string]Reservation {
 	all := maps.Clone(record)
 	for key, r := range record {
@@ -181,11 +175,10 @@ func next(record map[string]Reservation, s state, limit func(namespace string) i
 	return all
 }
 
-// trim removes the reservations of unused addresses that exceed the limit of a namespace on a load balancer.
-func trim(record map[string]Reservation, on string, limit func(namespace string) int) {
+func trim(record map[string]Reservation, loadBalancer string, limit func(namespace string) int) {
 	has, unused := map[string]int{}, []string{}
 	for key, r := range record {
-		if strings.EqualFold(r.LoadBalancer, on) {
+		if strings.EqualFold(r.LoadBalancer, loadBalancer) {
 			if has[r.Namespace]++; !r.Expires.IsZero() {
 				unused = append(unused, key)
 			}

@@ -36,7 +36,7 @@ type store struct {
 	writes         int
 	failsRead      bool
 	failsWrite     bool
-	lostAfterWrite bool // the answer of a write that was carried out
+	lostAfterWrite bool // the response to a write that took effect
 }
 
 func (s *store) ReadReservations(context.Context) (Record, error) {
@@ -68,8 +68,8 @@ func wants(service string, created int64, keys ...string) Want {
 	return Want{Owner: strings.ReplaceAll(service, "/", ""), Service: service, Created: time.Unix(created, 0), Keys: keys}
 }
 
-// The decision by itself: each row is the record of an address and its users, and what follows for Services of
-// namespaces bank and shop.
+// Each row is the record of an address and its users, and the result for Services of namespaces
+// bank and shop.
 func TestWhoMayUseAPrivateAddress(t *testing.T) {
 	bank, older := wants("bank/web", 2, vip), wants("shop/web", 1, vip)
 	soon, past := epoch.Add(time.Second), epoch
@@ -78,7 +78,7 @@ func TestWhoMayUseAPrivateAddress(t *testing.T) {
 		unreadable error
 		users      []string
 		wants      []Want
-		says       string // of bank/web
+		says       string // for bank/web
 	}{
 		"never used":                      {wants: []Want{bank}},
 		"its own":                         {record: Reservation{"bank", "a", soon}, wants: []Want{bank}},
@@ -86,7 +86,7 @@ func TestWhoMayUseAPrivateAddress(t *testing.T) {
 		"another's, not left yet":         {record: Reservation{"shop", "a", time.Time{}}, wants: []Want{bank}, says: "private address 10.0.0.9 of subnet nodes is reserved for namespace shop until 1h0m0s after its last Service has left it. Choose another address"},
 		"another's, expired":              {record: Reservation{"shop", "a", past}, wants: []Want{bank}},
 		"in use by it":                    {record: Reservation{"shop", "a", soon}, users: []string{"bank"}, wants: []Want{bank}},
-		"in use by another":               {record: Reservation{"shop", "a", soon}, users: []string{"shop"}, wants: []Want{bank}}, // the plan refuses it
+		"in use by another":               {record: Reservation{"shop", "a", soon}, users: []string{"shop"}, wants: []Want{bank}}, // the plan rejects it
 		"record away":                     {unreadable: errors.New("away"), wants: []Want{bank}, says: "is given to no Service that does not have it already: away"},
 		"record away, in use by it":       {unreadable: errors.New("away"), users: []string{"bank"}, wants: []Want{bank}},
 		"an older Service":                {wants: []Want{bank, older}, says: "is assigned to Service shop/web, which is older and requests it, too"},
@@ -102,7 +102,7 @@ func TestWhoMayUseAPrivateAddress(t *testing.T) {
 	}
 }
 
-// Of all that a load balancer shows only static private frontends count, and of these the Services that are known.
+// Only static private frontends and known Services count.
 func TestUsersOf(t *testing.T) {
 	b := lb.LoadBalancer{
 		Frontends: []lb.Frontend{
@@ -118,8 +118,8 @@ func TestUsersOf(t *testing.T) {
 	}
 }
 
-// A Service leaves and comes back: the address is on record before it is used and reserved for TTL afterwards,
-// whichever process looks; then it is free. Nothing is written while nothing changes.
+// A Service is deleted and recreated: its address is recorded before use and reserved for TTL
+// afterwards, across processes, then free. Without a change nothing is written.
 func TestAnAddressIsReserved(t *testing.T) {
 	s, now := &store{}, epoch
 	k := keeperOf(t, s)
@@ -128,7 +128,7 @@ func TestAnAddressIsReserved(t *testing.T) {
 	if refused := k.Reserve(t.Context(), "a", nil, []Want{shop}, now); len(refused) > 0 || s.record.Reservations[vip] != (Reservation{"shop", "a", time.Time{}}) {
 		t.Fatalf("%v, %v", refused, s.record)
 	}
-	k = keeperOf(t, s) // the process ended before it wrote the load balancer
+	k = keeperOf(t, s) // the process ended before writing the load balancer
 	if refused := k.Check(nil, []Want{bank}, now); refused["bankweb"] == nil {
 		t.Error("a recorded address goes to another namespace")
 	}
@@ -137,13 +137,13 @@ func TestAnAddressIsReserved(t *testing.T) {
 			t.Error(refused)
 		}
 		k.Note(t.Context(), "a", used, now)
-		k.Note(t.Context(), "b", nil, now) // another load balancer shows nothing of it
+		k.Note(t.Context(), "b", nil, now) // another load balancer does not show it
 	}
 	if s.writes != 1 {
 		t.Errorf("%d writes for one owner", s.writes)
 	}
 	k.Note(t.Context(), "a", nil, now)
-	for range 3 { // a refused Service writes nothing
+	for range 3 { // a rejected Service causes no write
 		now = now.Add(TTL/3 - time.Second)
 		if refused := k.Check(nil, []Want{bank}, now); refused["bankweb"] == nil {
 			t.Errorf("after %s: another namespace has it", now.Sub(epoch))
@@ -163,7 +163,7 @@ func TestAnAddressIsReserved(t *testing.T) {
 	if refused := k.Reserve(t.Context(), "a", nil, []Want{bank}, epoch.Add(TTL)); len(refused) > 0 || s.record.Reservations[vip].Namespace != "bank" {
 		t.Errorf("expired: %v, %v", refused, s.record)
 	}
-	// A load balancer that is not the cluster's any more has no users.
+	// A load balancer outside the cluster has no users.
 	s.record.Reservations[vip] = Reservation{"shop", "former", time.Time{}}
 	keeperOf(t, s).Note(t.Context(), "a", nil, now)
 	if s.record.Reservations[vip].Expires.IsZero() {
@@ -171,7 +171,7 @@ func TestAnAddressIsReserved(t *testing.T) {
 	}
 }
 
-// Two load balancers decide at the same time: the second one to record the address does not get it.
+// Two load balancers request an address concurrently: the second one to record it is rejected.
 func TestTwoLoadBalancersReserveOneAddress(t *testing.T) {
 	s := &store{}
 	k := keeperOf(t, s)
@@ -185,7 +185,7 @@ func TestTwoLoadBalancersReserveOneAddress(t *testing.T) {
 	}
 }
 
-// Where the record cannot be read or written, no address goes to a Service that does not have it.
+// If the record can't be read or written, no Service gets a new address.
 func TestWithoutTheRecord(t *testing.T) {
 	s := &store{failsRead: true}
 	k := keeperOf(t, s)
@@ -215,9 +215,9 @@ func TestWithoutTheRecord(t *testing.T) {
 	}
 }
 
-// Whatever Services come and go: a namespace has no more addresses on record than its limit or than are in
-// use; an address in use is on record for one of its users; no reservation lasts longer than TTL; and a second
-// look at the same state changes nothing.
+// Under any sequence of Services: a namespace has at most its limit of recorded addresses, or those
+// in use; an address in use is recorded for one of its users; no reservation outlives TTL;
+// repeating a state changes nothing.
 func TestLawReservations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		record, now := map[string]Reservation{}, epoch
@@ -256,8 +256,8 @@ func TestLawReservations(t *testing.T) {
 	})
 }
 
-// Beyond the limit of a namespace the reservation that ends first is dropped: none of another namespace, of another
-// load balancer, or of an address in use.
+// Above the limit of a namespace the reservation that expires first is removed, never one of
+// another namespace or load balancer, or one in use.
 func TestTheReservationThatEndsFirstIsDropped(t *testing.T) {
 	in := func(minutes int) time.Time { return epoch.Add(time.Duration(minutes) * time.Minute) }
 	record := map[string]Reservation{

@@ -9,11 +9,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Count is how many connections a Private Link Service has in each state. Others is of states that
-// Azure may add.
+// Count is the number of connections by state. Other counts states unknown to this package.
 type Count struct{ Pending, Approved, Rejected, Others int }
 
-// Connections counts those of a Private Link Service.
+// Connections counts the connections of a Private Link Service.
 func Connections(p lb.PrivateLinkService) Count {
 	var c Count
 	for _, one := range p.Connections {
@@ -31,12 +30,12 @@ func Connections(p lb.PrivateLinkService) Count {
 	return c
 }
 
-// Plus is the sum of two counts.
+// Plus returns the sum of two counts.
 func (c Count) Plus(o Count) Count {
 	return Count{c.Pending + o.Pending, c.Approved + o.Approved, c.Rejected + o.Rejected, c.Others + o.Others}
 }
 
-// String is for people: "2 approved, 1 pending".
+// String formats the counts, as in "2 approved, 1 pending".
 func (c Count) String() string {
 	var texts []string
 	for _, one := range []struct {

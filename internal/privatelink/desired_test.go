@@ -42,7 +42,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// What Azure would refuse is refused before it is asked, and everybody who asks hears why.
+// Requests that Azure would reject are rejected before a call, for every requesting Service.
 func TestRefusedBeforeAnyCall(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -85,7 +85,7 @@ func TestRefusedBeforeAnyCall(t *testing.T) {
 	}
 }
 
-// The limit is of what comes: one that is there stays, and changes.
+// The limit applies to new ones; an existing one stays and may change.
 func TestOneThatIsThereIsNotOneTooMany(t *testing.T) {
 	t.Parallel()
 	f := frontend()

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// natAddresses are those that a Service asks for: the fixed ones first, the rest as Azure chooses.
+// natAddresses puts static addresses first.
 func natAddresses(l service.PrivateLink, subnet string) []lb.NATAddress {
 	var all []lb.NATAddress
 	for i := range l.Count {
@@ -25,8 +25,7 @@ func natAddresses(l service.PrivateLink, subnet string) []lb.NATAddress {
 	return all
 }
 
-// sameNAT reports whether addresses are as wanted, whatever they are called. Which of those that
-// Azure chooses is the primary one does not matter.
+// sameNAT ignores names, and which dynamic address is primary.
 func sameNAT(is, want []lb.NATAddress) bool {
 	if len(is) != len(want) {
 		return false
@@ -40,8 +39,7 @@ func sameNAT(is, want []lb.NATAddress) bool {
 	return !first.Static || at >= 0 && is[at].Static && is[at].Address == first.Address
 }
 
-// reused gives each wanted address the one that is there for it, and returns the places of those that
-// have none.
+// reused assigns existing addresses, and returns the indexes of wanted ones without.
 func reused(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) {
 	used := make([]bool, len(is))
 	free := func(w lb.NATAddress) int {
@@ -64,8 +62,8 @@ func reused(is, want []lb.NATAddress) (next []lb.NATAddress, left []int) {
 	return next, left
 }
 
-// nextNAT are the wanted addresses, each under the name that it has if it is there already: what is
-// called otherwise is another address to Azure, and consumers' flows would come from elsewhere.
+// nextNAT keeps existing names: Azure treats a renamed address as a new one, which changes the
+// source of consumers' flows.
 func nextNAT(is, want []lb.NATAddress) []lb.NATAddress {
 	if sameNAT(is, want) {
 		return is
@@ -78,7 +76,7 @@ func nextNAT(is, want []lb.NATAddress) []lb.NATAddress {
 		}
 	}
 	primary := 0
-	if !want[0].Static { // any will do, so the one that is stays
+	if !want[0].Static { // any may be primary: keep the current one
 		primary = max(0, slices.IndexFunc(next, func(n lb.NATAddress) bool { return n.Primary }))
 	}
 	for i := range next {
@@ -91,7 +89,7 @@ func named(all []lb.NATAddress, name string) bool {
 	return slices.ContainsFunc(all, func(n lb.NATAddress) bool { return strings.EqualFold(n.Name, name) })
 }
 
-// outside is the first fixed address that is not of the subnet's ranges, where those are known.
+// outside requires known prefixes.
 func outside(nat []lb.NATAddress, subnet *lb.Subnet) netip.Addr {
 	for _, n := range nat {
 		if n.Static && subnet != nil && len(subnet.Prefixes) > 0 &&
@@ -102,7 +100,6 @@ func outside(nat []lb.NATAddress, subnet *lb.Subnet) netip.Addr {
 	return netip.Addr{}
 }
 
-// showNAT is for people: what is wanted of addresses.
 func showNAT(all []lb.NATAddress) string {
 	var texts []string
 	for _, n := range all {

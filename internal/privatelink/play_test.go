@@ -32,7 +32,7 @@ func frontend() Frontend {
 	return Frontend{ID: frontendA, Name: "aaaa", Family: lb.IPv4, On: Balancer{Location: "eastus", SKU: lb.Standard}}
 }
 
-// asks is a Service that asks for a Private Link Service, the one before another by its day.
+// asks is a Service that requests a Private Link Service; day orders Services by age.
 func asks(name string, day int, changes ...func(*service.PrivateLink)) Sharer {
 	l := &service.PrivateLink{Subnet: "nodes", Count: 1, Said: map[string]string{}}
 	for _, change := range changes {
@@ -58,8 +58,8 @@ func called(name string) func(*service.PrivateLink) {
 	return func(l *service.PrivateLink) { l.Name, l.Said[service.PLSName] = name, name }
 }
 
-// azure is one that keeps Private Link Services in memory; what it is at is done when it is asked
-// next, unless it hangs.
+// azure keeps Private Link Services in memory. A running operation completes with the next call,
+// unless it hangs.
 type azure struct {
 	links  map[string]lb.PrivateLinkService
 	subnet lb.Subnet
@@ -75,7 +75,7 @@ func (a *azure) seen() []lb.PrivateLinkService {
 	return all
 }
 
-// do does a step, and again: that must do no harm.
+// do runs a step twice, because steps are idempotent.
 func (a *azure) do(s Step) {
 	for range 2 {
 		key := s.Service.ID.Key()
@@ -106,7 +106,7 @@ func (a *azure) do(s Step) {
 	a.writes = append(a.writes, strings.TrimSpace(string(s.Do)+" "+s.Service.ID.Name+" "+s.Connection.Name))
 }
 
-// settle ends all that Azure is at.
+// settle completes all running operations.
 func (a *azure) settle() {
 	if a.hangs {
 		return
@@ -123,7 +123,7 @@ func (a *azure) settle() {
 	a.subnet.Provisioning = lb.Succeeded
 }
 
-// play does steps until one writes nothing that helps, and returns it.
+// play runs steps until one writes nothing, and returns it.
 func (a *azure) play(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -149,7 +149,7 @@ func (a *azure) play(t interface {
 	return Step{}
 }
 
-// recorded are Services one of which is on record as the owner.
+// recorded marks one Service as the recorded owner.
 func recorded(sharers []Sharer, owner string) []Sharer {
 	sharers = slices.Clone(sharers)
 	for i := range sharers {
@@ -230,8 +230,8 @@ func drawAll(t *rapid.T) (*azure, []Sharer, Settings) {
 	return a, sharers, set
 }
 
-// Whatever there is and whoever asks: steps end, and then all is as wanted, or it is said why not. What
-// nobody of the cluster made is as it was, and so is what is on another frontend.
+// From any state and requests: steps end, and then everything is as wanted or a reason is given.
+// Resources that the cluster did not create, and those of other frontends, are unchanged.
 func TestStepsEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -276,8 +276,7 @@ func TestStepsEnd(t *testing.T) {
 	})
 }
 
-// A change keeps the names of addresses that stay, has exactly those that are wanted, and one of them
-// is the primary one.
+// A change keeps the names of kept addresses, yields exactly the wanted ones, and one primary.
 func TestAddressesBecomeAsWanted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -304,8 +303,8 @@ func TestAddressesBecomeAsWanted(t *testing.T) {
 	})
 }
 
-// A verdict does not hang on the order in which Services are named, and an owner that still asks
-// keeps what it has.
+// A verdict does not depend on the order of Services, and an owner keeps its resource while it
+// requests it.
 func TestOwnershipHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -316,7 +315,7 @@ func TestOwnershipHolds(t *testing.T) {
 			t.Fatalf("%+v in another order is %+v", v, w)
 		}
 		if v.Want == nil || len(on(frontend(), a.seen())) > 1 {
-			return // of several one may go whose owner keeps the other
+			return // with several, one may be deleted whose owner keeps the other
 		}
 		end := a.play(t, frontend(), set, sharers)
 		if w := Share(frontend(), set, sharers, a.seen()); end.Do == Level && w.Owner != v.Owner {

@@ -15,7 +15,7 @@ func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
 func sameAddr(a, b netip.Addr) bool { return a == b }
 
-// made is what was made for a Service, as Azure shows it.
+// made returns an existing Private Link Service of a Service.
 func made(owner string, changes ...func(*lb.PrivateLinkService)) lb.PrivateLinkService {
 	p := desired(*asks(owner, 1).Link, owner, frontend(), settings())
 	p.Etag, p.Provisioning, p.Alias = "1", lb.Succeeded, "pls-aaaa.guid.eastus.azure.privatelinkservice"
@@ -79,8 +79,8 @@ func TestWhoseWordCounts(t *testing.T) {
 	}
 }
 
-// Only the owner changes what is shared. The others hear what they ask for in vain, in each order, and
-// nothing of what they take as it comes.
+// Only the owner changes a shared one. The others get a problem for each setting that differs, in
+// any order, and none for settings they leave open.
 func TestOthersHearThatTheyDoNotOwn(t *testing.T) {
 	t.Parallel()
 	owner, other, silent := asks("n/a", 2, count(2)), asks("n/b", 1, count(3), called("mine")), asks("n/c", 3)

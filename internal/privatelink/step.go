@@ -14,12 +14,11 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Action is what a step does.
+// Action is the kind of a step.
 type Action string
 
-// The actions. Level, Wait, Hold and Refuse write nothing: Level has nothing to do, Wait is for what
-// Azure is at, Hold for people to mend what the verdict has told them, Refuse for people to do what
-// Why says.
+// The actions. [Level] is in sync; [Wait] waits for Azure, [Hold] for users to fix reported
+// problems, [Refuse] for users to follow the reason. These four write nothing.
 const (
 	Level      Action = "level"
 	Create     Action = "create"
@@ -32,39 +31,39 @@ const (
 	Refuse     Action = "refuse"
 )
 
-// Step is what is to be done next. One that has been done already does no harm.
+// Step is idempotent.
 type Step struct {
 	Do Action
-	// Service is the Private Link Service as it shall become, or, where something of it goes, as it is.
+	// Service is the new state, or the current one for a deletion.
 	Service lb.PrivateLinkService
-	// Connection is what Disconnect removes.
+	// Connection is removed by [Disconnect].
 	Connection lb.PrivateEndpointConnection
-	// Subnet is what OpenSubnet writes.
+	// Subnet is written by [OpenSubnet].
 	Subnet lb.Subnet
-	// Why says in a sentence what differs, what is waited for, or what is wrong and what to do.
+	// Why is one sentence: the difference, the wait, or the problem and its fix.
 	Why string
 }
 
-// Writes reports whether Azure is asked for a change.
+// Writes reports whether the step writes to Azure.
 func (s Step) Writes() bool {
 	return slices.Contains([]Action{Create, Change, OpenSubnet, Disconnect, Delete}, s.Do)
 }
 
-// Next is the next step for a frontend: what is not wanted goes first, each connection before what it
-// is of, then what is wanted comes. seen are all Private Link Services of the resource groups where the
-// cluster's are; subnet is the one that SubnetOf names, nil if it was not read.
-func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet, set Settings) Step {
+// Next removes unwanted Private Link Services first, connections before them, then creates or
+// changes the wanted one. links are all of the cluster's resource groups; subnet is the one named
+// by SubnetOf, or nil if not read.
+func Next(f Frontend, v Verdict, links []lb.PrivateLinkService, subnet *lb.Subnet, settings Settings) Step {
 	if v.Holds {
 		return Step{Do: Hold}
 	}
-	is := on(f, seen)
+	is := on(f, links)
 	if v.Want != nil {
-		if why := kept(f, v, is, seen, set); why != "" {
-			return Step{Do: Refuse, Why: why}
+		if reason := kept(f, v, is, links, settings); reason != "" {
+			return Step{Do: Refuse, Why: reason}
 		}
 	}
 	for _, p := range is {
-		if foreign(p, set) || v.Want != nil && p.ID.Key() == v.Want.ID.Key() {
+		if foreign(p, settings) || v.Want != nil && p.ID.Key() == v.Want.ID.Key() {
 			continue
 		}
 		return remove(p, v.Want)
@@ -72,10 +71,10 @@ func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet
 	if v.Want == nil {
 		return Step{Do: Level}
 	}
-	at, found := byID(seen, v.Want.ID)
+	at, found := byID(links, v.Want.ID)
 	switch {
 	case !found:
-		return write(Step{Do: Create, Service: *v.Want, Why: "private link service " + at.ID.Name + " is to publish frontend " + f.Name}, lb.PrivateLinkService{}, subnet, set)
+		return write(Step{Do: Create, Service: *v.Want, Why: "private link service " + at.ID.Name + " is to publish frontend " + f.Name}, lb.PrivateLinkService{}, subnet, settings)
 	case busy(at.Provisioning):
 		return wait("Azure is at work on private link service %s (%s)", at.ID.Name, at.Provisioning)
 	case len(at.Frontends) > 0 && !publishes(at, f.ID):
@@ -85,21 +84,21 @@ func Next(f Frontend, v Verdict, seen []lb.PrivateLinkService, subnet *lb.Subnet
 	if len(differs) == 0 {
 		return Step{Do: Level, Service: at}
 	}
-	return write(Step{Do: Change, Service: next, Why: "private link service " + at.ID.Name + ": " + strings.Join(differs, "; ")}, at, subnet, set)
+	return write(Step{Do: Change, Service: next, Why: "private link service " + at.ID.Name + ": " + strings.Join(differs, "; ")}, at, subnet, settings)
 }
 
-// kept is what of others keeps the wanted Private Link Service away; empty for nothing.
-func kept(f Frontend, v Verdict, is, seen []lb.PrivateLinkService, set Settings) string {
-	at, found := byID(seen, v.Want.ID)
+// kept returns "" if nothing blocks the wanted Private Link Service.
+func kept(f Frontend, v Verdict, is, links []lb.PrivateLinkService, settings Settings) string {
+	at, found := byID(links, v.Want.ID)
 	switch {
-	case found && foreign(at, set):
+	case found && foreign(at, settings):
 		return fmt.Sprintf("private link service %s is there already, and by its tags (%s, %s) nobody of this cluster made it: name another in %s, or tag or delete that one", at.ID.Name, service.TagLinkOwner, service.TagCluster, service.PLSName)
 	case found && len(at.Frontends) > 0 && !publishes(at, f.ID) && OwnerOf(at) != v.Owner:
 		return fmt.Sprintf("private link service %s is that of Service %s, on another frontend: name another in %s", at.ID.Name, OwnerOf(at), service.PLSName)
 	}
 	for _, p := range is {
 		switch {
-		case foreign(p, set):
+		case foreign(p, settings):
 			return fmt.Sprintf("frontend %s has private link service %s, which by its tags (%s, %s) nobody of this cluster made: take it off the frontend, or remove %s", f.Name, p.ID, service.TagLinkOwner, service.TagCluster, service.PLSCreate)
 		case p.ID.Key() != v.Want.ID.Key() && len(p.Connections) > 0 && p.Provisioning != lb.Deleting:
 			return fmt.Sprintf("private link service %s would be replaced by %s, and its private endpoints would lose their connections (%s): take the name back, or set %s to \"false\" first, which removes them", p.ID.Name, v.Want.ID.Name, Connections(p), service.PLSCreate)
@@ -108,7 +107,7 @@ func kept(f Frontend, v Verdict, is, seen []lb.PrivateLinkService, set Settings)
 	return ""
 }
 
-// remove is the next step of what has to go: its connections one by one, then itself.
+// remove deletes the connections one by one, then the Private Link Service.
 func remove(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step {
 	if p.Provisioning == lb.Deleting {
 		return wait("Azure is at work on private link service %s (%s)", p.ID.Name, p.Provisioning)
@@ -126,15 +125,15 @@ func remove(p lb.PrivateLinkService, successor *lb.PrivateLinkService) Step {
 		c := connections[0]
 		return Step{Do: Disconnect, Service: p, Connection: c, Why: fmt.Sprintf("connection %s of private endpoint %s goes before private link service %s does (%d left after it)", c.Name, c.Endpoint, p.ID.Name, len(connections)-1)}
 	}
-	why := "nobody asks for private link service " + p.ID.Name
+	reason := "nobody asks for private link service " + p.ID.Name
 	if successor != nil {
-		why = "private link service " + successor.ID.Name + " takes the place of " + p.ID.Name
+		reason = "private link service " + successor.ID.Name + " takes the place of " + p.ID.Name
 	}
-	return Step{Do: Delete, Service: p, Why: why}
+	return Step{Do: Delete, Service: p, Why: reason}
 }
 
-// write has a subnet opened before addresses of it are asked for.
-func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings) Step {
+// write opens the subnet first if necessary.
+func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, settings Settings) Step {
 	if a := outside(step.Service.NAT, subnet); a.IsValid() {
 		return refusal("%s names %s, which is not of subnet %s", service.PLSAddresses, a, subnet.Name)
 	}
@@ -146,7 +145,7 @@ func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings)
 		return step
 	case busy(subnet.Provisioning):
 		return wait("Azure is at work on subnet %s (%s)", subnet.Name, subnet.Provisioning)
-	case set.OpensSubnets:
+	case settings.OpensSubnets:
 		next := *subnet
 		next.LinkPolicies = false
 		return Step{Do: OpenSubnet, Subnet: next, Why: "network policies of subnet " + subnet.Name + " keep private link services out"}
@@ -155,28 +154,27 @@ func write(step Step, is lb.PrivateLinkService, subnet *lb.Subnet, set Settings)
 	return refusal("network policies of subnet %s keep private link services out: az network vnet subnet update --subscription %s --resource-group %s --vnet-name %s --name %s --private-link-service-network-policies Disabled", subnet.Name, n.SubscriptionID, n.ResourceGroup, n.Name, subnet.Name)
 }
 
-// SubnetOf is the ARM id of the subnet that has to be read before Next; empty for none.
-func SubnetOf(v Verdict, seen []lb.PrivateLinkService) string {
+// SubnetOf returns the ARM id of the subnet to read before [Next], or "".
+func SubnetOf(v Verdict, links []lb.PrivateLinkService) string {
 	if v.Want == nil {
 		return ""
 	}
-	is, _ := byID(seen, v.Want.ID)
+	is, _ := byID(links, v.Want.ID)
 	if sameNAT(is.NAT, v.Want.NAT) {
 		return ""
 	}
 	return v.Want.NAT[0].Subnet
 }
 
-// Holding says which Private Link Service a frontend has, so that it cannot go; empty for none.
-func Holding(f Frontend, seen []lb.PrivateLinkService) string {
+// Holding describes what publishes a frontend and so blocks its deletion, or "".
+func Holding(f Frontend, links []lb.PrivateLinkService) string {
 	var texts []string
-	for _, p := range on(f, seen) {
+	for _, p := range on(f, links) {
 		texts = append(texts, fmt.Sprintf("private link service %s publishes frontend %s (%s)", p.ID, f.Name, Connections(p)))
 	}
 	return strings.Join(texts, "; ")
 }
 
-// changed is a Private Link Service as it shall become, and what of it differs.
 func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differs []string) {
 	next = is
 	differ := func(what, has, wants string) {
@@ -213,7 +211,7 @@ func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differ
 	}
 	wanted := maps.Clone(want.Tags)
 	if OwnerOf(is) == want.Tags[service.TagLinkOwner] {
-		delete(wanted, service.TagLinkOwner) // also under its name of before
+		delete(wanted, service.TagLinkOwner) // the old tag name counts, too
 	} else {
 		lb.UnsetTag(next.Tags, service.TagLinkOwnerBefore)
 	}
@@ -229,19 +227,19 @@ func changed(is, want lb.PrivateLinkService) (next lb.PrivateLinkService, differ
 	return next, differs
 }
 
-// folded is a list whose order and capitals mean nothing.
+// folded ignores order and case.
 func folded(list []string) string {
 	low := strings.Fields(strings.ToLower(strings.Join(list, " ")))
 	slices.Sort(low)
 	return strings.Join(slices.Compact(low), " ")
 }
 
-func byID(seen []lb.PrivateLinkService, id lb.ResourceID) (lb.PrivateLinkService, bool) {
-	at := slices.IndexFunc(seen, func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
+func byID(links []lb.PrivateLinkService, id lb.ResourceID) (lb.PrivateLinkService, bool) {
+	at := slices.IndexFunc(links, func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
 	if at < 0 {
 		return lb.PrivateLinkService{ID: id}, false
 	}
-	return seen[at], true
+	return links[at], true
 }
 
 func busy(p lb.Provisioning) bool { return p == lb.Updating || p == lb.Deleting }

@@ -86,7 +86,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// A subnet is opened before addresses of it are asked for, if that is allowed; else it is said how.
+// A subnet is opened before its addresses are used, if allowed; otherwise the step explains how.
 func TestTheSubnetIsOpenedFirst(t *testing.T) {
 	t.Parallel()
 	id, err := lb.ParseResourceID(network, lb.TypeVirtualNetwork)
@@ -131,7 +131,7 @@ func TestTheSubnetIsOpenedFirst(t *testing.T) {
 	}
 }
 
-// A change keeps what Weir does not say, and what consumers know it by.
+// A change keeps properties that Weir does not set and the names that consumers use.
 func TestAChangeKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	is := made("n/gone", connected("pe"), tagged("team", "net"), tagged(service.TagLinkOwnerBefore, "n/gone"))
@@ -153,7 +153,7 @@ func TestAChangeKeepsTheRest(t *testing.T) {
 	}
 }
 
-// A frontend waits for all that publish it, whoever made them.
+// A frontend is held by everything that publishes it, whoever created it.
 func TestWhatHoldsAFrontend(t *testing.T) {
 	t.Parallel()
 	seen := []lb.PrivateLinkService{made("n/a", connected("pe")), made("n/a", foreignOne, as("other")), made("n/b", as("b"), onFrontend(frontendB))}

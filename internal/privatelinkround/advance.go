@@ -16,56 +16,53 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// CodeBusy is the code of what waits for an end that Azure has not come to.
+// CodeBusy is the fault code while Azure is busy.
 const CodeBusy = "PrivateLinkServiceBusy"
 
-// CodePublished is the code of a frontend that cannot go, because it is published.
+// CodePublished is the fault code of a published frontend to be deleted.
 const CodePublished = "FrontendIsPublished"
 
-// work is what is done for one frontend. It is of one goroutine at a time.
+// work is not safe for concurrent use.
 type work struct {
 	*round
 	frontend
 	sharers []privatelink.Sharer
-	// clears is true if all that publishes the frontend has to go.
+	// clears is true if no Private Link Service may remain.
 	clears  bool
 	seen    []lb.PrivateLinkService
 	verdict privatelink.Verdict
 
-	// last is the step after which there was nothing to write, done are those before it, and
-	// contested is true if what differs is left as it is.
+	// last writes nothing; done are the steps before it. hasConflict is true if a difference is
+	// left because of a conflict.
 	last      privatelink.Step
 	done      []privatelink.Step
 	contested bool
-	// removed counts the connections that were removed, and more is true if others have to go yet.
-	removed int
-	more    bool
-	err     error
+	removed   int
+	more      bool
+	err       error
 }
 
-// judge says what the frontend shall have.
 func (w *work) judge() {
 	if !w.clears {
 		w.verdict = privatelink.Share(w.Frontend, w.Settings, w.sharers, w.seen)
 	}
 }
 
-// advance makes one step after the other until nothing is left to write.
 func (w *work) advance(ctx context.Context, valid func() bool) error {
-	looked := false
+	checked := false
 	for made := map[string]bool{}; ; {
 		step, err := w.next(ctx)
 		if err != nil {
 			return err
 		}
-		if !looked && (step.Do == privatelink.Change || step.Do == privatelink.Level) {
-			looked = true
+		if !checked && (step.Do == privatelink.Change || step.Do == privatelink.Level) {
+			checked = true
 			if w.contested = w.leave(step); w.contested {
 				step.Do = privatelink.Level
 				step.Service = w.known(step.Service.ID)
 			}
 		}
-		if step.Do == privatelink.Create && w.asker() < 0 { // where it is to be may not be on record yet
+		if step.Do == privatelink.Create && w.asker() < 0 { // its resource group may not be recorded yet
 			step = privatelink.Step{Do: privatelink.Level}
 		}
 		w.last = step
@@ -91,7 +88,6 @@ func (w *work) advance(ctx context.Context, valid func() bool) error {
 	}
 }
 
-// next is the step that follows from what is known.
 func (w *work) next(ctx context.Context) (privatelink.Step, error) {
 	var subnet *lb.Subnet
 	if id := privatelink.SubnetOf(w.verdict, w.seen); id != "" {
@@ -104,7 +100,7 @@ func (w *work) next(ctx context.Context) (privatelink.Step, error) {
 	return privatelink.Next(w.Frontend, w.verdict, w.seen, subnet, w.Settings), nil
 }
 
-// ends is the error of a step that writes nothing, if it is one.
+// ends returns nil for a completed step.
 func (w *work) ends(step privatelink.Step) error {
 	if step.Do == privatelink.Wait {
 		return w.busy(CodeBusy, step.Why)
@@ -118,33 +114,32 @@ func (w *work) ends(step privatelink.Step) error {
 	return nil
 }
 
-// busy is the fault of what has to be looked at again, after a pause that grows.
-func (w *work) busy(code, why string) error {
+// busy returns a retriable fault with backoff.
+func (w *work) busy(code, reason string) error {
 	pause := fault.From(w.InProgress.Found(w.ID, time.Now())).RetryAt
-	return &fault.Fault{Class: fault.Retriable, Code: code, Reason: "conflict", RetryAt: pause, Err: errors.New(why)}
+	return &fault.Fault{Class: fault.Retriable, Code: code, Reason: "conflict", RetryAt: pause, Err: errors.New(reason)}
 }
 
-// leave reports whether what differs has to be left as it is, because somebody else keeps undoing it.
+// leave reports whether a conflict with another writer prevents the change.
 func (w *work) leave(step privatelink.Step) bool {
 	at := w.asker()
 	if at < 0 {
 		return false
 	}
-	var differ []contest.Undone
+	var diffs []contest.Undone
 	name := "private link service " + step.Service.ID.Name
 	if step.Do == privatelink.Change {
-		differ = append(differ, contest.Undone{Part: strings.ToLower(name), Text: step.Why})
+		diffs = append(diffs, contest.Undone{Part: strings.ToLower(name), Text: step.Why})
 	}
-	return w.Contests.Leave(contest.PrivateLinks, w.verdict.Owner, w.by[at].Asked, name, differ, time.Now())
+	return w.Contests.Leave(contest.PrivateLinks, w.verdict.Owner, w.by[at].Asked, name, diffs, time.Now())
 }
 
-// asker is the place of the owner's request; negative if it is not due.
+// asker returns a negative index if the owner is not in this round.
 func (w *work) asker() int {
 	return slices.IndexFunc(w.by, func(req *Request) bool { return req.Service == w.verdict.Owner })
 }
 
-// goesOn has a request come again for the connections that are left. Where these do not become fewer, it
-// comes after a pause instead.
+// goesOn requests another round, with backoff if connections don't decrease.
 func (w *work) goesOn(req *Request) {
 	left := len(w.known(w.last.Service.ID).Connections)
 	if before, again := req.left[w.ID]; again && left >= before {
@@ -157,8 +152,7 @@ func (w *work) goesOn(req *Request) {
 	req.left[w.ID], req.More = left, true
 }
 
-// leftBehind names what a Service that asks for nothing has on the frontend all the same, because all
-// there stays as it is; empty for nothing.
+// leftBehind returns what a Service without a request still owns on a frozen frontend, or "".
 func (w *work) leftBehind(req *Request) string {
 	if req.asks() || w.clears || !w.stays() {
 		return ""
@@ -171,7 +165,6 @@ func (w *work) leftBehind(req *Request) string {
 	return ""
 }
 
-// do asks Azure for a step, and takes in what it then shows.
 func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 	switch step.Do {
 	case privatelink.Create, privatelink.Change:
@@ -191,7 +184,7 @@ func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 		if err := w.Azure.DeleteConnection(ctx, step.Service.ID, step.Connection); err != nil {
 			return err
 		}
-		shown, err := w.Azure.Get(ctx, step.Service.ID) // with its new etag
+		shown, err := w.Azure.Get(ctx, step.Service.ID) // with the new etag
 		switch f := fault.From(err); {
 		case f != nil && f.Class == fault.Stale:
 			w.shows(step.Service.ID, nil)
@@ -211,7 +204,7 @@ func (w *work) do(ctx context.Context, step *privatelink.Step) error {
 	return nil
 }
 
-// shows takes in what Azure shows of a Private Link Service; nil is that it is gone.
+// shows takes nil for deleted.
 func (w *work) shows(id lb.ResourceID, shown *lb.PrivateLinkService) {
 	w.seen = slices.DeleteFunc(slices.Clone(w.seen), func(p lb.PrivateLinkService) bool { return p.ID.Key() == id.Key() })
 	if shown != nil {
@@ -219,7 +212,6 @@ func (w *work) shows(id lb.ResourceID, shown *lb.PrivateLinkService) {
 	}
 }
 
-// known is a Private Link Service as it is known.
 func (w *work) known(id lb.ResourceID) lb.PrivateLinkService {
 	for _, p := range w.seen {
 		if p.ID.Key() == id.Key() {

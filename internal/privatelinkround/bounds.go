@@ -11,18 +11,18 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// limits are the bounds of namespaces on the Private Link Services of one load balancer.
+// limits enforces the limits of namespaces on one load balancer.
 type limits struct {
 	*round
 	on lb.LoadBalancerID
-	// has counts the Private Link Services of each namespace: those that Azure shows, by their tags,
-	// which no tenant can write, and those that this round creates.
+	// has counts existing Private Link Services by their tags, which tenants can't write, and new
+	// ones of this round.
 	has map[string]int
-	// uses are the namespaces that have one, or have a Service on the load balancer that asks for one.
+	// uses are the namespaces that have or request one.
 	uses map[string]bool
 }
 
-func (r *round) limits(on lb.LoadBalancerID, sharers map[string]privatelink.Sharer) *limits {
+func (r *round) limits(on lb.LoadBalancerID, services map[string]privatelink.Sharer) *limits {
 	l := &limits{round: r, on: on, has: map[string]int{}, uses: map[string]bool{}}
 	for _, p := range r.seen {
 		if !privatelink.IsForeign(p, r.Settings) && othersOn(on, privatelink.Frontend{}, []lb.PrivateLinkService{p}) > 0 {
@@ -31,7 +31,7 @@ func (r *round) limits(on lb.LoadBalancerID, sharers map[string]privatelink.Shar
 			l.uses[namespace] = true
 		}
 	}
-	for _, s := range sharers {
+	for _, s := range services {
 		if s.Link != nil {
 			l.uses[privatelink.Namespace(s.Service)] = true
 		}
@@ -39,8 +39,8 @@ func (r *round) limits(on lb.LoadBalancerID, sharers map[string]privatelink.Shar
 	return l
 }
 
-// exceeds returns why one more would exceed the bound of a namespace. A Private Link Service is of a
-// frontend, so an annotation that allows more frontends than the default allows as large a part of these.
+// exceeds applies the limit of frontends proportionally, because each Private Link Service needs a
+// frontend.
 func (l *limits) exceeds(namespace string) error {
 	capacity := bound.Capacity{Max: cmp.Or(l.Settings.MostOnBalancer, lb.MostPrivateLinkServices)}
 	if capacity.Max != lb.MostPrivateLinkServices {
@@ -54,29 +54,29 @@ func (l *limits) exceeds(namespace string) error {
 	return nil
 }
 
-// groupsOfNamespaces returns the sharers whose groups are read: those beside the requests, and what is
-// on record of the others in the namespaces that ask. Otherwise a namespace would hide what it has in
-// resource groups that its next Service does not name.
-func groupsOfNamespaces(sharers map[string]privatelink.Sharer, beside map[string]bool, requests []*Request) map[string]privatelink.Sharer {
+// groupsOfNamespaces returns the services with resource groups to read: those on the same
+// frontends, plus the recorded groups of the requesting namespaces. Otherwise a namespace could
+// hide Private Link Services in groups that its next Service doesn't name.
+func groupsOfNamespaces(services map[string]privatelink.Sharer, sharing map[string]bool, requests []*Request) map[string]privatelink.Sharer {
 	asking := map[string]bool{}
 	for _, req := range requests {
 		if req.asks() {
 			asking[privatelink.Namespace(req.Service)] = true
 		}
 	}
-	read := maps.Clone(sharers)
+	read := maps.Clone(services)
 	maps.DeleteFunc(read, func(owner string, s privatelink.Sharer) bool {
-		return !beside[owner] && !asking[privatelink.Namespace(s.Service)]
+		return !sharing[owner] && !asking[privatelink.Namespace(s.Service)]
 	})
 	for owner, s := range read {
-		if !beside[owner] {
+		if !sharing[owner] {
 			read[owner] = privatelink.Sharer{Service: s.Service, Groups: s.Groups}
 		}
 	}
 	return read
 }
 
-// ownersOn are the owners of the rules of a load balancer, in lower case.
+// ownersOn returns lower-case owners.
 func ownersOn(shown lb.LoadBalancer) map[string]bool {
 	owners := map[string]bool{}
 	for _, r := range shown.Rules {

@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// newTenants is a town where the Services are of these namespaces, with the limit of Azure.
+// newTenants returns a town with one Service per given namespace, with Azure's limit.
 func newTenants(namespaces ...string) *town {
 	n := newTown(len(namespaces))
 	for i, namespace := range namespaces {
@@ -33,7 +33,7 @@ func newTenants(namespaces ...string) *town {
 	return n
 }
 
-// published counts the Private Link Services of each namespace.
+// published counts the Private Link Services by namespace.
 func (n *town) published() map[string]int {
 	all := map[string]int{}
 	for _, p := range n.links {
@@ -42,7 +42,7 @@ func (n *town) published() map[string]int {
 	return all
 }
 
-// due has a round for some of the requests.
+// due runs a round for some of the requests.
 func (n *town) due(t *testing.T, requests ...*Request) {
 	t.Helper()
 	all := n.requests
@@ -57,8 +57,8 @@ func TestOneNamespaceLeavesPrivateLinkServicesForOthers(t *testing.T) {
 	eight := append(times(8, "team"), "shop")
 	for about, tt := range map[string]struct {
 		namespaces []string
-		bounds     map[string]string // of team
-		first      int               // how many are due alone in a first round
+		bounds     map[string]string // of namespace team
+		first      int               // number of requests in a first round
 		want       map[string]int
 		text       string // a part of the rejection
 	}{
@@ -98,7 +98,7 @@ func TestOneNamespaceLeavesPrivateLinkServicesForOthers(t *testing.T) {
 	}
 }
 
-// A namespace that has more than its bound keeps what it has, and can change and replace it.
+// A namespace above its limit keeps what it has, and may change and replace it.
 func TestPrivateLinkServicesAboveTheBoundStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTenants(append(times(7, "team"), "shop")...)
@@ -121,8 +121,8 @@ func TestPrivateLinkServicesAboveTheBoundStay(t *testing.T) {
 	})
 }
 
-// What a namespace has counts in each resource group that is on record for its Services, and one that another
-// controller made counts for no namespace.
+// Private Link Services count in every resource group recorded for the namespace's Services;
+// foreign ones count for none.
 func TestPrivateLinkServicesCountInEachGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTenants(append(times(5, "team"), "shop")...)
@@ -147,7 +147,7 @@ func TestPrivateLinkServicesCountInEachGroup(t *testing.T) {
 	})
 }
 
-// A write that another controller overtook is tried again, and is not counted twice.
+// A retry after a write conflict is not counted again.
 func TestASecondTryIsWithinTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTenants(append(times(4, "team"), "shop")...)
@@ -160,8 +160,8 @@ func TestASecondTryIsWithinTheBound(t *testing.T) {
 	})
 }
 
-// Whatever Services are due in which order, no namespace grows above its bound, and one that is within its
-// half is never refused.
+// In any order of requests, no namespace exceeds its limit, and one below its guaranteed half is
+// never rejected.
 func TestLawNamespacesDoNotCompeteForPrivateLinkServices(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		namespaces := rapid.SliceOfN(rapid.SampledFrom([]string{"team", "shop"}), 1, 12).Draw(rt, "Services")

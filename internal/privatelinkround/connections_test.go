@@ -15,7 +15,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// connected is a Service that goes, whose Private Link Service has n connections. connect makes more.
+// connected returns a deleted Service whose Private Link Service has n connections. connect adds
+// more.
 func connected(t *testing.T, n int) (w *town, clears func() time.Duration, connect func(first, n int)) {
 	t.Helper()
 	w = newTown(1)
@@ -41,7 +42,8 @@ func connected(t *testing.T, n int) (w *town, clears func() time.Duration, conne
 	}, connect
 }
 
-// A round removes two connections and says that there are more; the last one ends what they are of.
+// A round removes two connections and reports that more remain; after the last one the Private Link
+// Service is deleted.
 func TestConnectionsGoInSeveralRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, clears, _ := connected(t, 5)
@@ -69,7 +71,7 @@ func TestConnectionsGoInSeveralRounds(t *testing.T) {
 	})
 }
 
-// Who connects as fast as connections are removed has them removed after pauses, and not without end.
+// Connections added as fast as they are removed are removed with backoff.
 func TestConnectionsThatBecomeNoFewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, clears, connect := connected(t, 5)

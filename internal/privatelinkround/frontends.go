@@ -10,29 +10,27 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// Balancer is a load balancer as Azure shows it, and whether a pool of it has addresses, or shall have.
+// Balancer is a load balancer as read from Azure.
 type Balancer struct {
 	Shown     lb.LoadBalancer
 	ByAddress bool
 }
 
-// frontend is one that is looked at, with the Services that are on it.
 type frontend struct {
 	privatelink.Frontend
-	// owners are those of the rules on it, in lower case, and by are the requests of this round that
-	// it concerns.
+	// owners are in lower case; requests concern the frontend.
 	owners []string
 	by     []*Request
 }
 
-// FrontendID is the ARM id of a frontend.
+// FrontendID returns the ARM id of a frontend.
 func FrontendID(on lb.LoadBalancerID, name string) string {
 	return on.String() + "/frontendIPConfigurations/" + name
 }
 
-// frontendsOf are the frontends of a load balancer that concern one of these requests: it is on one
-// and asks, or a Private Link Service there says that it is its owner's.
-func frontendsOf(b Balancer, requests []*Request, seen []lb.PrivateLinkService, set privatelink.Settings) []frontend {
+// frontendsOf returns frontends with a requesting Service, or with a Private Link Service owned by
+// a requester.
+func frontendsOf(b Balancer, requests []*Request, links []lb.PrivateLinkService, settings privatelink.Settings) []frontend {
 	if b.Shown.Etag == "" {
 		return nil
 	}
@@ -48,7 +46,7 @@ func frontendsOf(b Balancer, requests []*Request, seen []lb.PrivateLinkService, 
 				is.owners = append(is.owners, owner)
 			}
 		}
-		has := privatelink.Ours(is.Frontend, seen, set)
+		has := privatelink.Ours(is.Frontend, links, settings)
 		for _, req := range requests {
 			on := slices.Contains(is.owners, strings.ToLower(req.Owner))
 			owns := slices.ContainsFunc(has, func(p lb.PrivateLinkService) bool { return privatelink.OwnerOf(p) == req.Service })
@@ -63,8 +61,7 @@ func frontendsOf(b Balancer, requests []*Request, seen []lb.PrivateLinkService, 
 	return all
 }
 
-// familyOf is that of a frontend. Of a public one the public IP tells, and the pool to which its flows
-// go just as well.
+// familyOf derives the family of a public frontend from its pool.
 func familyOf(f lb.Frontend, rules []lb.Rule) lb.Family {
 	if f.Family != "" {
 		return f.Family
@@ -77,20 +74,20 @@ func familyOf(f lb.Frontend, rules []lb.Rule) lb.Family {
 	return lb.IPv4
 }
 
-// ownerOf is the first part of the name of a rule, in lower case.
+// ownerOf returns the first part of the name, in lower case.
 func ownerOf(rule string) string {
 	owner, _, _ := strings.Cut(strings.ToLower(rule), "-")
 	return owner
 }
 
-// ownersBeside are the owners on the frontends that these requests are on.
+// ownersBeside returns the owners on the frontends of the requests.
 func ownersBeside(shown lb.LoadBalancer, requests []*Request) map[string]bool {
-	mine, frontends := map[string]bool{}, map[string]bool{}
+	requesting, frontends := map[string]bool{}, map[string]bool{}
 	for _, req := range requests {
-		mine[strings.ToLower(req.Owner)] = true
+		requesting[strings.ToLower(req.Owner)] = true
 	}
 	for _, r := range shown.Rules {
-		if mine[ownerOf(r.Name)] {
+		if requesting[ownerOf(r.Name)] {
 			frontends[strings.ToLower(r.Frontend)] = true
 		}
 	}
@@ -103,7 +100,6 @@ func ownersBeside(shown lb.LoadBalancer, requests []*Request) map[string]bool {
 	return owners
 }
 
-// ownersOf are the owners on all of these frontends.
 func ownersOf(all []frontend) map[string]bool {
 	owners := map[string]bool{}
 	for _, f := range all {
@@ -114,10 +110,10 @@ func ownersOf(all []frontend) map[string]bool {
 	return owners
 }
 
-// othersOn counts the Private Link Services of the other frontends of a load balancer.
-func othersOn(on lb.LoadBalancerID, f privatelink.Frontend, seen []lb.PrivateLinkService) int {
+// othersOn counts the Private Link Services of the other frontends.
+func othersOn(on lb.LoadBalancerID, f privatelink.Frontend, links []lb.PrivateLinkService) int {
 	n, prefix := 0, strings.ToLower(FrontendID(on, ""))
-	for _, p := range seen {
+	for _, p := range links {
 		if slices.ContainsFunc(p.Frontends, func(id string) bool {
 			return strings.HasPrefix(strings.ToLower(id), prefix) && !strings.EqualFold(id, f.ID)
 		}) {

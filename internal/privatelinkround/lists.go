@@ -14,9 +14,8 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// groups are the resource groups where Private Link Services of these requests and sharers may be. The
-// cluster's own goes first: it has those that nobody has put elsewhere.
-func (c *Config) groups(requests []*Request, sharers map[string]privatelink.Sharer) []string {
+// groups starts with the cluster's default.
+func (c *Config) groups(requests []*Request, services map[string]privatelink.Sharer) []string {
 	all := []string{c.Settings.Group.ResourceGroup}
 	add := func(name string) {
 		if name != "" && !slices.ContainsFunc(all, func(have string) bool { return strings.EqualFold(have, name) }) {
@@ -31,15 +30,14 @@ func (c *Config) groups(requests []*Request, sharers map[string]privatelink.Shar
 			add(name)
 		}
 	}
-	for _, owner := range slices.Sorted(maps.Keys(sharers)) {
-		for _, name := range sharerGroups(sharers[owner]) {
+	for _, owner := range slices.Sorted(maps.Keys(services)) {
+		for _, name := range sharerGroups(services[owner]) {
 			add(name)
 		}
 	}
 	return all
 }
 
-// sharerGroups are the resource groups where a Private Link Service of a sharer may be.
 func sharerGroups(s privatelink.Sharer) []string {
 	if s.Link == nil {
 		return s.Groups
@@ -47,21 +45,21 @@ func sharerGroups(s privatelink.Sharer) []string {
 	return append(slices.Clone(s.Groups), s.Link.ResourceGroup)
 }
 
-// read lists the Private Link Services of resource groups. One that is not there has none.
+// read treats a missing group as empty.
 func (c *Config) read(ctx context.Context, groups []string) ([]lb.PrivateLinkService, error) {
 	var all []lb.PrivateLinkService
 	for _, group := range groups {
-		some, err := c.Azure.List(ctx, c.Settings.Group.SubscriptionID, group)
+		links, err := c.Azure.List(ctx, c.Settings.Group.SubscriptionID, group)
 		if f := fault.From(err); f != nil && f.Class != fault.Stale {
 			return nil, fmt.Errorf("private link services of resource group %s: %w", group, err)
 		}
-		all = append(all, some...)
+		all = append(all, links...)
 	}
 	return all, nil
 }
 
-// Look is what there is at one time: a resource group is read when it is asked for first. It is of one
-// goroutine.
+// Look caches Private Link Services by resource group, read on first use. It is not safe for
+// concurrent use.
 type Look struct {
 	of    *Keeper
 	known map[string]listed
@@ -72,7 +70,7 @@ type listed struct {
 	err error
 }
 
-// Look begins one.
+// Look returns an empty cache.
 func (k *Keeper) Look() *Look { return &Look{k, map[string]listed{}} }
 
 func (l *Look) group(ctx context.Context, name string) ([]lb.PrivateLinkService, error) {
@@ -85,8 +83,8 @@ func (l *Look) group(ctx context.Context, name string) ([]lb.PrivateLinkService,
 	return is.all, is.err
 }
 
-// Reads returns nil if the Private Link Services of a resource group can be read. One that cannot would
-// hold a Service for ever once it is on record.
+// Reads returns an error for an unreadable resource group. Such a group must not be recorded: it
+// would block its Service forever.
 func (k *Keeper) Reads(ctx context.Context, group string) error {
 	if _, err := k.cfg.Azure.List(ctx, k.cfg.Settings.Group.SubscriptionID, group); err != nil {
 		return fmt.Errorf("private link services of resource group %s: %w", group, err)
@@ -94,11 +92,10 @@ func (k *Keeper) Reads(ctx context.Context, group string) error {
 	return nil
 }
 
-// subnets are those of a round. One is read once, and one of the frontends that need it opens it for
-// all: the others wait.
+// subnets reads and opens each subnet once per round, while other frontends wait.
 type subnets struct {
 	azure Azure
-	// slot is held across calls, which take time.
+	// slot is a lock held across requests.
 	slot  chan struct{}
 	known map[string]lb.Subnet
 }
@@ -112,7 +109,6 @@ func (s *subnets) lock() (unlock func()) {
 	return func() { <-s.slot }
 }
 
-// get reads a subnet by its ARM id.
 func (s *subnets) get(ctx context.Context, id string) (lb.Subnet, error) {
 	defer s.lock()()
 	if known, ok := s.known[strings.ToLower(id)]; ok {
@@ -134,7 +130,7 @@ func (s *subnets) get(ctx context.Context, id string) (lb.Subnet, error) {
 	return shown, nil
 }
 
-// open opens a subnet, and reports whether that was still to do.
+// open reports whether the policies had to be disabled.
 func (s *subnets) open(ctx context.Context, next lb.Subnet) (did bool, err error) {
 	defer s.lock()()
 	id := strings.ToLower(next.String())

@@ -13,93 +13,89 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Azure reads and writes Private Link Services. Its errors carry a *fault.Fault. It is called from
-// several goroutines at once.
+// Azure reads and writes Private Link Services. Errors carry a *fault.Fault. It must be safe for
+// concurrent use.
 type Azure interface {
 	Get(ctx context.Context, id lb.ResourceID) (lb.PrivateLinkService, error)
 	List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error)
-	// Put writes what was read, or makes what has no etag, waits until Azure is done and returns what
-	// it then shows.
+	// Put creates or updates, waits for completion and returns the result.
 	Put(ctx context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error)
 	Delete(ctx context.Context, p lb.PrivateLinkService) error
 	DeleteConnection(ctx context.Context, of lb.ResourceID, connection lb.PrivateEndpointConnection) error
 	GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error)
-	// OpenSubnet turns off the network policies that keep Private Link Services out.
+	// OpenSubnet disables the policies that block Private Link Services.
 	OpenSubnet(ctx context.Context, next lb.Subnet) (lb.Subnet, error)
 }
 
-// Cluster answers from the newest snapshot of the cluster, without waiting.
+// Cluster reads the newest snapshot without blocking.
 type Cluster interface {
-	// Sharers returns what the Services of these owners ask of the frontends that they are on, by
-	// owner in lower case; without those that are gone.
+	// Sharers returns existing Services by lower-case owner.
 	Sharers(owners map[string]bool) map[string]privatelink.Sharer
-	// Bounds returns the bounds that the Namespace of this name sets.
 	Bounds(namespace string) bound.Settings
 }
 
-// Config is what a Keeper works with. All fields but Lease are needed.
+// Config configures a [Keeper]. Only Lease is optional.
 type Config struct {
 	Azure   Azure
 	Cluster Cluster
-	// Lease keeps other controllers away during a write; nil is none.
+	// Lease excludes other controllers during a write.
 	Lease      contest.Lease
 	Contests   *contest.Contests
 	InProgress *contest.InProgress
-	// Overtaken is told that a write met 412 and was tried a second time, and whether that went well.
+	// Overtaken is called after a write conflict (412) was retried.
 	Overtaken func(settled bool)
 	Log       *slog.Logger
 	Settings  privatelink.Settings
 }
 
-// Keeper keeps the Private Link Services of a cluster. Its methods may be called from any goroutine.
+// Keeper reconciles the Private Link Services of a cluster. It is safe for concurrent use.
 type Keeper struct{ cfg Config }
 
-// New returns a Keeper.
+// New returns a [Keeper].
 func New(cfg Config) *Keeper { return &Keeper{cfg} }
 
-// Request is what a Service wants of Private Link Services in one round, or several, and what came of
-// it. It is of one goroutine at a time.
+// Request is the request of a Service, and its outcome over several rounds. It is not safe for
+// concurrent use.
 type Request struct {
-	// Service is its namespace and name, with a slash, and Owner the first part of the names of all
-	// that is the Service's.
+	// Service is "namespace/name"; Owner prefixes its resource names.
 	Service, Owner string
-	// Desired is what it wants of its load balancer; nil if it wants nothing any more.
+	// Desired is nil if the Service needs no load balancer.
 	Desired *service.Spec
 	Asked   contest.Asked
-	// Groups are the names of the resource groups that may have some of it.
+	// Groups may have its Private Link Services.
 	Groups []string
-	// left counts the connections that the last round left, by the ids of their frontends.
+	// left is the number of connections after the last round, by frontend id.
 	left map[string]int
 
 	Outcome
 }
 
-// Concerned reports whether there is anything to look at for a Service.
+// Concerned reports whether the Service has or may have Private Link Services.
 func (r *Request) Concerned() bool { return r.asks() || len(r.Groups) > 0 }
 
 func (r *Request) asks() bool { return r.Desired != nil && r.Desired.Link != nil }
 
-// Outcome is what came of a request.
+// Outcome is the outcome of a request.
 type Outcome struct {
-	// Err is why what it wants is not there; it carries a *fault.Fault.
+	// Err carries a *fault.Fault.
 	Err error
-	// More is true if connections are left for another round, which may begin at once.
+	// More is true if connections remain for another round, which may start at once.
 	More bool
-	// Changed is true if something was written for it.
+	// Changed is true if anything was written.
 	Changed bool
-	// Stays is true if something was left as it is: what is not wanted may be there yet.
+	// Stays is true if something unwanted may be left.
 	Stays bool
-	// State is what the Service has; nil if it asks for nothing, and has nothing.
+	// State is nil if the Service has and requests nothing.
 	State *State
-	// Events are what was done, and Warnings what people have to mend, or may not expect.
+	// Warnings are problems that users must fix or should know.
 	Events   []Event
 	Warnings []Event
 }
 
-// Event is one thing that people are told.
+// Event is a Kubernetes event.
 type Event struct{ Reason, Text string }
 
-// The reasons of events, and of a State.
+// The reasons of events and states.
 const (
 	ReasonCreated      = "PrivateLinkServiceCreated"
 	ReasonChanged      = "PrivateLinkServiceChanged"
@@ -110,10 +106,9 @@ const (
 	ReasonWarned       = "PrivateLinkServiceWarning"
 )
 
-// The reasons of a State alone.
+// The reasons of states only.
 const (
-	// ReasonPublished is for the Service that owns the Private Link Service, and ReasonShared for
-	// the others on the frontend.
+	// ReasonPublished is for the owner, ReasonShared for other Services on the frontend.
 	ReasonPublished = "Published"
 	ReasonShared    = "Shared"
 	ReasonHeld      = "Held"
@@ -121,17 +116,15 @@ const (
 	ReasonFailed    = "Failed"
 )
 
-// State is how far a Service is with the Private Link Service that it asks for.
+// State is the state of a Service's Private Link Service.
 type State struct {
-	// Reason is one of the constants, and Text says it.
 	Reason, Text string
-	// Alias is what consumers ask for it by; empty if there is none.
-	Alias string
-	// Connections are those of private endpoints.
+	// Alias is for consumers; empty if there is none.
+	Alias       string
 	Connections privatelink.Count
 }
 
-// Publishes reports whether the frontend has the Private Link Service.
+// Publishes reports whether the frontend is published as requested.
 func (s *State) Publishes() bool {
 	return s != nil && (s.Reason == ReasonPublished || s.Reason == ReasonShared)
 }

@@ -16,29 +16,26 @@ import (
 )
 
 const (
-	// atOnce bounds the frontends that are worked on side by side: a write takes some ten seconds,
-	// and Azure Resource Manager takes ten writes a second.
+	// atOnce: a write takes about 10 s, and ARM accepts about ten writes per second.
 	atOnce = 32
-	// deadline bounds a round. What it leaves undone is found by the next one.
+	// deadline leaves the rest to the next round.
 	deadline = 4 * time.Minute
-	// mostRemoved bounds the connections of one frontend that go in a round: two take Azure as long as
-	// what comes anew may take, and whoever waits for the next round waits no longer for hundreds.
+	// mostRemoved limits removals per frontend and round, so that other Services don't wait for
+	// hundreds. Two take about as long as creating a Private Link Service.
 	mostRemoved = 2
 )
 
-// round is what is known of the Private Link Services that one round is about.
 type round struct {
 	*Config
-	// groups are those that could be read, and failed is why the others could not, by their names in
-	// lower case.
+	// groups were read; readErrors are keyed by lower-case name.
 	groups  []string
 	failed  map[string]error
 	seen    []lb.PrivateLinkService
 	subnets *subnets
 }
 
-// Level has the frontends of a load balancer published as the Services on them ask, side by side.
-// What came of it is noted on the requests.
+// Level reconciles the frontends of a load balancer in parallel and stores the outcomes in the
+// requests.
 func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -46,14 +43,14 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	r, requests := k.begin(ctx, requests, groupsOfNamespaces(on, ownersBeside(b.Shown, requests), requests))
 	all := frontendsOf(b, requests, r.seen, r.Settings)
 	limits := r.limits(b.Shown.ID, on)
-	sharers := r.Cluster.Sharers(ownersOf(all))
-	comes := 0
+	services := r.Cluster.Sharers(ownersOf(all))
+	created := 0
 	var works []*work
 	for _, f := range all {
-		f.On.Links, f.On.Exceeds = othersOn(b.Shown.ID, f.Frontend, r.seen)+comes, limits.exceeds
+		f.On.Links, f.On.Exceeds = othersOn(b.Shown.ID, f.Frontend, r.seen)+created, limits.exceeds
 		var of []privatelink.Sharer
 		for _, owner := range f.owners {
-			if s, there := sharers[owner]; there {
+			if s, there := services[owner]; there {
 				s.Held = s.Held || r.unreadable(sharerGroups(s)) != nil
 				of = append(of, s)
 			}
@@ -61,9 +58,9 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 		w := &work{round: r, frontend: f, sharers: of, seen: r.seen}
 		w.judge()
 		if w.verdict.Want != nil && len(privatelink.Ours(f.Frontend, r.seen, r.Settings)) == 0 {
-			comes++
+			created++
 			limits.has[privatelink.Namespace(w.verdict.Owner)]++
-			w.On.Exceeds = nil // a second try does not count it again
+			w.On.Exceeds = nil // a retry must not count it again
 		}
 		works = append(works, w)
 	}
@@ -75,15 +72,15 @@ func (k *Keeper) Level(ctx context.Context, b Balancer, requests []*Request) {
 	}
 }
 
-// Clear removes what publishes frontends that are about to go. A request has an error if one of them is
-// published then, by whomsoever.
+// Clear unpublishes frontends before their deletion. A request gets an error if one remains
+// published.
 func (k *Keeper) Clear(ctx context.Context, frontends map[string][]*Request, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	r, _ := k.begin(ctx, requests, nil)
 	var works []*work
 	for id, by := range frontends {
-		if at := slices.IndexFunc(by, func(req *Request) bool { return req.Err != nil }); at >= 0 { // nobody knows what else publishes it
+		if at := slices.IndexFunc(by, func(req *Request) bool { return req.Err != nil }); at >= 0 { // its other publishers are unknown
 			for _, req := range by {
 				req.fails(by[at].Err)
 			}
@@ -95,32 +92,31 @@ func (k *Keeper) Clear(ctx context.Context, frontends map[string][]*Request, req
 	carryOut(ctx, works)
 }
 
-// Published returns which of these frontends, by their ids, a Private Link Service publishes.
+// Published returns the published ones of the given frontend ids.
 func (l *Look) Published(ctx context.Context, req *Request, frontends []string) ([]string, error) {
-	var seen []lb.PrivateLinkService
+	var links []lb.PrivateLinkService
 	for _, group := range l.of.cfg.groups([]*Request{req}, nil) {
 		some, err := l.group(ctx, group)
 		if err != nil {
 			return nil, err
 		}
-		seen = append(seen, some...)
+		links = append(links, some...)
 	}
 	return slices.DeleteFunc(slices.Clone(frontends), func(id string) bool {
-		return privatelink.Holding(privatelink.Frontend{ID: id, Name: lastPart(id)}, seen) == ""
+		return privatelink.Holding(privatelink.Frontend{ID: id, Name: lastPart(id)}, links) == ""
 	}), nil
 }
 
-// begin reads what there is, once each resource group, and returns the requests that it is enough for. The
-// others have failed: a group that cannot be read is trouble of those alone who name it.
-func (k *Keeper) begin(ctx context.Context, requests []*Request, sharers map[string]privatelink.Sharer) (r *round, readable []*Request) {
+// begin reads each resource group once and returns the requests with readable groups.
+func (k *Keeper) begin(ctx context.Context, requests []*Request, services map[string]privatelink.Sharer) (r *round, readable []*Request) {
 	r = &round{Config: &k.cfg, subnets: newSubnets(k.cfg.Azure), failed: map[string]error{}}
-	for _, group := range k.cfg.groups(requests, sharers) {
-		some, err := r.read(ctx, []string{group})
+	for _, group := range k.cfg.groups(requests, services) {
+		links, err := r.read(ctx, []string{group})
 		if err != nil {
 			r.failed[strings.ToLower(group)] = err
 			continue
 		}
-		r.groups, r.seen = append(r.groups, group), append(r.seen, some...)
+		r.groups, r.seen = append(r.groups, group), append(r.seen, links...)
 	}
 	for _, req := range requests {
 		req.Err, req.State, req.More = nil, nil, false
@@ -133,7 +129,6 @@ func (k *Keeper) begin(ctx context.Context, requests []*Request, sharers map[str
 	return r, readable
 }
 
-// unreadable is why one of these resource groups could not be read; nil if none failed.
 func (r *round) unreadable(groups []string) error {
 	for _, group := range groups {
 		if err := r.failed[strings.ToLower(group)]; err != nil {
@@ -143,7 +138,6 @@ func (r *round) unreadable(groups []string) error {
 	return nil
 }
 
-// carryOut works on frontends side by side, and then notes what came of it.
 func carryOut(ctx context.Context, works []*work) {
 	var all errgroup.Group
 	all.SetLimit(atOnce)
@@ -153,22 +147,22 @@ func carryOut(ctx context.Context, works []*work) {
 			return nil
 		})
 	}
-	_ = all.Wait() // each error is that of its Services
+	_ = all.Wait() // errors are stored per frontend
 	for _, w := range works {
 		w.note()
 	}
 }
 
-// run works on a frontend while the lease is held, and once more if somebody else wrote in between.
+// run holds the lease, and retries once after a write conflict.
 func (w *work) run(ctx context.Context) {
 	again := false
 	w.err = contest.Write(ctx, w.Lease, "private link service of frontend "+w.Name, w.Overtaken, func(ctx context.Context, valid func() bool) error {
 		if again {
-			seen, err := w.read(ctx, w.groups)
+			links, err := w.read(ctx, w.groups)
 			if err != nil {
 				return err
 			}
-			w.seen = seen
+			w.seen = links
 			w.judge()
 		}
 		again = true

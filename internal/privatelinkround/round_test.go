@@ -27,9 +27,9 @@ const network = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/
 
 var kubernetes = lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}
 
-// cloud is an Azure that takes ten seconds for a write.
+// cloud fakes an Azure whose writes take ten seconds.
 type cloud struct {
-	mu     sync.Mutex // held for moments
+	mu     sync.Mutex
 	links  map[string]lb.PrivateLinkService
 	closed bool // the subnet
 	calls  map[string]int
@@ -37,8 +37,8 @@ type cloud struct {
 	most   int
 	refuse error // of the next write
 	list   error
-	closes string                       // a resource group that cannot be read
-	keeps  func(*lb.PrivateLinkService) // what Azure makes of a write
+	closes string                       // a resource group that can't be read
+	keeps  func(*lb.PrivateLinkService) // edits what a write stores
 }
 
 func newCloud() *cloud {
@@ -126,7 +126,7 @@ func (c *cloud) OpenSubnet(_ context.Context, next lb.Subnet) (lb.Subnet, error)
 	return next, c.write("open", func() { c.closed = false })
 }
 
-// town is n Services, each with a frontend of its own, that ask for a Private Link Service.
+// town is n Services, each with its own frontend, that request a Private Link Service.
 type town struct {
 	*cloud
 	keeper    *Keeper
@@ -154,7 +154,7 @@ func (n *town) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
 	return all
 }
 
-// lost is a lease that is lost once it is true.
+// lost is a lease that is lost once is is true.
 type lost struct{ is bool }
 
 func (l *lost) Enter(context.Context) (func() bool, func(), error) {
@@ -184,7 +184,7 @@ func newTown(n int) *town {
 	return w
 }
 
-// level has a round, and returns what it cost.
+// level runs a round and returns its calls.
 func (n *town) level(t *testing.T) map[string]int {
 	t.Helper()
 	n.mu.Lock()
@@ -201,8 +201,8 @@ func wants(t *testing.T, what string, got, want map[string]int) {
 	}
 }
 
-// Twenty that come together are a list, a look at their subnet, which is opened once, and twenty writes
-// side by side; then a round is a list. What changes is one write more.
+// Twenty Services cost one list, one subnet read, one subnet write, and twenty parallel writes;
+// another round costs one list. A change costs one write.
 func TestWhatARoundCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, began := newTown(20), time.Now()
@@ -224,7 +224,7 @@ func TestWhatARoundCosts(t *testing.T) {
 	})
 }
 
-// What goes is disconnected first; what nobody of the cluster made keeps the frontend.
+// Connections are removed before deletion; a foreign Private Link Service keeps the frontend.
 func TestFrontendsAreClearedBeforeTheyGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(1)
@@ -260,8 +260,8 @@ func TestFrontendsAreClearedBeforeTheyGo(t *testing.T) {
 	})
 }
 
-// What goes wrong is its own: a write that somebody else overtook is tried once more by a fresh list,
-// one that Azure refuses stops nobody, and without a lease nothing is written.
+// Failures are isolated: a write conflict is retried once after a fresh list, a rejection affects
+// no other frontend, and without the lease nothing is written.
 func TestWhatGoesWrong(t *testing.T) {
 	for about, trouble := range map[string]struct {
 		before func(*town)

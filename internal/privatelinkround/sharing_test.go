@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// share puts the second Service of a town onto the frontend of the first one, with what it asks for.
+// share puts the town's second Service onto the frontend of the first.
 func (n *town) share(link *service.PrivateLink, edit func(*privatelink.Sharer)) {
 	n.balancer.Shown.Frontends = n.balancer.Shown.Frontends[:1]
 	n.balancer.Shown.Rules[1].Frontend = "a000"
@@ -24,15 +24,15 @@ func (n *town) share(link *service.PrivateLink, edit func(*privatelink.Sharer)) 
 	n.sharers["a001"] = s
 }
 
-// asksNoMore has the first Service of a town ask for nothing any more.
+// asksNoMore removes the request of the first Service.
 func (n *town) asksNoMore() {
 	s := n.sharers["a000"]
 	s.Link, n.requests[0].Desired.Link = nil, nil
 	n.sharers["a000"] = s
 }
 
-// A Service does not go from what is its own, and stays because of somebody else on the frontend: its
-// record would be gone, and nobody would find it.
+// A Service is not released while another Service freezes its Private Link Service: with its record
+// gone, nothing would find it.
 func TestWhoeverGoesWaitsForWhatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(2)
@@ -60,8 +60,8 @@ func TestWhoeverGoesWaitsForWhatStays(t *testing.T) {
 	})
 }
 
-// Who owns a frontend next is asked for where its Private Link Service may be: there is none beside it. It
-// is not made before the Service comes itself, which writes down where.
+// The next owner's resource group is read, so that no second one is created. The new one waits for
+// that Service's own request, which records the group.
 func TestWhoOwnsItNextMakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(2)
@@ -83,8 +83,8 @@ func TestWhoOwnsItNextMakesIt(t *testing.T) {
 	})
 }
 
-// A resource group that cannot be read is trouble of those who name it, and of the frontends that they
-// are on: anybody may write the name of one onto his Service.
+// An unreadable resource group affects only the Services that name it and their frontends, because
+// any user may name one.
 func TestAGroupThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTown(3)

@@ -10,7 +10,6 @@ import (
 	"weir.dev/weir/internal/privatelink"
 )
 
-// note notes on the requests what came of a frontend.
 func (w *work) note() {
 	for _, req := range w.told() {
 		for _, step := range w.done {
@@ -47,12 +46,11 @@ func (w *work) note() {
 	}
 }
 
-// stays reports whether something is left as it is, though it may not be what is wanted.
 func (w *work) stays() bool {
 	return w.contested || w.last.Do == privatelink.Hold || w.last.Do == privatelink.Refuse
 }
 
-// told are the requests that hear of what was done: the owner's, or, where it is none of them, all.
+// told returns the owner's request, or all if it has none.
 func (w *work) told() []*Request {
 	if at := w.asker(); at >= 0 {
 		return w.by[at : at+1]
@@ -60,17 +58,16 @@ func (w *work) told() []*Request {
 	return w.by
 }
 
-// state is how far a Service is that asks.
 func (w *work) state(req *Request) *State {
-	var texts []string
+	var problems []string
 	for _, p := range w.verdict.Told[req.Service] {
-		texts = append(texts, p.Error())
+		problems = append(problems, p.Error())
 	}
 	switch {
 	case w.last.Do == privatelink.Refuse:
 		return &State{Reason: ReasonRefused, Text: w.last.Why}
-	case w.verdict.Holds && len(texts) > 0:
-		return &State{Reason: ReasonRefused, Text: strings.Join(texts, "; ")}
+	case w.verdict.Holds && len(problems) > 0:
+		return &State{Reason: ReasonRefused, Text: strings.Join(problems, "; ")}
 	case w.verdict.Holds:
 		return &State{Reason: ReasonHeld, Text: "it stays as it is, because of Service " + w.verdict.Owner + ", which owns it"}
 	case w.last.Service.ID.Name == "":
@@ -86,7 +83,6 @@ func (w *work) state(req *Request) *State {
 	return s
 }
 
-// fails notes why what a Service wants is not there.
 func (r *Request) fails(err error) {
 	r.Err = err
 	r.State = &State{Reason: ReasonFailed, Text: err.Error()}
@@ -95,7 +91,6 @@ func (r *Request) fails(err error) {
 	}
 }
 
-// event says what was done.
 func event(s privatelink.Step, frontend string) Event {
 	switch s.Do {
 	case privatelink.Create:
