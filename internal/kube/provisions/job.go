@@ -23,24 +23,23 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// jobStep is a step that runs a Job.
 type jobStep struct {
 	*run
 
 	step *v1alpha1.ProvisionStep
 	key  client.ObjectKey
-	ends time.Time // when the attempt's time is over
-	// awaits is whether it was seen at work: if it is gone then, another one is for another attempt.
+	ends time.Time // deadline of the attempt
+	// awaits is set once the Job was seen running: if it then disappears, this attempt fails.
 	awaits bool
-	said   string // of its pod
+	said   string // last logged pod state
 	reader *jobs.Reader
-	// listens is when the pod is listened to next, listened how often it was.
+	// listens is the next time to read the pod's log; listened counts the reads.
 	listens  time.Time
 	listened int
 }
 
-// job runs a Job to its end. One that an earlier attempt left, running or done, is taken over: over a
-// bad network it is the way there that has failed, and not the Job.
+// job runs a Job to completion. It adopts a Job left by an earlier attempt, running or finished:
+// that attempt may have failed only because the connection was lost.
 func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	input, is := a.inputOf(step), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {
@@ -51,7 +50,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	if err := j.reader.Hide(ctx, j.key.Namespace, step.Job.Env); err != nil {
 		return err
 	}
-	defer j.reader.TellHeard() // whatever has ended it
+	defer j.reader.TellHeard() // on every return path
 	within, cancel := context.WithDeadline(ctx, j.ends.Add(-graceOf(time.Until(j.ends))))
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
@@ -64,7 +63,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		}
 		seen := jobs.Seen(job)
 		do := provision.NextOfJob(seen, is.Input == input, a.p.Status.AttemptNumber)
-		if do == provision.MakeJob && is.Input != input { // on record before it is there: it is known by that
+		if do == provision.MakeJob && is.Input != input { // record the input first: it identifies the Job
 			is.Input, is.DoneAt, is.Applied = input, nil, 0
 			err = a.records(ctx, is)
 		}
@@ -75,7 +74,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			j.awaits = j.awaits || !seen.Leaving
 			j.watchPod(ctx, job)
 			j.listen(within, job)
-			_ = sleep.For(within, looks.After(n)) // whose end is told above
+			_ = sleep.For(within, looks.After(n)) // the loop checks both contexts
 		case do != provision.SettleJob:
 			err = j.does(ctx, do, job)
 		default:
@@ -90,7 +89,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return fmt.Errorf("Job %s: %w", j.key, ctx.Err()) //nolint:staticcheck // it begins with a kind
 }
 
-// does what is next about a Job, but for waiting.
+// does executes one decision, except waiting and settling.
 func (j *jobStep) does(ctx context.Context, do provision.JobDo, job *batchv1.Job) error {
 	switch do {
 	case provision.MakeJob:
@@ -106,7 +105,6 @@ func (j *jobStep) does(ctx context.Context, do provision.JobDo, job *batchv1.Job
 	return nil
 }
 
-// jobOf is the Job of a step, there or not.
 func (a *run) jobOf(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep {
 	ends, ok := ctx.Deadline()
 	if !ok {
@@ -116,13 +114,12 @@ func (a *run) jobOf(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep 
 	return &jobStep{run: a, step: step, key: key, ends: ends, reader: &jobs.Reader{API: a.target, Pods: a.target.pods, Log: a.log}}
 }
 
-// mostGrace is how long before the end of an attempt a Job is given up that is not done: it leaves time for
-// what the container has said, over a slow link.
+// mostGrace is how long before the attempt's deadline an unfinished Job is given up, to leave time
+// for reading its log over a slow link.
 const mostGrace = 30 * time.Second
 
 func graceOf(left time.Duration) time.Duration { return min(mostGrace, left/4) }
 
-// get returns the Job, nil if there is none.
 func (j *jobStep) get(ctx context.Context) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
 	err := j.target.Get(ctx, j.key, job)
@@ -135,7 +132,8 @@ func (j *jobStep) get(ctx context.Context) (*batchv1.Job, error) {
 	return job, nil
 }
 
-// make makes the Job. Its name is taken where another process was quicker, which the next look shows.
+// make creates the Job. AlreadyExists is no error: another process was faster, and the next poll
+// reads its Job.
 func (j *jobStep) make(ctx context.Context) error {
 	job := jobs.New(j.p, j.step, j.key, time.Until(j.ends))
 	err := j.target.Create(ctx, job, client.FieldOwner(fieldManager))
@@ -147,11 +145,11 @@ func (j *jobStep) make(ctx context.Context) error {
 	}
 	j.awaits = true
 	j.says("made Job %s", j.key)
-	j.keep(ctx, j.log) // it says where to look
+	j.keep(ctx, j.log) // the log names the Job
 	return nil
 }
 
-// take has a Job of an earlier attempt be this one's, for as long as this one has.
+// take adopts a Job of an earlier attempt and extends its deadline to that of this attempt.
 func (j *jobStep) take(ctx context.Context, job *batchv1.Job) error {
 	patch, err := jobs.Taken(job, j.p.Status.AttemptNumber, time.Now(), j.ends)
 	if err == nil {
@@ -164,7 +162,8 @@ func (j *jobStep) take(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// remove deletes a Job; it is there until its pods have ended, so that no two of them run side by side.
+// remove deletes a Job in the foreground, so that it exists until its pods have ended and no two
+// run at once.
 func (j *jobStep) remove(ctx context.Context, job *batchv1.Job) error {
 	err := j.target.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	if client.IgnoreNotFound(err) != nil {
@@ -174,7 +173,6 @@ func (j *jobStep) remove(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// watchPod says why a Job that has no pod at work has none. It is asked for no more than that.
 func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
 	if job.DeletionTimestamp != nil || job.Status.Ready != nil && *job.Status.Ready > 0 {
 		return
@@ -193,10 +191,11 @@ func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-// hearings is how far apart a container at work is listened to.
+// hearings is the interval between reads of a running container's log.
 var hearings = backoff.Doubling{First: time.Minute, Max: 5 * time.Minute}
 
-// listen keeps what the container at work has said last: its pod may go with its node, and this process may end.
+// listen saves the log of a running container: the pod may be lost with its node, and this process
+// may end.
 func (j *jobStep) listen(ctx context.Context, job *batchv1.Job) {
 	now := time.Now()
 	if atWork := job.DeletionTimestamp == nil && job.Status.Ready != nil && *job.Status.Ready > 0; !atWork || now.Before(j.listens) {
@@ -210,7 +209,7 @@ func (j *jobStep) listen(ctx context.Context, job *batchv1.Job) {
 	j.listens = now.Add(hearings.After(j.listened))
 }
 
-// settle says what the container has said, and what the Job has failed for.
+// settle logs the container's output and returns why the Job failed.
 func (j *jobStep) settle(ctx context.Context, job *batchv1.Job, end provision.Result) error {
 	pod := j.reader.Tell(ctx, job)
 	if end == provision.DidSucceed {
@@ -223,8 +222,8 @@ func (j *jobStep) settle(ctx context.Context, job *batchv1.Job, end provision.Re
 	return fmt.Errorf("has failed: %s", why)
 }
 
-// timeIsOver gives up a Job that is not done in the attempt's time. It is not left to run: nobody would
-// wait for it, and another attempt might have to.
+// timeIsOver deletes a Job that missed the attempt's deadline, so that it does not run unattended
+// or block the next attempt.
 func (j *jobStep) timeIsOver(ctx context.Context) error {
 	over := fmt.Errorf("Job %s was not done in the attempt's time", j.key) //nolint:staticcheck // it begins with a kind
 	if j.said != "" {
@@ -234,7 +233,7 @@ func (j *jobStep) timeIsOver(ctx context.Context) error {
 	if err != nil || job == nil || job.DeletionTimestamp != nil {
 		return errors.Join(over, err)
 	}
-	telling, cancel := context.WithTimeout(ctx, time.Until(j.ends)/2) // the rest is for deleting it
+	telling, cancel := context.WithTimeout(ctx, time.Until(j.ends)/2) // the other half is for the deletion
 	defer cancel()
 	j.reader.Tell(telling, job)
 	return errors.Join(over, j.remove(ctx, job))

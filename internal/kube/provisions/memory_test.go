@@ -15,11 +15,11 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// mostBytesWaiting is what a Provision that waits may cost in memory: its object, and what is known of the
-// knocks at its target.
+// mostBytesWaiting bounds the memory of a waiting Provision, in bytes: the object and its probe
+// state.
 const mostBytesWaiting = 2 << 10
 
-// A Provision of one step whose first attempt has failed, as an informer keeps it.
+// A Provision whose first attempt failed, as an informer keeps it.
 func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	var text []byte
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	runtime.KeepAlive(k)
 }
 
-// heapInUse is how many bytes are reachable.
+// heapInUse returns the reachable heap, in bytes.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

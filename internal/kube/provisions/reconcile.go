@@ -21,8 +21,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// reconcile looks at a Provision in the cache, which costs no request. Where something is to be
-// done, it is decided anew from what the API server has, recorded, and then done.
+// reconcile decides from the cached Provision, which costs no request, and again from the live one
+// before it acts.
 func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var p v1alpha1.Provision
 	if err := r.Cached.Get(ctx, req.NamespacedName, &p); err != nil {
@@ -32,7 +32,7 @@ func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 		}
 		return reconcile.Result{}, err
 	}
-	r.attempts.abandon(req.NamespacedName, p.UID) // one of another object with that name
+	r.attempts.abandon(req.NamespacedName, p.UID)
 	if p.DeletionTimestamp != nil {
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
@@ -49,43 +49,40 @@ func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	return workqueue.Result(ctx, err, seen.after)
 }
 
-// forget ends what is done for a Provision that is gone.
+// forget stops the work for a deleted Provision.
 func (r *Room) forget(key types.NamespacedName) {
 	r.attempts.abandon(key, "")
 	r.knocks.forget(key)
 }
 
-// look returns what this process knows of a Provision.
 func (r *Room) look(p *v1alpha1.Provision) looked {
 	at := r.attempts.look(p)
 	at.knocks = r.knocks.of(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
 	return at
 }
 
-// decided is what one look came to.
 type decided struct {
-	p        *v1alpha1.Provision // with the status that is to be recorded
+	p        *v1alpha1.Provision // with the status to record
 	writes   bool
 	decision provision.Decision
 	policy   provision.Policy
 	job      string
 	ended    *ended
-	after    time.Duration // when to look again; 0 for only when something changes
+	after    time.Duration // requeue delay; 0 waits for a change
 }
 
-// acts reports whether anything is to be done at all.
 func (d decided) acts() bool { return d.writes || d.begins() || d.ended != nil }
 
 func (d decided) begins() bool {
 	return d.decision.Do == provision.Begin || d.decision.Do == provision.Resume
 }
 
-// act decides from what the API server has, records and does it.
+// act decides from the live object, records the decision and carries it out.
 func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) {
 	p := &v1alpha1.Provision{}
 	if err := r.Live.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
-			return decided{}, nil // the watch brings it
+			return decided{}, nil
 		}
 		return decided{}, err
 	}
@@ -119,7 +116,7 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 		if w.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		_ = r.writes.Wait(ctx, p.Namespace) // what is recorded is done, also as the process ends
+		_ = r.writes.Wait(ctx, p.Namespace) // best effort: the status is already recorded, so emit the event even during shutdown
 		r.Events.Add(d.p, kind, w.Reason, words.Sentence(w.Text, words.MaxMessage))
 	}
 	if d.begins() {
@@ -128,12 +125,12 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 		r.attempts.start(key, func(ctx context.Context) *ended { return r.attempt(ctx, own) })
 	}
 	if d.ended != nil && d.after == 0 && !d.begins() {
-		d.after = time.Millisecond // a place is free now, which it did not have before
+		d.after = time.Millisecond // requeue now: a slot has become free
 	}
 	return d, nil
 }
 
-// decide returns what is to be done about a Provision, whose status it sets.
+// decide computes the next action and sets p's status accordingly.
 func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now time.Time) (decided, error) {
 	policy, values, refused, err := r.resolve(ctx, p)
 	if err != nil {
@@ -190,8 +187,8 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	return d, nil
 }
 
-// same reports whether a status says what it said before. A cache has not all conditions: those that it
-// has are compared.
+// same compares two statuses. Cached objects carry only some conditions, so only those are
+// compared.
 func same(before, after *v1alpha1.ProvisionStatus) bool {
 	if len(before.Conditions) == 0 {
 		return equality.Semantic.DeepEqual(before, after)
