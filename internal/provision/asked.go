@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// hear answers what people ask for since the last time, the latest word last. Each is answered
-// once.
+// hear handles new user requests in chronological order, each once.
 func (s State) hear(in Input, now time.Time) (State, []Word) {
 	type request struct {
 		at, handled string
 		answer      func(State, Input, time.Time) (State, Word)
 	}
-	all := []request{ // of the same moment, the cautious one comes last
+	all := []request{ // at equal times, Cancel wins
 		{in.Requests.Reset, s.Handled.Reset, State.reset},
 		{in.Requests.RetryNow, s.Handled.RetryNow, State.retryNow},
 		{in.Requests.Cancel, s.Handled.Cancel, State.cancel},
@@ -36,7 +35,7 @@ func (s State) hear(in Input, now time.Time) (State, []Word) {
 	return s, told
 }
 
-// moment is when somebody asked; what is no time comes first.
+// moment returns the request time in ns; invalid times sort first.
 func moment(at string) int64 {
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
@@ -45,7 +44,7 @@ func moment(at string) int64 {
 	return t.UnixNano()
 }
 
-// cancel cancels the attempts to come. The one under way goes on, and may still succeed.
+// cancel cancels upcoming attempts. A running attempt continues and may succeed.
 func (s State) cancel(in Input, _ time.Time) (State, Word) {
 	if s.Cancelled || s.Job == in.Job && (s.Phase == Succeeded || s.Phase == Failed) {
 		return s, Word{}
@@ -57,8 +56,8 @@ func (s State) cancel(in Input, _ time.Time) (State, Word) {
 	return s, Word{Reason: ReasonCancelled, Text: "upcoming attempts are cancelled"}
 }
 
-// retryNow skips our own waiting, and nothing else: the count stays, and so does what a server
-// named. After the end one more attempt follows.
+// retryNow skips Weir's own waiting, but not the server's Retry-After, and keeps the attempt count.
+// After the last attempt it allows one more.
 func (s State) retryNow(in Input, now time.Time) (State, Word) {
 	s.Cancelled = false
 	switch s.Phase {
@@ -81,8 +80,7 @@ func (s State) retryNow(in Input, now time.Time) (State, Word) {
 	return s, Word{Reason: ReasonRetryNow, Text: "the next attempt begins now"}
 }
 
-// reset has all of it begin anew, also what a server named: the count of attempts, and the steps. An
-// attempt under way is brought to its end first.
+// reset clears the attempt count, finished steps and Retry-After. A running attempt ends first.
 func (s State) reset(_ Input, _ time.Time) (State, Word) {
 	s.Cancelled, s.Anew, s.Job, s.NotBefore = false, true, "", time.Time{}
 	if s.Phase == Running {

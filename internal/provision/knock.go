@@ -4,29 +4,30 @@ package provision
 
 import "time"
 
-// How a target is knocked at while the next attempt is waited for: a connection is made, and nothing is
-// asked. Distances are jittered upwards, so that these are bounds.
+// Bounds of reachability probes while waiting for the next attempt. A probe opens a connection and
+// sends nothing. Intervals are jittered upwards.
 const (
-	// knockDistance is the shortest time between two.
+	// knockDistance is the minimum probe interval.
 	knockDistance = time.Minute
-	// mostKnocks is how many there are in one wait.
+	// mostKnocks is the maximum number of probes in one wait.
 	mostKnocks = 60
 )
 
-// Knocks are those of one wait. They are in the memory of a process: one that is gone takes them along,
-// and the attempt begins when it would have begun without.
+// Knocks is the probe state of one wait. It is kept in memory only: after a restart the attempt
+// starts at its regular time.
 type Knocks struct {
-	// Number and Since are which wait it is: after which attempt, and from when on.
+	// Number and Since identify the wait: the preceding attempt and the start time.
 	Number int64
 	Since  time.Time
 	Made   int
 	Next   time.Time
-	// Away is whether one was not answered, Answered whether a later one was. A target that answers
-	// from the beginning is not what the attempt has failed for, and is left alone.
+	// Away is set after a failed probe, Answered after a later successful one. If the first probe
+	// succeeds, the target was not unreachable and probing stops.
 	Away, Answered bool
 }
 
-// Knock returns the knocks of the present wait, and when to knock next; zero is never. random is from 0 to 1.
+// Knock returns the probe state of the current wait and the time of the next probe; zero means
+// never. random is in [0, 1).
 func (s State) Knock(k Knocks, in Input, random float64, now time.Time) (Knocks, time.Time) {
 	if s.Phase != Waiting || s.Asked || s.Cancelled || s.Job != in.Job {
 		return Knocks{}, time.Time{}
@@ -41,7 +42,7 @@ func (s State) Knock(k Knocks, in Input, random float64, now time.Time) (Knocks,
 	return k, at
 }
 
-// Knocked returns the knocks after one more.
+// Knocked returns the probe state after one more probe.
 func (s State) Knocked(k Knocks, answered bool, p Policy, random float64, now time.Time) Knocks {
 	k.Made++
 	k.Answered = answered && k.Away
@@ -50,10 +51,9 @@ func (s State) Knocked(k Knocks, answered bool, p Policy, random float64, now ti
 	return k
 }
 
-// knew reports whether knocks are of the present wait.
 func (s State) knew(k Knocks) bool { return k.Number == s.Number && k.Since.Equal(s.Since) }
 
-// later is no sooner than what a server named.
+// later returns at, or NotBefore if that is later.
 func (s State) later(at time.Time) time.Time {
 	if s.NotBefore.After(at) {
 		return s.NotBefore
@@ -66,7 +66,7 @@ func (s State) distance(p Policy, random float64) time.Duration {
 	return least + time.Duration(random*float64(least)/2)
 }
 
-// answers reports whether the target was away in this wait, and answers again.
+// answers reports whether the target was unreachable in this wait and is reachable again.
 func (s State) answers(in Input) bool {
 	return in.Knocks.Answered && !s.Asked && !s.Cancelled && s.knew(in.Knocks)
 }

@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Migration is what the record of a target shows of its migration to Standard load balancers.
+// Migration is the recorded state of a target's migration to Standard load balancers.
 type Migration struct {
-	// Told is what the Weir there says; Speaks is false if none has said anything.
+	// Told is the latest report of the target's Weir; Speaks is false without any.
 	Told   migrate.Told
 	Speaks bool
 
@@ -20,41 +20,41 @@ type Migration struct {
 	Asked   migrate.Asked
 }
 
-// MigrationStep is what is on record here of a step that migrates.
+// MigrationStep is the recorded state of a step that migrates.
 type MigrationStep struct {
-	// Mine is the wish that this attempt would ask with.
+	// Mine is the request ID of this attempt.
 	Mine string
-	// Has is the wish that the step has on record, of this attempt or an earlier one, since it has its present
-	// input; empty if it has none.
+	// Has is the recorded request ID for the current input, of this or an earlier attempt; empty if
+	// none.
 	Has string
-	// Watched is whether it was under way before the step could ask.
+	// Watched is set if the migration was running before the step requested it.
 	Watched bool
-	// Again is whether a person has asked for this attempt after one that no other could mend.
+	// Again is set if a user requested this attempt after a permanent failure.
 	Again bool
 }
 
-// anew reports whether what was answered before is to be asked again.
+// anew reports whether an answered request is to be repeated.
 func (s MigrationStep) anew() bool { return s.Again && s.Has != s.Mine }
 
-// MigrationDo is what an attempt does about a migration.
+// MigrationDo is the action for a migration.
 type MigrationDo string
 
-// What is done.
+// Actions.
 const (
-	// AskMigration: the Weir there is asked to begin, by the wish Mine.
+	// AskMigration requests the migration with ID Mine.
 	AskMigration MigrationDo = "ask"
-	// AwaitMigration: nothing, until the record shows something else.
+	// AwaitMigration waits for the record to change.
 	AwaitMigration MigrationDo = "await"
-	// EndMigration: no load balancer there is Basic any more.
+	// EndMigration succeeds: no Basic load balancer is left.
 	EndMigration MigrationDo = "end"
-	// FailMigration: the attempt has failed.
+	// FailMigration fails the attempt.
 	FailMigration MigrationDo = "fail"
-	// RefuseMigration: it has failed, and no other can mend it until a person asks for one.
+	// RefuseMigration fails permanently, until a user requests another attempt.
 	RefuseMigration MigrationDo = "refuse"
 )
 
-// NextOfMigration is what an attempt does about the migration of a target, and why, in words. What a person there wants
-// counts before what is asked from here, and what is under way is never asked for.
+// NextOfMigration returns the action for a target's migration, and why. The target's users take
+// precedence over this step, and a running migration is not requested again.
 func NextOfMigration(is Migration, s MigrationStep) (MigrationDo, string) {
 	told, open := is.Told, is.Journal.Open()
 	ended := told.Word == migrate.NotNeeded || told.Word == migrate.Ended ||
@@ -80,7 +80,7 @@ func NextOfMigration(is Migration, s MigrationStep) (MigrationDo, string) {
 	return is.answered(s)
 }
 
-// answered is what follows once nobody asks any more, and the step has.
+// answered decides once there is no pending request.
 func (is Migration) answered(s MigrationStep) (MigrationDo, string) {
 	mine := s.Has != "" && is.Told.Answers != nil && is.Told.Answers.ID == s.Has
 	why := strings.Join(is.Told.Reasons, "; ")
@@ -94,10 +94,10 @@ func (is Migration) answered(s MigrationStep) (MigrationDo, string) {
 	case mine && s.Has == s.Mine:
 		return FailMigration, "it was asked for, and has not begun"
 	}
-	return AskMigration, "" // also where the wish has never arrived
+	return AskMigration, "" // or the request was lost
 }
 
-// underWay says how far it is.
+// underWay describes the progress.
 func underWay(told migrate.Told) string {
 	if told.Word != migrate.UnderWay {
 		return "it is under way"
@@ -105,7 +105,7 @@ func underWay(told migrate.Told) string {
 	return waiting(fmt.Sprintf("%d of %s are done; next is %s", told.Done, words.Count(told.Steps, "step"), told.Phase), told)
 }
 
-// waiting is a text with what is waited for.
+// waiting appends what the migration waits for.
 func waiting(text string, told migrate.Told) string {
 	if told.Word == migrate.UnderWay && len(told.Waits) > 0 {
 		text += "; waits for: " + words.List(told.Waits, 5)
