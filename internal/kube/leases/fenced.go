@@ -12,9 +12,8 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// Fenced returns the configuration of clients whose requests change something only while
-// this process leads. Whatever else is refused to a process that leads no more, its memory
-// is older than the cluster, so it must not get as far as the API server.
+// Fenced returns a client configuration that sends writes only while this process leads. A former
+// leader's cache is outdated, so its writes must not reach the API server.
 func Fenced(cfg *rest.Config, fence *lead.Fence) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	if fence != nil {
@@ -23,7 +22,7 @@ func Fenced(cfg *rest.Config, fence *lead.Fence) *rest.Config {
 	return cfg
 }
 
-// fenced is a transport over which nothing is changed by who does not lead.
+// fenced is a transport that checks the fence before writes.
 type fenced struct {
 	next  http.RoundTripper
 	fence *lead.Fence
@@ -36,7 +35,7 @@ func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if err := f.fence.MayWrite(); err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as a transport has to; nothing was read
+			_ = req.Body.Close() // required of a RoundTripper
 		}
 		return nil, err
 	}
@@ -53,14 +52,14 @@ func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper gives client-go access to the inner transport.
 func (f *fenced) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// reviews are the groups of the questions that are asked by POST. They change nothing, and
-// who serves metrics asks them without leading.
+// reviews are API groups whose POST requests change nothing. The metrics server sends them without
+// leading.
 var reviews = []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"}
 
-// changes reports whether a request changes something.
+// changes reports whether a request may change something.
 func changes(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

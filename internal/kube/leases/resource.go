@@ -21,56 +21,53 @@ import (
 	"weir.dev/weir/internal/lease"
 )
 
-// The Lease that controllers of the cluster's load balancers take before they write.
-// Its names are a contract with them; config/resource-lease names it too.
+// The resource Lease that all controllers of the cluster's load balancers acquire before they
+// write. The names are a contract with them; config/resource-lease uses them, too.
 const (
 	resourceNamespace = "kube-system"
 	resourceName      = "aks-managed-resource-locker"
-	// previousHolder tells the Azure cloud provider whether somebody else has written
-	// since, so that it reads anew what it remembers.
+	// previousHolder tells cloud-provider-azure whether another controller has written, in which
+	// case it drops its cache.
 	previousHolder = "aks-managed-resource-locker-previous-holder"
-	// ResourceTerm is how long the Lease is acquired for.
+	// ResourceTerm is the lease duration.
 	ResourceTerm = 15 * time.Minute
 )
 
 const (
-	// holderPrefix is what the holder's name of each replica begins with, and the
-	// name that we leave to the Azure cloud provider.
+	// holderPrefix starts each replica's holder identity, and is the previous holder left for
+	// cloud-provider-azure.
 	holderPrefix = "weir-controller"
-	// leaderEpoch is in which epoch of the leader's election a replica holds the Lease.
+	// leaderEpoch annotates the leader election epoch of the holder.
 	leaderEpoch = "weir.dev/leader-epoch"
-	// skewAllowed is how much later than by its own account another's term ends.
+	// skewAllowed is added to the end of another holder's term.
 	skewAllowed = 30 * time.Second
-	// conflictTries is how often the Lease is read again in one request because
-	// somebody else wrote it.
+	// conflictTries bounds the reads of the Lease in one request after conflicts.
 	conflictTries = 3
 )
 
-// Resource implements lease.Holder. It is for one goroutine at a time. While
-// nobody else writes the Lease, an acquisition, a renewal and a release are one
-// request each, and a refusal is one.
+// Resource implements lease.Holder. Not safe for concurrent use. Without other writers, each
+// acquisition, renewal, release or rejection is one request.
 type Resource struct {
 	leases typedcoordinationv1.LeaseInterface
-	// holder is this process, and fence whether it leads.
+	// holder is this process's identity; fence reports whether it leads.
 	holder string
 	fence  *lead.Fence
-	// known is the Lease as we wrote it last; nil if that may not be what stands.
+	// known is the Lease as last written; nil if it may have changed.
 	known *coordinationv1.Lease
-	// seen is another's acquisition, and since when we have seen it.
+	// seen is another holder's last renewal, and seenSince when it was first observed.
 	seen      acquisition
 	seenSince time.Time
 }
 
 var _ lease.Holder = (*Resource)(nil)
 
-// acquisition tells whether a Lease was renewed since we saw it.
+// acquisition identifies a renewal of the Lease.
 type acquisition struct {
 	holder  string
 	renewed time.Time
 }
 
-// NewResource returns a Resource, which sends nothing yet. The fence is that of
-// the leader's election; nil if there is none.
+// NewResource returns a Resource. It sends no request. fence is nil without leader election.
 func NewResource(cfg *rest.Config, client *http.Client, fence *lead.Fence) (*Resource, error) {
 	api, err := typedcoordinationv1.NewForConfigAndClient(cfg, client)
 	if err != nil {
@@ -103,8 +100,8 @@ func (l *Resource) Release(ctx context.Context) error {
 	})
 }
 
-// untilNoConflict writes what change makes of the Lease as it stands, or leaves it if
-// that is nil. Whoever writes in between is read first.
+// untilNoConflict writes the result of change, or nothing if that is nil. It reads the Lease again
+// after a conflict.
 func (l *Resource) untilNoConflict(ctx context.Context, doing string, change func(stands *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	var err error
 	for range conflictTries {
@@ -130,7 +127,7 @@ func (l *Resource) untilNoConflict(ctx context.Context, doing string, change fun
 	return fmt.Errorf("%s the lease %s/%s: %w", doing, resourceNamespace, resourceName, err)
 }
 
-// read returns the Lease as it stands; one without a version if there is none.
+// read returns the Lease, without a resourceVersion if it does not exist.
 func (l *Resource) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	stands, err := l.leases.Get(ctx, resourceName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -146,11 +143,10 @@ func (l *Resource) write(ctx context.Context, next *coordinationv1.Lease) (*coor
 	return l.leases.Update(ctx, next, metav1.UpdateOptions{FieldManager: apiserver.FieldOwner})
 }
 
-// heldByOther returns a *lease.HeldError while somebody else holds the Lease. Its term
-// is over by its own account and a bit more, which allows for clocks that differ; or,
-// whatever the clocks say, when we saw no renewal for as long as the term. The first
-// alone would wait for ever behind a clock that is far ahead; the second alone would
-// wait a whole term behind a holder that is long gone.
+// heldByOther returns a *lease.HeldError while another controller holds the Lease. The term ends by
+// the holder's own timestamps plus skewAllowed, or when no renewal was observed for a whole term.
+// The first alone would wait forever for a clock far ahead; the second alone would wait a whole
+// term for a holder long gone.
 func (l *Resource) heldByOther(stands *coordinationv1.Lease, now time.Time) error {
 	holder := holderOf(stands)
 	if holder == "" || holder == l.holder || l.succeeds(stands) {
@@ -175,8 +171,8 @@ func (l *Resource) heldByOther(stands *coordinationv1.Lease, now time.Time) erro
 	return &lease.HeldError{Lease: resourceNamespace + "/" + resourceName, Holder: holder, Until: end}
 }
 
-// claimed returns the Lease as ours from now on. Our name is left for the next holder
-// at once, and not with the release: a crash leaves it, too.
+// claimed returns the Lease with this process as holder. The previous holder is written now rather
+// than on release, to survive a crash.
 func (l *Resource) claimed(stands *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
 	next := stands.DeepCopy()
 	at := metav1.NewMicroTime(now)
@@ -197,10 +193,9 @@ func (l *Resource) claimed(stands *coordinationv1.Lease, now time.Time) *coordin
 	return next
 }
 
-// succeeds reports whether a replica holds the Lease that writes no more: we lead, and it
-// took the Lease in an epoch of the same election that has ended. So a new leader goes on
-// at once where one was killed. Replicas without an election exclude each other as all
-// others do.
+// succeeds reports whether the holder is a former leader: this process leads, and the holder
+// acquired the Lease in an earlier epoch of the same election. A new leader then continues at once.
+// Replicas without leader election exclude each other.
 func (l *Resource) succeeds(stands *coordinationv1.Lease) bool {
 	in, leads := l.fence.Epoch()
 	before, told := lead.ParseEpoch(stands.Annotations[leaderEpoch])

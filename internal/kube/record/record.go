@@ -19,28 +19,28 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Name is the ConfigMap, in Weir's own namespace, that says under which name the cluster
-// is in Azure, and where. No tenant can write there: whoever could would keep Weir from starting.
+// Name is the ConfigMap of the record in Weir's namespace. No tenant may write it: a wrong record
+// keeps Weir from starting.
 const Name = "weir-controller"
 
-// The keys of the record.
+// Keys of the record.
 const (
 	keyCluster = "cluster-name"
 	keyPlace   = "load-balancers"
 )
 
-// Record is what a Weir of this cluster has written down before.
+// Record is the stored record of this cluster's Weir.
 type Record struct {
-	// Namespace is where it is.
+	// Namespace is Weir's namespace.
 	Namespace string
-	// ClusterName is under which name the cluster is in Azure, and Place the resource group of
-	// its load balancers, as an ARM id; empty if that is not recorded.
+	// ClusterName is the cluster's name in Azure, Place the ARM ID of its load balancers' resource
+	// group; empty if not recorded.
 	ClusterName, Place string
 
 	object *corev1.ConfigMap // nil if there is none
 }
 
-// Read reads the record of a namespace; there may be none.
+// Read returns the record of a namespace, which may be empty.
 func Read(ctx context.Context, from client.Reader, namespace string) (Record, error) {
 	m := &corev1.ConfigMap{}
 	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, m)
@@ -53,8 +53,7 @@ func Read(ctx context.Context, from client.Reader, namespace string) (Record, er
 	return Record{Namespace: namespace, ClusterName: m.Data[keyCluster], Place: m.Data[keyPlace], object: m}, nil
 }
 
-// Contradicts returns why Weir does not start under a name, or with load balancers in another
-// place; nil if it may.
+// Contradicts returns why Weir must not start with another name or place; nil if it may.
 func (r Record) Contradicts(cluster, place string) error {
 	says, back := "", ""
 	switch {
@@ -72,23 +71,21 @@ func (r Record) Contradicts(cluster, place string) error {
 		says, view.Key(r.Namespace, Name), back)}
 }
 
-// ContradictionError says that something is on record otherwise.
+// ContradictionError means the configuration differs from the record.
 type ContradictionError struct{ Says string }
 
 // Error implements error.
 func (e *ContradictionError) Error() string { return e.Says }
 
-// Check returns a ContradictionError if something else is on record, unless Azure holds
-// nothing of any Service. It changes nothing: a replica that does not lead may not, for the
-// record is that of the one that does.
+// Check returns a ContradictionError if the record differs, unless no Service uses Azure. It writes
+// nothing, so replicas that are not the leader can call it.
 func Check(ctx context.Context, reader client.Reader, namespace, cluster, place string) error {
 	_, err := agreeing(ctx, reader, namespace, cluster, place)
 	return err
 }
 
-// Keep is Check, and writes down the name of the cluster, and the resource group of
-// its load balancers, before anything is made there. Of two that start side by side and differ
-// the second has the error.
+// Keep is Check, and records the cluster name and the place before anything is created there. Of
+// two concurrent writers that differ, the second gets the error.
 func Keep(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
 	r, err := agreeing(ctx, reader, namespace, cluster, place)
 	for range tries {
@@ -101,17 +98,17 @@ func Keep(ctx context.Context, reader client.Reader, writer client.Writer, names
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, Name), err)
 		}
-		if r, err = Read(ctx, reader, namespace); err == nil { // somebody else has written meanwhile: his counts
+		if r, err = Read(ctx, reader, namespace); err == nil { // a concurrent writer wins
 			err = r.Contradicts(cluster, place)
 		}
 	}
 	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(namespace, Name))
 }
 
-// tries is how often the record is written where others keep something in it, too.
+// tries bounds the writes on conflicts.
 const tries = 5
 
-// agreeing reads the record, which may say otherwise only while nothing is at stake.
+// agreeing reads the record, which may differ only while no Service uses Azure.
 func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, place string) (Record, error) {
 	r, err := Read(ctx, reader, namespace)
 	if err != nil {
@@ -125,12 +122,12 @@ func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, pla
 	return r, nil
 }
 
-// says reports whether all of it is on record.
+// says reports whether the record holds both values.
 func (r Record) says(cluster, place string) bool {
 	return r.ClusterName != "" && r.Place != "" && r.Contradicts(cluster, place) == nil
 }
 
-// holds reports whether Azure may hold something of any Service.
+// holds reports whether any Service may have Azure resources.
 func holds(ctx context.Context, reader client.Reader) (bool, error) {
 	var services metav1.PartialObjectMetadataList
 	services.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
@@ -142,12 +139,11 @@ func holds(ctx context.Context, reader client.Reader) (bool, error) {
 	}), nil
 }
 
-// write writes what this is about into the record. What others keep there stays.
 func (r Record) write(ctx context.Context, writer client.Writer, cluster, place string) error {
 	return r.set(ctx, writer, map[string]string{keyCluster: cluster, keyPlace: place})
 }
 
-// set writes some keys of the record; the others stay.
+// set writes some keys and keeps the others.
 func (r Record) set(ctx context.Context, writer client.Writer, data map[string]string) error {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: Name}}
 	if r.object != nil {
