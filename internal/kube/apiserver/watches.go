@@ -15,14 +15,14 @@ import (
 	"weir.dev/weir/internal/removal"
 )
 
-// watchedKinds are those that decide who is a member of a pool.
+// watchedKinds affect pool members.
 var watchedKinds = []string{"endpointslices", "services", "nodes", "backendpools"}
 
-// initialEventsEnd marks the end of what a watch that begins with all objects shows of those, in
-// JSON and in Protobuf: the informer replaces its store then, and not before.
+// initialEventsEnd marks the end of the initial list of a streaming watch, in JSON and Protobuf.
+// The informer replaces its store then.
 var initialEventsEnd = []byte("k8s.io/initial-events-end")
 
-// watched notes that an answer is a watch of a kind that decides who is a member.
+// watched tracks a response if it is a watch of a watched kind.
 func (r *Reach) watched(req *http.Request, res *http.Response) {
 	query := req.URL.Query()
 	kind := path.Base(req.URL.Path)
@@ -43,8 +43,8 @@ type stream struct {
 	io.ReadCloser
 	kind    string
 	watches *removal.Watches
-	// lists is true until the end of all objects was shown; tail is what was read before, in which
-	// the mark may begin.
+	// lists is set until the initial list is complete; tail holds the previous bytes, in which the
+	// mark may start.
 	lists bool
 	tail  []byte
 

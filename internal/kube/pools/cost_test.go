@@ -24,8 +24,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// crowd is a cluster of so many Services, ten endpoints and a BackendPool each, on 1,000 nodes. All
-// pools are level.
+// crowd is a cluster of Services with ten endpoints and a BackendPool each, on 1,000 nodes. All
+// pools are in sync.
 func crowd(tb testing.TB, services int) *Reconciler {
 	tb.Helper()
 	s := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}}
@@ -61,7 +61,7 @@ func crowd(tb testing.TB, services int) *Reconciler {
 	return r
 }
 
-// slice has the endpoints of a Service; moved is by how many nodes the first is elsewhere.
+// slice returns the endpoints of a Service; moved shifts the first one by that many nodes.
 func slice(i, moved int) *discoveryv1.EndpointSlice {
 	es := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -80,7 +80,7 @@ func slice(i, moved int) *discoveryv1.EndpointSlice {
 	return es
 }
 
-// everyone owns no pool, and may bind all.
+// everyone allows every binding and owns no pool.
 type everyone struct{ backendpool.Owner }
 
 func (everyone) Right(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Right, backendpool.Refusal) {
@@ -88,7 +88,7 @@ func (everyone) Right(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Right, back
 }
 func (everyone) Made(*v1alpha1.BackendPool) bool { return false }
 
-// sink takes operations, and knows no pool to be level.
+// sink counts operations and reports no pool in sync.
 type sink struct {
 	backendpool.Lanes
 	added int
@@ -99,8 +99,8 @@ func (s *sink) LevelAs(lb.PoolID, uint64) bool    { return false }
 
 var _ backendpool.Lanes = (*poolupdate.Lanes)(nil)
 
-// An event that changes no member of a level pool costs next to nothing, however many pools there
-// are, and queues nothing. One that does passes.
+// An event that changes no member of a pool in sync costs almost nothing, for any number of pools,
+// and queues nothing. A real change passes.
 func TestAnEventWithoutAMemberCostsNextToNothing(t *testing.T) {
 	for _, services := range []int{100, 1000} {
 		r := crowd(t, services)
@@ -124,7 +124,7 @@ func TestAnEventWithoutAMemberCostsNextToNothing(t *testing.T) {
 	}
 }
 
-// What an event costs that moves a member does not grow with the number of pools.
+// The cost of an event that moves a member does not depend on the number of pools.
 func TestAnEventThatMovesAMemberCostsTheSameInALargeCluster(t *testing.T) {
 	cost := func(services int) float64 {
 		r := crowd(t, services)

@@ -16,11 +16,11 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// EventHeldBack is the reason of the event on a Service, or a BackendPool that has none, of
-// which members stay up though their eviction is announced.
+// EventHeldBack is the event reason for members retained despite an announced eviction. The event
+// is on the Service, or on the BackendPool if it has none.
 const EventHeldBack = "SpotEvictionsHeldBack"
 
-// Events takes events about objects, and waits for nothing.
+// Events queues events about objects without blocking.
 type Events interface {
 	Add(about runtime.Object, kind, reason, message string)
 }

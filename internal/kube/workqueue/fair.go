@@ -12,20 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// fairQueue is a work queue in which one request of each namespace waits at a time, and the
-// others behind it: a namespace with a thousand of them holds a neighbour up by one. What waits
-// for a time, or out of a back-off, does so beside it.
+// fairQueue queues one request per namespace and priority at a time and holds the others back, so
+// that a namespace with a thousand requests delays a neighbor by one. Delayed and rate limited
+// requests bypass this.
 type fairQueue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 
 	mu    sync.Mutex
 	heads heads
-	// worked are those that somebody works on: one that comes again meanwhile is to hold up
-	// nobody of its namespace until then.
+	// worked are the requests in process. A re-added one bypasses its namespace's turn, because it
+	// cannot run until Done.
 	worked map[reconcile.Request]bool
 }
 
-// NewFair makes the queue of a controller; see controller.Options.
+// NewFair creates the queue of a controller; see controller.Options.
 func NewFair(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return &fairQueue{
 		PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
@@ -81,29 +81,29 @@ func (q *fairQueue) Get() (req reconcile.Request, shutdown bool) {
 // Add implements workqueue.TypedInterface.
 func (q *fairQueue) Add(req reconcile.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
 
-// column is the requests of a namespace that have the same priority.
+// column identifies the requests of a namespace with the same priority.
 type column struct {
 	namespace string
 	priority  int
 }
 
-// heads are the requests that stand at the head of their columns, and those behind them.
+// heads tracks the head of each column and the requests behind it.
 type heads struct {
 	at     map[column]reconcile.Request
 	of     map[reconcile.Request][]column
 	behind map[column][]reconcile.Request
-	// waits is the priority of each that is behind a head. One that came again with a higher
-	// one counts no more where it was.
+	// waits maps each request behind a head to its priority. If it was added again with a higher
+	// one, its old entry in behind is stale.
 	waits map[reconcile.Request]int
 }
 
-// next is a request that has come to the head.
+// next is a request that became a head.
 type next struct {
 	reconcile.Request
 	priority int
 }
 
-// stand has a request wait, and reports whether it is at the head of its column.
+// stand adds a request and reports whether it is the head of its column.
 func (h *heads) stand(req reconcile.Request, priority int) bool {
 	if before, waits := h.waits[req]; waits && before >= priority ||
 		slices.ContainsFunc(h.of[req], func(c column) bool { return c.priority > priority }) {
@@ -127,7 +127,7 @@ func (h *heads) lead(c column, req reconcile.Request) {
 	}
 }
 
-// got takes a request away that has its turn, and returns those that come to the head for it.
+// got removes a dequeued request and returns the new heads.
 func (h *heads) got(req reconcile.Request) []next {
 	var all []next
 	for _, c := range h.of[req] {
