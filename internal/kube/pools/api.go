@@ -25,7 +25,7 @@ import (
 
 // API accesses BackendPools at the API server.
 type API struct {
-	Reader client.Reader            // uncached
+	Reader client.Reader // uncached
 	Status client.SubResourceWriter
 	Writer client.Writer
 }
