@@ -15,24 +15,24 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Rooms work over an API server, and over objects in memory alike.
+// Rooms are the controllers, over an API server or objects in memory.
 type Rooms struct {
 	View *view.Snapshot
 	Own  *ownership.Pools
-	// Pools decides what becomes of BackendPools. Its Controller implements poolupdate's Cluster
-	// and Reporter, and poolattempt's Ledger.
+	// Pools reconciles BackendPools. Its Controller implements poolupdate's Cluster and Reporter,
+	// and poolattempt's Ledger.
 	Pools *pools.Reconciler
-	// Services are those with a load balancer. It implements balancer.Cluster.
+	// Services reconciles Services with a load balancer. It implements balancer.Cluster.
 	Services *services.Reconciler
-	// Placing says on which of several load balancers a node is, and Draining which nodes drain.
+	// Placing assigns nodes to load balancers; Draining detects draining nodes.
 	Placing  *nodes.Placing
 	Draining nodes.Draining
-	// AdminStates tells what becomes of admin states; nil leaves them alone.
+	// AdminStates emits events about admin states; nil disables them.
 	AdminStates *nodes.AdminStates
 }
 
-// Connect makes the rooms, and has each hear of the others what it has to. It takes the defaults
-// of New where opts say nothing, but for the log.
+// Connect creates the controllers and connects them. It applies the defaults of New, except for
+// Log.
 func Connect(opts Options, told *events.Queue, statuses backendpool.API, api services.API) *Rooms {
 	r := &Rooms{View: &view.Snapshot{
 		Placement:           view.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
@@ -63,25 +63,25 @@ func Connect(opts Options, told *events.Queue, statuses backendpool.API, api ser
 	return r
 }
 
-// Work gives those that write another API server.
+// Work replaces the API server clients.
 func (r *Rooms) Work(reader client.Reader, writer client.Writer, status client.SubResourceWriter) {
 	r.Placing.Writer = writer
 	r.Services.Work(services.API{Reader: reader, Cached: reader, Writer: writer, Status: status})
 }
 
-// Balance has Services get a load balancer, before Setup.
+// Balance enables load balancers for Services. Call it before Setup.
 func (r *Rooms) Balance(b services.Balancers, o services.Options) {
 	r.Placing.Among(o.Several, b.NodePlaces, o.AvailabilitySet)
 	r.Services.Balance(b, o)
 }
 
-// poolOwner implements backendpool.Owner: whose pools are, and who of their Services hears of it.
+// poolOwner implements backendpool.Owner.
 type poolOwner struct {
 	*ownership.Pools
 	*services.Reconciler
 }
 
-// Contested counts by kind what somebody else keeps undoing. Its cost grows with the number of
+// Contested counts conflicts with other controllers by kind. The cost is linear in the number of
 // BackendPools.
 func (r *Rooms) Contested() map[string]int {
 	return map[string]int{"Service": r.Services.Contested(), "BackendPool": r.Own.Statuses.Contested()}

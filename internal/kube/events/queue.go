@@ -24,62 +24,58 @@ import (
 )
 
 const (
-	// mostWaiting bounds the events that wait for the API server, a few megabytes.
+	// mostWaiting bounds the queued events: a few megabytes.
 	mostWaiting = 10_000
-	// triedFor is for how long an event is tried that the API server has no use for: an
-	// API server keeps none longer.
+	// triedFor bounds how long a failing event is retried. API servers keep events no longer.
 	triedFor = time.Hour
-	// deadline bounds one request. client-go asks again within it.
+	// deadline bounds one request, including client-go's retries.
 	deadline = 10 * time.Second
-	// stopWithin bounds how long the last events may take when the controller stops,
-	// counted from the end of the lanes. These may need 10 s, if the API server does not
-	// answer: for the resource lease, which they acquire or release. The leader's lease is
-	// released after both, and a pod has 30 s in all.
+	// stopWithin bounds the writing of the last events on shutdown, after the lanes have ended.
+	// Those may need 10 s for the resource lease if the API server does not respond. The leader's
+	// lease is released last, and a pod has 30 s.
 	stopWithin = 5 * time.Second
-	// pauseAfterFailure is the pause after a try that failed.
+	// pauseAfterFailure is the delay after a failed attempt.
 	pauseAfterFailure = time.Second
-	// lastPause is the pause after a try that failed when the controller stops.
+	// lastPause is the delay after a failed attempt during shutdown.
 	lastPause = 200 * time.Millisecond
 )
 
-// API is the API server as far as events are concerned.
+// API writes events to the API server.
 type API interface {
 	CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error)
 	PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, patch []byte) (*corev1.Event, error)
 }
 
-// Queue writes events one after the other. client-go's own recorder drops what comes
-// while 25 wait, and sums up after 10 in 10 minutes, but every failed attempt is an event.
+// Queue writes events one at a time. client-go's recorder is not used because it drops events
+// beyond 25 and aggregates after 10 in 10 minutes. Safe for concurrent use.
 type Queue struct {
 	scheme     *runtime.Scheme
 	api        API
 	correlator *record.EventCorrelator
 	log        *slog.Logger
-	added      chan struct{} // has room for one token
+	added      chan struct{} // capacity 1
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	waiting []waitingEvent
-	// failed are those that a try has failed for. They stand back behind the others: what
-	// failed may fail for them alone.
+	// failed events are retried after the waiting ones, because the failure may be theirs alone.
 	failed  []waitingEvent
 	dropped int
 }
 
-// waitingEvent is an event that waits.
 type waitingEvent struct {
 	*corev1.Event
-	// seen is what the correlator made of it, once it was asked.
+	// seen is the correlator's result; nil before the first attempt.
 	seen *record.EventCorrelateResult
 }
 
-// New returns a queue, which writes nothing before it runs.
+// New returns a Queue. It writes nothing before Run.
 func New(scheme *runtime.Scheme, api API, log *slog.Logger) *Queue {
 	return &Queue{
 		scheme: scheme, api: api, log: log, added: make(chan struct{}, 1),
-		// What is left of the correlator: the same again is counted, not written anew.
+		// The correlator only counts repeated events.
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			BurstSize: math.MaxInt32, QPS: math.MaxInt32, MaxEvents: math.MaxInt32,
-			// Each message is a group of its own, so that no group grows.
+			// One group per message disables aggregation.
 			KeyFunc: func(e *corev1.Event) (group, within string) {
 				group, within = record.EventAggregatorByReasonFunc(e)
 				return group + within, within
@@ -88,10 +84,10 @@ func New(scheme *runtime.Scheme, api API, log *slog.Logger) *Queue {
 	}
 }
 
-// Add queues an event about an object. It waits for nothing.
+// Add queues an event about an object without blocking.
 func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	ref, err := reference.GetReference(q.scheme, about)
-	if err != nil { // not a kind of the scheme
+	if err != nil { // kind missing in the scheme
 		q.log.Error("no event", "reason", reason, "err", err)
 		return
 	}
@@ -99,7 +95,7 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      fmt.Sprintf("%.200s.%x", ref.Name, now.UnixNano()),
-			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), // that of events about nodes
+			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), // events about cluster-scoped objects
 		},
 		InvolvedObject: *ref, Reason: reason, Message: message, Type: kind,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
@@ -122,8 +118,7 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	}
 }
 
-// next takes the oldest event, of those that no try has failed for if there are such;
-// false if none waits.
+// next dequeues the oldest event, new ones before failed ones; false if there is none.
 func (q *Queue) next() (waitingEvent, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -143,8 +138,7 @@ func (q *Queue) next() (waitingEvent, bool) {
 	return event, true
 }
 
-// Run writes events until the context is done, and then those that still wait, as long
-// as it may.
+// Run writes events until ctx is done, then the remaining ones for at most stopWithin.
 func (q *Queue) Run(ctx context.Context) {
 	ending, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -179,15 +173,14 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// again puts an event behind all that wait.
+// again requeues a failed event.
 func (q *Queue) again(event waitingEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failed = append(q.failed, event)
 }
 
-// forgets drops what failed before an event that counts on from it: written later, it
-// would put the count back.
+// forgets drops older versions of a written event: written later, they would reset its count.
 func (q *Queue) forgets(told waitingEvent) {
 	if told.seen == nil {
 		return
@@ -199,7 +192,7 @@ func (q *Queue) forgets(told waitingEvent) {
 	})
 }
 
-// Waiting are the events that no try was made for yet.
+// Waiting returns the events not attempted yet.
 func (q *Queue) Waiting() []*corev1.Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()

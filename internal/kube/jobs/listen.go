@@ -14,21 +14,22 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// How much of what a container at work has said is asked for: 8 KiB in five minutes are nothing to a link of 5 kB/s.
+// Bounds for reading a running container's log: 8 KiB every five minutes is negligible even at 5
+// kB/s.
 const (
 	linesHeard = 20
 	bytesHeard = 8 << 10
 )
 
-// heard is what a container at work had said last.
+// heard is the last output read from a running container.
 type heard struct {
-	pod   string // empty for nothing
+	pod   string // empty means none
 	at    time.Time
 	lines []line
 }
 
-// Listen reads what the container of a Job at work has said last, and returns the log with that at its end; nil where
-// nothing is to be had. A pod that goes with its node leaves no more than this.
+// Listen reads the latest output of a running container and returns a copy of the log with it
+// appended; nil if there is none. It survives the loss of the pod.
 func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
@@ -40,7 +41,7 @@ func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 		r.TellHeard()
 	}
 	lines, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(linesHeard)), LimitBytes: new(int64(bytesHeard))})
-	if err == nil && !whole { // of too long lines the last ones are cut off
+	if err == nil && !whole { // long lines: the last ones are cut off
 		lines, _, err = r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(1)), LimitBytes: new(int64(bytesHeard))})
 	}
 	if err != nil || len(lines) == 0 {
@@ -52,7 +53,7 @@ func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	return log
 }
 
-// TellHeard puts into the log what was heard of a container, unless Tell has put more of it there.
+// TellHeard appends the output last read by Listen, unless Tell has appended more.
 func (r *Reader) TellHeard() {
 	r.tellHeardTo(r.Log)
 	r.heard = heard{}

@@ -24,32 +24,30 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// How much of what a container has said is asked for, in bytes: seconds, over a slow link. An attempt keeps
-// 64 KiB of all that its steps say.
+// Bounds for reading a container's log, in bytes. An attempt's log holds 64 KiB for all steps.
 const (
 	headOfPod = 8 << 10
 	tailOfPod = 32 << 10
 )
 
-// readsWithin is how long what a container has said is waited for: no step fails for it, nor waits much longer. It is more than 32 KiB
-// take on a link of 1 kB/s.
+// readsWithin bounds reading logs, which never fails a step. 32 KiB at 1 kB/s take less.
 const readsWithin = time.Minute
 
-// tokens finds what a container may print without having been given it: its ServiceAccount's.
+// tokens matches ServiceAccount tokens, which a container may print.
 var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
-// Reader reads what the container of a Job says, into the log of an attempt.
+// Reader copies the output of a Job's container into an attempt's log. Not safe for concurrent use.
 type Reader struct {
 	API  client.Reader
 	Pods typedcorev1.PodsGetter
 	Log  *provision.Log
-	// heard is what was read while the container ran.
+	// heard was read while the container ran.
 	heard heard
-	// unseen is why what it says is left out: a Secret that cannot be read could not be taken out of it.
+	// unseen is why the output is withheld: a Secret that cannot be read cannot be redacted.
 	unseen error
 }
 
-// Hide has what the container gets from Secrets be left out of all that is said.
+// Hide redacts the container's Secrets in the log.
 func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobEnv) error {
 	var values []string
 	for _, e := range env {
@@ -59,7 +57,7 @@ func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobE
 		secret := &corev1.Secret{}
 		err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: e.SecretKeyRef.Name}, secret)
 		switch value, is := secret.Data[e.SecretKeyRef.Key]; {
-		case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // nobody has answered
+		case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // no response of an API server
 			return fmt.Errorf("Secret %s: %w", e.SecretKeyRef.Name, err) //nolint:staticcheck // it begins with a kind
 		case err != nil:
 			r.unseen = fmt.Errorf("Secret %s, which it may quote, cannot be read (%s)", e.SecretKeyRef.Name, apierrors.ReasonForError(err)) //nolint:staticcheck // it begins with a kind
@@ -73,8 +71,8 @@ func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobE
 	return nil
 }
 
-// Tell puts into the log what the container has said, its beginning and its end, and returns the Job's pod.
-// That it cannot be read fails no step.
+// Tell appends the beginning and the end of the container's output and returns the Job's pod.
+// Errors are only logged.
 func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
@@ -92,7 +90,7 @@ func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
 	}
 	lines, err := r.readLog(ctx, pod)
 	if pod.Name == r.heard.pod && len(lines) > 0 {
-		r.heard = heard{} // these are more
+		r.heard = heard{} // superseded
 	}
 	r.TellHeard()
 	r.tell(r.Log, lines)
@@ -102,7 +100,6 @@ func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
 	return pod
 }
 
-// tell puts lines into a log.
 func (r *Reader) tell(log *provision.Log, lines []line) {
 	for _, l := range lines {
 		log.Add(cmp.Or(l.at, time.Now()), "| "+r.cleaned(l.text))
@@ -113,24 +110,22 @@ func (r *Reader) says(format string, args ...any) {
 	r.Log.Add(time.Now(), fmt.Sprintf(format, args...))
 }
 
-// cleaned is a line without secrets.
 func (r *Reader) cleaned(line string) string {
 	return tokens.ReplaceAllString(r.Log.Clean(line), "[hidden]")
 }
 
-// line is one that a container has said.
 type line struct {
 	at   time.Time
 	text string
 }
 
-// readLog reads the beginning of a pod's log, and its end.
+// readLog reads the beginning and the end of a pod's log.
 func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
 	all, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(headOfPod))})
 	if err != nil || whole {
 		return all, err
 	}
-	for _, most := range []int64{100, 10, 1} { // of too long lines the last ones would be cut off
+	for _, most := range []int64{100, 10, 1} { // long lines: the last ones would be cut off
 		tail, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: &most, LimitBytes: new(int64(tailOfPod))})
 		if err != nil {
 			return all, err
@@ -146,8 +141,8 @@ func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
 	return all, nil
 }
 
-// readPart reads a part of a pod's log, and reports whether it is all that was asked for. A line that is cut is left
-// out: it may be cut within a secret.
+// readPart reads a part of a pod's log and reports whether it is complete. It drops a truncated
+// line, because the cut may split a secret.
 func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodLogOptions) ([]line, bool, error) {
 	part.Container, part.Timestamps = Container, true
 	stream, err := r.Pods.Pods(pod.Namespace).GetLogs(pod.Name, &part).Stream(ctx)
@@ -163,7 +158,7 @@ func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodL
 	return linesOf(string(text)), whole, err
 }
 
-// linesOf are the lines of a log that has the time of each.
+// linesOf splits a log with timestamps.
 func linesOf(text string) []line {
 	var all []line
 	for one := range strings.Lines(text) {

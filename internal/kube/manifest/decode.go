@@ -10,8 +10,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads an object as an API server does that is strict about fields: unknown ones, and
-// those that are there twice, are named with their path.
+// Decode decodes an object with strict field validation: unknown and duplicate fields are errors
+// with their path.
 func Decode(doc []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(doc, into)
 	if err != nil {
@@ -20,7 +20,7 @@ func Decode(doc []byte, into any) error {
 	return joined(strict)
 }
 
-// Refusal is what is wrong with an object, in one error; nil if nothing is.
+// Refusal joins errors of an object; nil if there are none.
 func Refusal(wrong field.ErrorList) error {
 	all := make([]error, len(wrong))
 	for i, w := range wrong {
@@ -30,7 +30,8 @@ func Refusal(wrong field.ErrorList) error {
 }
 
 const (
-	// mostTold bounds what is told of one object, and longest a complaint: values are of any size.
+	// mostTold bounds the errors reported per object, longest the length of each in runes, because
+	// values may be large.
 	mostTold = 10
 	longest  = 300
 )

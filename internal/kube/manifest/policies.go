@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// mostTimeout is the longest session affinity, a day.
+// mostTimeout is the maximum session affinity timeout, in seconds.
 const mostTimeout = 86400
 
 func affinity(s *corev1.Service) field.ErrorList {
 	wrong := oneOf(spec.Child("sessionAffinity"), s.Spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
 	c := s.Spec.SessionAffinityConfig
 	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
-		return wrong // what goes with no affinity, an API server drops
+		return wrong // the API server drops the config without affinity
 	}
 	if t := *c.ClientIP.TimeoutSeconds; t < 1 || t > mostTimeout {
 		wrong = append(wrong, field.Invalid(spec.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t, "must be 1 to 86400"))
@@ -76,12 +76,12 @@ func sourceRanges(s *corev1.Service) (wrong field.ErrorList) {
 		if len(s.Spec.LoadBalancerSourceRanges) > 0 {
 			place = at.Index(i)
 		}
-		wrong = append(wrong, validation.IsValidCIDRForLegacyField(place, strings.TrimSpace(value), true, nil)...) // so does a wish
+		wrong = append(wrong, validation.IsValidCIDRForLegacyField(place, strings.TrimSpace(value), true, nil)...) // values may be space-padded
 	}
 	return wrong
 }
 
-// balancerOnly are the fields that go with type LoadBalancer alone.
+// balancerOnly checks the fields allowed for type LoadBalancer only.
 func balancerOnly(s *corev1.Service) field.ErrorList {
 	wrong := only(spec.Child("allocateLoadBalancerNodePorts"), s.Spec.AllocateLoadBalancerNodePorts != nil, balanced(s), "LoadBalancer")
 	if class := s.Spec.LoadBalancerClass; class != nil {

@@ -12,11 +12,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// mostServiceName is the longest name of a Service.
+// mostServiceName is the maximum length of a Service name.
 const mostServiceName = 63
 
-// BackendPool returns what an API server would refuse about a BackendPool, by the schema of
-// config/crd.
+// BackendPool returns what an API server would reject, by the schema in config/crd.
 func BackendPool(p *v1alpha1.BackendPool) field.ErrorList {
 	wrong := meta(p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
 	wrong = append(wrong, oneOf(spec.Child("ipFamily"), p.Spec.IPFamily, string(lb.IPv4), string(lb.IPv6))...)
@@ -45,7 +44,7 @@ func BackendPool(p *v1alpha1.BackendPool) field.ErrorList {
 	return wrong
 }
 
-// Namespace returns what an API server would refuse about a Namespace.
+// Namespace returns what an API server would reject.
 func Namespace(n *corev1.Namespace) field.ErrorList {
 	return meta(n.ObjectMeta, false, apivalidation.NameIsDNSLabel)
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest says of objects that no API server has seen yet what one would refuse about
-// them: unknown and duplicate fields, and values. It is pure. What only the cluster knows, such
-// as which node ports are taken, it does not.
+// Package manifest validates objects as an API server would on creation: fields and values. It is
+// pure, and ignores what depends on the cluster, such as node ports in use.
 package manifest
 
 import (
@@ -20,15 +19,13 @@ import (
 
 var spec = field.NewPath("spec")
 
-// rules are what an API server checks of a Service that is created, by what each looks at.
-//
-// Source: https://kubernetes.io/docs/reference/kubernetes-api/service-resources/service-v1/
+// rules are the API server's checks of a new Service. Source:
+// https://kubernetes.io/docs/reference/kubernetes-api/service-resources/service-v1/
 var rules = []func(*corev1.Service) field.ErrorList{
 	serviceType, ports, selector, affinity, families, externalIPs, sourceRanges, balancerOnly, policies,
 }
 
-// Service returns what an API server would refuse about a Service. What it fills in may be
-// missing.
+// Service returns what an API server would reject. Defaulted fields may be missing.
 func Service(s *corev1.Service) field.ErrorList {
 	wrong := meta(s.ObjectMeta, true, apivalidation.NameIsDNSLabel)
 	for _, rule := range rules {
@@ -41,7 +38,7 @@ func meta(m metav1.ObjectMeta, namespaced bool, name apivalidation.ValidateNameF
 	return apivalidation.ValidateObjectMeta(&m, namespaced, name, field.NewPath("metadata"))
 }
 
-// oneOf refuses a value that is set, and none of these.
+// oneOf rejects an unknown value.
 func oneOf[T ~string](at *field.Path, value T, may ...T) field.ErrorList {
 	if value == "" || slices.Contains(may, value) {
 		return nil
@@ -49,7 +46,7 @@ func oneOf[T ~string](at *field.Path, value T, may ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(at, value, may)}
 }
 
-// invalid are the complaints of one of Kubernetes' own checks.
+// invalid converts the result of a Kubernetes validation function.
 func invalid(at *field.Path, value any, why []string) (wrong field.ErrorList) {
 	for _, text := range why {
 		wrong = append(wrong, field.Invalid(at, value, text))
@@ -57,7 +54,7 @@ func invalid(at *field.Path, value any, why []string) (wrong field.ErrorList) {
 	return wrong
 }
 
-// only refuses what is set on a Service of another type.
+// only rejects a field that does not fit the Service type.
 func only(at *field.Path, set, fits bool, kind string) field.ErrorList {
 	if !set || fits {
 		return nil
@@ -123,7 +120,6 @@ func ports(s *corev1.Service) (wrong field.ErrorList) {
 	return wrong
 }
 
-// port checks one port by itself.
 func port(p corev1.ServicePort, at *field.Path) field.ErrorList {
 	wrong := invalid(at.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))
 	wrong = append(wrong, oneOf(at.Child("protocol"), p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)

@@ -23,10 +23,9 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Decode adds the objects of a file: YAML or JSON, of any number of documents, and lists
-// among them. Kinds that a load balancer does not depend on are passed over. It returns an error
-// for each document that has an object which an API server would refuse: Services, BackendPools
-// and Namespaces, which people write. The others are what an API server shows.
+// Decode adds the objects of a YAML or JSON file, including lists. Irrelevant kinds are skipped. It
+// returns one error per document with a Service, BackendPool or Namespace that an API server would
+// reject; other kinds are not validated.
 func (o *Objects) Decode(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var broken []error
@@ -104,7 +103,7 @@ func (o *Objects) add(doc []byte) error {
 	return nil
 }
 
-// called is how people call an object.
+// called returns the display name of an object.
 func called(m metav1.ObjectMeta) string {
 	if m.Namespace == "" {
 		return m.Name
@@ -112,7 +111,7 @@ func called(m metav1.ObjectMeta) string {
 	return view.Key(m.Namespace, m.Name)
 }
 
-// decodeInto adds an object, and says what an API server would refuse about it.
+// decodeInto adds an object and returns what an API server would reject.
 func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) error) error {
 	obj := addTo(all)
 	if err := manifest.Decode(doc, obj); err != nil {
@@ -121,14 +120,14 @@ func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) err
 	return finish(obj, len(*all)-1)
 }
 
-// addTo adds an object that is still empty.
+// addTo appends a zero value and returns it.
 func addTo[T any](all *[]T) *T {
 	var obj T
 	*all = append(*all, obj)
 	return &(*all)[len(*all)-1]
 }
 
-// came notes where an object stands that is to be created.
+// came records the source of an object to create.
 func (o *Objects) came(kind string, m metav1.ObjectMeta, doc []byte) {
 	o.origins = append(o.origins, origin{place: o.reading, kind: kind, namespace: m.Namespace, name: m.Name, doc: doc})
 }
@@ -139,8 +138,7 @@ func inSomeNamespace(m *metav1.ObjectMeta) {
 	}
 }
 
-// withUID gives an object that no API server has seen a UID, the same each time, and reports
-// whether it had none.
+// withUID sets a deterministic UID if there is none, and reports whether it did.
 func withUID(m *metav1.ObjectMeta, kind string) bool {
 	if m.UID != "" {
 		return false
@@ -150,10 +148,10 @@ func withUID(m *metav1.ObjectMeta, kind string) bool {
 	return true
 }
 
-// firstStandIn is the first node port that stands for one that an API server would choose.
+// firstStandIn is the first placeholder for a node port the API server would allocate.
 const firstStandIn = 30000
 
-// complete gives a Service of a file what an API server would.
+// complete sets the defaults an API server would set.
 func complete(s *corev1.Service, before int) {
 	for i := range s.Spec.Ports {
 		if s.Spec.Ports[i].Protocol == "" {
@@ -181,8 +179,7 @@ func complete(s *corev1.Service, before int) {
 	}
 }
 
-// Twice returns the first object of a kind that is there twice, by its kind and name; empty
-// if there is none.
+// Twice returns the kind and name of the first duplicate object, or "".
 func (o *Objects) Twice() string {
 	seen := map[string]bool{}
 	twice := ""

@@ -24,16 +24,16 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// deleted is when an object in memory was deleted.
+// deleted is the deletion time of objects in memory.
 var deleted = metav1.NewTime(time.Unix(0, 0).UTC())
 
-// memory reads and writes objects that it holds, in the place of an API server. Deletions are
-// marked, as those of objects with a finalizer are.
+// memory is an in-memory API client. Delete only sets the deletion timestamp, as for objects with a
+// finalizer.
 type memory struct {
-	client.Reader // lists nothing
-	client.Writer // replaces nothing
+	client.Reader // List is not supported
+	client.Writer // Update is not supported
 	stores        map[reflect.Type]toolscache.Indexer
-	// made counts the objects that were created.
+	// made counts created objects.
 	made int
 }
 
@@ -47,7 +47,7 @@ func newMemory(snap *view.Snapshot) *memory {
 	}}
 }
 
-// find returns the object of the same kind and name, or the error of an API server.
+// find returns the object of the same kind and name, or NotFound.
 func (s *memory) find(like client.Object) (is client.Object, err error) {
 	name, err := toolscache.MetaNamespaceKeyFunc(like)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *memory) Get(_ context.Context, name client.ObjectKey, into client.Objec
 		return err
 	}
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(is.DeepCopyObject()).Elem())
-	if into.GetResourceVersion() == "" { // it was read from a file, and a patch may want one
+	if into.GetResourceVersion() == "" { // objects from files have none, and a patch may need one
 		into.SetResourceVersion("1")
 	}
 	return nil
@@ -99,7 +99,7 @@ func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.Delete
 	return s.stores[reflect.TypeOf(obj)].Update(next)
 }
 
-// Patch implements client.Writer for merge patches, strategic ones included.
+// Patch implements client.Writer for merge and strategic merge patches.
 func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	is, err := s.find(obj)
 	if err != nil {
@@ -127,7 +127,6 @@ func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch,
 	return s.stores[reflect.TypeOf(is)].Update(next)
 }
 
-// patched applies a patch of some type to an object like this.
 func patched(before, data []byte, kind types.PatchType, like client.Object) ([]byte, error) {
 	if kind == types.StrategicMergePatchType {
 		return strategicpatch.StrategicMergePatch(before, data, like)
@@ -135,9 +134,9 @@ func patched(before, data []byte, kind types.PatchType, like client.Object) ([]b
 	return jsonpatch.MergePatch(before, data)
 }
 
-// statuses writes the statuses of objects in memory.
+// statuses writes statuses of objects in memory.
 type statuses struct {
-	client.SubResourceWriter // makes and replaces none
+	client.SubResourceWriter // only Patch is supported
 	memory                   *memory
 }
 
