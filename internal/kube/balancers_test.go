@@ -37,8 +37,7 @@ func balancing() services.Options {
 	}
 }
 
-// balancers stand in for the room that writes load balancers: what Azure makes of a request
-// is the test's to say. The one of the shared controller serves all scenes.
+// balancers is the fake load balancer deployer of the shared controller. Tests define its results.
 var balancers = &standIn{}
 
 type standIn struct {
@@ -60,7 +59,7 @@ func (b *standIn) Names() []string              { return []string{"kubernetes", 
 
 func (b *standIn) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
 
-// Rehearsal is one of an Azure that has nothing.
+// Rehearsal returns a dry run over an empty Azure.
 func (b *standIn) Rehearsal() *rehearse.Rehearsal {
 	set := balancer.Settings{
 		Settings: balancing().Settings, Place: b.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
@@ -68,7 +67,7 @@ func (b *standIn) Rehearsal() *rehearse.Rehearsal {
 	return rehearse.New(balancer.Config{Settings: set, Cluster: nothing{}}, nothing{})
 }
 
-// nothing is an Azure that has nothing, and a cluster that needs nothing.
+// nothing is an empty Azure and an empty cluster.
 type nothing struct{ balancer.Cluster }
 
 var errNothing = &fault.Fault{Class: fault.Stale, Code: "ResourceNotFound", Err: errors.New("it is not there")}
@@ -105,7 +104,7 @@ func (b *standIn) Locate(_ context.Context, p balancer.Placing) (string, []strin
 	return on, leave, nil
 }
 
-// Reads knows every resource group but one.
+// Reads accepts all resource groups but one.
 func (b *standIn) ReadsLinks(context.Context, string) error { return nil }
 
 func (b *standIn) Reads(_ context.Context, group string) error {
@@ -136,7 +135,7 @@ func (b *standIn) Ensure(req balancer.Request) {
 	go b.done(r)
 }
 
-// succeeds gives every face an address. The caller holds b.mu.
+// succeeds gives every frontend an address. The caller holds b.mu.
 func (b *standIn) succeeds(req balancer.Request) balancer.Result {
 	r := balancer.Result{Request: req, Changed: true}
 	if req.Desired != nil {
@@ -153,7 +152,7 @@ func (b *standIn) succeeds(req balancer.Request) balancer.Result {
 	return r
 }
 
-// answers sets what becomes of a Service's requests from now on; nil is success.
+// answers sets the result of a Service's requests; nil is success.
 func (b *standIn) answers(service string, answer func(balancer.Request) balancer.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +168,7 @@ func (b *standIn) requests(service string) []balancer.Request {
 	return slices.Clone(b.asked[service])
 }
 
-// wants creates a Service that gets a load balancer of Weir's, where Azure has its pools.
+// wants creates a Service with a managed load balancer and its pools in Azure.
 func (s *scene) wants(name string, edits ...func(*corev1.Service)) {
 	s.Helper()
 	s.azureHas(name)
@@ -186,7 +185,6 @@ func (s *scene) wants(name string, edits ...func(*corev1.Service)) {
 	s.create(svc)
 }
 
-// service edits a Service.
 func (s *scene) edits(name string, edit func(*corev1.Service)) {
 	s.Helper()
 	change(s, s.ns, name, edit)
@@ -194,8 +192,8 @@ func (s *scene) edits(name string, edit func(*corev1.Service)) {
 
 var twins sync.Once
 
-// azureHas has Azure have a Service's own pools, as it has after a request: otherwise their lane,
-// which comes at once, finds nothing, and the Service is asked for again.
+// azureHas creates a Service's own pools in Azure, as a request would. Otherwise the pool updater
+// finds none and requests the load balancer again.
 func (s *scene) azureHas(service string) { s.azureHasPools(s.ns+"-"+service, s.ns+"-"+service+"-ipv6") }
 
 func (s *scene) azureHasPools(names ...string) {
@@ -213,7 +211,7 @@ func (s *scene) azureHasPools(names ...string) {
 	}
 }
 
-// balanced waits until a Service shows as many addresses and returns it.
+// balanced waits until a Service has this many addresses and returns it.
 func (s *scene) balanced(name string, addresses int) *corev1.Service {
 	s.Helper()
 	var svc *corev1.Service
@@ -227,7 +225,7 @@ func (s *scene) balanced(name string, addresses int) *corev1.Service {
 	return svc
 }
 
-// asked waits until a Service's load balancer was asked for this often.
+// asked waits until a Service's load balancer was requested this often.
 func (s *scene) asked(name string, times int) []balancer.Request {
 	s.Helper()
 	var all []balancer.Request
@@ -240,7 +238,7 @@ func (s *scene) asked(name string, times int) []balancer.Request {
 	return all
 }
 
-// madePools are the BackendPools that Weir made in the scene's namespace.
+// madePools returns the BackendPools that Weir created in the scene's namespace.
 func (s *scene) madePools() string {
 	s.Helper()
 	var list backendPools
