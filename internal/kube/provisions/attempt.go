@@ -75,7 +75,7 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		defer a.target.close()
 	}
 	if errors.Is(err, errGone) {
-		return nil // the Provision is gone
+		return nil
 	}
 	if parent.Err() != nil { // another process resumes the attempt
 		ending, cancel := context.WithTimeout(context.WithoutCancel(parent), recordDeadline)
@@ -115,7 +115,7 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 	return end
 }
 
-// resumeLog loads the log saved by another process. If that cannot be read, the log starts empty.
+// resumeLog loads the log of an earlier process, if it can be read.
 func (a *run) resumeLog(ctx context.Context) {
 	hold, err := a.room.reads.Take(ctx, a.p.Namespace, 1)
 	if err != nil {
@@ -126,13 +126,11 @@ func (a *run) resumeLog(ctx context.Context) {
 	a.log.Resume(kept)
 }
 
-// machinery removes library prefixes from request errors.
 var machinery = strings.NewReplacer(
 	"failed to get restmapping: ", "", "failed to get server groups: ", "", "unexpected error when reading response body. Please retry. Original error: ", "",
 )
 
-// inShort shortens an error for table output: requests to the target lose their URL prefix, because
-// the target is shown separately. Requests to other servers keep it.
+// inShort drops the URL prefix of requests to the target, which tables show separately.
 func inShort(err error, target string) string {
 	text := machinery.Replace(err.Error())
 	asked, invalid := regexp.Compile(`\b(Get|Post|Put|Patch|Delete) "` + regexp.QuoteMeta(target) + `[/?][^"]*": ((dial|read|write) tcp \S+: ((connect|read|write): )?)?`)

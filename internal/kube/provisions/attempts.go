@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// Bounds for concurrent attempts, in total and per namespace. An attempt can wait up to a day for
-// its network, so half of the slots are reserved for namespaces without an attempt.
+// Bounds for concurrent attempts, in total and per namespace. Half of the slots are reserved for
+// namespaces without an attempt, because an attempt may wait a day for its network.
 const (
 	mostAttempts    = 64
 	mostInNamespace = 4
@@ -43,7 +43,7 @@ type underway struct {
 	ended *ended
 }
 
-// attempts tracks the running attempts of this process.
+// attempts tracks the running attempts of this process. Safe for concurrent use.
 type attempts struct {
 	requeue func(types.NamespacedName)
 	runs    sync.WaitGroup
@@ -75,7 +75,6 @@ func (a *attempts) run(ctx context.Context) {
 	a.runs.Wait()
 }
 
-// looked is this process's state of a Provision.
 type looked struct {
 	work, busy bool
 	ended      *ended
@@ -104,7 +103,6 @@ func (a *attempts) fits(key types.NamespacedName) bool {
 	return a.ctx != nil && a.all[key] == nil && (of == 0 && all < mostAttempts || of < mostInNamespace && all < mostShared)
 }
 
-// reserve takes a slot for an attempt and reports whether one was free.
 func (a *attempts) reserve(key types.NamespacedName, uid types.UID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,8 +140,7 @@ func (a *attempts) again() {
 	}
 }
 
-// start runs an attempt in its reserved slot. The next reconcile records the result; an attempt
-// interrupted by shutdown has none.
+// start runs an attempt in its reserved slot. The next reconcile records the result.
 func (a *attempts) start(key types.NamespacedName, attempt func(context.Context) *ended) {
 	a.mu.Lock()
 	u := a.all[key]
@@ -171,7 +168,7 @@ func (a *attempts) start(key types.NamespacedName, attempt func(context.Context)
 	}()
 }
 
-// aside runs a function in the background while this process leads, and reports whether it leads.
+// aside runs a function in the background if this process leads.
 func (a *attempts) aside(run func(context.Context)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -183,7 +180,6 @@ func (a *attempts) aside(run func(context.Context)) bool {
 	return true
 }
 
-// settled releases an attempt whose result is recorded.
 func (a *attempts) settled(key types.NamespacedName, e *ended) {
 	a.count(e.outcome.Result)
 	a.release(key)

@@ -21,24 +21,23 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// Bounds for the input of a step: tenants write the sources, and all share the memory.
+// Tenants write the sources, and all steps share the memory.
 const (
-	// mostOfSources bounds the bytes of all sources of a step. It is the size limit of a ConfigMap.
+	// mostOfSources is in bytes, the size limit of a ConfigMap.
 	mostOfSources = 1 << 20
-	// mostObjects bounds the objects of a step, maxOfProvision those of all steps, which are kept
-	// in memory during an attempt.
+	// mostObjects is per step, maxOfProvision for all steps, which stay in memory during an
+	// attempt.
 	mostObjects, maxOfProvision = 1000, 4000
-	// mostValues bounds the values of one text.
+	// mostValues is per text.
 	mostValues = 200_000
-	// maxDecoding bounds the estimated memory for decoding one document: separatorCost per
+	// maxDecoding bounds the estimated memory for one document, in bytes: separatorCost per
 	// character that may begin a value, byteCost per byte, and escapeCost per character JSON
-	// escapes, in bytes.
+	// escapes.
 	maxDecoding                         = 64 << 20
 	separatorCost, byteCost, escapeCost = 448, 4, 16
 	separatorTime, timeOfKilobyte       = 5 * time.Microsecond, 50 * time.Microsecond
 )
 
-// text is one text of a source.
 type text struct {
 	data   []byte
 	name   string
@@ -62,8 +61,8 @@ func decode(ctx context.Context, texts []text) ([]object, error) {
 	return all, nil
 }
 
-// separators counts the characters that may delimit a value, and those JSON escapes. A document
-// never has more values than separators.
+// separators counts the characters that may delimit a value, at least one per value, and those JSON
+// escapes.
 func separators(document []byte) (values, escaped int) {
 	for _, c := range document {
 		switch c {
@@ -76,7 +75,6 @@ func separators(document []byte) (values, escaped int) {
 	return values, escaped
 }
 
-// decodingTime estimates the processor time for decoding texts.
 func decodingTime(texts []text) time.Duration {
 	var all time.Duration
 	for _, t := range texts {
@@ -86,7 +84,6 @@ func decodingTime(texts []text) time.Duration {
 	return all
 }
 
-// fits rejects a document whose decoding would take too much memory.
 func fits(document []byte) error {
 	values, escaped := separators(document)
 	if takes := values*separatorCost + len(document)*byteCost + escaped*escapeCost; takes > maxDecoding {
@@ -126,8 +123,8 @@ func (t text) objects(ctx context.Context, most int) ([]object, error) {
 	return nil, ctx.Err()
 }
 
-// decodeDocument returns the fields of a document as JSON, or nil if it has only comments. left is
-// the number of values still allowed.
+// decodeDocument returns a document as JSON, or nil if it has only comments. left is the number of
+// values still allowed.
 func (t text) decodeDocument(document []byte, left *int) (fields map[string]json.RawMessage, err error) {
 	if err = fits(document); err != nil {
 		return nil, err
@@ -149,14 +146,13 @@ func (t text) decodeDocument(document []byte, left *int) (fields map[string]json
 	return fields, err
 }
 
-// notPlainError describes an unsupported document. It never quotes the document.
+// notPlainError describes an unsupported document without quoting it.
 type notPlainError string
 
 func (e notPlainError) Error() string { return string(e) }
 
-// plain returns the root node of a document, or nil without a value. It rejects documents with too
-// many values, with aliases, which can expand without bound, and with text after the end, which
-// would be ignored.
+// plain returns the root node of a document, or nil without a value. It rejects aliases, which can
+// expand without bound, and text after the end, which would be ignored.
 func plain(document []byte, left *int) (*yamlnode.Node, error) {
 	var root, next yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(document))
@@ -187,8 +183,8 @@ func plain(document []byte, left *int) (*yamlnode.Node, error) {
 	return nil, nil
 }
 
-// once rejects duplicate keys, for example where a --- line between objects is missing. With below
-// unset it checks the top level only: Helm accepts duplicates inside objects.
+// once rejects duplicate keys, as where a --- line is missing; below also those inside the object,
+// which Helm accepts.
 func once(root *yamlnode.Node, below bool) error {
 	for open := []*yamlnode.Node{root}; len(open) > 0; {
 		node := open[len(open)-1]
@@ -246,8 +242,7 @@ func (t text) add(all []object, fields map[string]json.RawMessage, most int) ([]
 	return all, nil
 }
 
-// itemsOf returns the items of a list, and whether fields are a list: a kind ending in List,
-// without a name.
+// itemsOf returns the items of a list: a kind ending in List, without a name.
 func itemsOf(fields map[string]json.RawMessage) (items []json.RawMessage, is bool, err error) {
 	kind, metadata := textOf(fields["kind"]), fieldsOf(fields["metadata"])
 	if !strings.HasSuffix(kind, "List") || metadata["name"] != nil {
@@ -314,7 +309,6 @@ func (o object) check() error {
 
 func (o object) isSecret() bool { return o.gvk.GroupKind() == schema.GroupKind{Kind: "Secret"} }
 
-// hide redacts the contents of Secrets in the log.
 func hide(log *provision.Log, objects []object) {
 	for _, o := range objects {
 		if !o.isSecret() {

@@ -20,7 +20,7 @@ func (a *attempts) count(r provision.Result) {
 	}
 }
 
-// Attempts returns the number of attempts with this result since the process started.
+// Attempts returns the number of attempts with this result in this process.
 func (r *Room) Attempts(result string) uint64 {
 	if i := slices.Index(Results, provision.Result(result)); i >= 0 {
 		return r.attempts.results[i].Load()
@@ -33,8 +33,8 @@ func (r *Room) Knocks() (answered, away uint64) {
 	return r.knocks.answered.Load(), r.knocks.away.Load()
 }
 
-// States counts Provisions by state and returns the age of the oldest unfinished one. The cost is
-// linear in the number of Provisions.
+// States counts Provisions by state and returns the age of the oldest unfinished one, in linear
+// time.
 func (r *Room) States(now time.Time) (states map[string]int, oldest time.Duration) {
 	states = map[string]int{}
 	var list v1alpha1.ProvisionList

@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/kube/charts"
 )
 
-// helm applies the objects of a chart. The step's input is the chart, its values and the names of
-// the objects, not their content, which may be random in each rendering.
+// helm applies the objects of a chart. The step's input includes their names but not their content,
+// which may be random.
 func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return a.bring(ctx, step.Name, step.Helm.Prune, func(ctx context.Context) (*load, error) {
 		var request charts.Request
@@ -44,7 +44,6 @@ func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	})
 }
 
-// chart reads a chart and its values, and reports whether any of them comes from a Secret.
 func (a *run) chart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Request, bool, error) {
 	r := charts.Request{ReleaseName: step.ReleaseName, Namespace: cmp.Or(step.Namespace, a.target.namespace)}
 	var err error
@@ -78,8 +77,7 @@ func keyOf(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 	return nil, fmt.Errorf("%s has no key %s", cmpName(source), k.Key)
 }
 
-// rendered renders a chart. If secret is set, errors are reported without Helm's message, which may
-// quote a Secret.
+// rendered omits Helm's error message if secret is set, because it may quote a Secret.
 func rendered(ctx context.Context, a *run, request charts.Request, secret bool) ([]text, error) {
 	began := time.Now()
 	documents, err := charts.Render(ctx, request)

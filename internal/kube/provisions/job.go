@@ -28,18 +28,18 @@ type jobStep struct {
 
 	step *v1alpha1.ProvisionStep
 	key  client.ObjectKey
-	ends time.Time // deadline of the attempt
-	// awaits is set once the Job was seen running: if it then disappears, this attempt fails.
+	ends time.Time
+	// awaits is set once the Job was seen running: if it disappears, the attempt fails.
 	awaits bool
-	said   string // last logged pod state
+	said   string
 	reader *jobs.Reader
-	// listens is the next time to read the pod's log; listened counts the reads.
+	// listens is when to read the pod's log next.
 	listens  time.Time
 	listened int
 }
 
-// job runs a Job to completion. It adopts a Job left by an earlier attempt, running or finished:
-// that attempt may have failed only because the connection was lost.
+// job runs a Job to completion. It adopts a Job of an earlier attempt, which may have failed only
+// because the connection was lost.
 func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	input, is := a.inputOf(step), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {
@@ -74,7 +74,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			j.awaits = j.awaits || !seen.Leaving
 			j.watchPod(ctx, job)
 			j.listen(within, job)
-			_ = sleep.For(within, looks.After(n)) // the loop checks both contexts
+			_ = sleep.For(within, looks.After(n))
 		case do != provision.SettleJob:
 			err = j.does(ctx, do, job)
 		default:
@@ -89,7 +89,6 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return fmt.Errorf("Job %s: %w", j.key, ctx.Err()) //nolint:staticcheck // it begins with a kind
 }
 
-// does executes one decision, except waiting and settling.
 func (j *jobStep) does(ctx context.Context, do provision.JobDo, job *batchv1.Job) error {
 	switch do {
 	case provision.MakeJob:
@@ -114,8 +113,8 @@ func (a *run) jobOf(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep 
 	return &jobStep{run: a, step: step, key: key, ends: ends, reader: &jobs.Reader{API: a.target, Pods: a.target.pods, Log: a.log}}
 }
 
-// mostGrace is how long before the attempt's deadline an unfinished Job is given up, to leave time
-// for reading its log over a slow link.
+// mostGrace is how long before its deadline an attempt gives up its Job, to read the log over a
+// slow link.
 const mostGrace = 30 * time.Second
 
 func graceOf(left time.Duration) time.Duration { return min(mostGrace, left/4) }
@@ -132,8 +131,7 @@ func (j *jobStep) get(ctx context.Context) (*batchv1.Job, error) {
 	return job, nil
 }
 
-// make creates the Job. AlreadyExists is no error: another process was faster, and the next poll
-// reads its Job.
+// make creates the Job. AlreadyExists means another process was faster.
 func (j *jobStep) make(ctx context.Context) error {
 	job := jobs.New(j.p, j.step, j.key, time.Until(j.ends))
 	err := j.target.Create(ctx, job, client.FieldOwner(fieldManager))
@@ -149,7 +147,7 @@ func (j *jobStep) make(ctx context.Context) error {
 	return nil
 }
 
-// take adopts a Job of an earlier attempt and extends its deadline to that of this attempt.
+// take adopts a Job of an earlier attempt until this one's deadline.
 func (j *jobStep) take(ctx context.Context, job *batchv1.Job) error {
 	patch, err := jobs.Taken(job, j.p.Status.AttemptNumber, time.Now(), j.ends)
 	if err == nil {
@@ -162,8 +160,7 @@ func (j *jobStep) take(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// remove deletes a Job in the foreground, so that it exists until its pods have ended and no two
-// run at once.
+// remove deletes a Job in the foreground, so that no two run at once.
 func (j *jobStep) remove(ctx context.Context, job *batchv1.Job) error {
 	err := j.target.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	if client.IgnoreNotFound(err) != nil {
@@ -191,11 +188,9 @@ func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-// hearings is the interval between reads of a running container's log.
 var hearings = backoff.Doubling{First: time.Minute, Max: 5 * time.Minute}
 
-// listen saves the log of a running container: the pod may be lost with its node, and this process
-// may end.
+// listen saves the log of a running container, because its node or this process may be lost.
 func (j *jobStep) listen(ctx context.Context, job *batchv1.Job) {
 	now := time.Now()
 	if atWork := job.DeletionTimestamp == nil && job.Status.Ready != nil && *job.Status.Ready > 0; !atWork || now.Before(j.listens) {
@@ -209,7 +204,6 @@ func (j *jobStep) listen(ctx context.Context, job *batchv1.Job) {
 	j.listens = now.Add(hearings.After(j.listened))
 }
 
-// settle logs the container's output and returns why the Job failed.
 func (j *jobStep) settle(ctx context.Context, job *batchv1.Job, end provision.Result) error {
 	pod := j.reader.Tell(ctx, job)
 	if end == provision.DidSucceed {
@@ -222,8 +216,7 @@ func (j *jobStep) settle(ctx context.Context, job *batchv1.Job, end provision.Re
 	return fmt.Errorf("has failed: %s", why)
 }
 
-// timeIsOver deletes a Job that missed the attempt's deadline, so that it does not run unattended
-// or block the next attempt.
+// timeIsOver deletes a Job that missed the deadline, so that it does not block the next attempt.
 func (j *jobStep) timeIsOver(ctx context.Context) error {
 	over := fmt.Errorf("Job %s was not done in the attempt's time", j.key) //nolint:staticcheck // it begins with a kind
 	if j.said != "" {

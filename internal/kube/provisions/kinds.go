@@ -17,13 +17,12 @@ import (
 )
 
 const (
-	// maxKinds bounds the kinds of an attempt: the client keeps state for each.
+	// maxKinds bounds the kinds of an attempt.
 	maxKinds = 200
-	// maxResourceName bounds a resource name, in bytes.
 	maxResourceName = 253
 )
 
-// kinds maps kinds to resources of the target. It keeps only the requested mappings.
+// kinds caches the requested mappings of the target's kinds.
 type kinds struct {
 	meta.MultiRESTMapper // empty; clients call RESTMapping only
 
@@ -39,7 +38,6 @@ func newKinds(ctx context.Context, api rest.Interface) *kinds {
 	return &kinds{ctx: ctx, api: api, kept: map[schema.GroupVersionKind]*meta.RESTMapping{}}
 }
 
-// want sets the kinds whose mappings are kept when their group version is first read.
 func (k *kinds) want(objects []object) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,8 +60,8 @@ func (k *kinds) within(ctx context.Context) (end func()) {
 	}
 }
 
-// RESTMapping implements meta.RESTMapper. An unknown kind is looked up again each time, because its
-// CRD may have been applied.
+// RESTMapping implements meta.RESTMapper. Unknown kinds are not cached, because their CRD may be
+// applied.
 func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,7 +106,6 @@ func (k *kinds) versions(group string) ([]string, error) {
 	return versions, nil
 }
 
-// read stores the mapping of a kind and of the wanted kinds in the same group version.
 func (k *kinds) read(gvk schema.GroupVersionKind) error {
 	path := []string{"apis", gvk.Group, gvk.Version}
 	if gvk.Group == "" {
@@ -144,8 +141,8 @@ func (k *kinds) read(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// get decodes the response at path into the given fields and reports whether the path exists.
-// encoding/json skips unknown fields without allocating.
+// get decodes the response at path and reports whether it exists. encoding/json skips unknown
+// fields without allocating.
 func (k *kinds) get(into any, path ...string) (bool, error) {
 	for _, part := range path {
 		if part == "" || part == "." || part == ".." || strings.ContainsAny(part, "/%?#") {

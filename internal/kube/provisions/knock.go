@@ -20,15 +20,14 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// Bounds for concurrent reachability probes, in total and per namespace, and the timeout of one
-// probe.
+// Bounds for concurrent reachability probes.
 const (
 	mostKnocks            = 8
 	mostKnocksInNamespace = 2
 	knockWithin           = 10 * time.Second
 )
 
-// knocks tracks the reachability probes of waiting Provisions.
+// knocks tracks the reachability probes of waiting Provisions. Safe for concurrent use.
 type knocks struct {
 	requeue func(types.NamespacedName)
 
@@ -59,7 +58,6 @@ func (k *knocks) forget(key types.NamespacedName) {
 	delete(k.all, key)
 }
 
-// change updates the probe state of a target and deletes it when it becomes zero.
 func (k *knocks) change(key types.NamespacedName, to func(provision.Knocks) provision.Knocks) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,8 +96,8 @@ func (k *knocks) ends(key types.NamespacedName) {
 	}
 }
 
-// knock probes the target of a waiting Provision if a probe is due. It returns the requeue delay,
-// at most after; 0 waits for a change. It sends nothing to an API server.
+// knock probes the target of a waiting Provision if a probe is due, and returns the requeue delay,
+// at most after; 0 waits for a change.
 func (r *Room) knock(p *v1alpha1.Provision, job string, policy provision.Policy, after time.Duration) time.Duration {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	address, host, remote := knockAt(p)
@@ -154,7 +152,6 @@ func (r *Room) knockNow(key types.NamespacedName, address, host string, s provis
 	}
 }
 
-// knockAt returns the address the last attempt used.
 func knockAt(p *v1alpha1.Provision) (address, host string, ok bool) {
 	if p.Spec.Target.KubeconfigSecret == nil {
 		return "", "", false
@@ -166,8 +163,8 @@ func knockAt(p *v1alpha1.Provision) (address, host string, ok bool) {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), u.Hostname(), true
 }
 
-// answers opens a connection with the same restrictions as an attempt and sends no data. The
-// certificate is not verified, because no credentials are sent.
+// answers opens a connection as an attempt does and sends no data, so the certificate is not
+// verified.
 func (o outward) answers(ctx context.Context, address, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, knockWithin)
 	defer cancel()

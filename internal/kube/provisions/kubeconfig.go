@@ -11,11 +11,10 @@ import (
 	"weir.dev/weir/internal/kube/kubeconfig"
 )
 
-// mostOfKubeconfig and valuesOfKubeconfig bound a kubeconfig, in bytes and values: a two-byte user
-// takes over a kilobyte once decoded.
+// A two-byte user takes over a kilobyte once decoded, so values are bounded as well as bytes.
 const mostOfKubeconfig, valuesOfKubeconfig = 256 << 10, 10_000
 
-// maxServer bounds the server URL, in bytes: the status and the cache store it.
+// maxServer is in bytes: the status and the cache store it.
 const maxServer = 1024
 
 func parseKubeconfig(text []byte) (*rest.Config, string, error) {

@@ -24,8 +24,8 @@ var (
 	apiService  = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
-// lacksOf returns what keeps an object from being ready, even if kstatus reports Current, and why
-// it can never be ready. Both are empty for a ready object. Neither quotes the object.
+// lacksOf returns what keeps an object from being ready even if kstatus reports Current, and why it
+// can never be ready. Neither quotes the object.
 func lacksOf(u *unstructured.Unstructured, waited bool) (lacks, failed string) {
 	if why := outdated(u); why != "" {
 		return why, ""
@@ -96,7 +96,6 @@ func isStale(u *unstructured.Unstructured, kind string) bool {
 	return false
 }
 
-// conditionOf returns a condition's status, or "" if it is missing or stale.
 func conditionOf(u *unstructured.Unstructured, kind string) string {
 	if isStale(u, kind) {
 		return ""

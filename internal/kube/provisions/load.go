@@ -16,39 +16,32 @@ import (
 )
 
 const (
-	// maxMemory bounds the memory all attempts use for objects: one decodes at a time, and 32 MiB
+	// maxMemory bounds the memory for objects, in bytes: one attempt decodes at a time, and 32 MiB
 	// remain for objects being applied. A namespace holding more than maxShare may not decode.
 	maxMemory, maxShare = maxDecoding + 32<<20, 8 << 20
-	// maxSmall is the size of objects, in bytes, that do not count: 4 MiB for 64 attempts.
+	// maxSmall is the size of objects, in bytes, that do not count.
 	maxSmall = 64 << 10
-	// holdTime is how long an attempt holds larger objects before it releases them and waits for
-	// its turn.
+	// holdTime is how long an attempt may hold larger objects while others wait.
 	holdTime = time.Minute
-	// readTimeout bounds reading sources and rendering a chart.
 	readTimeout = 90 * time.Second
-	// answerTimeout bounds one connection to a silent target.
 	answerTimeout = time.Minute
-	// maxWork bounds the processor time for decoding and rendering, in microseconds per second;
-	// workAtOnce is the burst.
+	// maxWork is in microseconds of processor time per second.
 	maxWork, workAtOnce = 200_000, 5_000_000
 	// maxWrites bounds writes per second to this cluster's API server: statuses, events, logs and
-	// those of ServiceAccounts. writesAtOnce is the burst.
+	// those of ServiceAccounts.
 	maxWrites, writesAtOnce = 20, 100
-	// maxLargeAnswers bounds concurrent responses above 128 KiB or 4,000 values. Each takes up to 4
-	// MiB of bytes and 30 MiB of values.
+	// maxLargeAnswers bounds concurrent responses above 128 KiB or 4,000 values, which take up to
+	// 34 MiB each.
 	maxLargeAnswers = 2
-	// largeAnswerTimeout bounds reading one; decodeTime is added for decoding it.
 	largeAnswerTimeout, decodeTime = time.Minute, 2 * time.Second
 )
 
 type bounds struct {
 	memory *budget.Budget
 	work   *rate.Limiter // in microseconds of processor time
-	// reads serializes reads that are decoded as a whole: kubeconfigs and logs of resumed attempts.
+	// reads serializes reads that are decoded as a whole: kubeconfigs and logs.
 	reads *budget.Budget
-	// answers limits the large responses of targets.
 	answers *budget.Budget
-	// writes limits the writes to this cluster's API server.
 	writes *budget.Rate
 }
 
@@ -74,7 +67,7 @@ type load struct {
 }
 
 // load reads and decodes objects in the namespace's turn, sorts prerequisites first and redacts
-// secrets in the log. It first waits for the target to respond, so a silent target holds no memory.
+// secrets in the log.
 func (a *run) load(ctx context.Context, read func(context.Context) ([]text, error)) (*load, error) {
 	if err := a.waitForAnswer(ctx); err != nil {
 		return nil, err
@@ -127,7 +120,6 @@ func (a *run) loadHeld(ctx context.Context, hold *budget.Hold, read func(context
 	return l, nil
 }
 
-// drop releases the objects' memory while the step waits.
 func (l *load) drop() {
 	if !l.large {
 		return
@@ -138,11 +130,10 @@ func (l *load) drop() {
 	l.hold.Release()
 }
 
-// errRecalled cancels a request to a target when another namespace waits for the memory.
 var errRecalled = errors.New("another namespace waits for memory")
 
 // turn returns a context canceled with errRecalled once the objects were held for holdTime and
-// another namespace waits for memory.
+// another namespace waits.
 func (l *load) turn(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if l.large {
@@ -164,7 +155,6 @@ func (l *load) turn(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { cancel(nil) }
 }
 
-// ensure reads the objects again if they were dropped or held for holdTime.
 func (l *load) ensure(ctx context.Context) error {
 	if !l.large || l.objects[0].body != nil && time.Since(l.since) < holdTime {
 		return nil
@@ -186,8 +176,8 @@ func (l *load) ensure(ctx context.Context) error {
 
 var errSilent = errors.New("the target does not answer")
 
-// waitForAnswer waits until the target responds to /version; 401, 403 and 404 count. Nothing is
-// decoded before, so a silent target takes attempt time but no memory.
+// waitForAnswer waits until the target responds to /version; 401, 403 and 404 count. Called before
+// decoding, so that a silent target holds no memory.
 func (a *run) waitForAnswer(ctx context.Context) error {
 	for {
 		request, cancel := context.WithTimeoutCause(ctx, answerTimeout, errSilent)

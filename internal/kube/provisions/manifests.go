@@ -23,7 +23,6 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// fieldManager is Weir's field manager in targets.
 const fieldManager = "weir-provision"
 
 func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
@@ -36,8 +35,8 @@ func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error
 	})
 }
 
-// bring applies the objects of a step. Objects applied by a failed attempt are skipped, so that
-// attempts over a slow link make progress.
+// bring applies the objects of a step, except those applied by earlier attempts, so that attempts
+// over a slow link make progress.
 func (a *run) bring(ctx context.Context, step string, prune bool, read func(context.Context) (*load, error)) error {
 	l, err := read(ctx)
 	if err != nil {
@@ -116,8 +115,7 @@ func (a *run) place(ctx context.Context, objects []object) error {
 	return nil
 }
 
-// apply applies the remaining objects and waits until all are ready. Namespaces and CRDs go first
-// and must be ready before the others.
+// apply applies the remaining objects and waits until they are ready, Namespaces and CRDs first.
 func (a *run) apply(ctx context.Context, l *load, is *v1alpha1.StepStatus) error {
 	objects := l.objects
 	first := slices.IndexFunc(objects, func(o object) bool { return !o.first() })
@@ -177,7 +175,6 @@ func (a *run) applyOne(ctx context.Context, o object) error {
 	return a.target.Patch(ctx, o.empty(), client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
 }
 
-// refusedError is an API error without the server's message.
 type refusedError struct {
 	reason metav1.StatusReason
 	err    error

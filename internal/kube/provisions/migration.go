@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// migration runs a migration by the target's own Weir. The request is recorded before it is sent,
-// so that a retry does not request it again.
+// migration runs a migration by the target's own Weir. The request is recorded first, so that a
+// retry does not repeat it.
 func (a *run) migration(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	input, is := a.inputOf(step), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {

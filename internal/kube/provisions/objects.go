@@ -39,7 +39,6 @@ func (o object) empty() *unstructured.Unstructured {
 	return u
 }
 
-// first reports whether other objects may depend on it.
 func (o object) first() bool {
 	kind := o.gvk.GroupKind()
 	return kind == schema.GroupKind{Kind: "Namespace"} || kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
@@ -70,7 +69,6 @@ func cmpName(s v1alpha1.ManifestSource) string {
 	return "ConfigMap " + s.ConfigMap
 }
 
-// source reads a source from the Provision's namespace.
 func (a *run) source(ctx context.Context, s v1alpha1.ManifestSource) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	if s.Secret != "" {
@@ -99,7 +97,6 @@ func contents(objects []object) []json.RawMessage {
 	return all
 }
 
-// inventory returns the sorted IDs of objects.
 func inventory(objects []object) []string {
 	var all []string
 	for _, o := range objects {

@@ -15,8 +15,7 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// resolve returns the effective policy, the source of each value, and why the policy is invalid, if
-// it is.
+// resolve returns the effective policy, the source of each value, and why the policy is invalid.
 func (r *Room) resolve(ctx context.Context, p *v1alpha1.Provision) (provision.Policy, []provision.Value, error, error) {
 	layers, missing, err := r.layers(ctx, p)
 	if err != nil {
@@ -26,8 +25,8 @@ func (r *Room) resolve(ctx context.Context, p *v1alpha1.Provision) (provision.Po
 	return policy, values, errors.Join(missing, refused), nil
 }
 
-// layers returns the policy layers, lowest precedence first. A missing ProvisioningPolicy is
-// skipped; a missing Partner is returned as missing, because its limits are unknown.
+// layers returns the policy layers, lowest precedence first. A missing Partner makes the policy
+// invalid, because its limits are unknown.
 func (r *Room) layers(ctx context.Context, p *v1alpha1.Provision) (all []provision.Layer, missing, failed error) {
 	var namespace corev1.Namespace
 	if err := r.Cached.Get(ctx, client.ObjectKey{Name: p.Namespace}, &namespace); client.IgnoreNotFound(err) != nil {

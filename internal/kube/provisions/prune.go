@@ -23,14 +23,12 @@ type thing struct {
 	name string
 }
 
-// has maps each object of a step to the namespaces it may be in.
 type has map[thing][]string
 
 func (h has) id(kind schema.GroupKind, key client.ObjectKey) bool {
 	return slices.Contains(h[thing{kind, key.Name}], key.Namespace)
 }
 
-// remember records the objects of a step and which come from a Secret.
 func (a *run) remember(step string, objects []object) error {
 	if a.has == nil {
 		a.has, a.secret = map[string]has{}, map[thing]bool{}
@@ -62,8 +60,8 @@ func prunes(step *v1alpha1.ProvisionStep) bool {
 	return step.Manifests != nil && step.Manifests.Prune || step.Helm != nil && step.Helm.Prune
 }
 
-// prune deletes applied objects that no step contains anymore and Weir still manages. It runs after
-// the last step, because an object may have moved between steps.
+// prune deletes objects that no step contains anymore and Weir still manages. It runs last, because
+// an object may have moved between steps.
 func (a *run) prune(ctx context.Context) (string, error) {
 	for i := range a.p.Spec.Steps {
 		step := &a.p.Spec.Steps[i]
@@ -83,7 +81,6 @@ func (a *run) prune(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// trim reduces the inventory of each pruning step to the objects it contains.
 func (a *run) trim(s *v1alpha1.ProvisionStatus) {
 	for i := range s.Steps {
 		for _, step := range a.p.Spec.Steps {
@@ -101,7 +98,7 @@ func (a *run) trim(s *v1alpha1.ProvisionStatus) {
 func (a *run) pruneOne(ctx context.Context, id string, kind schema.GroupKind, key client.ObjectKey) error {
 	mapping, err := a.target.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
-		return nil // deleted with its definition
+		return nil
 	}
 	if err != nil {
 		return err

@@ -20,16 +20,13 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// looks is the polling interval for objects that are not ready.
 var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
 
-// maxStatus bounds a stored status message, in bytes.
 const maxStatus = 1 << 10
 
 // readiness reports whether an object is ready, and why not. An error means it never will be. With
-// waited, for an object named by a wait step, a claim must be bound and a load balancer must have
-// an address; otherwise a later step may provide them. With secret, status messages are omitted
-// because they may quote a Secret.
+// waited, claims must be bound and load balancers must have an address; otherwise a later step may
+// provide them. With secret, status messages, which may quote a Secret, are omitted.
 func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string, error) {
 	result, err := status.Compute(u)
 	switch {
@@ -57,7 +54,6 @@ func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string,
 	return false, result.Message, nil
 }
 
-// wait waits until an object exists and is ready, or has the given condition.
 func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	input, is := a.inputOf(step), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {
@@ -84,7 +80,6 @@ func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	}
 }
 
-// look reports whether the object of a wait step is ready, and why not.
 func (a *run) look(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(w.APIVersion)

@@ -49,7 +49,6 @@ func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	return workqueue.Result(ctx, err, seen.after)
 }
 
-// forget stops the work for a deleted Provision.
 func (r *Room) forget(key types.NamespacedName) {
 	r.attempts.abandon(key, "")
 	r.knocks.forget(key)
@@ -77,7 +76,6 @@ func (d decided) begins() bool {
 	return d.decision.Do == provision.Begin || d.decision.Do == provision.Resume
 }
 
-// act decides from the live object, records the decision and carries it out.
 func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) {
 	p := &v1alpha1.Provision{}
 	if err := r.Live.Get(ctx, req.NamespacedName, p); err != nil {
@@ -116,7 +114,7 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 		if w.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		_ = r.writes.Wait(ctx, p.Namespace) // best effort: the status is already recorded, so emit the event even during shutdown
+		_ = r.writes.Wait(ctx, p.Namespace) // best effort: emit the event even during shutdown
 		r.Events.Add(d.p, kind, w.Reason, words.Sentence(w.Text, words.MaxMessage))
 	}
 	if d.begins() {
@@ -130,7 +128,6 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 	return d, nil
 }
 
-// decide computes the next action and sets p's status accordingly.
 func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now time.Time) (decided, error) {
 	policy, values, refused, err := r.resolve(ctx, p)
 	if err != nil {
@@ -187,8 +184,8 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	return d, nil
 }
 
-// same compares two statuses. Cached objects carry only some conditions, so only those are
-// compared.
+// same compares two statuses, ignoring conditions missing in before, because cached objects carry
+// only some.
 func same(before, after *v1alpha1.ProvisionStatus) bool {
 	if len(before.Conditions) == 0 {
 		return equality.Semantic.DeepEqual(before, after)

@@ -18,14 +18,13 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 )
 
-// errGone means the Provision was deleted, or recreated with another UID.
+// errGone means deleted, or recreated with another UID.
 var errGone = errors.New("the Provision is gone")
 
-// recordDeadline bounds one status write.
 const recordDeadline = 10 * time.Second
 
-// apply writes p's status with p's resourceVersion. A newer version is a conflict, because the
-// decision was made from the old one.
+// apply writes p's status. A newer resourceVersion is a conflict, because the decision was made
+// from the old one.
 func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p.Status)
 	if err != nil {
@@ -49,7 +48,6 @@ func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
 	return nil
 }
 
-// record applies change to the live status, retrying on conflict.
 func (r *Room) record(ctx context.Context, p *v1alpha1.Provision, change func(*v1alpha1.ProvisionStatus)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var now v1alpha1.Provision

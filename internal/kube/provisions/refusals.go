@@ -40,7 +40,6 @@ func credentialsOf(cfg *rest.Config) credentials {
 	return credentials{}
 }
 
-// explain adds a hint to an error of the target.
 func (c credentials) explain(err error, now time.Time) error {
 	if hint := c.hint(err, now); hint != "" {
 		return hintedError{err, hint}
@@ -73,7 +72,6 @@ func (c credentials) hint(err error, now time.Time) string {
 	return ""
 }
 
-// refused describes why the target rejects the credentials.
 func (c credentials) refused(does string, now time.Time) string {
 	switch {
 	case c.kind == "":
@@ -84,7 +82,6 @@ func (c credentials) refused(does string, now time.Time) string {
 	return fmt.Sprintf("%s %s: it may be of another cluster, revoked or expired", does, c.kind)
 }
 
-// hintedError is an error with a hint for the user.
 type hintedError struct {
 	err  error
 	hint string
@@ -94,8 +91,7 @@ func (e hintedError) Error() string { return e.err.Error() + " (" + e.hint + ")"
 
 func (e hintedError) Unwrap() error { return e.err }
 
-// notKubernetes returns an error for a response that no API server sends: an HTML page or a
-// redirect.
+// notKubernetes rejects responses that no API server sends: an HTML page or a redirect.
 func notKubernetes(res *http.Response) error {
 	is := fmt.Sprintf("%d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	if res.StatusCode >= 300 && res.StatusCode < 400 && res.StatusCode != http.StatusNotModified {

@@ -34,9 +34,9 @@ type Events interface {
 
 // Config holds the dependencies of a Room.
 type Config struct {
-	// API is the connection to this cluster's API server.
+	// API is this cluster's API server.
 	API *rest.Config
-	// Tokens requests ServiceAccount tokens from this cluster.
+	// Tokens is this cluster's token API.
 	Tokens typedcorev1.ServiceAccountsGetter
 	// Cached holds Provisions, their policies and Namespaces; Live reads from the API server.
 	Cached, Live client.Reader
@@ -69,10 +69,9 @@ func New(c Config) *Room {
 // Run starts attempts until ctx is done, and returns once all have ended.
 func (r *Room) Run(ctx context.Context) { r.attempts.run(ctx) }
 
-// Retry requeues the Provisions whose reconciliation failed because of the API server.
+// Retry requeues what failed because of the API server.
 func (r *Room) Retry(now time.Time) { r.queue.Retry(now) }
 
-// sideBySide is the number of concurrent reconciles, not counting attempts.
 const sideBySide = 4
 
 // Setup adds the controller to the manager.
@@ -95,7 +94,6 @@ func itself(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
-// asked drops status updates, which Weir makes itself.
 func asked() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, after := u.ObjectOld, u.ObjectNew
@@ -105,7 +103,6 @@ func asked() predicate.Predicate {
 	}}
 }
 
-// partnerChanged passes Namespaces whose partner label changed.
 func partnerChanged() predicate.Predicate {
 	return workqueue.Changed(func(before, after *corev1.Namespace) bool {
 		return before.Labels[v1alpha1.PartnerLabel] != after.Labels[v1alpha1.PartnerLabel]
@@ -120,7 +117,6 @@ func (r *Room) inNamespace(ctx context.Context, obj client.Object) []reconcile.R
 	return r.in(ctx, obj.GetName())
 }
 
-// ofPartner maps a Partner to the Provisions in its Namespaces.
 func (r *Room) ofPartner(ctx context.Context, obj client.Object) []reconcile.Request {
 	var organisations corev1.NamespaceList
 	if err := r.Cached.List(ctx, &organisations, client.MatchingLabels{v1alpha1.PartnerLabel: obj.GetName()}); err != nil {

@@ -21,7 +21,7 @@ func jobOf(p *v1alpha1.Provision) string {
 }
 
 func stateOf(s *v1alpha1.ProvisionStatus) provision.State {
-	waited, _ := time.ParseDuration(s.Waited) // written by Weir, so always valid
+	waited, _ := time.ParseDuration(s.Waited)
 	var endedAt time.Time
 	if s.LastAttempt != nil {
 		endedAt = s.LastAttempt.EndedAt.Time

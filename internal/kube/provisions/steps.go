@@ -19,16 +19,16 @@ func orderOf(p *v1alpha1.Provision) (provision.Order, error) {
 	return provision.OrderOf(view.StepsOf(p))
 }
 
-// inputOf returns a digest of a step's input. Dependencies are excluded: they affect when the step
-// runs, not what it does.
+// inputOf returns a digest of a step's input, without dependencies: they affect when the step runs,
+// not what it does.
 func (a *run) inputOf(step *v1alpha1.ProvisionStep, more ...any) string {
 	is := *step
 	is.DependsOn = nil
 	return provision.Digest(append([]any{is, a.target.name}, more...)...)
 }
 
-// eachStep runs all steps and returns the first that failed. Independent steps still run, so that
-// the next attempt has less to do.
+// eachStep returns the first step that failed. Independent steps still run, so that the next
+// attempt has less to do.
 func (a *run) eachStep(ctx context.Context) (string, error) {
 	order, err := orderOf(a.p)
 	if err != nil {
@@ -68,8 +68,7 @@ func (a *run) eachStep(ctx context.Context) (string, error) {
 	})
 }
 
-// endsAll reports whether err ends the attempt: the Provision is gone, the time is up, or the
-// target sent Retry-After.
+// endsAll reports whether err ends the attempt, including a Retry-After.
 func (a *run) endsAll(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, errGone) || !a.notBefore(err, time.Now()).IsZero()
 }

@@ -26,10 +26,9 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// target is the connection to the provisioned cluster during an attempt.
 type target struct {
 	client.Client
-	pods      typedcorev1.PodsGetter // for logs
+	pods      typedcorev1.PodsGetter
 	known     rest.Interface
 	kinds     *kinds
 	name      string
@@ -40,7 +39,6 @@ type target struct {
 
 func (t *target) close() { t.wire.next.CloseIdleConnections() }
 
-// reach connects to the target. Credentials are never logged.
 func (r *Room) reach(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	if p.Spec.Target.KubeconfigSecret != nil {
 		return r.remote(ctx, p, log)
@@ -76,12 +74,12 @@ func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision
 	return r.connect(ctx, cfg, cfg.Host, namespace, to)
 }
 
-// outward returns the address restrictions for kubeconfigs. If this cluster's API server is on
-// loopback, Weir runs in a lab and targets may be on this machine.
+// outward returns the restrictions for kubeconfigs. If this cluster's API server is on loopback,
+// Weir runs in a lab and targets may be on this machine.
 func (r *Room) outward() outward { return outward{own: onLoopback(r.API.Host), dial: r.dial} }
 
 // largeAnswer waits for the namespace's turn to read a large response. The turn ends decodeTime
-// after the response was read.
+// after it was read.
 func (r *Room) largeAnswer(namespace string) func(context.Context) (time.Time, func(), error) {
 	return func(ctx context.Context) (time.Time, func(), error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -95,10 +93,10 @@ func (r *Room) largeAnswer(namespace string) func(context.Context) (time.Time, f
 	}
 }
 
-// tokenFor is the minimum token lifetime: the API server grants no shorter one.
+// tokenFor is the API server's minimum.
 const tokenFor = 10 * time.Minute
 
-// here connects to this cluster with a ServiceAccount's token. Weir's own credentials are not used.
+// here connects with a ServiceAccount's token. Weir's own credentials are not used.
 func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	name := p.Spec.Target.ServiceAccountName
 	within := tokenFor
@@ -122,7 +120,6 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{here: true, write: write, turn: r.largeAnswer(p.Namespace)})
 }
 
-// ofTargets has the types Weir uses in targets.
 var ofTargets = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(authenticationv1.AddToScheme(scheme))
@@ -155,7 +152,7 @@ func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace st
 	return &target{Client: c, pods: core, known: core.RESTClient(), kinds: kinds, name: name, namespace: namespace, wire: wire, sends: credentialsOf(cfg)}, nil
 }
 
-// onLoopback reports whether a server URL names loopback. It does not resolve names.
+// onLoopback does not resolve names.
 func onLoopback(host string) bool {
 	u, err := url.Parse(host)
 	if err != nil {
@@ -166,8 +163,7 @@ func onLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback() || name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// explainForbidden prefixes a Forbidden error of this cluster with the command that grants the
-// role.
+// explainForbidden adds the command that grants the role.
 func explainForbidden(namespace string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -29,7 +29,7 @@ type outward struct {
 	here bool
 	// own allows non-loopback addresses of this machine, as in a lab.
 	own bool
-	// write waits for the write limiter of this cluster; nil for other clusters.
+	// write waits for the write limiter; nil for other clusters.
 	write func(context.Context) error
 	// turn is Turn of answers.Bounds; nil does not wait.
 	turn func(context.Context) (until time.Time, end func(), err error)
@@ -53,8 +53,7 @@ var (
 	translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
 )
 
-// control rejects forbidden addresses. The dialer calls it before each connection, after name
-// resolution.
+// control rejects forbidden addresses after name resolution.
 func (o outward) control(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -72,7 +71,6 @@ func (o outward) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// own reports whether an address belongs to this machine or pod.
 func own(ip netip.Addr) bool {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -84,9 +82,8 @@ func own(ip netip.Addr) bool {
 	})
 }
 
-// client creates the HTTP client of an attempt. Requests end with ctx and follow no redirects;
-// package answers bounds the responses. client-go's own transports are cached for the life of the
-// process.
+// client creates the HTTP client of an attempt. It follows no redirects. client-go's own transports
+// are cached for the life of the process.
 func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *within, error) {
 	secure, err := rest.TLSConfigFor(cfg)
 	if err != nil {
@@ -113,17 +110,15 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 }
 
 const (
-	// maxHeaders bounds the response headers, in bytes.
 	maxHeaders = 64 << 10
-	// requestTimeout bounds a request to a target, including the response body.
+	// requestTimeout includes the response body.
 	requestTimeout = 5 * time.Minute
 )
 
 var errSlow = fmt.Errorf("the target has not answered a request within %s", requestTimeout)
 
 // within ends every request with ctx, even those without a context, such as discovery. It removes
-// Retry-After from responses, because client-go would sleep for it ignoring the context; the next
-// attempt honors it instead.
+// Retry-After, for which client-go would sleep ignoring the context; the next attempt honors it.
 type within struct {
 	next *http.Transport
 	ctx  context.Context //nolint:containedctx // it is that of the attempt, which the transport does not outlive
@@ -179,7 +174,6 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// note records Retry-After.
 func (w *within) note(header http.Header) {
 	at, named := backoff.RetryAfter(header, time.Now())
 	w.mu.Lock()
@@ -189,7 +183,6 @@ func (w *within) note(header http.Header) {
 	}
 }
 
-// until returns the latest Retry-After time.
 func (w *within) until() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
