@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// hear handles new user requests in chronological order, each once.
+// hear handles new user requests in chronological order.
 func (s State) hear(in Input, now time.Time) (State, []Word) {
 	type request struct {
 		at, handled string
@@ -35,7 +35,6 @@ func (s State) hear(in Input, now time.Time) (State, []Word) {
 	return s, told
 }
 
-// moment returns the request time in ns; invalid times sort first.
 func moment(at string) int64 {
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
@@ -44,7 +43,7 @@ func moment(at string) int64 {
 	return t.UnixNano()
 }
 
-// cancel cancels upcoming attempts. A running attempt continues and may succeed.
+// cancel does not stop a running attempt, which may succeed.
 func (s State) cancel(in Input, _ time.Time) (State, Word) {
 	if s.Cancelled || s.Job == in.Job && (s.Phase == Succeeded || s.Phase == Failed) {
 		return s, Word{}
@@ -56,8 +55,8 @@ func (s State) cancel(in Input, _ time.Time) (State, Word) {
 	return s, Word{Reason: ReasonCancelled, Text: "upcoming attempts are cancelled"}
 }
 
-// retryNow skips Weir's own waiting, but not the server's Retry-After, and keeps the attempt count.
-// After the last attempt it allows one more.
+// retryNow skips Weir's own waiting, but not the server's Retry-After. After the last attempt it
+// allows one more.
 func (s State) retryNow(in Input, now time.Time) (State, Word) {
 	s.Cancelled = false
 	switch s.Phase {
@@ -80,7 +79,7 @@ func (s State) retryNow(in Input, now time.Time) (State, Word) {
 	return s, Word{Reason: ReasonRetryNow, Text: "the next attempt begins now"}
 }
 
-// reset clears the attempt count, finished steps and Retry-After. A running attempt ends first.
+// reset clears the attempt count, finished steps and Retry-After after a running attempt.
 func (s State) reset(_ Input, _ time.Time) (State, Word) {
 	s.Cancelled, s.Anew, s.Job, s.NotBefore = false, true, "", time.Time{}
 	if s.Phase == Running {

@@ -14,15 +14,14 @@ import (
 const (
 	// KeptLogs is the number of attempts whose logs are kept.
 	KeptLogs = 5
-	// headOfLog and tailOfLog bound the kept beginning and end of a log, in bytes.
+	// In bytes.
 	headOfLog, tailOfLog = 16 << 10, 48<<10 - 200
 	// MaxLog bounds the result of Text, in bytes.
 	MaxLog = 64 << 10
-	// longestLine bounds a line, in bytes.
 	longestLine = 2 << 10
 )
 
-// SlotOf returns the slot of an attempt's log, which it takes from the attempt KeptLogs before.
+// SlotOf returns the slot of an attempt's log.
 func SlotOf(number int64) int64 { return number % KeptLogs }
 
 // Log is the log of an attempt, with secrets redacted. The zero value is empty.
@@ -42,7 +41,7 @@ func (l *Log) Add(now time.Time, line string) {
 
 // Resume appends the saved text of the same attempt's log.
 func (l *Log) Resume(text string) {
-	for line := range strings.Lines(strings.Clone(text[:min(len(text), MaxLog)])) { // clone, so that text can be collected
+	for line := range strings.Lines(strings.Clone(text[:min(len(text), MaxLog)])) { // keep no reference to text
 		l.add(words.Sentence(strings.TrimSuffix(line, "\n"), longestLine))
 	}
 }
@@ -80,8 +79,8 @@ func (l *Log) Text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Hide redacts these secrets, raw and quoted, in everything added later. If they exceed the search
-// bound, all later text is withheld.
+// Hide redacts these secrets, raw and quoted, in later text. If they are too many to search for,
+// all later text is withheld.
 func (l *Log) Hide(secrets ...string) { l.redaction = l.redaction.add(secrets) }
 
 // Clean returns text with secrets redacted.

@@ -12,7 +12,7 @@ import (
 func Digest(values ...any) string {
 	sum := sha256.New()
 	for _, v := range values {
-		_ = json.NewEncoder(sum).Encode(v) // API types always encode
+		_ = json.NewEncoder(sum).Encode(v)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

@@ -3,6 +3,6 @@
 // Package provision decides when a failed Provision is retried: the fourth retry layer, whose unit
 // is a whole attempt.
 //
-// The package is pure. Decisions follow from the recorded state, the policy and the time, not from
-// process memory, so that a restart neither loses nor repeats an attempt.
+// The package is pure. Decisions follow from the recorded state, the policy and the time, so that a
+// restart neither loses nor repeats an attempt.
 package provision

@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/backoff"
 )
 
-// End returns the state after the running attempt has ended. why is the failure as text.
+// End returns the state after the running attempt. why is the failure as text.
 func (s State) End(o Outcome, in Input, why string, now time.Time) (State, []Word) {
 	s.StartedAt = time.Time{}
 	s.Since, s.EndedAt = now, now

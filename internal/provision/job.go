@@ -4,7 +4,6 @@ package provision
 
 // Job is the observed Job of a step. Its name is fixed, so there is at most one.
 type Job struct {
-	// Leaving is set while the Job is being deleted.
 	Leaving bool
 	// Attempt is the last attempt that created or adopted it.
 	Attempt int64
@@ -21,16 +20,16 @@ const (
 	MakeJob JobDo = "make"
 	// TakeJob adopts the Job of another attempt.
 	TakeJob JobDo = "take"
-	// AwaitJob waits until the Job has ended or is deleted.
+	// AwaitJob waits for its end or deletion.
 	AwaitJob JobDo = "await"
-	// RemoveJob deletes the Job, so that a new one can be created.
+	// RemoveJob deletes the Job before another is created.
 	RemoveJob JobDo = "remove"
-	// SettleJob evaluates the result for this attempt.
+	// SettleJob evaluates the result.
 	SettleJob JobDo = "settle"
 )
 
-// NextOfJob returns the action for a step's Job, which is nil if none exists. begun reports whether
-// the step was started with its current input, in which case the Job has that input.
+// NextOfJob returns the action for a step's Job; nil means none exists. begun is set if the step
+// was started with its current input, which the Job then has.
 func NextOfJob(is *Job, begun bool, attempt int64) JobDo {
 	switch {
 	case is == nil:

@@ -4,25 +4,22 @@ package provision
 
 import "time"
 
-// Bounds of reachability probes while waiting for the next attempt. A probe opens a connection and
-// sends nothing. Intervals are jittered upwards.
+// A probe opens a connection and sends nothing. Intervals are jittered upwards.
 const (
-	// knockDistance is the minimum probe interval.
 	knockDistance = time.Minute
-	// mostKnocks is the maximum number of probes in one wait.
 	mostKnocks = 60
 )
 
-// Knocks is the probe state of one wait. It is kept in memory only: after a restart the attempt
-// starts at its regular time.
+// Knocks is the probe state of one wait, in memory only: after a restart the attempt starts at its
+// regular time.
 type Knocks struct {
-	// Number and Since identify the wait: the preceding attempt and the start time.
+	// Number and Since identify the wait.
 	Number int64
 	Since  time.Time
 	Made   int
 	Next   time.Time
 	// Away is set after a failed probe, Answered after a later successful one. If the first probe
-	// succeeds, the target was not unreachable and probing stops.
+	// succeeds, probing stops.
 	Away, Answered bool
 }
 
@@ -53,7 +50,6 @@ func (s State) Knocked(k Knocks, answered bool, p Policy, random float64, now ti
 
 func (s State) knew(k Knocks) bool { return k.Number == s.Number && k.Since.Equal(s.Since) }
 
-// later returns at, or NotBefore if that is later.
 func (s State) later(at time.Time) time.Time {
 	if s.NotBefore.After(at) {
 		return s.NotBefore
@@ -66,7 +62,6 @@ func (s State) distance(p Policy, random float64) time.Duration {
 	return least + time.Duration(random*float64(least)/2)
 }
 
-// answers reports whether the target was unreachable in this wait and is reachable again.
 func (s State) answers(in Input) bool {
 	return in.Knocks.Answered && !s.Asked && !s.Cancelled && s.knew(in.Knocks)
 }

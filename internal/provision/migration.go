@@ -12,7 +12,7 @@ import (
 
 // Migration is the recorded state of a target's migration to Standard load balancers.
 type Migration struct {
-	// Told is the latest report of the target's Weir; Speaks is false without any.
+	// Told is the latest report of the target's Weir, if Speaks.
 	Told   migrate.Told
 	Speaks bool
 
@@ -24,16 +24,14 @@ type Migration struct {
 type MigrationStep struct {
 	// Mine is the request ID of this attempt.
 	Mine string
-	// Has is the recorded request ID for the current input, of this or an earlier attempt; empty if
-	// none.
+	// Has is the recorded request ID for the current input; empty if none.
 	Has string
-	// Watched is set if the migration was running before the step requested it.
+	// Watched is set if the migration was running before the request.
 	Watched bool
-	// Again is set if a user requested this attempt after a permanent failure.
+	// Again is set if a user retries after a permanent failure.
 	Again bool
 }
 
-// anew reports whether an answered request is to be repeated.
 func (s MigrationStep) anew() bool { return s.Again && s.Has != s.Mine }
 
 // MigrationDo is the action for a migration.
@@ -49,12 +47,11 @@ const (
 	EndMigration MigrationDo = "end"
 	// FailMigration fails the attempt.
 	FailMigration MigrationDo = "fail"
-	// RefuseMigration fails permanently, until a user requests another attempt.
+	// RefuseMigration fails until a user requests another attempt.
 	RefuseMigration MigrationDo = "refuse"
 )
 
-// NextOfMigration returns the action for a target's migration, and why. The target's users take
-// precedence over this step, and a running migration is not requested again.
+// NextOfMigration returns the action, and why. Requests of the target's users take precedence.
 func NextOfMigration(is Migration, s MigrationStep) (MigrationDo, string) {
 	told, open := is.Told, is.Journal.Open()
 	ended := told.Word == migrate.NotNeeded || told.Word == migrate.Ended ||
@@ -80,7 +77,6 @@ func NextOfMigration(is Migration, s MigrationStep) (MigrationDo, string) {
 	return is.answered(s)
 }
 
-// answered decides once there is no pending request.
 func (is Migration) answered(s MigrationStep) (MigrationDo, string) {
 	mine := s.Has != "" && is.Told.Answers != nil && is.Told.Answers.ID == s.Has
 	why := strings.Join(is.Told.Reasons, "; ")
@@ -97,7 +93,6 @@ func (is Migration) answered(s MigrationStep) (MigrationDo, string) {
 	return AskMigration, "" // or the request was lost
 }
 
-// underWay describes the progress.
 func underWay(told migrate.Told) string {
 	if told.Word != migrate.UnderWay {
 		return "it is under way"
@@ -105,7 +100,6 @@ func underWay(told migrate.Told) string {
 	return waiting(fmt.Sprintf("%d of %s are done; next is %s", told.Done, words.Count(told.Steps, "step"), told.Phase), told)
 }
 
-// waiting appends what the migration waits for.
 func waiting(text string, told migrate.Told) string {
 	if told.Word == migrate.UnderWay && len(told.Waits) > 0 {
 		text += "; waits for: " + words.List(told.Waits, 5)

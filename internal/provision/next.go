@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Next returns the next action, and the state to record before it is carried out.
+// Next returns the next action, and the state to record first.
 func (s State) Next(in Input, now time.Time) (State, Decision) {
 	var d Decision
 	s, d.Told = s.hear(in, now)
@@ -21,8 +21,8 @@ func (s State) Next(in Input, now time.Time) (State, Decision) {
 	case s.Phase == Running && in.AtWork:
 		d.Do = Rest
 	case s.Phase == Running:
-		// The process that ran the attempt is gone. The same attempt resumes with its remaining
-		// time, which bounds how often an attempt that crashes its process is resumed.
+		// The attempt resumes with its remaining time, which bounds how often it can crash its
+		// process.
 		left := in.Policy.AttemptTimeout - max(0, now.Sub(s.StartedAt))
 		if left > 0 && in.Busy {
 			d.Do = Rest
@@ -67,7 +67,6 @@ func (s State) Lapse(in Input, now time.Time) (State, Decision) {
 		fmt.Sprintf("attempt %d failed: %s; no other follows while its condition Accepted is False", s.Begun, lapsed)}}}
 }
 
-// targetOf returns the target part of a job digest, if any.
 func targetOf(job string) string {
 	target, _, _ := strings.Cut(job, "/")
 	if target == job {
@@ -76,8 +75,7 @@ func targetOf(job string) string {
 	return target
 }
 
-// beginAnew starts over for a new job, at once or at NotBefore. A cancellation still holds, because
-// it concerns the network and not the spec.
+// beginAnew starts over for a new job, at once or at NotBefore. A cancellation still holds.
 func (s State) beginAnew(job string, now time.Time) State {
 	if was := targetOf(s.Job); was != "" && was != targetOf(job) {
 		s.NotBefore = time.Time{} // sent by another server
@@ -90,7 +88,6 @@ func (s State) beginAnew(job string, now time.Time) State {
 	return s
 }
 
-// await starts an attempt that is due.
 func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
 	if now.Before(s.Since) { // the clock was set back: keep the remaining wait
 		if !s.NotBefore.IsZero() {
@@ -116,7 +113,7 @@ func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
 		d.Do = Rest
 		return s, d
 	}
-	if sooner = sooner && now.Before(due); sooner { // counts as waited, so that a horizon allows no additional attempts
+	if sooner = sooner && now.Before(due); sooner { // a horizon must not allow additional attempts
 		s.Waited += s.wait(in.Policy)
 		d.Told = append(d.Told, Word{Reason: ReasonAnswers, Text: fmt.Sprintf("the target answers again: attempt %d begins now, %s before its time", s.Begun+1, due.Sub(now).Round(time.Second))})
 	} else {
@@ -141,7 +138,7 @@ func (s State) Due(p Policy) time.Time {
 }
 
 // afterMinimum delays at until MinInterval has passed since the last attempt. An EndedAt after
-// Since results from a clock set back and is ignored.
+// Since results from a clock set back.
 func (s State) afterMinimum(p Policy, at time.Time) time.Time {
 	if first := s.EndedAt.Add(p.MinInterval); !s.EndedAt.IsZero() && !s.EndedAt.After(s.Since) && first.After(at) {
 		return first
@@ -149,7 +146,6 @@ func (s State) afterMinimum(p Policy, at time.Time) time.Time {
 	return at
 }
 
-// wait returns the length of Weir's own waiting.
 func (s State) wait(p Policy) time.Duration {
 	if s.Asked {
 		return 0
@@ -161,7 +157,6 @@ func (s State) wait(p Policy) time.Duration {
 	return wait
 }
 
-// waitedSince returns how much of it has passed.
 func (s State) waitedSince(p Policy, now time.Time) time.Duration {
 	return min(max(0, now.Sub(s.Since)), s.wait(p))
 }

@@ -11,18 +11,17 @@ import (
 // Step is the input of OrderOf.
 type Step struct {
 	Name string
-	// DependsOn lists steps that must be done first. Nil means all earlier steps; empty means none.
+	// DependsOn: nil means all earlier steps, empty means none.
 	DependsOn []string
 }
 
-// Order is the execution order of steps and their dependencies, by index.
+// Order is the execution order of steps, by index.
 type Order struct {
 	Steps []int
 	on    [][]int
 }
 
-// OrderOf keeps the listed order but moves steps after their dependencies. It returns an error for
-// an unknown step or a cycle.
+// OrderOf keeps the listed order but moves steps after their dependencies.
 func OrderOf(steps []Step) (Order, error) {
 	place := make(map[string]int, len(steps))
 	for i, s := range steps {
@@ -67,8 +66,8 @@ func (o Order) Waits(step int, done []bool) int {
 	return -1
 }
 
-// circle returns an error that names a dependency cycle. Every unplaced step waits for another
-// unplaced one, so following them reaches a step twice.
+// circle names a dependency cycle. Every unplaced step waits for another unplaced one, so following
+// them reaches a step twice.
 func (o Order) circle(steps []Step, placed []bool) error {
 	var seen []int
 	at := slices.Index(placed, false)

@@ -12,9 +12,9 @@ import (
 
 // Policy defines when failed attempts are retried.
 type Policy struct {
-	// Retries is the number of attempts after the first one.
+	// Retries excludes the first attempt.
 	Retries int
-	// Initial is the wait before the first retry. Each wait is Factor times the previous one, up to
+	// Initial is the wait before the first retry; each further wait is Factor times longer, up to
 	// MaxInterval.
 	Initial     time.Duration
 	Factor      float64
@@ -35,8 +35,7 @@ func BuiltIn() Policy {
 	return Policy{Retries: 5, Initial: 30 * time.Second, Factor: 2, MaxInterval: time.Hour, AttemptTimeout: 30 * time.Minute, MinInterval: minInterval}
 }
 
-// Wait returns the wait before the n-th retry, n from 1, counted from the end of the attempt
-// before.
+// Wait returns the wait before the n-th retry, n from 1.
 func (p Policy) Wait(n int) time.Duration {
 	if n < 1 {
 		return 0
@@ -67,7 +66,7 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Words are policy values as written by a user; empty ones are not set.
+// Words are policy values as written by a user.
 type Words struct {
 	Retries                                                       *int32
 	InitialInterval, Factor, MaxInterval, Horizon, AttemptTimeout string
@@ -91,8 +90,7 @@ const (
 // Value is an effective policy value and its source.
 type Value struct{ Name, Value, From string }
 
-// Resolve merges layers value by value; later ones win. An error names the layer of an invalid
-// value.
+// Resolve merges layers value by value; later ones win.
 func Resolve(layers ...Layer) (Policy, []Value, error) {
 	p := BuiltIn()
 	from := map[string]string{}
@@ -127,7 +125,6 @@ func Resolve(layers ...Layer) (Policy, []Value, error) {
 	return p, all, refused
 }
 
-// over applies a layer to a policy.
 func (l Layer) over(p *Policy, from map[string]string) error {
 	var errs []error
 	if n := l.Words.Retries; n != nil {

@@ -15,13 +15,11 @@ import (
 )
 
 const (
-	// shortestSecret is the minimum length of a redacted secret: shorter ones match ordinary text.
+	// shortestSecret: shorter values match ordinary text.
 	shortestSecret = 4
-	// maxText is the maximum length of searched text. Longer text is withheld, so longer secrets
-	// need not be kept.
+	// maxText bounds searched text. Longer text is withheld, so longer secrets need not be kept.
 	maxText = 16 << 10
-	// maxHidden bounds the search data of one log, in bytes: 32 MiB for 64 attempts. formCost is
-	// the overhead per form.
+	// maxHidden bounds the search data of one log, in bytes: 32 MiB for 64 attempts.
 	maxHidden, formCost = 512 << 10, 64
 )
 
@@ -30,20 +28,19 @@ const (
 	tooManyForms = "[hidden: there are too many secrets to search for]"
 )
 
-// redaction replaces secrets in text. The zero value replaces nothing.
+// redaction replaces secrets in text.
 type redaction struct {
 	// forms are sorted for binary search.
 	forms []string
-	// parent is the index of the longest other form that is a prefix of a form, or -1.
+	// parent is the index of the longest other form that is a prefix, or -1.
 	parent []int32
 	size   int
-	// searches is set once there is a secret, even if all its forms are too short.
+	// searches is set even if all forms of a secret are too short.
 	searches bool
 	// withholds is set once forms exceed maxHidden; all text is withheld then.
 	withholds bool
 }
 
-// add returns a redaction with more secrets, raw and quoted.
 func (r redaction) add(secrets []string) redaction {
 	if r.withholds || len(secrets) == 0 {
 		return r
@@ -76,8 +73,7 @@ func (r redaction) add(secrets []string) redaction {
 	return next
 }
 
-// eachForm calls add with each form of a secret until it returns false, and reports whether it
-// never did.
+// eachForm calls add with each form of a secret, and reports whether all calls returned true.
 func eachForm(secret string, add func(string) bool) bool {
 	if len(secret) <= maxText {
 		for _, form := range quoted(secret) {
@@ -96,13 +92,12 @@ func eachForm(secret string, add func(string) bool) bool {
 	return true
 }
 
-// quoted returns a secret raw and encoded: base64, Go and JSON strings, URL escapes.
 func quoted(s string) []string {
 	all := []string{
 		s, base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
 		url.QueryEscape(s), url.PathEscape(s),
 	}
-	text, _ := json.Marshal(s) // strings always encode
+	text, _ := json.Marshal(s)
 	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
 	for _, text := range []string{strconv.Quote(s), strconv.QuoteToASCII(s), string(text), plain} {
 		all = append(all, text[1:len(text)-1])
@@ -110,7 +105,6 @@ func quoted(s string) []string {
 	return all
 }
 
-// clean replaces the longest secret at each position.
 func (r redaction) clean(text string) string {
 	switch {
 	case r.withholds:
@@ -137,8 +131,8 @@ func (r redaction) clean(text string) string {
 	return out.String()
 }
 
-// match returns the length of the longest form that is a prefix of text, or 0. That form is the
-// last one that sorts before text, or one of its parents.
+// match returns the length of the longest form that is a prefix of text: the last one that sorts
+// before text, or one of its parents.
 func (r redaction) match(text string) int {
 	at := sort.Search(len(r.forms), func(i int) bool { return cmp.Compare(r.forms[i], text) > 0 }) - 1
 	if at < 0 {

@@ -16,52 +16,43 @@ const (
 	Cancelled Phase = "Cancelled"
 )
 
-// State is the recorded state. It is written before the action it describes.
+// State is the recorded state, written before the action it describes.
 type State struct {
 	Phase Phase
-	// Job is the digest of the spec the attempts are for: that of the target, a slash, and that of
-	// the rest.
+	// Job is the digest of the target, a slash, and that of the rest of the spec.
 	Job string
 	// Begun counts the attempts for this job, Number all attempts.
 	Begun  int
 	Number int64
-	// StartedAt is the start of the running attempt.
 	StartedAt time.Time
-	// EndedAt is the end of the last attempt.
 	EndedAt time.Time
 
-	// Since is the start of the current wait, or the time of a user's retry request.
+	// Since is the start of the current wait, or the time of a retry request.
 	Since time.Time
 	// NotBefore is the server's Retry-After. It holds until the next attempt, a reset or another
 	// target.
 	NotBefore time.Time
-	// Asked is set if a user requested the next attempt: neither the wait nor the retry bound
-	// applies.
+	// Asked is set by a retry request: neither the wait nor the retry bound applies.
 	Asked bool
-	// Waited is the sum of all waits for this job.
 	Waited time.Duration
 
-	// Cancelled is set if upcoming attempts are cancelled.
 	Cancelled bool
-	// Anew makes the next attempt repeat finished steps.
 	Anew bool
-	// Handled holds the requests already handled.
 	Handled Requests
 }
 
-// Requests are the user's request annotations. One that differs from Handled is new.
+// Requests are annotations. One that differs from Handled is new.
 type Requests struct{ Cancel, RetryNow, Reset string }
 
-// Input is the input of a decision, apart from the state.
+// Input is the input of a decision.
 type Input struct {
 	Job      string
 	Policy   Policy
 	Requests Requests
 	// AtWork is set while this process runs the attempt.
 	AtWork bool
-	// Busy is set if this process has no free slot for an attempt.
+	// Busy is set if there is no free slot.
 	Busy bool
-	// Knocks is the probe state in this process.
 	Knocks Knocks
 }
 
@@ -91,9 +82,9 @@ const (
 	Rest Do = "rest"
 	// Await waits until Decision.At.
 	Await Do = "await"
-	// Begin starts an attempt with deadline Decision.At.
+	// Begin has deadline Decision.At.
 	Begin Do = "begin"
-	// Resume resumes the attempt of another process with deadline Decision.At.
+	// Resume continues the attempt of another process; deadline Decision.At.
 	Resume Do = "resume"
 )
 
@@ -101,9 +92,7 @@ const (
 type Decision struct {
 	Do Do
 	At time.Time
-	// Anew makes the attempt repeat finished steps.
 	Anew bool
-	// Told lists the events to emit.
 	Told []Word
 	// Lapsed is why an abandoned attempt ended.
 	Lapsed string

@@ -10,14 +10,13 @@ type Period struct {
 	Long time.Duration
 }
 
-// Periods are the columns of the table. A month has 30 days.
+// Periods are the columns of the table.
 func Periods() []Period {
 	const day = 24 * time.Hour
 	return []Period{{"1 day", day}, {"1 week", 7 * day}, {"1 month", 30 * day}, {"1 year", 365 * day}}
 }
 
-// RetriesWithin returns how many retries start within each period if each attempt takes the given
-// time and fails. It ignores p.Retries.
+// RetriesWithin returns how many retries start within each period, ignoring p.Retries.
 func (p Policy) RetriesWithin(attempt time.Duration, periods []Period) []int {
 	counts := make([]int, len(periods))
 	longest := time.Duration(0)
@@ -49,12 +48,11 @@ func (p Policy) RetriesWithin(attempt time.Duration, periods []Period) []int {
 type Row struct {
 	Retry int
 	Wait  time.Duration
-	// Waited is the sum of the waits; After is the start of the retry, from the start of the first
-	// attempt.
+	// After is the start of the retry, from the start of the first attempt.
 	Waited, After time.Duration
 }
 
-// Rows returns the first retries of a policy, at most most.
+// Rows returns at most most retries of a policy.
 func (p Policy) Rows(attempt time.Duration, most int) []Row {
 	var rows []Row
 	var waited time.Duration

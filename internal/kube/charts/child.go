@@ -10,19 +10,16 @@ import (
 )
 
 const (
-	// mostMemory bounds the child's memory, in bytes. It shares a container with a limit of 512
-	// MiB.
+	// mostMemory is in bytes. The child shares a container with a limit of 512 MiB.
 	mostMemory = 128 << 20
-	// mostSeconds bounds the child's processor time.
 	mostSeconds = 5
-	// mostStack bounds the stack for recursive templates, in bytes.
+	// mostStack is in bytes; templates may recurse.
 	mostStack = 32 << 20
-	// mostOfError bounds an error text, in bytes.
 	mostOfError = 2 << 10
 )
 
 // Child renders the chart read from in and writes the Answer to out. It reads everything before it
-// applies the limits, after which nothing can be opened.
+// sets the limits, after which nothing can be opened.
 func Child(in io.Reader, out io.Writer) error {
 	var r Request
 	if err := json.NewDecoder(in).Decode(&r); err != nil {

@@ -16,19 +16,15 @@ import (
 )
 
 const (
-	// maxKnown bounds the kinds of a target, in bytes: those of 3,000 CRDs.
+	// maxKnown is in bytes: the kinds of 3,000 CRDs.
 	maxKnown = 256 << 10
-	// textCost is the overhead of a string, in bytes.
 	textCost = 32
-	// maxVersion bounds a Kubernetes version, in bytes.
 	maxVersion = 128
-	// requestsAtOnce is the number of concurrent requests.
 	requestsAtOnce = 8
 )
 
 // Known returns the version and the kinds of a target. It fails if any group version cannot be
-// read, because a chart omits objects of missing kinds. Each response is reduced to names before
-// the next one is read.
+// read, because a chart omits objects of missing kinds.
 func Known(ctx context.Context, target rest.Interface) (version string, apis []string, err error) {
 	var is struct{ GitVersion string }
 	if err := read(ctx, target, "/version", &is); err != nil {
@@ -57,13 +53,12 @@ func Known(ctx context.Context, target rest.Interface) (version string, apis []s
 	return is.GitVersion, slices.Concat(of...), nil
 }
 
-// reader reads the kinds of a target, up to maxKnown.
 type reader struct {
 	target rest.Interface
 	had    atomic.Int64
 }
 
-// add accounts for a text of this length: a long group version is repeated for each kind.
+// add accounts for a long group version that is repeated for each kind.
 func (r *reader) add(bytes int) error {
 	if r.had.Add(int64(bytes)+textCost) > maxKnown {
 		return fmt.Errorf("their names have more than %d KiB", maxKnown>>10)
@@ -99,7 +94,6 @@ func (r *reader) groupVersions(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// kinds returns a group version and its kinds.
 func (r *reader) kinds(ctx context.Context, groupVersion string) ([]string, error) {
 	path := "/apis/" + groupVersion
 	if !strings.Contains(groupVersion, "/") {
@@ -123,7 +117,6 @@ func (r *reader) kinds(ctx context.Context, groupVersion string) ([]string, erro
 	return all, nil
 }
 
-// read decodes a response into the given fields.
 func read(ctx context.Context, target rest.Interface, path string, into any) error {
 	text, err := target.Get().AbsPath(path).Do(ctx).Raw()
 	if err != nil {

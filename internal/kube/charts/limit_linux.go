@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limit permanently limits the resources of this process.
+// limit permanently limits this process.
 func limit() error {
 	set := func(resource int, most uint64) error {
 		return unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most})
@@ -18,6 +18,6 @@ func limit() error {
 		set(unix.RLIMIT_FSIZE, 0),
 		set(unix.RLIMIT_DATA, mostMemory),
 		set(unix.RLIMIT_CPU, mostSeconds),
-		set(unix.RLIMIT_NOFILE, 0), // open files stay open, but nothing can be opened
+		set(unix.RLIMIT_NOFILE, 0), // nothing more can be opened
 	)
 }

@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	// within bounds the run time of a child.
 	within = time.Minute
-	// mostOfAnswer bounds the child's output: JSON escapes a byte as at most six.
+	// JSON escapes a byte as at most six.
 	mostOfAnswer = 6*mostRendered + 1<<20
 )
 
@@ -70,8 +69,8 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 	return a.Documents, nil
 }
 
-// makeRoom lowers this process's memory limit while a child runs, because GOMEMLIMIT plus the
-// child's memory exceed the container's limit. Only one child may run.
+// makeRoom lowers this process's memory limit while a child runs, because both share a container.
+// Only one child may run.
 func makeRoom() (done func()) {
 	before := debug.SetMemoryLimit(-1)
 	if before == math.MaxInt64 { // no limit set
@@ -81,14 +80,12 @@ func makeRoom() (done func()) {
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-// atMost is a buffer with a size limit.
 type atMost struct {
 	bytes.Buffer
 
 	left int
 }
 
-// Write implements io.Writer.
 func (b *atMost) Write(p []byte) (int, error) {
 	if b.left -= len(p); b.left < 0 {
 		return 0, errors.New("the answer is too long")

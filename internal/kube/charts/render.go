@@ -26,17 +26,13 @@ import (
 )
 
 const (
-	// mostUnpacked bounds an unpacked chart, in bytes.
 	mostUnpacked = 8 << 20
-	// mostFiles bounds the files of a chart.
 	mostFiles = 2000
-	// mostRendered bounds the output, in bytes, like the sources of a manifests step.
 	mostRendered = 1 << 20
 )
 
-// render renders a chart in this process, which must be a child.
 func render(r Request) ([]Document, error) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // drop Helm's log output
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	archive.MaxDecompressedChartSize = mostUnpacked
 	c, err := loader.LoadArchive(bytes.NewReader(r.Chart))
 	if err != nil {
@@ -76,7 +72,7 @@ func render(r Request) ([]Document, error) {
 	return documents(c, files)
 }
 
-// alone rejects values with text after the document, which Helm would ignore.
+// alone rejects text after the document, which Helm would ignore.
 func alone(values []byte) error {
 	var node yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(values))
@@ -86,7 +82,6 @@ func alone(values []byte) error {
 	return errors.New("text follows the end of the document: values are one document")
 }
 
-// installs returns why a chart cannot be installed.
 func installs(c *chart.Chart, version *common.KubeVersion) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -108,7 +103,6 @@ func installs(c *chart.Chart, version *common.KubeVersion) error {
 	return nil
 }
 
-// documents returns the objects in install order.
 func documents(c *chart.Chart, files map[string]string) ([]Document, error) {
 	var all []Document
 	size := 0
@@ -134,8 +128,7 @@ func documents(c *chart.Chart, files map[string]string) ([]Document, error) {
 	return all, nil
 }
 
-// noHooks rejects hooks, which do not fit repeated attempts. Test hooks are ignored, as by helm
-// install.
+// noHooks rejects hooks, which do not fit repeated attempts, except tests.
 func noHooks(file, text string) error {
 	for _, document := range releaseutil.SplitManifests(text) {
 		var head releaseutil.SimpleHead

@@ -13,15 +13,14 @@ type Request struct {
 	ReleaseName string
 	Namespace   string
 	KubeVersion string
-	// APIVersions are the target's group/version and group/version/Kind strings.
+	// APIVersions are group/version and group/version/Kind strings.
 	APIVersions []string
 }
 
 // Answer is the output of a child.
 type Answer struct {
-	// Documents are the objects as YAML: those of crds/ first, then the others in install order.
+	// Documents are in install order, crds/ first.
 	Documents []Document
-	// Error is why there are none.
 	Error string
 }
 

@@ -14,22 +14,20 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Bounds for reading a running container's log: 8 KiB every five minutes is negligible even at 5
-// kB/s.
+// 8 KiB every five minutes is negligible even at 5 kB/s.
 const (
 	linesHeard = 20
 	bytesHeard = 8 << 10
 )
 
-// heard is the last output read from a running container.
 type heard struct {
 	pod   string // empty means none
 	at    time.Time
 	lines []line
 }
 
-// Listen reads the latest output of a running container and returns a copy of the log with it
-// appended; nil if there is none. It survives the loss of the pod.
+// Listen reads the latest output of a running container, which may be lost with its pod, and
+// returns a copy of the log with it appended; nil if there is none.
 func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
@@ -53,7 +51,7 @@ func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	return log
 }
 
-// TellHeard appends the output last read by Listen, unless Tell has appended more.
+// TellHeard appends the output last read by Listen.
 func (r *Reader) TellHeard() {
 	r.tellHeardTo(r.Log)
 	r.heard = heard{}

@@ -24,13 +24,13 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// Bounds for reading a container's log, in bytes. An attempt's log holds 64 KiB for all steps.
+// In bytes. An attempt's log holds 64 KiB for all steps.
 const (
 	headOfPod = 8 << 10
 	tailOfPod = 32 << 10
 )
 
-// readsWithin bounds reading logs, which never fails a step. 32 KiB at 1 kB/s take less.
+// readsWithin suffices for 32 KiB at 1 kB/s.
 const readsWithin = time.Minute
 
 // tokens matches ServiceAccount tokens, which a container may print.
@@ -41,7 +41,6 @@ type Reader struct {
 	API  client.Reader
 	Pods typedcorev1.PodsGetter
 	Log  *provision.Log
-	// heard was read while the container ran.
 	heard heard
 	// unseen is why the output is withheld: a Secret that cannot be read cannot be redacted.
 	unseen error
@@ -119,7 +118,6 @@ type line struct {
 	text string
 }
 
-// readLog reads the beginning and the end of a pod's log.
 func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
 	all, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(headOfPod))})
 	if err != nil || whole {
@@ -141,8 +139,8 @@ func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
 	return all, nil
 }
 
-// readPart reads a part of a pod's log and reports whether it is complete. It drops a truncated
-// line, because the cut may split a secret.
+// readPart reports whether the part is complete. It drops a truncated line, because the cut may
+// split a secret.
 func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodLogOptions) ([]line, bool, error) {
 	part.Container, part.Timestamps = Container, true
 	stream, err := r.Pods.Pods(pod.Namespace).GetLogs(pod.Name, &part).Stream(ctx)
@@ -158,7 +156,6 @@ func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodL
 	return linesOf(string(text)), whole, err
 }
 
-// linesOf splits a log with timestamps.
 func linesOf(text string) []line {
 	var all []line
 	for one := range strings.Lines(text) {

@@ -45,7 +45,7 @@ func State(pod *corev1.Pod) string {
 	return fmt.Sprintf("its pod %s is %s", pod.Name, cmp.Or(string(pod.Status.Phase), "new"))
 }
 
-// Why describes why a Job failed, with the container's last line unless that is withheld.
+// Why describes why a Job failed.
 func (r *Reader) Why(job *batchv1.Job, pod *corev1.Pod) string {
 	why := ""
 	if c := conditionOf(job, batchv1.JobFailed); c != nil {
@@ -66,8 +66,7 @@ func (r *Reader) Why(job *batchv1.Job, pod *corev1.Pod) string {
 	return why
 }
 
-// lastLine returns the last line of a message if it is complete: messages are cut at the beginning,
-// which may split a secret.
+// lastLine returns the last line of a message unless it may be cut, which may split a secret.
 func lastLine(message string) string {
 	message = strings.TrimSpace(message)
 	i := strings.LastIndexByte(message, '\n')

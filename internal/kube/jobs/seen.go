@@ -40,8 +40,8 @@ func conditionOf(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCo
 	return nil
 }
 
-// Taken returns the patch that assigns a Job to another attempt and extends its deadline, which
-// counts from the Job's start.
+// Taken returns the patch that assigns a Job to another attempt. activeDeadlineSeconds counts from
+// the Job's start.
 func Taken(job *batchv1.Job, attempt int64, now, ends time.Time) ([]byte, error) {
 	left := ends.Sub(now)
 	if job.Status.StartTime != nil {

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// Annotations of Jobs: the Provision and step, and the attempt that waits.
+// Annotations of Jobs.
 const (
 	ProvisionAnnotation = "weir.dev/provision"
 	StepAnnotation      = "weir.dev/step"
@@ -30,19 +30,17 @@ const (
 // Container is the name of the Job's container.
 const Container = "step"
 
-// keptFor is the TTL of a finished Job. A target may be unreachable for days, and the Job must not
-// run again then.
+// keptFor covers days without a connection, after which the Job must not run again.
 const keptFor = 7 * 24 * time.Hour
 
-// Name returns the Job name of a step. It is deterministic, so the API server allows only one at a
-// time.
+// Name returns the deterministic Job name of a step, so that the API server allows only one.
 func Name(of types.UID, step string) string {
 	sum := sha256.Sum256([]byte(string(of) + "/" + step))
 	return fmt.Sprintf("weir-%s-%s", strings.TrimRight(step[:min(len(step), 24)], "-"), hex.EncodeToString(sum[:8]))
 }
 
-// New returns the Job of a step. It has one pod, because Weir decides about retries; only an
-// evicted pod is replaced.
+// New returns the Job of a step. Only an evicted pod is replaced, because Weir decides about
+// retries.
 func New(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectKey, left time.Duration) *batchv1.Job {
 	labels := map[string]string{"app.kubernetes.io/managed-by": "weir"}
 	about := map[string]string{
@@ -62,8 +60,8 @@ func New(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectK
 	}
 }
 
-// failurePolicy ignores evictions and makes terminal exit codes permanent. The first match wins: an
-// exit code during an eviction is ignored.
+// failurePolicy ignores evictions, including their exit codes, and makes terminal exit codes
+// permanent.
 func failurePolicy(terminal []int32) *batchv1.PodFailurePolicy {
 	rules := []batchv1.PodFailurePolicyRule{{
 		Action:          batchv1.PodFailurePolicyActionIgnore,
@@ -78,7 +76,7 @@ func failurePolicy(terminal []int32) *batchv1.PodFailurePolicy {
 	return &batchv1.PodFailurePolicy{Rules: rules}
 }
 
-// podOf returns the pod spec with minimal privileges and, unless requested, without a token.
+// podOf returns a pod spec with minimal privileges.
 func podOf(s *v1alpha1.JobStep) corev1.PodSpec {
 	c := corev1.Container{
 		Name: Container, Image: s.Image, Command: s.Command, Args: s.Args,
