@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Machines implements nicupdate.Cluster. Nodes without an Azure machine ID are left out.
+// Machines implements nicupdate.Cluster.
 func (r *Rooms) Machines() []nic.Node {
 	on := r.configurationOf()
 	var all []nic.Node
@@ -31,9 +31,8 @@ func (r *Rooms) Machines() []nic.Node {
 	return all
 }
 
-// configurationOf returns the load balancer configuration of each node: by label if there are
-// several load balancers, otherwise the single one once it has pools of all nodes. Pools bound on
-// other load balancers do not take nodes from it.
+// configurationOf returns the load balancer configuration of a node: by label, or the single one
+// once it has pools of all nodes.
 func (r *Rooms) configurationOf() func(*corev1.Node) string {
 	if len(r.Own.Several) > 0 {
 		names := view.PlaceNames(r.Own.Several)
@@ -48,8 +47,8 @@ func (r *Rooms) configurationOf() func(*corev1.Node) string {
 	return func(*corev1.Node) string { return only }
 }
 
-// elsewhere returns why a node is excluded from a pool of network interfaces: it is placed on
-// another load balancer, and Azure allows an interface in the pools of one only.
+// elsewhere returns why a node is excluded: Azure allows a network interface in the pools of one
+// load balancer only.
 func (r *Rooms) elsewhere(p *v1alpha1.BackendPool) func(*corev1.Node) string {
 	if len(r.Own.Several) == 0 || !r.Own.ByMachine(p) {
 		return nil

@@ -43,17 +43,14 @@ type Options struct {
 	RecheckAfter time.Duration
 	// ReleaseAgainAfter is the retry interval for removing managed addresses; default 1 minute.
 	ReleaseAgainAfter time.Duration
-	// Reach is the API server connection of the manager's configuration. It triggers pending status
-	// writes after a reconnect; nil leaves them to the work queue's back-off.
+	// Reach is the API server connection; a reconnect triggers pending status writes.
 	Reach *apiserver.Reach
 	// Requeue is the back-off of the work queues; zero means the default.
 	Requeue workqueue.Backoff
-	// Draining detects leaving nodes, as in CacheOptions; nil disables node taints and their
-	// events.
+	// Draining detects leaving nodes; nil disables node taints and their events.
 	Draining *adminstate.Signals
 }
 
-// stale returns the check for outdated informers; nil without Reach.
 func (o Options) stale() func(now time.Time) bool {
 	if o.Reach == nil {
 		return nil
@@ -86,8 +83,7 @@ type Cluster struct {
 	synced    []toolscache.InformerSynced
 }
 
-// New registers the informers with the manager, which must use CacheOptions and Scheme. It reads
-// the API server's discovery. Lanes are passed to Setup.
+// New registers the informers with the manager, which must use CacheOptions and Scheme.
 func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
@@ -126,7 +122,6 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	return c, nil
 }
 
-// inform adds an informer for a kind.
 func (c *Cluster) inform(ctx context.Context, object client.Object, store *toolscache.Indexer, indexers toolscache.Indexers) error {
 	informer, err := c.mgr.GetCache().GetInformer(ctx, object)
 	if meta.IsNoMatchError(err) {
@@ -157,10 +152,10 @@ func (c *Cluster) Synced(*http.Request) error {
 	return nil
 }
 
-// First sets a function that runs before any other write to Azure. Call it before Setup.
+// First sets a function that runs before any write to Azure. Call it before Setup.
 func (c *Cluster) First(run func(ctx context.Context)) { c.first = run }
 
-// Setup adds the controllers, the lanes, the functions beside, and the event writer to the manager.
+// Setup adds the controllers, the lanes, the functions beside, and the event writer.
 func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 	c.lanes, c.Pools.Lanes = lanes, lanes
 	if c.opts.Reach != nil {
@@ -196,22 +191,19 @@ func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 	return c.Pools.Setup(c.mgr, c.opts.Requeue)
 }
 
-// reachable retries pending status writes and pools after a reconnect, without waiting for their
-// back-off.
+// reachable retries pending writes without waiting for their back-off.
 func (c *Cluster) reachable() {
 	c.Pools.RetryStatuses()
 	time.AfterFunc(afterLists, c.lanes.Resume)
 }
 
-// afterLists delays the lanes after a reconnect until the informers have listed: until then the
-// caches are inconsistent.
+// afterLists delays the lanes until the informers have listed: the caches are inconsistent before.
 const afterLists = time.Second
 
-// looksAtWatches is the polling interval for broken watches.
 const looksAtWatches = time.Second
 
-// releaseHeld requeues pools with retained members once the watches are in sync, or have been
-// broken for too long.
+// releaseHeld requeues pools with retained members once the watches are in sync, or broken for too
+// long.
 func (c *Cluster) releaseHeld(ctx context.Context) {
 	wasStale := false
 	for sleep.For(ctx, looksAtWatches) == nil {
@@ -228,7 +220,6 @@ func (c *Cluster) releaseHeld(ctx context.Context) {
 	}
 }
 
-// well requeues everything that failed because of the API server.
 func (c *Cluster) well() {
 	now := time.Now()
 	c.Pools.Retry(now)

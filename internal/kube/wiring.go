@@ -31,8 +31,7 @@ type Rooms struct {
 	AdminStates *nodes.AdminStates
 }
 
-// Connect creates the controllers and connects them. It applies the defaults of New, except for
-// Log.
+// Connect creates the controllers and connects them, with the defaults of New except for Log.
 func Connect(opts Options, told *events.Queue, statuses backendpool.API, api services.API) *Rooms {
 	r := &Rooms{View: &view.Snapshot{
 		Placement:           view.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
@@ -75,14 +74,12 @@ func (r *Rooms) Balance(b services.Balancers, o services.Options) {
 	r.Services.Balance(b, o)
 }
 
-// poolOwner implements backendpool.Owner.
 type poolOwner struct {
 	*ownership.Pools
 	*services.Reconciler
 }
 
-// Contested counts conflicts with other controllers by kind. The cost is linear in the number of
-// BackendPools.
+// Contested counts conflicts with other controllers by kind, in linear time.
 func (r *Rooms) Contested() map[string]int {
 	return map[string]int{"Service": r.Services.Contested(), "BackendPool": r.Own.Statuses.Contested()}
 }

@@ -17,7 +17,7 @@ const (
 	// In bytes.
 	headOfLog, tailOfLog = 16 << 10, 48<<10 - 200
 	// MaxLog bounds the result of Text, in bytes.
-	MaxLog = 64 << 10
+	MaxLog      = 64 << 10
 	longestLine = 2 << 10
 )
 

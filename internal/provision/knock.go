@@ -7,7 +7,7 @@ import "time"
 // A probe opens a connection and sends nothing. Intervals are jittered upwards.
 const (
 	knockDistance = time.Minute
-	mostKnocks = 60
+	mostKnocks    = 60
 )
 
 // Knocks is the probe state of one wait, in memory only: after a restart the attempt starts at its

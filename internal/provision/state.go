@@ -22,10 +22,10 @@ type State struct {
 	// Job is the digest of the target, a slash, and that of the rest of the spec.
 	Job string
 	// Begun counts the attempts for this job, Number all attempts.
-	Begun  int
-	Number int64
+	Begun     int
+	Number    int64
 	StartedAt time.Time
-	EndedAt time.Time
+	EndedAt   time.Time
 
 	// Since is the start of the current wait, or the time of a retry request.
 	Since time.Time
@@ -33,12 +33,12 @@ type State struct {
 	// target.
 	NotBefore time.Time
 	// Asked is set by a retry request: neither the wait nor the retry bound applies.
-	Asked bool
+	Asked  bool
 	Waited time.Duration
 
 	Cancelled bool
-	Anew bool
-	Handled Requests
+	Anew      bool
+	Handled   Requests
 }
 
 // Requests are annotations. One that differs from Handled is new.
@@ -52,7 +52,7 @@ type Input struct {
 	// AtWork is set while this process runs the attempt.
 	AtWork bool
 	// Busy is set if there is no free slot.
-	Busy bool
+	Busy   bool
 	Knocks Knocks
 }
 
@@ -90,8 +90,8 @@ const (
 
 // Decision is the next action. The state returned with it must be recorded first.
 type Decision struct {
-	Do Do
-	At time.Time
+	Do   Do
+	At   time.Time
 	Anew bool
 	Told []Word
 	// Lapsed is why an abandoned attempt ended.

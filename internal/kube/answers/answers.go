@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answers limits what is read from the API servers of targets. A target may be hostile, and
-// its responses share the memory of other Provisions.
+// Package answers limits what is read from the API servers of targets, which may be hostile.
 package answers
 
 import (
@@ -16,19 +15,17 @@ import (
 )
 
 const (
-	// mostBytes and mostValues bound a response.
 	mostBytes, mostValues = 4 << 20, 200_000
-	// mostTyped bounds the values of a response decoded into a typed object: two bytes of JSON can
-	// become a Pod of over a thousand.
+	// mostTyped is for typed objects: two bytes of JSON can become a Pod of over a thousand.
 	mostTyped = 10_000
-	// mostKnown, mostOfKnown and mostParts bound the values, bytes and number of all discovery
-	// responses of a target. A cluster with a thousand CRDs needs half of that.
+	// mostKnown, mostOfKnown and mostParts bound all discovery responses of a target. A cluster
+	// with a thousand CRDs needs half of that.
 	mostKnown, mostOfKnown, mostParts = 100_000, 8 << 20, 1000
-	// maxOfVersion bounds the values of a group version, which is kept during an attempt.
+	// maxOfVersion is per group version.
 	maxOfVersion = 10_000
-	// maxOfError bounds an error response, in bytes, because its text is kept.
+	// maxOfError is in bytes, because the text is kept.
 	maxOfError = 64 << 10
-	// maxSmallBytes and maxSmallValues bound a response that is read without a turn.
+	// maxSmallBytes and maxSmallValues need no turn.
 	maxSmallBytes, maxSmallValues = 128 << 10, 4000
 )
 
@@ -43,8 +40,8 @@ type size struct{ bytes, values int }
 type Bounds struct {
 	// Base is the path prefix of the server.
 	Base string
-	// Turn waits for a turn to read a large response, and returns when it expires and a function
-	// that ends it sooner. Nil does not wait.
+	// Turn waits to read a large response, and returns when the turn expires and a function that
+	// ends it.
 	Turn func() (until time.Time, end func(), err error)
 
 	known known
@@ -58,7 +55,7 @@ type Bound struct {
 	turn func() (until time.Time, end func(), err error)
 }
 
-// Of returns the limit for a path. Discovery responses share one limit, because they are kept.
+// Of returns the limit for a path. Discovery responses share one limit.
 func (b *Bounds) Of(path string) (Bound, error) {
 	bound, err := b.of(path)
 	bound.turn = b.Turn
@@ -93,13 +90,11 @@ func (b Bound) Hold(res *http.Response, end func()) error {
 	return nil
 }
 
-// known sums up the discovery responses of a target.
 type known struct {
 	mu  sync.Mutex
 	has map[string]size // by path; the last response counts
 }
 
-// left returns what remains for a path.
 func (k *known) left(path string) (size, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -119,8 +114,7 @@ func (k *known) left(path string) (size, error) {
 	return size{min(l.bytes, mostBytes), l.values}, nil
 }
 
-// take records a response and reports whether all still fit: others may have been read
-// concurrently.
+// take reports whether all responses fit: others may have been read concurrently.
 func (k *known) take(path string, had size) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,7 +126,7 @@ func (k *known) take(path string, had size) bool {
 	return sum.bytes <= mostOfKnown && sum.values <= mostKnown
 }
 
-// asAsked rejects formats other than JSON, which client-go would decode without being asked to.
+// asAsked rejects formats other than JSON, which client-go would decode.
 func asAsked(res *http.Response) error {
 	form, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	for _, other := range []string{"protobuf", "yaml", "cbor"} {
@@ -143,7 +137,6 @@ func asAsked(res *http.Response) error {
 	return nil
 }
 
-// bounded is a body with a limit.
 type bounded struct {
 	io.ReadCloser
 
@@ -152,12 +145,11 @@ type bounded struct {
 	words bool // inside a string
 	after bool // after a backslash in a string
 	end   func()
-	// endTurn ends the turn; nil without one. until is when it expires.
+	// endTurn is nil without a turn.
 	endTurn func()
 	until   time.Time
 }
 
-// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.had.bytes >= b.most.bytes {
 		return 0, errTooMuch
@@ -179,7 +171,6 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count counts values as in JSON.
 func (b *bounded) count(text []byte) {
 	b.had.bytes += len(text)
 	for _, c := range text {
@@ -196,7 +187,6 @@ func (b *bounded) count(text []byte) {
 	}
 }
 
-// Close implements io.Closer.
 func (b *bounded) Close() error {
 	defer b.end()
 	if b.endTurn != nil {

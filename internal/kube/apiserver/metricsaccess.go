@@ -27,25 +27,21 @@ import (
 )
 
 const (
-	// accessKept is the lifetime of an allowed review. It covers a scrape interval and bounds the
-	// effect of a revoked right.
-	accessKept = time.Minute
-	// accessWithin bounds a review.
+	// accessKept covers a scrape interval and bounds the effect of a revoked right.
+	accessKept   = time.Minute
 	accessWithin = 10 * time.Second
-	// readerTTL is how long after its last review an allowed request skips the rate limit for
-	// unknown tokens, so that these cannot block a scraper.
-	readerTTL = time.Hour
-	// mostTokens bounds the remembered requests.
+	// readerTTL is how long after its last review an allowed request skips the limit for unknown
+	// tokens.
+	readerTTL  = time.Hour
 	mostTokens = 100
-	// asksOfSource and burstOfSource are the review rate per second and burst of a source;
-	// mostSources bounds the remembered sources.
+	// asksOfSource is the review rate of a source, per second.
 	asksOfSource, burstOfSource, mostSources = 0.5, 5, 1000
-	// longestToken is the maximum token length, in bytes, far above that of the API server.
+	// longestToken is in bytes, far above the API server's.
 	longestToken = 16 << 10
 )
 
-// MetricsAccess returns a filter that requires a token with the right to get the path. It uses
-// client-go only, because controller-runtime's filter depends on k8s.io/apiserver.
+// MetricsAccess returns a filter that requires a token with the right to get the path.
+// controller-runtime's filter would depend on k8s.io/apiserver.
 func MetricsAccess(cfg *rest.Config, hc *http.Client) (metricsserver.Filter, error) {
 	a, err := NewAccess(cfg, hc)
 	if err != nil {
@@ -76,15 +72,13 @@ type Access struct {
 	// asks limits reviews of unknown tokens.
 	asks *rate.Limiter
 
-	mu sync.Mutex
-	// from limits the reviews per source.
+	mu   sync.Mutex
 	from map[netip.Addr]*rate.Limiter
-	// known maps allowed requests, by token and attributes, to their expiry. Entries are kept for
-	// readerTTL while there is room.
+	// known maps allowed requests, by token and attributes, to their expiry.
 	known map[[sha256.Size]byte]time.Time
 }
 
-// NewAccess returns an Access that creates reviews with the rights of cfg.
+// NewAccess returns an Access that reviews with the rights of cfg.
 func NewAccess(cfg *rest.Config, hc *http.Client) (*Access, error) {
 	tokens, err := typedauthenticationv1.NewForConfigAndClient(cfg, hc)
 	if err != nil {
@@ -100,7 +94,7 @@ func NewAccess(cfg *rest.Config, hc *http.Client) (*Access, error) {
 	}, nil
 }
 
-// Bearer returns the bearer token of a request, or "".
+// Bearer returns a request's bearer token.
 func Bearer(req *http.Request) string {
 	if token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
 		return token
@@ -108,8 +102,8 @@ func Bearer(req *http.Request) string {
 	return ""
 }
 
-// Source returns the source address of a request. IPv6 addresses are reduced to their /64, which a
-// single machine can use in full.
+// Source returns a request's address. An IPv6 address is reduced to its /64, which one machine can
+// use in full.
 func Source(req *http.Request) netip.Addr {
 	host, _, _ := net.SplitHostPort(req.RemoteAddr)
 	ip, _ := netip.ParseAddr(host)
@@ -170,8 +164,7 @@ func (a *Access) ask(ctx context.Context, token string, what authorizationv1.Non
 	return http.StatusOK, nil
 }
 
-// admits applies the limit per source, so that one source cannot use up the reviews of all.
-// Requests without a source address share the global limit only.
+// admits applies the limit per source. Requests without an address share the global limit only.
 func (a *Access) admits(from netip.Addr, now time.Time) bool {
 	if !from.IsValid() {
 		return true
@@ -190,8 +183,7 @@ func (a *Access) admits(from netip.Addr, now time.Time) bool {
 	return l.AllowN(now, 1)
 }
 
-// knows reports whether a request is allowed without a review, and whether it was allowed within
-// readerTTL.
+// knows reports whether a request is allowed without a review, and was allowed within readerTTL.
 func (a *Access) knows(id [sha256.Size]byte, now time.Time) (allowed, isReader bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,12 +17,11 @@ import (
 	"weir.dev/weir/internal/removal"
 )
 
-// redial is the interval between connection attempts.
 const redial = time.Second
 
 // Reach tracks the connection to the API server. A GET that cannot connect is retried until it can
-// or its context ends; otherwise informers would back off up to a minute and miss changes that
-// long. Writes are not retried. All other retries are client-go's: see docs/reference/retries.md.
+// or its context ends: informers would back off up to a minute instead. Other retries are
+// client-go's: see docs/reference/retries.md.
 type Reach struct {
 	// Watches are the watches of the kinds that affect pool members.
 	Watches removal.Watches
@@ -31,35 +30,33 @@ type Reach struct {
 	// stopping is closed when the process ends; reads stop waiting then.
 	stopping <-chan struct{}
 
-	mu sync.Mutex
-	// lost is set from a failed connection to the next response.
+	mu   sync.Mutex
 	lost bool
-	// onBack is called with that response, onWell with each response of a healthy server.
+	// onBack is called after a reconnect, onWell with each response of a healthy server.
 	onBack, onWell func()
 }
 
-// NewReach returns a Reach that logs lost and restored connections. Reads wait while ctx, the
-// context of the process, lasts: some requests have no context.
+// NewReach returns a Reach. Reads wait at most until ctx, the context of the process, is done: some
+// requests have no context.
 func NewReach(ctx context.Context, log *slog.Logger) *Reach {
 	return &Reach{log: log, stopping: ctx.Done()}
 }
 
-// Config prepares a client configuration. It disables client-go's rate limit of 5 QPS, which would
-// delay the status writes; the server's priority and fairness applies instead.
+// Config disables client-go's limit of 5 QPS, which would delay status writes; the server's
+// priority and fairness applies.
 func (r *Reach) Config(cfg *rest.Config, userAgent string) *rest.Config {
 	cfg.QPS = -1
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &waiting{next, r} })
 	return rest.AddUserAgent(cfg, userAgent)
 }
 
-// Notify sets the callbacks for a restored connection and for responses of a healthy server.
+// Notify sets the callbacks for a reconnect and for responses of a healthy server.
 func (r *Reach) Notify(back, well func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.onBack, r.onWell = back, well
 }
 
-// notes records a response or a failed connection.
 func (r *Reach) notes(req *http.Request, err error) {
 	r.mu.Lock()
 	changed := r.lost != (err != nil)
@@ -78,7 +75,6 @@ func (r *Reach) notes(req *http.Request, err error) {
 	}
 }
 
-// rates calls onWell for a response other than 429 and 5xx.
 func (r *Reach) rates(res *http.Response) {
 	r.mu.Lock()
 	fn := r.onWell
@@ -88,7 +84,6 @@ func (r *Reach) rates(res *http.Response) {
 	}
 }
 
-// waiting is a transport that retries reads until a connection succeeds.
 type waiting struct {
 	next  http.RoundTripper
 	reach *Reach
@@ -127,8 +122,8 @@ func (w *waiting) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper gives client-go access to the inner transport.
 func (w *waiting) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// neverLeft reports whether no connection could be made. In a partition that drops packets the TLS
-// handshake times out, which net/http reports only as text.
+// neverLeft reports whether no connection could be made. net/http reports a TLS handshake timeout
+// only as text.
 func neverLeft(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" || strings.Contains(err.Error(), "TLS handshake timeout")

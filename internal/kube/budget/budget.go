@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget shares a resource, such as bytes of memory or writes per second, fairly among
-// namespaces: a namespace with a thousand requests delays a neighbor by one of them.
+// Package budget shares a resource fairly among namespaces: a namespace with a thousand requests
+// delays a neighbor by one of them.
 package budget
 
 import (
@@ -36,7 +36,7 @@ type waiter struct {
 	hold      *Hold
 }
 
-// New returns a Budget of total. A namespace holding more than share gets no more.
+// New returns a Budget. A namespace holding more than share gets no more.
 func New(total, share int64) *Budget {
 	return &Budget{left: total, share: share, held: map[string]int64{}, holds: map[*Hold]bool{}}
 }
@@ -50,13 +50,12 @@ type Hold struct {
 	recalled  chan struct{}
 }
 
-// Recalled returns a channel that is closed when another namespace waits for what this Hold kept
-// after Shrink. The caller should release it then.
+// Recalled is closed when another namespace waits for what this Hold kept after Shrink. The caller
+// should release it then.
 func (h *Hold) Recalled() <-chan struct{} { return h.recalled }
 
-// Take waits for the amount and the namespace's turn. An amount larger than the budget waits until
-// ctx is done. The caller must release the Hold, and must not call Take while holding one of this
-// budget.
+// Take waits for the amount and the namespace's turn. The caller must release the Hold, and must
+// not call Take while holding one of this budget.
 func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hold, error) {
 	w := &waiter{namespace: namespace, amount: amount, granted: make(chan struct{})}
 	w.hold = &Hold{budget: b, namespace: namespace, amount: amount, recalled: make(chan struct{})}
@@ -81,7 +80,6 @@ func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hol
 	return nil, context.Cause(ctx)
 }
 
-// add changes the amount a namespace holds.
 func (b *Budget) add(namespace string, amount int64) {
 	b.left -= amount
 	if b.held[namespace] += amount; b.held[namespace] == 0 {
@@ -89,7 +87,6 @@ func (b *Budget) add(namespace string, amount int64) {
 	}
 }
 
-// grant serves waiters in turn order, up to the first that does not fit.
 func (b *Budget) grant() {
 	for {
 		namespaces := make([]string, len(b.waiting))
@@ -119,8 +116,8 @@ func (b *Budget) grant() {
 	}
 }
 
-// recall recalls holds until w would fit, starting with the namespace that holds most. A Hold that
-// is not shrunk yet will be released without a recall.
+// recall recalls holds until w would fit, largest holder first. A Hold that is not shrunk yet will
+// be released without a recall.
 func (b *Budget) recall(w *waiter) {
 	missing := w.amount - b.left
 	var others []*Hold

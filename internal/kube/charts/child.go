@@ -11,10 +11,10 @@ import (
 
 const (
 	// mostMemory is in bytes. The child shares a container with a limit of 512 MiB.
-	mostMemory = 128 << 20
+	mostMemory  = 128 << 20
 	mostSeconds = 5
 	// mostStack is in bytes; templates may recurse.
-	mostStack = 32 << 20
+	mostStack   = 32 << 20
 	mostOfError = 2 << 10
 )
 

@@ -17,9 +17,9 @@ import (
 
 const (
 	// maxKnown is in bytes: the kinds of 3,000 CRDs.
-	maxKnown = 256 << 10
-	textCost = 32
-	maxVersion = 128
+	maxKnown       = 256 << 10
+	textCost       = 32
+	maxVersion     = 128
 	requestsAtOnce = 8
 )
 

@@ -27,7 +27,7 @@ import (
 
 const (
 	mostUnpacked = 8 << 20
-	mostFiles = 2000
+	mostFiles    = 2000
 	mostRendered = 1 << 20
 )
 

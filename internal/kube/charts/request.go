@@ -21,7 +21,7 @@ type Request struct {
 type Answer struct {
 	// Documents are in install order, crds/ first.
 	Documents []Document
-	Error string
+	Error     string
 }
 
 // Document is the YAML of one or more objects.

@@ -24,20 +24,16 @@ import (
 )
 
 const (
-	// mostWaiting bounds the queued events: a few megabytes.
 	mostWaiting = 10_000
-	// triedFor bounds how long a failing event is retried. API servers keep events no longer.
+	// triedFor is as long as API servers keep events.
 	triedFor = time.Hour
-	// deadline bounds one request, including client-go's retries.
+	// deadline includes client-go's retries.
 	deadline = 10 * time.Second
-	// stopWithin bounds the writing of the last events on shutdown, after the lanes have ended.
-	// Those may need 10 s for the resource lease if the API server does not respond. The leader's
-	// lease is released last, and a pod has 30 s.
-	stopWithin = 5 * time.Second
-	// pauseAfterFailure is the delay after a failed attempt.
+	// stopWithin starts after the lanes have ended, which may take 10 s without an API server. A
+	// pod has 30 s.
+	stopWithin        = 5 * time.Second
 	pauseAfterFailure = time.Second
-	// lastPause is the delay after a failed attempt during shutdown.
-	lastPause = 200 * time.Millisecond
+	lastPause         = 200 * time.Millisecond
 )
 
 // API writes events to the API server.
@@ -46,8 +42,8 @@ type API interface {
 	PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, patch []byte) (*corev1.Event, error)
 }
 
-// Queue writes events one at a time. client-go's recorder is not used because it drops events
-// beyond 25 and aggregates after 10 in 10 minutes. Safe for concurrent use.
+// Queue writes events one at a time. client-go's recorder would drop events beyond 25 and aggregate
+// after 10 in 10 minutes. Safe for concurrent use.
 type Queue struct {
 	scheme     *runtime.Scheme
 	api        API
@@ -57,14 +53,14 @@ type Queue struct {
 
 	mu      sync.Mutex // guards the fields below
 	waiting []waitingEvent
-	// failed events are retried after the waiting ones, because the failure may be theirs alone.
+	// failed events are retried after the waiting ones.
 	failed  []waitingEvent
 	dropped int
 }
 
 type waitingEvent struct {
 	*corev1.Event
-	// seen is the correlator's result; nil before the first attempt.
+	// seen is nil before the first attempt.
 	seen *record.EventCorrelateResult
 }
 
@@ -84,10 +80,10 @@ func New(scheme *runtime.Scheme, api API, log *slog.Logger) *Queue {
 	}
 }
 
-// Add queues an event about an object without blocking.
+// Add does not block.
 func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	ref, err := reference.GetReference(q.scheme, about)
-	if err != nil { // kind missing in the scheme
+	if err != nil {
 		q.log.Error("no event", "reason", reason, "err", err)
 		return
 	}
@@ -118,7 +114,7 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	}
 }
 
-// next dequeues the oldest event, new ones before failed ones; false if there is none.
+// next returns new events before failed ones.
 func (q *Queue) next() (waitingEvent, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -173,14 +169,13 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// again requeues a failed event.
 func (q *Queue) again(event waitingEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failed = append(q.failed, event)
 }
 
-// forgets drops older versions of a written event: written later, they would reset its count.
+// forgets drops older versions of a written event, which would reset its count.
 func (q *Queue) forgets(told waitingEvent) {
 	if told.seen == nil {
 		return

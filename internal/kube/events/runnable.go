@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Runnable runs the leader's work besides the controllers. The manager starts it after acquiring
-// leadership and syncing the caches, and releases leadership after it ends.
+// Runnable is the leader's work besides the controllers. The manager releases leadership after it
+// ends.
 type Runnable struct {
 	// First runs to completion before Runs start; may be nil.
 	First func(ctx context.Context)
@@ -20,8 +20,8 @@ type Runnable struct {
 	Events *Queue
 }
 
-// Start implements manager.Runnable. The manager would stop the event writer first, losing events
-// of attempts that end during shutdown; so it runs here and stops last.
+// Start implements manager.Runnable. It runs the event writer, too, because the manager would stop
+// that first and lose events of the last attempts.
 func (r Runnable) Start(ctx context.Context) error {
 	untilTheyEnd, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

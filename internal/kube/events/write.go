@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// write attempts to write an event and reports whether it is finished, written or rejected for
-// good.
+// write reports whether an event is written or rejected for good.
 func (q *Queue) write(ctx context.Context, event *waitingEvent) (done bool) {
 	if event.seen == nil {
 		seen, err := q.correlator.EventCorrelate(event.Event)
@@ -43,7 +42,6 @@ func (q *Queue) write(ctx context.Context, event *waitingEvent) (done bool) {
 	return true
 }
 
-// writeOnce updates the count of an existing event, or creates it.
 func (q *Queue) writeOnce(ctx context.Context, event *corev1.Event, patch []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()

@@ -38,9 +38,9 @@ var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
 // Reader copies the output of a Job's container into an attempt's log. Not safe for concurrent use.
 type Reader struct {
-	API  client.Reader
-	Pods typedcorev1.PodsGetter
-	Log  *provision.Log
+	API   client.Reader
+	Pods  typedcorev1.PodsGetter
+	Log   *provision.Log
 	heard heard
 	// unseen is why the output is withheld: a Secret that cannot be read cannot be redacted.
 	unseen error

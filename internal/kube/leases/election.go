@@ -32,8 +32,8 @@ const Provisioner = "weir-provisioner"
 type Election struct {
 	// LeaseDuration is how long others wait after the last renewal they observed.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long the leader writes after its last renewal. Requests in flight then
-	// have the rest of LeaseDuration to arrive.
+	// RenewDeadline is how long the leader writes after its last renewal. The rest of LeaseDuration
+	// is for requests in flight.
 	RenewDeadline time.Duration
 	// RetryPeriod is the interval of renewals and acquisition attempts.
 	RetryPeriod time.Duration
@@ -44,7 +44,7 @@ func DefaultElection() Election {
 	return Election{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 }
 
-// Validate returns an error that names the invalid field.
+// Validate returns an error that names the field.
 func (e Election) Validate() error {
 	least := time.Duration(float64(e.RetryPeriod) * leaderelection.JitterFactor)
 	switch {
@@ -60,26 +60,23 @@ func (e Election) Validate() error {
 	return nil
 }
 
-// errGivenBack marks a lease released on shutdown.
 var errGivenBack = errors.New("it has given its lease back")
 
-// leaderLock reports every renewal and its start time to the fence. Not safe for concurrent use;
-// the elector calls it from one goroutine.
+// leaderLock reports every renewal and its start time to the fence. The elector calls it from one
+// goroutine.
 type leaderLock struct {
 	resourcelock.Interface
 
-	fence *lead.Fence
-	// stands is the holder seen by the last read.
+	fence  *lead.Fence
 	stands string
-	// first runs after acquisition, before anything that needs leadership, and is retried until it
-	// succeeds.
+	// first runs after acquisition, and is retried until it succeeds.
 	first func(context.Context) error
 	begun bool
 }
 
-// NewLeaderLock returns a leader election lock that reports renewals to the fence. cfg must not be
-// a Fenced one, because a candidate is not the leader yet. Events are written until ctx is done.
-// first runs before all other work of a leader.
+// NewLeaderLock returns a lock that reports renewals to the fence. cfg must not be a Fenced one: a
+// candidate is not the leader yet. Events are written until ctx is done. first runs before all
+// other work of a leader.
 func NewLeaderLock(ctx context.Context, cfg *rest.Config, namespace, name string, e Election, fence *lead.Fence, first func(context.Context) error) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -123,8 +120,8 @@ func (l *leaderLock) Update(ctx context.Context, next resourcelock.LeaderElectio
 	if next.HolderIdentity == l.Identity() {
 		return l.write(ctx, next, func() error { return l.Interface.Update(ctx, next) })
 	}
-	// The elector releases from memory but with the version it just read, so it could release
-	// another holder's lease.
+	// The elector releases from memory but with the version it just read, which may be another
+	// holder's.
 	if l.stands != l.Identity() {
 		return fmt.Errorf("the leader's lease is not given back: it is held by %q", l.stands)
 	}
@@ -132,14 +129,13 @@ func (l *leaderLock) Update(ctx context.Context, next resourcelock.LeaderElectio
 	return l.Interface.Update(ctx, next)
 }
 
-// RecordEvent implements resourcelock.Interface. Lost leadership is logged only.
+// RecordEvent implements resourcelock.Interface.
 func (l *leaderLock) RecordEvent(what string) {
 	if over := l.fence.Over(); over == nil || errors.Is(over, errGivenBack) {
 		l.Interface.RecordEvent(what)
 	}
 }
 
-// write acquires or renews the Lease.
 func (l *leaderLock) write(ctx context.Context, next resourcelock.LeaderElectionRecord, send func() error) error {
 	if over := l.fence.Over(); over != nil { // let others take over without waiting
 		return fmt.Errorf("the leader's lease is not renewed: %w", over)
@@ -165,11 +161,10 @@ func (l *leaderLock) write(ctx context.Context, next resourcelock.LeaderElection
 type Leading struct {
 	// Holder is the current leader; empty if none.
 	Holder string
-	// Last is the previous leader while there is none, Renewed the time of the last renewal; both
-	// may be unknown.
+	// Last is the previous leader while there is none.
 	Last    string
 	Renewed time.Time
-	// Namespace is the Lease's namespace; empty if there is no Lease, as with --leader-elect=false.
+	// Namespace is empty if there is no Lease, as with --leader-elect=false.
 	Namespace string
 }
 

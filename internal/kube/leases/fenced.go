@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// Fenced returns a client configuration that sends writes only while this process leads. A former
-// leader's cache is outdated, so its writes must not reach the API server.
+// Fenced returns a client configuration that sends writes only while this process leads: a former
+// leader's cache is outdated.
 func Fenced(cfg *rest.Config, fence *lead.Fence) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	if fence != nil {
@@ -22,13 +22,11 @@ func Fenced(cfg *rest.Config, fence *lead.Fence) *rest.Config {
 	return cfg
 }
 
-// fenced is a transport that checks the fence before writes.
 type fenced struct {
 	next  http.RoundTripper
 	fence *lead.Fence
 }
 
-// RoundTrip implements http.RoundTripper.
 func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !changes(req) {
 		return f.next.RoundTrip(req)
@@ -52,14 +50,11 @@ func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper gives client-go access to the inner transport.
 func (f *fenced) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// reviews are API groups whose POST requests change nothing. The metrics server sends them without
-// leading.
+// reviews are API groups whose POST requests change nothing.
 var reviews = []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"}
 
-// changes reports whether a request may change something.
 func changes(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

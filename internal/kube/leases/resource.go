@@ -21,13 +21,12 @@ import (
 	"weir.dev/weir/internal/lease"
 )
 
-// The resource Lease that all controllers of the cluster's load balancers acquire before they
-// write. The names are a contract with them; config/resource-lease uses them, too.
+// The resource Lease that controllers of the cluster's load balancers acquire before they write.
+// The names are a contract with them; config/resource-lease uses them, too.
 const (
 	resourceNamespace = "kube-system"
 	resourceName      = "aks-managed-resource-locker"
-	// previousHolder tells cloud-provider-azure whether another controller has written, in which
-	// case it drops its cache.
+	// previousHolder: cloud-provider-azure drops its cache if another controller has written.
 	previousHolder = "aks-managed-resource-locker-previous-holder"
 	// ResourceTerm is the lease duration.
 	ResourceTerm = 15 * time.Minute
@@ -37,37 +36,33 @@ const (
 	// holderPrefix starts each replica's holder identity, and is the previous holder left for
 	// cloud-provider-azure.
 	holderPrefix = "weir-controller"
-	// leaderEpoch annotates the leader election epoch of the holder.
-	leaderEpoch = "weir.dev/leader-epoch"
-	// skewAllowed is added to the end of another holder's term.
-	skewAllowed = 30 * time.Second
-	// conflictTries bounds the reads of the Lease in one request after conflicts.
+	leaderEpoch  = "weir.dev/leader-epoch"
+	// skewAllowed extends another holder's term.
+	skewAllowed   = 30 * time.Second
 	conflictTries = 3
 )
 
-// Resource implements lease.Holder. Not safe for concurrent use. Without other writers, each
-// acquisition, renewal, release or rejection is one request.
+// Resource implements lease.Holder. Not safe for concurrent use. Without other writers, each call
+// is one request.
 type Resource struct {
 	leases typedcoordinationv1.LeaseInterface
-	// holder is this process's identity; fence reports whether it leads.
 	holder string
 	fence  *lead.Fence
 	// known is the Lease as last written; nil if it may have changed.
 	known *coordinationv1.Lease
-	// seen is another holder's last renewal, and seenSince when it was first observed.
+	// seen is another holder's last renewal, seenSince when it was first observed.
 	seen      acquisition
 	seenSince time.Time
 }
 
 var _ lease.Holder = (*Resource)(nil)
 
-// acquisition identifies a renewal of the Lease.
 type acquisition struct {
 	holder  string
 	renewed time.Time
 }
 
-// NewResource returns a Resource. It sends no request. fence is nil without leader election.
+// NewResource returns a Resource. fence is nil without leader election.
 func NewResource(cfg *rest.Config, client *http.Client, fence *lead.Fence) (*Resource, error) {
 	api, err := typedcoordinationv1.NewForConfigAndClient(cfg, client)
 	if err != nil {
@@ -100,8 +95,7 @@ func (l *Resource) Release(ctx context.Context) error {
 	})
 }
 
-// untilNoConflict writes the result of change, or nothing if that is nil. It reads the Lease again
-// after a conflict.
+// untilNoConflict writes the result of change, unless that is nil.
 func (l *Resource) untilNoConflict(ctx context.Context, doing string, change func(stands *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	var err error
 	for range conflictTries {
@@ -127,7 +121,6 @@ func (l *Resource) untilNoConflict(ctx context.Context, doing string, change fun
 	return fmt.Errorf("%s the lease %s/%s: %w", doing, resourceNamespace, resourceName, err)
 }
 
-// read returns the Lease, without a resourceVersion if it does not exist.
 func (l *Resource) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	stands, err := l.leases.Get(ctx, resourceName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -143,10 +136,9 @@ func (l *Resource) write(ctx context.Context, next *coordinationv1.Lease) (*coor
 	return l.leases.Update(ctx, next, metav1.UpdateOptions{FieldManager: apiserver.FieldOwner})
 }
 
-// heldByOther returns a *lease.HeldError while another controller holds the Lease. The term ends by
-// the holder's own timestamps plus skewAllowed, or when no renewal was observed for a whole term.
-// The first alone would wait forever for a clock far ahead; the second alone would wait a whole
-// term for a holder long gone.
+// heldByOther returns a *lease.HeldError while another controller holds the Lease. Its term ends by
+// its own timestamps plus skewAllowed, or when no renewal was observed for a whole term: the first
+// alone would wait forever for a clock far ahead, the second a whole term for a holder long gone.
 func (l *Resource) heldByOther(stands *coordinationv1.Lease, now time.Time) error {
 	holder := holderOf(stands)
 	if holder == "" || holder == l.holder || l.succeeds(stands) {
@@ -171,8 +163,7 @@ func (l *Resource) heldByOther(stands *coordinationv1.Lease, now time.Time) erro
 	return &lease.HeldError{Lease: resourceNamespace + "/" + resourceName, Holder: holder, Until: end}
 }
 
-// claimed returns the Lease with this process as holder. The previous holder is written now rather
-// than on release, to survive a crash.
+// claimed writes the previous holder now rather than on release, to survive a crash.
 func (l *Resource) claimed(stands *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
 	next := stands.DeepCopy()
 	at := metav1.NewMicroTime(now)
@@ -193,9 +184,8 @@ func (l *Resource) claimed(stands *coordinationv1.Lease, now time.Time) *coordin
 	return next
 }
 
-// succeeds reports whether the holder is a former leader: this process leads, and the holder
-// acquired the Lease in an earlier epoch of the same election. A new leader then continues at once.
-// Replicas without leader election exclude each other.
+// succeeds reports whether the holder is a former leader: it acquired the Lease in an earlier epoch
+// of the same election. Replicas without leader election exclude each other.
 func (l *Resource) succeeds(stands *coordinationv1.Lease) bool {
 	in, leads := l.fence.Epoch()
 	before, told := lead.ParseEpoch(stands.Annotations[leaderEpoch])

@@ -23,8 +23,8 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Leaving removes what Weir wrote for the Services without a class. Azure is not changed. Weir must
-// not run at the same time.
+// Leaving removes what Weir wrote for Services without a class. Azure is not changed. Weir must not
+// run at the same time.
 type Leaving struct {
 	API client.Client
 	// DryRun writes nothing.
@@ -35,14 +35,13 @@ type Leaving struct {
 	// Services, Pools and Nodes count the released objects; Kept those that could not be.
 	Services, Pools, Nodes, Kept int
 
-	// stay are the Services that Weir keeps, stays their load balancers.
 	stay, stays []string
 	// served maps Services with Weir's finalizer to their UIDs.
 	served map[string]types.UID
 }
 
-// Leave releases everything. It can be repeated after an interruption: Services go last, because
-// they identify the BackendPools Weir created.
+// Leave can be repeated after an interruption: Services go last, because they identify the
+// BackendPools Weir created.
 func (l *Leaving) Leave(ctx context.Context) error {
 	objects, err := offline.Read(ctx, l.API, false)
 	if err != nil {
@@ -73,7 +72,6 @@ func (l *Leaving) Leave(ctx context.Context) error {
 	return nil
 }
 
-// stayed reports whether Weir keeps a Service, and says why.
 func (l *Leaving) stayed(s *corev1.Service) bool {
 	key := view.Key(s.Namespace, s.Name)
 	l.served[key] = s.UID
@@ -90,7 +88,6 @@ func (l *Leaving) stayed(s *corev1.Service) bool {
 	return true
 }
 
-// service removes the finalizer and the records from a Service.
 func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 	name := "Service " + view.Key(s.Namespace, s.Name)
 	if groups := s.Annotations[view.LinkGroupsAnnotation]; groups != "" {
@@ -106,7 +103,6 @@ func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 	return l.patch(ctx, name, before, s)
 }
 
-// pool deletes a BackendPool that Weir created, without changing its Azure pool.
 func (l *Leaving) pool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	name := "BackendPool " + view.Key(p.Namespace, p.Name)
 	if !l.made(p) {
@@ -133,8 +129,7 @@ func (l *Leaving) pool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	return nil
 }
 
-// made reports whether Weir created a BackendPool: its status records it, or, for versions without
-// that record, it equals what Weir created for a Service.
+// made uses the recorded status, or, for versions without it, compares with what Weir created.
 func (l *Leaving) made(p *v1alpha1.BackendPool) bool {
 	ref := p.Spec.ServiceRef
 	if p.Status.MadeFor != "" || ref == nil {
@@ -144,7 +139,6 @@ func (l *Leaving) made(p *v1alpha1.BackendPool) bool {
 	return served && p.Status.PoolID != "" && ownership.OwnedBy(p, uid) && p.Name == view.PoolObjectName(ref.Name, p.Spec.LoadBalancer.Name, lb.Family(p.Spec.IPFamily))
 }
 
-// needs reports whether a kept Service uses the pool.
 func (l *Leaving) needs(p *v1alpha1.BackendPool) bool {
 	if ref := p.Spec.ServiceRef; ref != nil {
 		return slices.Contains(l.stay, view.Key(p.Namespace, ref.Name))
@@ -152,7 +146,6 @@ func (l *Leaving) needs(p *v1alpha1.BackendPool) bool {
 	return slices.ContainsFunc(l.stays, func(place string) bool { return strings.EqualFold(place, p.Spec.LoadBalancer.Name) })
 }
 
-// node removes the load balancer label from a node.
 func (l *Leaving) node(ctx context.Context, n *corev1.Node) error {
 	name := "Node " + n.Name
 	if _, announced := n.Annotations[view.PreemptionAnnotation]; announced {
@@ -168,7 +161,6 @@ func (l *Leaving) node(ctx context.Context, n *corev1.Node) error {
 	return l.patch(ctx, name, before, n)
 }
 
-// patch writes the difference with optimistic locking.
 func (l *Leaving) patch(ctx context.Context, name string, before, after client.Object) error {
 	if l.DryRun {
 		return nil

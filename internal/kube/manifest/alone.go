@@ -10,11 +10,10 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 )
 
-// ErrMore means text follows the end of a document, such as a second JSON object, which would be
-// ignored.
+// ErrMore means text follows the end of a document, which would be ignored.
 var ErrMore = errors.New("text follows the end of the document: a line --- begins another one, also in JSON")
 
-// Alone returns ErrMore if text follows a YAML document. It reports no other errors.
+// Alone returns ErrMore if text follows a YAML document, and no other errors.
 func Alone(document []byte) error {
 	var node yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(document))

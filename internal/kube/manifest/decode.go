@@ -10,8 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode decodes an object with strict field validation: unknown and duplicate fields are errors
-// with their path.
+// Decode rejects unknown and duplicate fields.
 func Decode(doc []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(doc, into)
 	if err != nil {
@@ -30,8 +29,7 @@ func Refusal(wrong field.ErrorList) error {
 }
 
 const (
-	// mostTold bounds the errors reported per object, longest the length of each in runes, because
-	// values may be large.
+	// Values may be large, so an object's errors are limited in number and length.
 	mostTold = 10
 	longest  = 300
 )

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// mostTimeout is the maximum session affinity timeout, in seconds.
+// mostTimeout is in seconds.
 const mostTimeout = 86400
 
 func affinity(s *corev1.Service) field.ErrorList {
@@ -81,7 +81,6 @@ func sourceRanges(s *corev1.Service) (wrong field.ErrorList) {
 	return wrong
 }
 
-// balancerOnly checks the fields allowed for type LoadBalancer only.
 func balancerOnly(s *corev1.Service) field.ErrorList {
 	wrong := only(spec.Child("allocateLoadBalancerNodePorts"), s.Spec.AllocateLoadBalancerNodePorts != nil, balanced(s), "LoadBalancer")
 	if class := s.Spec.LoadBalancerClass; class != nil {

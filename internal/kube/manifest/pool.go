@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// mostServiceName is the maximum length of a Service name.
 const mostServiceName = 63
 
 // BackendPool returns what an API server would reject, by the schema in config/crd.

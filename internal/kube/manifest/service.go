@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest validates objects as an API server would on creation: fields and values. It is
-// pure, and ignores what depends on the cluster, such as node ports in use.
+// Package manifest validates objects as an API server would on creation, ignoring what depends on
+// the cluster, such as node ports in use.
 package manifest
 
 import (
@@ -19,8 +19,7 @@ import (
 
 var spec = field.NewPath("spec")
 
-// rules are the API server's checks of a new Service. Source:
-// https://kubernetes.io/docs/reference/kubernetes-api/service-resources/service-v1/
+// Source: https://kubernetes.io/docs/reference/kubernetes-api/service-resources/service-v1/
 var rules = []func(*corev1.Service) field.ErrorList{
 	serviceType, ports, selector, affinity, families, externalIPs, sourceRanges, balancerOnly, policies,
 }
@@ -38,7 +37,6 @@ func meta(m metav1.ObjectMeta, namespaced bool, name apivalidation.ValidateNameF
 	return apivalidation.ValidateObjectMeta(&m, namespaced, name, field.NewPath("metadata"))
 }
 
-// oneOf rejects an unknown value.
 func oneOf[T ~string](at *field.Path, value T, may ...T) field.ErrorList {
 	if value == "" || slices.Contains(may, value) {
 		return nil
@@ -46,7 +44,6 @@ func oneOf[T ~string](at *field.Path, value T, may ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(at, value, may)}
 }
 
-// invalid converts the result of a Kubernetes validation function.
 func invalid(at *field.Path, value any, why []string) (wrong field.ErrorList) {
 	for _, text := range why {
 		wrong = append(wrong, field.Invalid(at, value, text))

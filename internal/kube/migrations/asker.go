@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package migrations requests a load balancer migration from the Weir of another cluster, through
-// its record, and follows it to the end. It does not call Azure.
+// its record, and follows it. It does not call Azure.
 package migrations
 
 import (
@@ -20,7 +20,6 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// looks is the polling interval of the record.
 var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
 
 // underWay is recorded for a migration this step did not request.
@@ -31,10 +30,10 @@ type Asker struct {
 	// API is the target cluster's client; Namespace is where its Weir keeps the record.
 	API       client.Client
 	Namespace string
-	// Why is the reason shown to the target's users.
+	// Why is shown to the target's users.
 	Why string
-	// Wish is the request ID of this attempt, Kept the recorded one. Again is set if a user wants
-	// the last answer reconsidered.
+	// Wish is the request ID of this attempt, Kept the recorded one. Again is set if a user retries
+	// after a permanent failure.
 	Wish, Kept string
 	Again      bool
 	// Keep records the request ID before the request is sent.
@@ -111,7 +110,7 @@ func of(r record.Record) (provision.Migration, error) {
 	return is, err
 }
 
-// ask sends the request, unless the record meanwhile requires something else.
+// ask sends the request, unless the record has changed.
 func (a *Asker) ask(ctx context.Context) error {
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := a.API.Create(ctx, who); err != nil {

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// origin is the source of an object from a file.
 type origin struct {
 	place, kind, namespace, name string
 	doc                          []byte
@@ -26,11 +25,10 @@ func (o origin) called() string {
 	return o.kind + " " + called(metav1.ObjectMeta{Namespace: o.namespace, Name: o.name})
 }
 
-// alwaysThere are the namespaces of every cluster.
 var alwaysThere = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}
 
-// Homeless returns an error for each object whose namespace is not in the files, if the files
-// contain any Namespaces.
+// Homeless returns an error for each object whose namespace is missing, if the files contain
+// Namespaces.
 func (o *Objects) Homeless() []error {
 	there := slices.Clone(alwaysThere)
 	for _, n := range o.Namespaces {
@@ -45,11 +43,9 @@ func (o *Objects) Homeless() []error {
 	return all
 }
 
-// planner is the field manager of dry-run requests.
 const planner = "weir-plan"
 
-// Checked validates the objects with server-side dry-run requests. It returns the rejected objects;
-// err means the server could not decide.
+// Checked validates the objects with server-side dry runs. err means the server could not decide.
 func (o *Objects) Checked(ctx context.Context, at client.Client) (refused []error, err error) {
 	strict := client.WithFieldValidation(at, metav1.FieldValidationStrict)
 	for _, from := range o.origins {
@@ -72,13 +68,11 @@ func (o *Objects) Checked(ctx context.Context, at client.Client) (refused []erro
 	return refused, nil
 }
 
-// mayNotAsk reports whether the caller lacks a right. Admission also returns Forbidden, but about
-// the object.
+// mayNotAsk reports whether the caller lacks a right. Admission also returns Forbidden.
 func mayNotAsk(err error) bool {
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), `is forbidden: User "`)
 }
 
-// check sends one dry-run request, without the fields that only the server sets.
 func (o *Objects) check(ctx context.Context, at client.Client, u *unstructured.Unstructured) error {
 	for _, name := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", name)

@@ -17,14 +17,13 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Cluster is the Kubernetes side of a controller over objects in memory. Its decisions equal those
-// of a running controller; its writes change the objects.
+// Cluster is a controller over objects in memory, which its writes change.
 type Cluster struct {
 	// Rooms are the controller's. Call Balance before Fill.
 	Rooms *kube.Rooms
 }
 
-// New returns an empty Cluster for dry runs. The work queue options are not used.
+// New returns an empty Cluster.
 func New(opts kube.Options) *Cluster {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)

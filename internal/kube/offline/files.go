@@ -23,9 +23,8 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Decode adds the objects of a YAML or JSON file, including lists. Irrelevant kinds are skipped. It
-// returns one error per document with a Service, BackendPool or Namespace that an API server would
-// reject; other kinds are not validated.
+// Decode adds the objects of a YAML or JSON file, including lists. It returns one error per
+// document with a Service, BackendPool or Namespace that an API server would reject.
 func (o *Objects) Decode(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
 	var broken []error
@@ -103,7 +102,6 @@ func (o *Objects) add(doc []byte) error {
 	return nil
 }
 
-// called returns the display name of an object.
 func called(m metav1.ObjectMeta) string {
 	if m.Namespace == "" {
 		return m.Name
@@ -120,14 +118,12 @@ func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) err
 	return finish(obj, len(*all)-1)
 }
 
-// addTo appends a zero value and returns it.
 func addTo[T any](all *[]T) *T {
 	var obj T
 	*all = append(*all, obj)
 	return &(*all)[len(*all)-1]
 }
 
-// came records the source of an object to create.
 func (o *Objects) came(kind string, m metav1.ObjectMeta, doc []byte) {
 	o.origins = append(o.origins, origin{place: o.reading, kind: kind, namespace: m.Namespace, name: m.Name, doc: doc})
 }
@@ -138,7 +134,7 @@ func inSomeNamespace(m *metav1.ObjectMeta) {
 	}
 }
 
-// withUID sets a deterministic UID if there is none, and reports whether it did.
+// withUID sets a deterministic UID if there is none.
 func withUID(m *metav1.ObjectMeta, kind string) bool {
 	if m.UID != "" {
 		return false
@@ -148,10 +144,9 @@ func withUID(m *metav1.ObjectMeta, kind string) bool {
 	return true
 }
 
-// firstStandIn is the first placeholder for a node port the API server would allocate.
+// firstStandIn replaces a node port the API server would allocate.
 const firstStandIn = 30000
 
-// complete sets the defaults an API server would set.
 func complete(s *corev1.Service, before int) {
 	for i := range s.Spec.Ports {
 		if s.Spec.Ports[i].Protocol == "" {
@@ -179,7 +174,7 @@ func complete(s *corev1.Service, before int) {
 	}
 }
 
-// Twice returns the kind and name of the first duplicate object, or "".
+// Twice returns the first duplicate object.
 func (o *Objects) Twice() string {
 	seen := map[string]bool{}
 	twice := ""

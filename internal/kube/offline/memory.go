@@ -24,7 +24,6 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// deleted is the deletion time of objects in memory.
 var deleted = metav1.NewTime(time.Unix(0, 0).UTC())
 
 // memory is an in-memory API client. Delete only sets the deletion timestamp, as for objects with a
@@ -33,8 +32,7 @@ type memory struct {
 	client.Reader // List is not supported
 	client.Writer // Update is not supported
 	stores        map[reflect.Type]toolscache.Indexer
-	// made counts created objects.
-	made int
+	made          int
 }
 
 func newMemory(snap *view.Snapshot) *memory {
@@ -47,7 +45,6 @@ func newMemory(snap *view.Snapshot) *memory {
 	}}
 }
 
-// find returns the object of the same kind and name, or NotFound.
 func (s *memory) find(like client.Object) (is client.Object, err error) {
 	name, err := toolscache.MetaNamespaceKeyFunc(like)
 	if err != nil {
@@ -60,7 +57,6 @@ func (s *memory) find(like client.Object) (is client.Object, err error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: reflect.TypeOf(like).Elem().Name()}, like.GetName())
 }
 
-// Get implements client.Reader.
 func (s *memory) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetNamespace(name.Namespace)
 	into.SetName(name.Name)
@@ -75,7 +71,6 @@ func (s *memory) Get(_ context.Context, name client.ObjectKey, into client.Objec
 	return nil
 }
 
-// Create implements client.Writer.
 func (s *memory) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	if _, err := s.find(obj); err == nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: reflect.TypeOf(obj).Elem().Name()}, obj.GetName())
@@ -85,7 +80,6 @@ func (s *memory) Create(_ context.Context, obj client.Object, _ ...client.Create
 	return s.stores[reflect.TypeOf(obj)].Add(obj)
 }
 
-// Delete implements client.Writer.
 func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
 	is, err := s.find(obj)
 	if err != nil {
@@ -99,7 +93,6 @@ func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.Delete
 	return s.stores[reflect.TypeOf(obj)].Update(next)
 }
 
-// Patch implements client.Writer for merge and strategic merge patches.
 func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	is, err := s.find(obj)
 	if err != nil {
@@ -134,13 +127,11 @@ func patched(before, data []byte, kind types.PatchType, like client.Object) ([]b
 	return jsonpatch.MergePatch(before, data)
 }
 
-// statuses writes statuses of objects in memory.
 type statuses struct {
 	client.SubResourceWriter // only Patch is supported
 	memory                   *memory
 }
 
-// Patch implements client.SubResourceWriter.
 func (s statuses) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.memory.Patch(ctx, obj, patch)
 }

@@ -23,13 +23,12 @@ type Objects struct {
 	Pools      []v1alpha1.BackendPool
 	Namespaces []corev1.Namespace
 
-	// origins are the sources of objects from files; reading is the document being read.
+	// reading is the document being read.
 	origins []origin
 	reading string
 }
 
-// Read reads the objects from an API server. BackendPools may be unknown to it. Namespaces are read
-// on request.
+// Read reads the objects from an API server, which may not know BackendPools.
 func Read(ctx context.Context, from client.Reader, namespaces bool) (Objects, error) {
 	var (
 		services corev1.ServiceList

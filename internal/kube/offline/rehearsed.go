@@ -24,7 +24,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// served returns the Services that have, or should have, a load balancer of Weir, by name.
+// served returns the Services that have, or should have, a managed load balancer.
 func (c *Cluster) served() []*corev1.Service {
 	all := view.List[corev1.Service](c.Rooms.View.Services, view.ServicesBalanced, "")
 	slices.SortFunc(all, func(a, b *corev1.Service) int {
@@ -115,7 +115,6 @@ func (c *Cluster) Pools() []rehearse.Pool {
 	return all
 }
 
-// unseenMembers reports whether the objects do not determine a pool's members.
 func (c *Cluster) unseenMembers(p *v1alpha1.BackendPool) bool {
 	return len(c.Rooms.View.Nodes.ListKeys()) == 0 || p.Spec.ServiceRef != nil && len(c.Rooms.View.Slices.ListKeys()) == 0
 }

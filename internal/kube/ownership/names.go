@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// serviceWithPools converts a Service, including the names of its own pools.
 func (o *Pools) serviceWithPools(s *corev1.Service) service.Service {
 	of := view.ServiceOf(s)
 	if names := o.Names(s); len(names) > 0 {
@@ -23,7 +22,7 @@ func (o *Pools) serviceWithPools(s *corev1.Service) service.Service {
 }
 
 // Names returns the names of a Service's own pools, IPv4 first; nil if the usual names do not
-// collide with another Service's.
+// collide.
 func (o *Pools) Names(s *corev1.Service) []string {
 	var names []string
 	apart := false
@@ -44,8 +43,7 @@ func (o *Pools) Names(s *corev1.Service) []string {
 	return names
 }
 
-// contender returns a Service with the pools it already has, according to its BackendPools and
-// Azure.
+// contender returns a Service with the pools it already has.
 func (o *Pools) contender(s *corev1.Service) service.Contender {
 	name := view.Key(s.Namespace, s.Name)
 	one := service.Contender{Key: name, Created: s.CreationTimestamp.Time}
@@ -64,13 +62,11 @@ func (o *Pools) contender(s *corev1.Service) service.Contender {
 	return one
 }
 
-// ofItsOwn reports whether a Service has its own pools; pools of network interfaces are shared by
-// all nodes.
+// ofItsOwn is false for network interfaces, whose pools are shared by all nodes.
 func (o *Pools) ofItsOwn(s *corev1.Service) bool {
 	return !o.Settings.Interfaces && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// needsPool reports whether a Service would use a pool with this usual name.
 func (o *Pools) needsPool(s *corev1.Service, usual string) bool {
 	if !o.View.Serving.Ours(s) || !o.ofItsOwn(s) {
 		return false

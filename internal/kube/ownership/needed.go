@@ -54,8 +54,8 @@ func (o *Pools) FillsSame(is, shall *v1alpha1.BackendPool) bool {
 		is.Spec.ServiceRef != nil && shall.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == shall.Spec.ServiceRef.Name
 }
 
-// Needed reports whether a Service still uses the pool. Members of a deleted BackendPool then
-// remain for its successor. A dry run always keeps them.
+// Needed reports whether a Service still uses the pool, whose members then remain for the next
+// BackendPool.
 func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
 	at, err := o.View.Target(p)
 	if has, _ := o.Right(p, at); err != nil || has < backendpool.Own {
@@ -71,8 +71,7 @@ func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
 	return len(o.ServedBy(p.Spec.LoadBalancer.Name)) > 0 && !view.SelectsNobody(p)
 }
 
-// Belongs reports whether a Service is on this load balancer, including one of another class that
-// keeps what it has.
+// Belongs reports whether a Service is on this load balancer.
 func (o *Pools) Belongs(s *corev1.Service, balancer string) bool {
 	places := servicelb.Names(s.Annotations[view.PlaceAnnotation])
 	return (o.View.Serving.Ours(s) || o.View.Serving.Keeps(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
@@ -85,9 +84,8 @@ func (o *Pools) ServedBy(balancer string) []*corev1.Service {
 	})
 }
 
-// Held returns a Service's own pools on these load balancers whose members are recorded as this
-// cluster's; a BackendPool alone, which any tenant may create, proves nothing. made are those with
-// a BackendPool of Weir.
+// Held returns a Service's own pools whose members are recorded as this cluster's; a BackendPool
+// alone, which any tenant may create, proves nothing. made are those with a BackendPool of Weir.
 func (o *Pools) Held(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	for _, balancer := range on {
 		for _, name := range names {

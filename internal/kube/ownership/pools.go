@@ -28,9 +28,9 @@ type Pools struct {
 	// Namespace holds the BackendPools of all nodes; Settings names their pools.
 	Namespace string
 	Settings  service.Settings
-	// Several lists the configurations when nodes are placed on several load balancers.
+	// Several lists the configurations of several load balancers.
 	Several []service.Configuration
-	// Served returns what this process has seen in Azure of a Service, by name and UID.
+	// Served returns what this process has seen in Azure of a Service.
 	Served func(service, uid string) *servicelb.Served
 	// AllowUnseen lets namespaces without an object bind everything.
 	AllowUnseen bool

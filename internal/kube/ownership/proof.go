@@ -32,7 +32,6 @@ func sameMembership(is, shall string) bool {
 	return is == "" || is == v1alpha1.MembershipAuto || is == cmp.Or(shall, v1alpha1.MembershipAddress)
 }
 
-// owned reports whether both belong to the same Service, by UID.
 func owned(is, shall *v1alpha1.BackendPool) bool {
 	if len(shall.OwnerReferences) == 0 {
 		return true
@@ -45,8 +44,8 @@ func OwnedBy(p *v1alpha1.BackendPool, uid types.UID) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
 }
 
-// Made reports whether Weir provably created a BackendPool: its status, which only Weir writes,
-// records it, or it equals what Weir would create now.
+// Made reports whether Weir provably created a BackendPool: by its status, which only Weir writes,
+// or because it equals what Weir would create.
 func (o *Pools) Made(p *v1alpha1.BackendPool) bool {
 	at, err := o.View.Target(p)
 	if err != nil || !o.Owns(at.LoadBalancer) {
@@ -63,10 +62,10 @@ func (o *Pools) Made(p *v1alpha1.BackendPool) bool {
 	return s != nil && o.fills(s, p, at) && Says(p, o.For(s, at.LoadBalancer, service.Pool{Name: at.Name, Family: lb.Family(p.Spec.IPFamily)}))
 }
 
-// RecordedFor returns what Weir created a BackendPool for; empty if it did not.
+// RecordedFor returns the recorded value of MadeFor.
 func (o *Pools) RecordedFor(p *v1alpha1.BackendPool) string { return o.Statuses.MadeFor(p) }
 
-// LeftToOthers reports whether Weir created the pool and left it because of foreign members.
+// LeftToOthers reports whether Weir left the pool because of foreign members.
 func (o *Pools) LeftToOthers(pool lb.PoolKey) bool {
 	return o.Balancers != nil && o.Balancers.LeftToOthers(pool)
 }
@@ -93,7 +92,6 @@ func (o *Pools) Owns(id lb.LoadBalancerID) bool {
 	})
 }
 
-// ofAllNodes reports whether a BackendPool in Weir's namespace equals that of all nodes.
 func (o *Pools) ofAllNodes(p *v1alpha1.BackendPool, at lb.PoolID) bool {
 	families := []lb.Family{lb.IPv4, lb.IPv6}
 	for i, name := range o.Settings.NodePools() {
@@ -102,13 +100,13 @@ func (o *Pools) ofAllNodes(p *v1alpha1.BackendPool, at lb.PoolID) bool {
 			if Says(p, o.For(nil, at.LoadBalancer, pool)) {
 				return true
 			}
-			pool.Interfaces = pool.Interfaces != o.Settings.Converts // it may be of the other kind, from before a conversion
+			pool.Interfaces = pool.Interfaces != o.Settings.Converts // from before a conversion
 		}
 	}
 	return false
 }
 
-// servedService returns the Service of a BackendPool if Weir serves it; else nil.
+// servedService returns the Service of a BackendPool if Weir manages it.
 func (o *Pools) servedService(p *v1alpha1.BackendPool) *corev1.Service {
 	if p.Spec.ServiceRef == nil {
 		return nil
@@ -120,8 +118,8 @@ func (o *Pools) servedService(p *v1alpha1.BackendPool) *corev1.Service {
 	return s
 }
 
-// fills reports whether a pool is one of the Service's own pools, confirmed by Azure. A BackendPool
-// created before that cannot take over an existing pool.
+// fills reports whether Azure confirmed a pool as the Service's own. A BackendPool created before
+// cannot take over an existing pool.
 func (o *Pools) fills(s *corev1.Service, p *v1alpha1.BackendPool, at lb.PoolID) bool {
 	if !view.ContainsFold(view.OwnPools(s), at.Name) {
 		return false

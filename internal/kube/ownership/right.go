@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Right returns a BackendPool's claim to its pool, and why it has none.
+// Right returns a BackendPool's claim to its pool, or why it has none.
 func (o *Pools) Right(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right, backendpool.Refusal) {
 	if o.Made(p) {
 		return backendpool.Own, backendpool.Refusal{}
@@ -47,23 +47,20 @@ func (o *Pools) Right(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right,
 	return backendpool.Granted, backendpool.Refusal{}
 }
 
-// ByMachine reports whether a pool's members are network interfaces. Tenants' BackendPools default
-// to addresses.
+// ByMachine reports whether a pool's members are network interfaces.
 func (o *Pools) ByMachine(p *v1alpha1.BackendPool) bool {
 	switch p.Spec.Membership {
 	case v1alpha1.MembershipNetworkInterface:
 		return true
 	case v1alpha1.MembershipAddress:
 		return false
-	case "": // an older BackendPool: since then, Weir always writes NetworkInterface where it matters
+	case "": // created before Weir always set NetworkInterface
 		return o.Settings.Interfaces && !o.Settings.Converts && o.Made(p)
 	}
 	return o.Settings.Interfaces && o.Made(p)
 }
 
-// elsewhere explains why interfaces cannot join pools of load balancers outside the cluster: Azure
-// allows an interface in one public and one internal load balancer, so it would leave the
-// cluster's.
+// Azure allows an interface in one public and one internal load balancer.
 func elsewhere(at lb.PoolID) string {
 	return fmt.Sprintf("load balancer %s is none of the cluster's own, and a network interface can be in the pools of one load balancer alone: set membership to Address, and name a pool of IP addresses",
 		at.LoadBalancer.Name)
@@ -75,8 +72,6 @@ func notAllowed(namespace string, at lb.PoolID) string {
 		namespace, at.LoadBalancer.Name, grant.Annotation, at.LoadBalancer.SubscriptionID, at.LoadBalancer.ResourceGroup, at.LoadBalancer.Name)
 }
 
-// allowed reports whether an administrator granted a load balancer to a namespace. Weir's own
-// namespace may bind everything.
 func (o *Pools) allowed(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
 	if namespace == o.Namespace {
 		return true, true
@@ -100,7 +95,7 @@ func (o *Pools) AllowedPublicIPs(namespace string) string {
 	return ""
 }
 
-// neededBy returns the other user of a managed pool; empty if there is none.
+// neededBy returns the other user of a managed pool, if any.
 func (o *Pools) neededBy(p *v1alpha1.BackendPool, at lb.PoolID) string {
 	if p.Namespace != o.Namespace && view.ContainsFold(o.Settings.NodePools(), at.Name) {
 		return "all nodes"
@@ -114,7 +109,7 @@ func (o *Pools) neededBy(p *v1alpha1.BackendPool, at lb.PoolID) string {
 	return ""
 }
 
-// PoolsAtOf returns all BackendPools at the pools a Service may own, which takes precedence there.
+// PoolsAtOf returns all BackendPools at the pools a Service may own.
 func (o *Pools) PoolsAtOf(s *corev1.Service) []*v1alpha1.BackendPool {
 	var all []*v1alpha1.BackendPool
 	if o.Balancers == nil {

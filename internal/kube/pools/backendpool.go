@@ -21,8 +21,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	return workqueue.Result(ctx, err, next.After)
 }
 
-// poolAndRivals maps a BackendPool to itself and to the others with the same pool, whose ownership
-// may change, too.
+// poolAndRivals maps a BackendPool to all with the same pool, whose ownership may change.
 func (r *Reconciler) poolAndRivals(_ context.Context, obj client.Object) []reconcile.Request {
 	requests := []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	p, ok := obj.(*v1alpha1.BackendPool)
@@ -39,8 +38,7 @@ func (r *Reconciler) poolAndRivals(_ context.Context, obj client.Object) []recon
 	return requests
 }
 
-// poolChanged drops status updates, which Weir makes itself, and annotation updates except
-// RetryNow.
+// poolChanged drops status updates and annotation updates except RetryNow.
 func poolChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, after := u.ObjectOld, u.ObjectNew

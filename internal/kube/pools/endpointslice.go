@@ -17,8 +17,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// servicesOfSlice maps a slice to its Service. An update is mapped by its old and new label, so a
-// slice that moves affects both Services.
+// servicesOfSlice maps a slice to its Service. A slice that moves affects both Services.
 func (r *Reconciler) servicesOfSlice(_ context.Context, obj client.Object) []reconcile.Request {
 	s, ok := obj.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -27,8 +26,7 @@ func (r *Reconciler) servicesOfSlice(_ context.Context, obj client.Object) []rec
 	return r.ifBound(view.ServiceOfSlice(s))
 }
 
-// ifBound returns a request for a Service that a BackendPool refers to. Other Services can be
-// ignored: a later BackendPool is reconciled on its own.
+// ifBound returns a request for a Service that a BackendPool refers to.
 func (r *Reconciler) ifBound(name poolschedule.ServiceName) []reconcile.Request {
 	if name.Name == "" || len(r.view.PoolsOf(name)) == 0 {
 		return nil
@@ -36,8 +34,8 @@ func (r *Reconciler) ifBound(name poolschedule.ServiceName) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: name.Namespace, Name: name.Name}}}
 }
 
-// sliceChanged drops updates that change no endpoint. Updates that leave the members unchanged pass
-// only if a pool of the Service is out of sync, where they trigger another attempt.
+// sliceChanged drops updates that change no endpoint. Those that keep the members pass if a pool of
+// the Service is out of sync, where they trigger another attempt.
 func (r *Reconciler) sliceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := u.ObjectOld.(*discoveryv1.EndpointSlice)
@@ -55,7 +53,6 @@ func (r *Reconciler) sliceChanged() predicate.Predicate {
 	}}
 }
 
-// allLevel reports whether all pools of a Service are in sync.
 func (r *Reconciler) allLevel(service poolschedule.ServiceName) bool {
 	for _, p := range r.view.PoolsOf(service) {
 		if !r.Statuses.IsLevel(p) {
@@ -66,7 +63,7 @@ func (r *Reconciler) allLevel(service poolschedule.ServiceName) bool {
 }
 
 // poolsOfLeavingNodes maps a slice to the node pools of excluded nodes that host its endpoints:
-// such a node leaves once it hosts none. An update is mapped by its old and new endpoints.
+// such a node leaves once it hosts none.
 func (r *Reconciler) poolsOfLeavingNodes(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
 	s, ok := obj.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -80,7 +77,6 @@ func (r *Reconciler) poolsOfLeavingNodes(ctx context.Context, obj client.Object)
 	return requests
 }
 
-// hostsChanged drops updates of slices that leave the nodes unchanged.
 func (r *Reconciler) hostsChanged() predicate.Predicate {
 	return workqueue.Changed(func(before, after *discoveryv1.EndpointSlice) bool { return !view.SameMembers(before, after) })
 }

@@ -24,7 +24,6 @@ func (r *Reconciler) poolsIn(ctx context.Context, obj client.Object) []reconcile
 	return requests
 }
 
-// grantChanged passes changes of the load balancers a namespace may bind.
 func grantChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(u event.UpdateEvent) bool {

@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// servicesOnNode maps a node to the Services with an endpoint on it.
 func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reconcile.Request {
 	seen := map[poolschedule.ServiceName]struct{}{}
 	var requests []reconcile.Request
@@ -33,8 +32,6 @@ func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reco
 	return requests
 }
 
-// poolsOfNode maps a node to the BackendPools that select it. An update is mapped by its old and
-// new labels.
 func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsOfNodes, "") {
@@ -46,10 +43,8 @@ func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconci
 	return requests
 }
 
-// nodeChanged passes changes of addresses and exclusion only.
 func (r *Reconciler) nodeChanged() predicate.Predicate { return workqueue.Changed(r.view.NodeDiffers) }
 
-// nodeOrLabelsChanged also passes label changes, which affect node selectors.
 func (r *Reconciler) nodeOrLabelsChanged() predicate.Predicate {
 	return workqueue.Changed(r.view.NodeOrLabelsDiffer)
 }

@@ -29,15 +29,12 @@ import (
 type Config struct {
 	View     *view.Snapshot
 	Statuses *backendpool.Statuses
-	// Owner decides which BackendPool owns a pool.
-	Owner backendpool.Owner
-	// Events receives events; AdminStates receives changes of nodes' admin states.
+	Owner    backendpool.Owner
+	// AdminStates receives changes of nodes' admin states.
 	Events      Events
 	AdminStates func(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned)
-	// OfLoadBalancer returns the BackendPools at the pools a load-balanced Service may own, of any
-	// owner.
-	OfLoadBalancer func(*corev1.Service) []*v1alpha1.BackendPool
-	// ConfigurationOf returns the load balancer configuration of a load balancer.
+	// OfLoadBalancer returns the BackendPools at the pools a load-balanced Service may own.
+	OfLoadBalancer  func(*corev1.Service) []*v1alpha1.BackendPool
 	ConfigurationOf func(loadBalancer string) string
 	// RecheckAfter and ReleaseAgainAfter are as in backendpool.Config.
 	RecheckAfter, ReleaseAgainAfter time.Duration
@@ -51,8 +48,7 @@ type Reconciler struct {
 	*backendpool.Controller
 	Statuses *backendpool.Statuses
 
-	view *view.Snapshot
-	// poolsOfBalanced is Config.OfLoadBalancer.
+	view            *view.Snapshot
 	poolsOfBalanced func(*corev1.Service) []*v1alpha1.BackendPool
 	queue           workqueue.Queue // of BackendPools
 	endpoints       workqueue.Queue // of Services
@@ -72,7 +68,7 @@ func New(c Config) *Reconciler {
 // Queue requeues a BackendPool.
 func (r *Reconciler) Queue(name types.NamespacedName) { r.queue.Add(name) }
 
-// Retry requeues the objects whose reconciliation failed because of the API server.
+// Retry requeues what failed because of the API server.
 func (r *Reconciler) Retry(now time.Time) {
 	r.endpoints.Retry(now)
 	r.queue.Retry(now)
@@ -83,7 +79,7 @@ func (r *Reconciler) MembersOf(p *v1alpha1.BackendPool) (membership.Set, error) 
 	return backendpool.MembersOf(r.Controller, p)
 }
 
-// ReleaseHeld requeues the pools whose members were retained while the informers may have been
+// ReleaseHeld requeues pools whose members were retained while the informers may have been
 // outdated.
 func (r *Reconciler) ReleaseHeld(now time.Time) {
 	backendpool.LookAgainAt(r.Controller, r.Keeper.Release(), now)
@@ -96,10 +92,9 @@ func (r *Reconciler) RetryStatuses() {
 	}
 }
 
-// sideBySide is the number of concurrent reconciles per kind, which mostly wait for the API server.
 const sideBySide = 4
 
-// Setup adds two controllers: one keyed by Service, for endpoints, and one keyed by BackendPool.
+// Setup adds two controllers, keyed by Service for endpoints and by BackendPool.
 func (r *Reconciler) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
 	options := func() controller.Options {
 		return controller.Options{RateLimiter: backoff.RateLimiter(), NewQueue: workqueue.NewFair, MaxConcurrentReconciles: sideBySide}

@@ -18,7 +18,7 @@ import (
 
 const (
 	// maxKinds bounds the kinds of an attempt.
-	maxKinds = 200
+	maxKinds        = 200
 	maxResourceName = 253
 )
 

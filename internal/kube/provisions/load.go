@@ -22,8 +22,8 @@ const (
 	// maxSmall is the size of objects, in bytes, that do not count.
 	maxSmall = 64 << 10
 	// holdTime is how long an attempt may hold larger objects while others wait.
-	holdTime = time.Minute
-	readTimeout = 90 * time.Second
+	holdTime      = time.Minute
+	readTimeout   = 90 * time.Second
 	answerTimeout = time.Minute
 	// maxWork is in microseconds of processor time per second.
 	maxWork, workAtOnce = 200_000, 5_000_000
@@ -32,7 +32,7 @@ const (
 	maxWrites, writesAtOnce = 20, 100
 	// maxLargeAnswers bounds concurrent responses above 128 KiB or 4,000 values, which take up to
 	// 34 MiB each.
-	maxLargeAnswers = 2
+	maxLargeAnswers                = 2
 	largeAnswerTimeout, decodeTime = time.Minute, 2 * time.Second
 )
 
@@ -40,9 +40,9 @@ type bounds struct {
 	memory *budget.Budget
 	work   *rate.Limiter // in microseconds of processor time
 	// reads serializes reads that are decoded as a whole: kubeconfigs and logs.
-	reads *budget.Budget
+	reads   *budget.Budget
 	answers *budget.Budget
-	writes *budget.Rate
+	writes  *budget.Rate
 }
 
 func newBounds() bounds {

@@ -13,10 +13,9 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// keyAsked holds the user's migration requests.
 const keyAsked = "basic-to-standard-asked"
 
-// Asked returns the user's migration requests.
+// Asked returns the user's requests for the migration.
 func (r Record) Asked() migrate.Asked {
 	if r.object == nil {
 		return migrate.Asked{}
@@ -24,8 +23,7 @@ func (r Record) Asked() migrate.Asked {
 	return migrate.ParseAsked(r.object.Data[keyAsked])
 }
 
-// Ask updates the migration requests with the result of ask, retrying on conflict. An error of ask
-// writes nothing. A namespace without a record is an error.
+// Ask updates the user's requests, retrying on conflict. An error of ask writes nothing.
 func Ask(ctx context.Context, api client.Client, namespace string, ask func(Record) (migrate.Asked, error)) error {
 	for range tries {
 		r, err := Read(ctx, api, namespace)

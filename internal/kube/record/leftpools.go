@@ -17,15 +17,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// keyLeftPools lists the pools Weir created and left because of foreign members, one "id
-// namespace/name" per line.
+// One "id namespace/name" per line.
 const keyLeftPools = "left-pools"
 
-// maxLeftPools bounds the key, in bytes: the ConfigMap has other keys, and the API server accepts 1
-// MiB.
+// maxLeftPools is in bytes: the ConfigMap has other keys, and the API server accepts 1 MiB.
 const maxLeftPools = 500 << 10
 
-// LeftPools stores left pools in the ConfigMap Name. It implements leftpool.Store.
+// LeftPools stores the pools Weir created and left because of foreign members. It implements
+// leftpool.Store.
 type LeftPools struct {
 	Reader client.Reader
 	// Writer must be the leader's fenced writer.

@@ -13,13 +13,11 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// keyMigration holds the journal of the migration to Standard load balancers.
 const keyMigration = "basic-to-standard"
 
-// keyTold holds the leader's report on the migration.
 const keyTold = "basic-to-standard-told"
 
-// Migration stores the migration journal in the ConfigMap Name. It implements migration.Store.
+// Migration stores the migration journal. It implements migration.Store.
 type Migration struct {
 	Reader client.Reader
 	// Writer must be the leader's fenced writer.
@@ -130,7 +128,6 @@ func (r Record) answered(told migrate.Told) string {
 	return migrate.FormatTold(told)
 }
 
-// set writes the keys that of returns, retrying on conflict. No keys means no write.
 func (m Migration) set(ctx context.Context, of func(Record) map[string]string) error {
 	for range tries {
 		r, err := Read(ctx, m.Reader, m.Namespace)

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// PrivateIPsName is the ConfigMap of reserved private addresses in Weir's namespace. It is
-	// separate from PublicIPsName, so that each has one writer.
+	// PrivateIPsName is separate from PublicIPsName, so that each ConfigMap has one writer.
 	PrivateIPsName  = "weir-private-ips"
 	keyReservations = "reservations"
 	// inUse replaces the expiry of an address in use.

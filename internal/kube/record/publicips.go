@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// PublicIPsName is the ConfigMap of public IP owners in Weir's namespace. It is separate from
-	// Name because it grows with the number of public IPs.
+	// PublicIPsName is separate from Name because it grows with the number of public IPs.
 	PublicIPsName = "weir-public-ips"
 	keyOwners     = "owners"
 )

@@ -19,11 +19,9 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Name is the ConfigMap of the record in Weir's namespace. No tenant may write it: a wrong record
-// keeps Weir from starting.
+// Name is the ConfigMap of the record. A wrong record keeps Weir from starting.
 const Name = "weir-controller"
 
-// Keys of the record.
 const (
 	keyCluster = "cluster-name"
 	keyPlace   = "load-balancers"
@@ -34,7 +32,7 @@ type Record struct {
 	// Namespace is Weir's namespace.
 	Namespace string
 	// ClusterName is the cluster's name in Azure, Place the ARM ID of its load balancers' resource
-	// group; empty if not recorded.
+	// group.
 	ClusterName, Place string
 
 	object *corev1.ConfigMap // nil if there is none
@@ -53,7 +51,7 @@ func Read(ctx context.Context, from client.Reader, namespace string) (Record, er
 	return Record{Namespace: namespace, ClusterName: m.Data[keyCluster], Place: m.Data[keyPlace], object: m}, nil
 }
 
-// Contradicts returns why Weir must not start with another name or place; nil if it may.
+// Contradicts returns why Weir must not start with another name or place.
 func (r Record) Contradicts(cluster, place string) error {
 	says, back := "", ""
 	switch {
@@ -78,14 +76,14 @@ type ContradictionError struct{ Says string }
 func (e *ContradictionError) Error() string { return e.Says }
 
 // Check returns a ContradictionError if the record differs, unless no Service uses Azure. It writes
-// nothing, so replicas that are not the leader can call it.
+// nothing, so any replica can call it.
 func Check(ctx context.Context, reader client.Reader, namespace, cluster, place string) error {
 	_, err := agreeing(ctx, reader, namespace, cluster, place)
 	return err
 }
 
-// Keep is Check, and records the cluster name and the place before anything is created there. Of
-// two concurrent writers that differ, the second gets the error.
+// Keep is Check, and records name and place before anything is created. Of two concurrent writers
+// that differ, the second gets the error.
 func Keep(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
 	r, err := agreeing(ctx, reader, namespace, cluster, place)
 	for range tries {
@@ -105,10 +103,8 @@ func Keep(ctx context.Context, reader client.Reader, writer client.Writer, names
 	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(namespace, Name))
 }
 
-// tries bounds the writes on conflicts.
 const tries = 5
 
-// agreeing reads the record, which may differ only while no Service uses Azure.
 func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, place string) (Record, error) {
 	r, err := Read(ctx, reader, namespace)
 	if err != nil {
@@ -122,12 +118,10 @@ func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, pla
 	return r, nil
 }
 
-// says reports whether the record holds both values.
 func (r Record) says(cluster, place string) bool {
 	return r.ClusterName != "" && r.Place != "" && r.Contradicts(cluster, place) == nil
 }
 
-// holds reports whether any Service may have Azure resources.
 func holds(ctx context.Context, reader client.Reader) (bool, error) {
 	var services metav1.PartialObjectMetadataList
 	services.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
@@ -143,7 +137,6 @@ func (r Record) write(ctx context.Context, writer client.Writer, cluster, place 
 	return r.set(ctx, writer, map[string]string{keyCluster: cluster, keyPlace: place})
 }
 
-// set writes some keys and keeps the others.
 func (r Record) set(ctx context.Context, writer client.Writer, data map[string]string) error {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: Name}}
 	if r.object != nil {

@@ -22,7 +22,7 @@ const maxTableSize = 900 << 10
 // table is one key of a ConfigMap, with one entry per line.
 type table struct{ namespace, name, key string }
 
-// read parses the table and returns its version, empty if the ConfigMap does not exist.
+// read returns the table's version, empty if the ConfigMap does not exist.
 func (t table) read(ctx context.Context, r client.Reader, parse func(text string) error) (version string, err error) {
 	m := t.object("")
 	err = r.Get(ctx, client.ObjectKeyFromObject(m), m)
@@ -38,8 +38,7 @@ func (t table) read(ctx context.Context, r client.Reader, parse func(text string
 	return m.ResourceVersion, nil
 }
 
-// write replaces the table and returns its new version. It recreates a deleted ConfigMap. An error
-// for a table that is too large ends with the remedy.
+// write returns the table's new version. It recreates a deleted ConfigMap.
 func (t table) write(ctx context.Context, w client.Writer, version, text, entries, remedy string) (string, error) {
 	if len(text) > maxTableSize {
 		return "", fmt.Errorf("ConfigMap %s would hold %d bytes for %s, and takes %d: %s", view.Key(t.namespace, t.name), len(text), entries, maxTableSize, remedy)

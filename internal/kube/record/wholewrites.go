@@ -14,11 +14,10 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// keyWholeWrites holds the observed Azure behavior for whole load balancer updates.
 const keyWholeWrites = "whole-writes"
 
-// WholeWrites stores the observed behavior in the ConfigMap Name, for the next process or leader.
-// It implements verdicts.Store.
+// WholeWrites stores how Azure handles updates of whole load balancers. It implements
+// verdicts.Store.
 type WholeWrites struct {
 	Reader client.Reader
 	// Writer must be the leader's fenced writer.

@@ -15,25 +15,21 @@ import (
 	"weir.dev/weir/internal/backoff"
 )
 
-// Backoff configures the retries of a work queue after a reconciler error. Events and RequeueAfter
-// are not delayed.
+// Backoff configures retries after a reconciler error. Events and RequeueAfter are not delayed.
 type Backoff struct {
-	// BaseDelay is the delay after the first failure. It doubles with each failure, up to MaxDelay;
-	// a success resets it.
+	// BaseDelay doubles with each failure, up to MaxDelay.
 	BaseDelay, MaxDelay time.Duration
-	// QPS and Burst limit the retries of all requests of a queue. The longer delay of the two
-	// applies.
+	// QPS and Burst limit the retries of a queue. The longer delay applies.
 	QPS   float64
 	Burst int
 }
 
-// DefaultBackoff returns the traditional controller settings. controller-runtime by default omits
-// the QPS limit.
+// DefaultBackoff returns the traditional controller settings.
 func DefaultBackoff() Backoff {
 	return Backoff{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, Burst: 100}
 }
 
-// Validate returns an error that names the invalid field.
+// Validate returns an error that names the field.
 func (b Backoff) Validate() error {
 	switch {
 	case b.BaseDelay <= 0:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workqueue provides the work queue shared by all controllers: fair queueing per namespace,
-// back-off, and retries when the API server has recovered.
+// Package workqueue provides the work queue of all controllers: fair per namespace, with back-off,
+// and retries when the API server has recovered.
 package workqueue

@@ -17,17 +17,15 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 )
 
-// retryPause is the minimum interval of early retries while the API server answers only some
-// requests.
+// retryPause limits early retries while the API server answers only some requests.
 const retryPause = 30 * time.Second
 
-// Queue gives access to a controller's work queue from outside. The zero value is ready to use.
-// Safe for concurrent use.
+// Queue gives access to a controller's work queue. The zero value is ready to use. Safe for
+// concurrent use.
 type Queue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// failed are the requests in back-off after a transient API server error. They are retried
-	// early, but not before retryAt.
+	// failed are in back-off after a transient API server error, and retried early from retryAt on.
 	failed  map[reconcile.Request]struct{}
 	retryAt time.Time
 }
@@ -42,8 +40,7 @@ func (q *Queue) Source() source.Source {
 	})
 }
 
-// Add queues an object. It does nothing before the controller runs, which reconciles all objects at
-// start.
+// Add queues an object. It does nothing before the controller runs.
 func (q *Queue) Add(name types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,8 +68,7 @@ func (q *Queue) Reconciler(next reconcile.Func) reconcile.Func {
 	}
 }
 
-// Retry queues all requests that failed because of the API server, whose back-off may have grown to
-// 1000 s.
+// Retry queues what failed because of the API server, whose back-off may have grown to 1000 s.
 func (q *Queue) Retry(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/backendpool"
 )
 
-// Result converts the outcome of a reconciliation. A deleted BackendPool and shutdown are no
-// errors. after is the requeue delay; 0 waits for a change.
+// Result converts the outcome of a reconciliation. after is the requeue delay; 0 waits for a
+// change.
 func Result(ctx context.Context, err error, after time.Duration) (reconcile.Result, error) {
 	switch {
 	case err == nil:

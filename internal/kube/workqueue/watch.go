@@ -8,11 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Mapped returns the event handler for a map function. Objects of the initial list get low
-// priority, so that live changes go first.
+// Mapped returns the event handler for a map function. The initial list gets low priority.
 func Mapped(to handler.MapFunc) handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(to) }
 
-// Live drops objects of the initial list, because each BackendPool is reconciled on its own then.
+// Live drops objects of the initial list.
 func Live() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
