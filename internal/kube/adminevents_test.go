@@ -12,9 +12,9 @@ import (
 	"weir.dev/weir/internal/kube/nodes"
 )
 
-// With the shipped roles: a draining node is Down in its Service's pools, one of them dual-stack.
-// kubectl shows which and why, and node and Service get one event at the start and one at the end.
-// With the setting disabled, Weir reports entries left Down and needs no additional rights.
+// With the shipped roles, a draining node is Down in its Service's pools, and node and Service get
+// one event at the start and one at the end. With the setting disabled, Weir reports entries left
+// Down and needs no additional rights.
 func TestADrainingNodeIsSeen(t *testing.T) {
 	s := newScene(t, "web", "web-2")
 	s.hasNode(1)

@@ -19,10 +19,8 @@ import (
 	"weir.dev/weir/internal/grant"
 )
 
-// policyLabel selects the namespaces of a test's copy of the policy.
 const policyLabel = "example.com/policy"
 
-// admits installs the shipped policy for namespaces with this label value and azure.json values.
 func admits(t *testing.T, name, subscriptionID, resourceGroup string) {
 	t.Helper()
 	shipped, err := os.ReadFile("../../config/admission/policy.yaml")
@@ -51,7 +49,6 @@ func admits(t *testing.T, name, subscriptionID, resourceGroup string) {
 	}
 }
 
-// admitted reports whether a BackendPool may be created in a namespace with this grant list.
 func admitted(t *testing.T, namespace, policy, list, balancer string) bool {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{policyLabel: policy}, Annotations: map[string]string{grant.Annotation: list}}}
@@ -76,8 +73,8 @@ func admitted(t *testing.T, namespace, policy, list, balancer string) bool {
 	return err == nil
 }
 
-// The policy in config/admission agrees with internal/grant for every list. Without azure.json
-// values it rejects nothing that Weir allows.
+// The policy in config/admission agrees with internal/grant. Without azure.json values it rejects
+// nothing that Weir allows.
 func TestThePolicyAgreesWithWeir(t *testing.T) {
 	admits(t, "told", "s0", "rg0")
 	admits(t, "untold", "", "")

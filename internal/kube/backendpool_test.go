@@ -53,7 +53,6 @@ func TestNothingChangesNothingIsSaid(t *testing.T) {
 	s.wasTold("Service", "web", backendpool.EventUpdated, 1)
 	calls, version := s.calls(armemu.KindGet, armemu.KindPut), get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion
 
-	// A second endpoint on the node, a heartbeat, a label that excludes nothing.
 	s.changeSlice("a", s.on(1), s.on(1))
 	node := get[corev1.Node](s, "", s.node(1))
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
@@ -92,7 +91,7 @@ func TestSecondBackendPoolOfOnePool(t *testing.T) {
 	s.wasTold("BackendPool", "rival", v1alpha1.ReasonDuplicate, 1)
 	s.holds("web", s.ip(1))
 
-	s.delete(&v1alpha1.BackendPool{}, "web") // the next one takes over
+	s.delete(&v1alpha1.BackendPool{}, "web")
 	s.until(func() string {
 		if got := s.held("web"); fmt.Sprint(got) != fmt.Sprint([]string{s.ip(2)}) {
 			return fmt.Sprintf("the pool holds %v; %s", got, s.says("rival"))
@@ -232,7 +231,7 @@ func TestRefusedWriteIsToldToTheService(t *testing.T) {
 	s.comesToSay("bad", v1alpha1.ReasonFailed, "InvalidRequestFormat")
 	s.wasTold("Service", "web", backendpool.EventFailed, 1)
 	s.wasTold("BackendPool", "bad", v1alpha1.ReasonFailed, 1)
-	s.holds("web", s.ip(1), s.ip(2)) // the neighbor
+	s.holds("web", s.ip(1), s.ip(2))
 	if got := s.status("bad").LastOutcome; got.Class != "Terminal" || got.Code != "InvalidRequestFormat" {
 		t.Errorf("last outcome %+v", got)
 	}
@@ -258,15 +257,14 @@ func TestThrottledPoolIsParked(t *testing.T) {
 	}
 	s.holds("busy", s.ip(1))
 	s.wasTold("Service", "web", backendpool.EventRetrying, 1)
-	s.wasTold("Service", "web", backendpool.EventUpdated, 2) // for web and for busy
+	s.wasTold("Service", "web", backendpool.EventUpdated, 2)
 	st = s.status("busy")
 	if !meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt != nil || *st.RetriesUsed != 0 {
 		t.Errorf("status after the park: %+v", st)
 	}
 }
 
-// A pool also waits while its load balancer is throttled, and its status gives the reason, the time
-// and the number of missing members.
+// A pool also waits while its load balancer is throttled, and its status says so.
 func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
 	s := newScene(t, "web", "busy")
 	for n := range 2 {
@@ -299,7 +297,7 @@ func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
 	s.wasTold("Service", "web", backendpool.EventRetrying, 0)
 }
 
-// A BackendPool is deleted only after its addresses are removed from the pool.
+// A BackendPool is deleted after its addresses are removed.
 func TestReleaseIsTriedAgain(t *testing.T) {
 	s := web(t)
 	s.azurePool("sticky")
@@ -412,7 +410,6 @@ func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
 	}
 }
 
-// applyStatus writes a status at this resourceVersion.
 func applyStatus(ctx context.Context, to client.Client, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
 	_, _, err := backendpool.NewStatuses(pools.API{Reader: to, Status: to.Status(), Writer: to}).Apply(ctx, ref, version, status, nil)
 	return err

@@ -37,7 +37,7 @@ func balancing() services.Options {
 	}
 }
 
-// balancers is the fake load balancer deployer of the shared controller. Tests define its results.
+// balancers fakes the load balancer deployer of the shared controller.
 var balancers = &standIn{}
 
 type standIn struct {
@@ -59,7 +59,6 @@ func (b *standIn) Names() []string              { return []string{"kubernetes", 
 
 func (b *standIn) Leftovers(context.Context) ([]balancer.Leftover, error) { return nil, nil }
 
-// Rehearsal returns a dry run over an empty Azure.
 func (b *standIn) Rehearsal() *rehearse.Rehearsal {
 	set := balancer.Settings{
 		Settings: balancing().Settings, Place: b.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
@@ -67,7 +66,6 @@ func (b *standIn) Rehearsal() *rehearse.Rehearsal {
 	return rehearse.New(balancer.Config{Settings: set, Cluster: nothing{}}, nothing{})
 }
 
-// nothing is an empty Azure and an empty cluster.
 type nothing struct{ balancer.Cluster }
 
 var errNothing = &fault.Fault{Class: fault.Stale, Code: "ResourceNotFound", Err: errors.New("it is not there")}
@@ -104,7 +102,6 @@ func (b *standIn) Locate(_ context.Context, p balancer.Placing) (string, []strin
 	return on, leave, nil
 }
 
-// Reads accepts all resource groups but one.
 func (b *standIn) ReadsLinks(context.Context, string) error { return nil }
 
 func (b *standIn) Reads(_ context.Context, group string) error {
@@ -168,7 +165,6 @@ func (b *standIn) requests(service string) []balancer.Request {
 	return slices.Clone(b.asked[service])
 }
 
-// wants creates a Service with a managed load balancer and its pools in Azure.
 func (s *scene) wants(name string, edits ...func(*corev1.Service)) {
 	s.Helper()
 	s.azureHas(name)
@@ -192,8 +188,8 @@ func (s *scene) edits(name string, edit func(*corev1.Service)) {
 
 var twins sync.Once
 
-// azureHas creates a Service's own pools in Azure, as a request would. Otherwise the pool updater
-// finds none and requests the load balancer again.
+// azureHas creates a Service's own pools in Azure. Without them, the load balancer would be
+// requested again.
 func (s *scene) azureHas(service string) { s.azureHasPools(s.ns+"-"+service, s.ns+"-"+service+"-ipv6") }
 
 func (s *scene) azureHasPools(names ...string) {
@@ -211,7 +207,6 @@ func (s *scene) azureHasPools(names ...string) {
 	}
 }
 
-// balanced waits until a Service has this many addresses and returns it.
 func (s *scene) balanced(name string, addresses int) *corev1.Service {
 	s.Helper()
 	var svc *corev1.Service
@@ -225,7 +220,6 @@ func (s *scene) balanced(name string, addresses int) *corev1.Service {
 	return svc
 }
 
-// asked waits until a Service's load balancer was requested this often.
 func (s *scene) asked(name string, times int) []balancer.Request {
 	s.Helper()
 	var all []balancer.Request
@@ -238,7 +232,6 @@ func (s *scene) asked(name string, times int) []balancer.Request {
 	return all
 }
 
-// madePools returns the BackendPools that Weir created in the scene's namespace.
 func (s *scene) madePools() string {
 	s.Helper()
 	var list backendPools

@@ -37,8 +37,8 @@ func annotated(name, value string) func(*corev1.Service) {
 	return func(s *corev1.Service) { s.Annotations[prefix+name] = value }
 }
 
-// A Service gets a finalizer, a record and a request; the result is in its status; and it is
-// released when nothing is left in Azure.
+// A Service gets a finalizer, a record and a load balancer, and is released when nothing is left in
+// Azure.
 func TestAServiceIsServed(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
@@ -94,7 +94,6 @@ func TestAServiceIsServed(t *testing.T) {
 	}
 }
 
-// ofPool matches the calls for a pool.
 func ofPool(name string) func(armemu.Call) bool {
 	return func(c armemu.Call) bool { return strings.HasSuffix(strings.ToLower(c.Path), "/"+strings.ToLower(name)) }
 }
@@ -160,7 +159,6 @@ func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 	}
 }
 
-// Services of another class, or none, are ignored.
 func TestOthersServicesAreLeftAlone(t *testing.T) {
 	s := newScene(t)
 	s.wants("other", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = new("example.com/lb") })
@@ -186,8 +184,8 @@ func TestABadAnnotationIsToldOnce(t *testing.T) {
 			t.Errorf("%q does not say %q", said, part)
 		}
 	}
-	s.edits("web", func(svc *corev1.Service) { svc.Labels = map[string]string{"a": "b"} }) // no new event
-	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "500"))               // another invalid value
+	s.edits("web", func(svc *corev1.Service) { svc.Labels = map[string]string{"a": "b"} })
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "500"))
 	s.wasTold("Service", "web", services.EventSyncFailed, 2)
 	s.asked("web", 0)
 	if svc := get[corev1.Service](s, s.ns, "web"); len(svc.Finalizers) > 0 {
@@ -265,7 +263,7 @@ func TestAServiceMoves(t *testing.T) {
 	s.wants("web")
 	s.balanced("web", 1)
 	var during string
-	t.Cleanup(func() { balancers.answers(s.ns+"/web", nil) }) // a controller started later requests again
+	t.Cleanup(func() { balancers.answers(s.ns+"/web", nil) })
 	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		during = get[corev1.Service](s, s.ns, "web").Annotations[view.PlaceAnnotation]
 		return balancers.succeeds(req)
@@ -366,7 +364,6 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 	s.balanced("web", 1)
 }
 
-// Other finalizers are not touched.
 func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other", view.CleanupFinalizer} })

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/kube/offline"
 )
 
-// serviceManifest returns a Service in namespace default with these spec fields.
 func serviceManifest(fields string) string {
 	return "{apiVersion: v1, kind: Service, metadata: {name: checked}, spec: {" + fields + "}}"
 }
@@ -72,7 +71,6 @@ func TestFilesAreJudgedAsByTheAPIServer(t *testing.T) {
 	}
 }
 
-// serverDryRun returns why the API server rejects a manifest in namespace default.
 func serverDryRun(t *testing.T, text string) error {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -87,8 +85,7 @@ func serverDryRun(t *testing.T, text string) error {
 	return err
 }
 
-// The API server validates existing and new objects and stores nothing. A namespace may exist only
-// in the files.
+// Dry runs store nothing. A namespace may exist only in the files.
 func TestTheAPIServerChecksFiles(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")

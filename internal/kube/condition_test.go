@@ -29,8 +29,7 @@ func (s *scene) hasCondition(n int, c corev1.NodeCondition) {
 	}
 }
 
-// A node condition that announces an eviction taints the node, like an event, once for each
-// transition to True.
+// A node condition that announces an eviction taints the node once per transition to True.
 func TestAConditionThatAnnouncesAnEvictionTaintsItsNode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -58,8 +57,7 @@ func TestAConditionThatAnnouncesAnEvictionTaintsItsNode(t *testing.T) {
 	s.hasCondition(2, corev1.NodeCondition{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Preempt Scheduled: soon", LastTransitionTime: metav1.Now()})
 	s.isTainted(2, spotTaint)
 
-	// An operator removes the taint. Neither the still true condition nor an event of that eviction
-	// restores it; the next transition does.
+	// Neither the still true condition nor an event of that eviction restores a removed taint.
 	s.taint(1)
 	s.drains(1, "")
 	s.hasCondition(1, preempted(now, corev1.ConditionTrue))

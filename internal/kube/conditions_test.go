@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// concludes waits for a condition's reason and part of its message; "" waits for its absence.
+// With "", concludes waits for the absence of the condition.
 func (s *scene) concludes(name, kind, reason, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -69,7 +69,7 @@ func TestConditionsOfAService(t *testing.T) {
 	}
 }
 
-// The API server accepts the port status of a rejected port; it is cleared when the port is fixed.
+// The API server accepts the port status of a rejected port.
 func TestARefusedPortIsInTheStatus(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// contested waits for the conflict condition with this message part, or its absence for "".
 func (s *scene) contested(name, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -32,7 +31,6 @@ func (s *scene) contested(name, part string) {
 	})
 }
 
-// fought answers with a conflict until the given time.
 func fought(until time.Time) func(balancer.Request) balancer.Result {
 	return func(req balancer.Request) balancer.Result {
 		r := balancers.succeeds(req)
@@ -65,8 +63,7 @@ func TestAFightIsTold(t *testing.T) {
 		t.Errorf("said: %s", got)
 	}
 
-	// The same period is not reported again, even after a user request; another one is. This one
-	// ends soon, and then Azure is written again.
+	// The same period is not reported again, even after a user request.
 	s.edits("web", func(svc *corev1.Service) { svc.Annotations[view.WriteAgainAnnotation] = "1" })
 	if last := s.asked("web", 3)[2]; last.Again != "1" {
 		t.Errorf("the request: %+v", last)

@@ -124,7 +124,6 @@ func TestColumns(t *testing.T) {
 	s.comesToSay("missing", v1alpha1.ReasonPoolNotFound, "")
 	got := kubectl(t, "get", "bp", "-n", s.ns) + "\n" + kubectl(t, "get", "backendpools", "-n", s.ns, "-o", "wide")
 	got = strings.ReplaceAll(got, s.ns, "scene-NNN")
-	// Ages differ in width.
 	got = regexp.MustCompile(`(?m)  +\d+s( +|$)`).ReplaceAllStringFunc(got, func(age string) string {
 		digits := strings.TrimSpace(age)
 		return strings.Replace(age, digits, "Ns"+strings.Repeat(" ", len(digits)-2), 1)

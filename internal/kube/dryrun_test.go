@@ -59,8 +59,8 @@ func TestADryRunOfANewService(t *testing.T) {
 	s.asked("web", 1)
 }
 
-// A Service in dry run keeps its load balancer and pool unchanged, whatever its endpoints do. The
-// BackendPool reports what would change.
+// A Service in dry run keeps its load balancer and pool unchanged, and the BackendPool reports what
+// would change.
 func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 	s := newScene(t)
 	s.hasNode(1, s.ip(1))

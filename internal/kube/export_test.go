@@ -4,5 +4,4 @@ package kube
 
 import corev1 "k8s.io/api/core/v1"
 
-// Preemptions returns the cached events.
 func (c *Cluster) Preemptions() []*corev1.Event { return c.evictions.Held() }

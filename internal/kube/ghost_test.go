@@ -46,8 +46,8 @@ func TestWhoTakesAFinalizerAwayLeavesTheRestToWeir(t *testing.T) {
 	})
 }
 
-// asks waits for this many requests and checks the latest: the BackendPool of a deleted Service may
-// request once more.
+// The BackendPool of a deleted Service may request once more, so only the latest request is
+// checked.
 func (s *scene) asks(name string, times int, check func(balancer.Request) bool) {
 	s.Helper()
 	s.until(func() string {

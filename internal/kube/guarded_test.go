@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/kube/services"
 )
 
-// With security rules that name nodes, a new node triggers a request. The request carries the
-// addresses in the status, so that they can be blocked.
+// With security rules that name nodes, a new node triggers a request, which carries the addresses
+// in the status.
 func TestSecurityRulesFollowTheNodes(t *testing.T) {
 	s := newScene(t)
 	s.wants("plain")

@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/internal/kube/nodes"
 )
 
-// hasMachine creates the n-th node with its machine and a network interface that joins a pool.
 func (s *scene) hasMachine(n int, pool string) {
 	s.Helper()
 	s.hasNode(n)
@@ -30,7 +29,6 @@ func (s *scene) hasMachine(n int, pool string) {
 	}
 }
 
-// areDown waits until exactly these entries of a pool are Down in Azure.
 func (s *scene) areDown(pool string, want ...string) {
 	s.Helper()
 	s.until(func() string {
@@ -59,8 +57,8 @@ func (s *scene) areDown(pool string, want ...string) {
 	})
 }
 
-// In a network interface pool left by another controller, which Weir does not fill, leaving nodes
-// are Down until they return, or the Service or the BackendPool is deleted.
+// In a network interface pool left by another controller, leaving nodes are Down until they return,
+// or the Service or the BackendPool is deleted.
 func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "nics")

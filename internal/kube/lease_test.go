@@ -152,8 +152,8 @@ func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
 	}
 }
 
-// The next leader continues at once after a crash. The former leader, if it was only suspended,
-// neither takes nor releases the new holder's Lease.
+// The next leader continues at once after a crash. A suspended former leader neither takes nor
+// releases the new holder's Lease.
 func TestTheNextLeaderGoesOn(t *testing.T) {
 	l := newLocker(t)
 	first, second := newResourceLeaseIn(t, cluster.Config, leader(3)), newResourceLeaseIn(t, cluster.Config, leader(4))
@@ -172,7 +172,7 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	}
 }
 
-// The shipped roles allow what is needed and no other access to Leases in that namespace.
+// The shipped roles allow what is needed, and no more.
 func TestTheRolesOfTheLease(t *testing.T) {
 	l := newLocker(t)
 	as := rest.CopyConfig(cluster.Config)

@@ -23,8 +23,7 @@ import (
 	"weir.dev/weir/internal/lease"
 )
 
-// locker accesses the Lease as an administrator. There is one in the cluster, so its tests do not
-// run in parallel.
+// There is one Lease in the cluster, so tests of locker do not run in parallel.
 type locker struct {
 	*testing.T
 	api typedcoordinationv1.LeaseInterface
@@ -66,7 +65,7 @@ func (l *locker) holder() string {
 	return ""
 }
 
-// upstreamTakes acquires the Lease as cloud-provider-azure does: if it is free, expired or its own.
+// upstreamTakes acquires the Lease as cloud-provider-azure does.
 func (l *locker) upstreamTakes() error {
 	l.Helper()
 	stands, err := l.api.Get(l.Context(), lockerName, metav1.GetOptions{})
@@ -102,7 +101,6 @@ func (l *locker) upstreamReleases() {
 	}
 }
 
-// change writes the Lease directly.
 func (l *locker) change(fn func(*coordinationv1.Lease)) {
 	l.Helper()
 	stands := l.get()
@@ -116,8 +114,7 @@ func (l *locker) change(fn func(*coordinationv1.Lease)) {
 type counted struct {
 	*leases.Resource
 	requests atomic.Int64
-	// before is called before each request.
-	before func(method string)
+	before   func(method string)
 }
 
 type transport struct {
@@ -138,7 +135,6 @@ func newResourceLease(t *testing.T, cfg *rest.Config) *counted {
 	return newResourceLeaseIn(t, cfg, nil)
 }
 
-// leader returns the fence of a leading process.
 func leader(transitions int) *lead.Fence {
 	f := lead.NewFence(time.Hour, func() time.Duration { return 0 })
 	f.Renewed(lead.Epoch{Lease: "weir-system/weir-controller", Transitions: transitions}, 0)
@@ -161,7 +157,6 @@ func newResourceLeaseIn(t *testing.T, cfg *rest.Config, fence *lead.Fence) *coun
 	return c
 }
 
-// costs checks the number of requests since the last call.
 func (c *counted) costs(t *testing.T, what string, want int64) {
 	t.Helper()
 	if got := c.requests.Swap(0); got != want {

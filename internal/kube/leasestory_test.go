@@ -19,7 +19,6 @@ import (
 	"weir.dev/weir/internal/lease"
 )
 
-// safeBuffer is a log for concurrent use.
 type safeBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -38,10 +37,7 @@ func (b *safeBuffer) count(part string) int {
 }
 
 // While cloud-provider-azure holds the Lease, nothing is read or written in Azure and the pools
-// report what they wait for; everything is in sync once it is released. While Weir writes,
-// cloud-provider-azure has to wait.
-//
-// Not parallel: it stops the shared controller.
+// report what they wait for. Not parallel: it stops the shared controller.
 func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 	s := newRivalry(t)
 	s.bothPools(s.ip(1))
@@ -54,7 +50,7 @@ func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 	s.theOtherTakesIt() // all passes are over
 }
 
-// rivalry is a Service with two pools, web and api, and a controller that shares the Lease with
+// rivalry is a Service with two pools and a controller that shares the Lease with
 // cloud-provider-azure.
 type rivalry struct {
 	*scene
@@ -84,8 +80,7 @@ func (s *rivalry) bothPools(ips ...string) {
 	s.holds("api", ips...)
 }
 
-// takesTurnsFromHere replaces the shared controller with one that uses the Lease, and waits until
-// its initial reads are over.
+// takesTurnsFromHere replaces the shared controller with one that uses the Lease.
 func (s *rivalry) takesTurnsFromHere() {
 	s.Helper()
 	s.l.must(controller.stop())
@@ -116,7 +111,6 @@ func (s *rivalry) bothSay(reason, part string) {
 	s.comesToSay("api", reason, part)
 }
 
-// theOtherTakesIt waits until Weir's passes are over.
 func (s *rivalry) theOtherTakesIt() {
 	s.Helper()
 	s.until(func() string {
@@ -127,7 +121,7 @@ func (s *rivalry) theOtherTakesIt() {
 	})
 }
 
-// changesWait makes a change and checks that it is kept and reported once for some intervals.
+// changesWait checks that a change is kept and reported once.
 func (s *rivalry) changesWait() {
 	s.Helper()
 	said, calls, refused := s.events("Service", "web"), s.calls(), s.shared.Refusals()

@@ -22,7 +22,6 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// ours are the managed load balancers.
 type ours struct{ services.Balancers }
 
 func (ours) LeftToOthers(lb.PoolKey) bool { return false }
@@ -31,7 +30,7 @@ func (ours) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
 }
 
-// machines is a cluster without an API server, with these BackendPools and one node of each kind.
+// machines is a cluster without an API server and one node of each kind.
 func machines(t *testing.T, interfaces bool, several []service.Configuration, pools ...*v1alpha1.BackendPool) *Rooms {
 	t.Helper()
 	const group = "azure:///subscriptions/S0/resourceGroups/rg0/providers/Microsoft.Compute/"
@@ -63,8 +62,7 @@ func joinAs(membership string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Spec.Membership = membership }
 }
 
-// Returns each node's machine and load balancer, including excluded nodes, which have to leave.
-// Nodes without a machine ID are skipped.
+// Excluded nodes are included, because they have to leave. Nodes without a machine ID are skipped.
 func TestMachinesOfNodes(t *testing.T) {
 	weirs := objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface))
 	theirs := objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(v1alpha1.MembershipNetworkInterface))
@@ -93,9 +91,8 @@ func TestMachinesOfNodes(t *testing.T) {
 	}
 }
 
-// With several load balancers, a node joins network interface pools of its own one only, since
-// others would wait in vain. Address pools take any node, and unplaced nodes join all. A node
-// without a machine joins no network interface pool.
+// With several load balancers, a node joins network interface pools of its own one only. Address
+// pools take any node, and unplaced nodes join all.
 func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 	several := []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}}
 	slice := &discoveryv1.EndpointSlice{
@@ -158,7 +155,6 @@ func TestNodesOfASecurityGroup(t *testing.T) {
 	}
 }
 
-// Returns the pools whose members are or were network interfaces.
 func TestPoolsOfNetworkInterfaces(t *testing.T) {
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	as := v1alpha1.MembershipNetworkInterface

@@ -63,7 +63,6 @@ func setUp(env *envtest.Environment) (tearDown func() error, err error) {
 	return func() error { return errors.Join(controller.stop(), patient.Kept(cloud)) }, nil // tests may have replaced it
 }
 
-// running is a controller wired as in the application, over the emulator.
 type running struct {
 	kube  *kube.Cluster
 	lanes *poolupdate.Lanes
@@ -72,20 +71,17 @@ type running struct {
 
 func start() (*running, error) { return startWith(nil) }
 
-// startWith starts a controller that takes this lease before a pass; nil means none.
 func startWith(lease poolupdate.Lease) (*running, error) {
 	draining := signals()
 	draining.Further = []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}
 	return startAs(cluster.Config, lease, draining)
 }
 
-// signals trusts the tests' agents.
 func signals() *adminstate.Signals {
 	return &adminstate.Signals{Reporters: []string{"agent", "example.com/agent"}, MinAvailablePercent: adminstate.DefaultMinAvailablePercent}
 }
 
-// startAs starts a controller with this API configuration; without signals it ignores node taints.
-// with may extend it before it starts.
+// Without draining signals the controller ignores node taints. with may extend it before it starts.
 func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Signals, with ...func(*running, *azure.Client, *slog.Logger)) (*running, error) {
 	level := slog.LevelError + 1
 	if os.Getenv("WEIR_TEST_LOG") != "" {

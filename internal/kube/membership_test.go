@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// web is a scene with nodes 1 to 3 and the bound Service web.
 func web(t *testing.T) *scene {
 	t.Helper()
 	t.Parallel()
@@ -123,9 +122,8 @@ func TestExcludedNodesTakeNoTraffic(t *testing.T) {
 	s.areDown("web")
 }
 
-// Karpenter sets its taint and the label in one patch, then evicts the pods. In a node pool, too,
-// the node gets no new flows from then on, and leaves once it hosts no pod. It is restored if
-// Karpenter cancels the disruption.
+// Karpenter sets its taint and the label in one patch, then evicts the pods. The node gets no new
+// flows from then on, and leaves once it hosts no pod, unless Karpenter cancels the disruption.
 func TestANodeThatKarpenterDisruptsIsDownInAPoolOfNodes(t *testing.T) {
 	t.Parallel()
 	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"

@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// A cluster with one load balancer gets a second one and gives it up again. No node leaves a pool
-// before its place is known.
+// A cluster gets a second load balancer and gives it up again. No node leaves a pool before its
+// place is known.
 func TestNodesArePlacedOnSeveralLoadBalancers(t *testing.T) {
 	s := newPlacing(t)
 	first := service.Configuration{Name: s.ns, PrimaryVMSet: "Pool-A"}
@@ -48,7 +48,6 @@ func TestNodesArePlacedOnSeveralLoadBalancers(t *testing.T) {
 	s.has(s.second, 3, 4, 5)
 	s.labels(map[int]string{1: s.ns, 4: s.second})
 
-	// One again.
 	s.runs()
 	s.selects(s.ns, "")
 	s.has(s.ns, 1, 2, 3, 4, 5)
@@ -77,8 +76,6 @@ func (s *placing) getsASecondOne(first, second service.Configuration) {
 	}
 }
 
-// growsOnBoth creates a Service on the second load balancer, which has a node, and a new node,
-// which goes where there are fewer.
 func (s *placing) growsOnBoth() {
 	s.Helper()
 	s.balances("two", s.second)
@@ -144,8 +141,8 @@ func TestLabelsMoveAService(t *testing.T) {
 	s.has(s.ns+"-3", 1)
 }
 
-// An unplaced node does not block others, but prevents a node pool from being taken, since members
-// might be lost. Node and Service report the reason.
+// An unplaced node prevents only that a node pool is taken, since members might be lost. Node and
+// Service report the reason.
 func TestNodesThatCannotBePlaced(t *testing.T) {
 	s := newPlacing(t)
 	s.joins(1, "as-a")

@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A Retry-After holds for the pool, whatever happens to the objects. The scenes run in parallel,
-// but not with tests that stop the controller.
+// A Retry-After holds for the pool, whatever happens to the objects. Not parallel with tests that
+// stop the controller.
 func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	t.Run("the Service is made anew", func(t *testing.T) {
 		s := parkedScene(t)
@@ -78,7 +78,6 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	})
 }
 
-// parkedScene has a pool that holds node 1, needs node 2, and got a Retry-After.
 func parkedScene(t *testing.T) *scene {
 	t.Helper()
 	s := web(t)
@@ -105,7 +104,6 @@ func (s *scene) isParked(reason string) {
 	}
 }
 
-// rests checks that the status has a Retry-After and no operation waits.
 func (s *scene) rests(name string) {
 	s.Helper()
 	st := s.status(name)
@@ -116,7 +114,6 @@ func (s *scene) rests(name string) {
 	}
 }
 
-// desires waits until the status counts this many members, before they are written.
 func (s *scene) desires(members int32) {
 	s.Helper()
 	sent := len(s.sent("web"))
@@ -131,8 +128,7 @@ func (s *scene) desires(members int32) {
 	}
 }
 
-// goesOnAfter waits until the pool holds these addresses, and checks that no request was sent
-// within the Retry-After.
+// goesOnAfter checks that no request was sent within the Retry-After.
 func (s *scene) goesOnAfter(patience time.Duration, ips ...string) {
 	s.Helper()
 	if n := s.unmet("web"); n != 0 {
@@ -149,8 +145,8 @@ func (s *scene) goesOnAfter(patience time.Duration, ips ...string) {
 	}
 }
 
-// While a pool is out of sync, any endpoint event starts another attempt, as documented. While it
-// is in sync, an event that keeps the nodes costs no call.
+// An endpoint event starts another attempt while a pool is out of sync, and costs no call while it
+// is in sync, if the nodes are the same.
 func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
 	s := web(t)
 	pod := func(ip string) { // on the same node

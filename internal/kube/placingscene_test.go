@@ -31,7 +31,7 @@ import (
 
 const compute = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute"
 
-// placing is a scene with two load balancers: the scene's name, with and without the suffix -2.
+// placing is a scene with two load balancers: the scene's name, and with the suffix -2.
 type placing struct {
 	*scene
 	second string
@@ -50,7 +50,7 @@ func newPlacing(t *testing.T) *placing {
 	return s
 }
 
-// runs restarts the controller with these configurations; none means one load balancer.
+// runs restarts the controller; no configuration means one load balancer.
 func (s *placing) runs(several ...service.Configuration) {
 	s.Helper()
 	if err := controller.stop(); err != nil {
@@ -79,7 +79,6 @@ func (s *placing) runs(several ...service.Configuration) {
 	}
 }
 
-// machine returns the ARM ID of the n-th node's VM.
 func (s *placing) machine(n int) string { return compute + "/virtualMachines/" + s.node(n) }
 
 // joins creates the n-th node, a VM in an availability set or in none.
@@ -114,7 +113,6 @@ func (s *placing) hasNodeOf(n int, providerID string) {
 	})
 }
 
-// balances creates a Service of all nodes.
 func (s *placing) balances(name string, configurations string) {
 	s.Helper()
 	svc := &corev1.Service{
@@ -134,7 +132,6 @@ func (s *placing) balances(name string, configurations string) {
 	})
 }
 
-// label returns a node's load balancer label.
 func (s *placing) label(n int) string {
 	s.Helper()
 	return get[corev1.Node](s.scene, "", s.node(n)).Labels[view.PlaceLabel]
@@ -154,7 +151,6 @@ func (s *placing) labels(want map[int]string) {
 	})
 }
 
-// shared returns the addresses in a load balancer's shared pool.
 func (s *placing) shared(balancer string) []string {
 	s.Helper()
 	raw, _ := cloud.Get(network + "/loadBalancers/" + balancer + "/backendAddressPools/" + s.ns)
@@ -186,7 +182,6 @@ func (s *placing) has(balancer string, nodes ...int) {
 	})
 }
 
-// isOn waits until a Service is on a load balancer.
 func (s *placing) isOn(name, balancer string) {
 	s.Helper()
 	s.until(func() string {
@@ -214,7 +209,6 @@ func (s *placing) selects(balancer, want string) {
 	})
 }
 
-// asked returns when the machine of a node was read.
 func (s *placing) asked(n int) []time.Time {
 	verdicts.Lock()
 	defer verdicts.Unlock()
@@ -227,7 +221,6 @@ func (s *placing) asking(n int, of ...verdict) {
 	verdicts.of[http.MethodGet+strings.ToLower(s.machine(n))] = of
 }
 
-// toldOfNode waits for the event about an unplaced node.
 func (s *placing) toldOfNode(n int, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -249,8 +242,7 @@ func (s *placing) toldOfNode(n int, part string) {
 	})
 }
 
-// asks returns the Azure calls for this scene's resources. Leftovers of other tests are polled,
-// too.
+// asks excludes leftovers of other tests, which are polled, too.
 func (s *placing) asks(kinds ...armemu.Kind) (calls []string) {
 	for _, c := range cloud.Calls() {
 		if strings.Contains(c.Resource, s.ns) && (len(kinds) == 0 || slices.Contains(kinds, c.Kind)) {
@@ -262,7 +254,6 @@ func (s *placing) asks(kinds ...armemu.Kind) (calls []string) {
 
 func (s *placing) armWrites() []string { return s.asks(armemu.KindPut, armemu.KindDelete) }
 
-// versions returns the resource versions of the nodes up to n.
 func (s *placing) versions(n int) []string {
 	s.Helper()
 	var all []string
@@ -272,7 +263,6 @@ func (s *placing) versions(n int) []string {
 	return all
 }
 
-// settles waits until the reads of a restart are over.
 func (s *placing) settles() {
 	s.Helper()
 	last, since := len(s.asks()), time.Now()

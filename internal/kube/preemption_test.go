@@ -32,8 +32,7 @@ const (
 	outTaint  = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 )
 
-// announces creates an event about the n-th node, as an agent on it does: with the node's name as
-// UID.
+// announces creates an event as an agent does: with the node's name as UID.
 func (s *scene) announces(n int, name string, edit ...func(*corev1.Event)) {
 	s.Helper()
 	now := metav1.Now()
@@ -50,19 +49,17 @@ func (s *scene) announces(n int, name string, edit ...func(*corev1.Event)) {
 	s.Cleanup(func() { _ = api.Delete(context.Background(), e) })
 }
 
-// announcesAgain increments the count of an event, as client-go's recorder does.
 func (s *scene) announcesAgain(name string) {
 	s.Helper()
 	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Count, e.LastTimestamp = e.Count+1, metav1.Now() })
 }
 
-// touches updates an event without a relevant change.
 func (s *scene) touches(name string) {
 	s.Helper()
 	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Message += "." })
 }
 
-// taint sets the taints of the n-th node, as key=value:effect.
+// taint takes key=value:effect.
 func (s *scene) taint(n int, taints ...string) {
 	s.Helper()
 	change(s, "", s.node(n), func(node *corev1.Node) {
@@ -96,7 +93,6 @@ func (s *scene) isTainted(n int, want string) {
 	})
 }
 
-// drains waits until the n-th node drains for this reason; empty means it does not drain.
 func (s *scene) drains(n int, why string) {
 	s.Helper()
 	s.until(func() string {
@@ -107,7 +103,6 @@ func (s *scene) drains(n int, why string) {
 	})
 }
 
-// settles waits until all earlier events are processed, by an event of another node.
 func (s *scene) settles() {
 	s.Helper()
 	s.last++
@@ -122,7 +117,6 @@ func (s *scene) note(n int) string {
 	return get[corev1.Node](s, "", s.node(n)).Annotations[view.PreemptionAnnotation]
 }
 
-// isNoted waits until the record on the n-th node contains this.
 func (s *scene) isNoted(n int, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -162,7 +156,7 @@ func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	}
 	s.isTainted(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
 
-	// An operator removes it. Earlier events do not restore it; later ones do.
+	// An operator removes it. Only later events restore it.
 	s.taint(1)
 	s.drains(1, "")
 	s.touches("evicts")
@@ -285,8 +279,8 @@ func TestWhatIsKeptOfEvents(t *testing.T) {
 	}
 }
 
-// A tenant's events in its own namespace never concern a node. In the namespace of node events,
-// only known reporters and reasons are accepted.
+// A tenant's events never concern a node. In the namespace of node events, only known reporters and
+// reasons are accepted.
 func TestWhoAnnouncesIsAsked(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -305,8 +299,7 @@ func TestWhoAnnouncesIsAsked(t *testing.T) {
 	s.isTainted(1, spotTaint)
 }
 
-// Half of a pool's members remain up despite announced evictions. The Service gets one event, and
-// the status shows which and why. A user's request is executed.
+// Half of a pool's members remain up despite announced evictions, unless a user requests otherwise.
 func TestAnnouncedEvictionsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "web", "one")
@@ -363,8 +356,7 @@ func (b *busy) Get(ctx context.Context, at client.ObjectKey, obj client.Object, 
 	return b.Update(ctx, n)
 }
 
-// A concurrent taint is never lost: the patch is rebuilt from a fresh copy, and persistent
-// conflicts are retried by the work queue.
+// A concurrent taint is never lost: the patch is rebuilt from a fresh copy.
 func TestATaintThatComesInBetweenStays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -388,7 +380,6 @@ func TestATaintThatComesInBetweenStays(t *testing.T) {
 	}
 }
 
-// wasToldOfNode waits until the n-th node has this many events with a reason.
 func (s *scene) wasToldOfNode(n int, reason string, times int) {
 	s.Helper()
 	s.until(func() string {
@@ -409,7 +400,6 @@ func (s *scene) wasToldOfNode(n int, reason string, times int) {
 	})
 }
 
-// preempt processes an event over an API server.
 func preempt(ctx context.Context, reader client.Reader, writer client.Writer, e *corev1.Event) error {
 	log := slog.New(slog.DiscardHandler)
 	evictions := &nodes.Evictions{Reader: reader, Writer: writer, Events: events.New(view.Scheme(), nil, log), Log: log}

@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// replaced replaces the shared controller until the test ends. Not parallel.
+// replaced replaces the shared controller until the test ends.
 func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhile func()) {
 	s.Helper()
 	must := func(err error) {
@@ -44,8 +44,8 @@ func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhi
 	})
 }
 
-// A new process learns draining nodes from taints, and processed nodes from records: existing
-// events for those are ignored. Other nodes, and new events, are processed.
+// A new process learns draining nodes from taints, and processed nodes from records, whose existing
+// events it ignores.
 func TestARestartPutsNoTaintBack(t *testing.T) {
 	s := newScene(t)
 	for n := range 4 {
@@ -76,7 +76,6 @@ func TestARestartPutsNoTaintBack(t *testing.T) {
 	s.isTainted(3, outTaint)
 }
 
-// requests records the controller's requests for events and nodes.
 type requests struct {
 	mu    sync.Mutex
 	about map[string]int
@@ -105,7 +104,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// asShipped returns an API configuration with the shipped roles only.
 func asShipped(r *requests) *rest.Config {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.Impersonate.UserName, cfg.Impersonate.Groups = "system:serviceaccount:weir-system:weir", []string{"system:authenticated"}
@@ -113,7 +111,6 @@ func asShipped(r *requests) *rest.Config {
 	return cfg
 }
 
-// applies creates the roles of a file until the test ends.
 func (s *scene) applies(path string) {
 	s.Helper()
 	raw, err := os.ReadFile(path)
@@ -143,7 +140,6 @@ func (s *scene) applies(path string) {
 	}
 }
 
-// servesAPool waits for a pool in sync.
 func (s *scene) servesAPool(name string) {
 	s.Helper()
 	s.hasService(name, corev1.ServiceTypeLoadBalancer)
@@ -174,8 +170,7 @@ func TestOffNeedsNoRole(t *testing.T) {
 	}
 }
 
-// Without the role everything else works, and taints are read. Once the role exists, earlier
-// announcements are processed.
+// Without the role everything else works. Once it exists, earlier announcements are processed.
 func TestOnWithoutTheRole(t *testing.T) {
 	s := newScene(t, "web")
 	s.hasNode(1)

@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/backendpool"
 )
 
-// level is a scene with a pool in sync that holds node 1.
 func level(t *testing.T) *scene {
 	t.Helper()
 	s := web(t)
@@ -23,7 +22,7 @@ func level(t *testing.T) *scene {
 }
 
 // Managed addresses are given up only if the pool certainly does not exist: a 404 without details
-// may come from a proxy, and a truncated one proves nothing.
+// may come from a proxy.
 func TestWhichMissingPoolIsBelieved(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -73,7 +73,6 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// editsStatus changes the status of a BackendPool while no controller runs.
 func (s *scene) editsStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
 	s.Helper()
 	p := get[v1alpha1.BackendPool](s, s.ns, name)
@@ -83,8 +82,6 @@ func (s *scene) editsStatus(name string, edit func(*v1alpha1.BackendPoolStatus))
 	}
 }
 
-// waited checks that a pool was requested once more, not before this time, and holds the first
-// node.
 func (s *scene) waited(name string, before int, until time.Time) {
 	s.Helper()
 	s.until(func() string {

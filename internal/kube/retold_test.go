@@ -18,8 +18,7 @@ import (
 
 var overtaken = verdict{status: http.StatusConflict, code: "AnotherOperationInProgress"}
 
-// A restarted controller repeats no event and clears what is over. Not parallel: it restarts the
-// shared controller.
+// A restarted controller repeats no event. Not parallel: it restarts the shared controller.
 func TestARestartTellsNothingTwice(t *testing.T) {
 	failing := map[string][]verdict{
 		"refused": slices.Repeat([]verdict{refused}, 9), "spent": slices.Repeat([]verdict{overtaken}, 9),
@@ -64,7 +63,7 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 		})
 	}
 	s.serves("fence")
-	s.wasTold("Service", "fence", backendpool.EventUpdated, 1) // the last event
+	s.wasTold("Service", "fence", backendpool.EventUpdated, 1)
 	for _, name := range []string{"refused", "spent", "nodes"} {
 		if now := about(name); now != said[name] {
 			t.Errorf("%s: before the restart %s, and after it %s", name, said[name], now)
@@ -78,7 +77,6 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 	s.wasTold("Service", "refused", backendpool.EventFailed, 2)
 }
 
-// serves binds a pool to a Service of its name, with an endpoint on the first node.
 func (s *scene) serves(name string) {
 	s.Helper()
 	s.hasService(name, corev1.ServiceTypeLoadBalancer)
@@ -86,8 +84,7 @@ func (s *scene) serves(name string) {
 	s.binds(name, name)
 }
 
-// fail binds pools with these injected results: nodes to the first node, each other one to a
-// Service.
+// fail binds pools with injected results: nodes to the first node, each other one to a Service.
 func (s *scene) fail(failing map[string][]verdict) {
 	s.Helper()
 	s.hasLabelledNode(1, map[string]string{"scene": s.ns})

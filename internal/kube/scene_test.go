@@ -33,7 +33,6 @@ type scene struct {
 
 var scenes atomic.Int64
 
-// newScene creates a namespace and a load balancer with these pools.
 func newScene(t *testing.T, pools ...string) *scene {
 	t.Helper()
 	s := &scene{T: t, no: scenes.Add(1)}
@@ -53,7 +52,6 @@ func (s *scene) loadBalancer(pools ...string) {
 	}
 }
 
-// azurePool creates a pool in Azure with these addresses.
 func (s *scene) azurePool(name string, ips ...string) {
 	s.Helper()
 	entries := []string{}
@@ -71,14 +69,11 @@ func (s *scene) put(id, body string) {
 	}
 }
 
-// ip returns the address of the n-th node.
 func (s *scene) ip(n int) string  { return fmt.Sprintf("10.%d.0.%d", s.no, n) }
 func (s *scene) ip6(n int) string { return fmt.Sprintf("fd00:%d::%d", s.no, n) }
 
-// node returns the name of the n-th node.
 func (s *scene) node(n int) string { return fmt.Sprintf("%s-n%d", s.ns, n) }
 
-// hasNode creates the n-th node, with its own address by default.
 func (s *scene) hasNode(n int, ips ...string) {
 	s.Helper()
 	s.hasLabelledNode(n, nil, ips...)
@@ -117,7 +112,6 @@ func (s *scene) hasService(name string, kind corev1.ServiceType) {
 	})
 }
 
-// on returns a ready endpoint on the n-th node.
 func (s *scene) on(n int) discoveryv1.Endpoint {
 	return discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, NodeName: new(s.node(n)), Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}
 }
@@ -148,7 +142,6 @@ func (s *scene) changeSlice(name string, endpoints ...discoveryv1.Endpoint) {
 	change(s, s.ns, name, func(es *discoveryv1.EndpointSlice) { es.Endpoints = endpoints })
 }
 
-// binds creates a BackendPool for a Service; spec may change it.
 func (s *scene) binds(name, service string, spec ...func(*v1alpha1.BackendPoolSpec)) {
 	s.Helper()
 	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name}}
@@ -266,7 +259,6 @@ func (s *scene) says(name string) string {
 	return fmt.Sprintf("Synced=%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
-// comesToSay waits for the reason and part of the message of a BackendPool.
 func (s *scene) comesToSay(name, reason, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -277,7 +269,6 @@ func (s *scene) comesToSay(name, reason, part string) {
 	})
 }
 
-// goes waits until a BackendPool is deleted.
 func (s *scene) goes(name string) {
 	s.Helper()
 	s.until(func() string {
@@ -289,7 +280,6 @@ func (s *scene) goes(name string) {
 	})
 }
 
-// calls counts the calls for the scene's load balancer.
 func (s *scene) calls(kinds ...armemu.Kind) int {
 	mine := func(c armemu.Call) bool { return strings.HasPrefix(c.Resource+"/", s.lbID()+"/") }
 	return len(cloud.Calls(mine, armemu.OfKind(kinds...)))
@@ -297,7 +287,6 @@ func (s *scene) calls(kinds ...armemu.Kind) int {
 
 func (s *scene) writes() int { return s.calls(armemu.KindPut, armemu.KindDelete) }
 
-// events counts the events of an object by reason.
 func (s *scene) events(kind, name string) map[string]int {
 	s.Helper()
 	var list corev1.EventList
@@ -313,7 +302,6 @@ func (s *scene) events(kind, name string) map[string]int {
 	return said
 }
 
-// messages returns the event messages of an object with this reason.
 func (s *scene) messages(kind, name, reason string) []string {
 	s.Helper()
 	var list corev1.EventList
@@ -329,7 +317,6 @@ func (s *scene) messages(kind, name, reason string) []string {
 	return out
 }
 
-// wasTold waits until an object has this many events with a reason.
 func (s *scene) wasTold(kind, name, reason string, times int) {
 	s.Helper()
 	s.until(func() string {

@@ -23,8 +23,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// tenant returns a client with the standard role edit, and access to BackendPools, in the scene's
-// namespace.
 func (s *scene) tenant() client.Client {
 	s.Helper()
 	role := &rbacv1.Role{
@@ -60,7 +58,6 @@ func (s *scene) tenant() client.Client {
 	return tenant
 }
 
-// may sets the load balancers the scene's namespace may bind.
 func (s *scene) may(list string) {
 	s.Helper()
 	ns := &corev1.Namespace{}
@@ -74,7 +71,6 @@ func (s *scene) may(list string) {
 	}
 }
 
-// forged is a BackendPool made to look like one of Weir.
 func (s *scene) forged(name, service, on, pool string, uid types.UID) *v1alpha1.BackendPool {
 	return &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{
@@ -221,8 +217,7 @@ func TestAServiceWhoseBackendPoolCannotBeMadeSaysSo(t *testing.T) {
 	s.wasTold("Service", "web", services.EventEnsured, 1)
 }
 
-// A BackendPool of Weir that is copied, relabeled and loses its owner remains Weir's, and the copy
-// has no rights.
+// A BackendPool of Weir that is copied and edited remains Weir's, and the copy has no rights.
 func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

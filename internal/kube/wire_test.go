@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/azure"
 )
 
-// verdict is the injected result of a request for a pool; the zero value passes it.
+// verdict is the injected result of a request; the zero value passes it.
 type verdict struct {
 	status     int
 	code       string // of the body; empty means no body
@@ -32,7 +32,6 @@ var (
 	torn      = verdict{status: http.StatusNotFound, code: "ResourceNotFound", torn: true}
 )
 
-// wire passes requests to the emulator, unless a scene injects a result.
 type wire struct{ to azure.Transport }
 
 var verdicts = struct {
@@ -45,28 +44,24 @@ func (s *scene) wireID(pool string) string {
 	return strings.ToLower(s.lbID() + "/backendAddressPools/" + pool)
 }
 
-// meets sets the results of the next writes of a pool.
 func (s *scene) meets(pool string, of ...verdict) {
 	verdicts.Lock()
 	defer verdicts.Unlock()
 	verdicts.of[http.MethodPut+s.wireID(pool)] = of
 }
 
-// finds sets the results of the next reads of a pool.
 func (s *scene) finds(pool string, of ...verdict) {
 	verdicts.Lock()
 	defer verdicts.Unlock()
 	verdicts.of[http.MethodGet+s.wireID(pool)] = of
 }
 
-// unmet counts the remaining results of writes.
 func (s *scene) unmet(pool string) int {
 	verdicts.Lock()
 	defer verdicts.Unlock()
 	return len(verdicts.of[http.MethodPut+s.wireID(pool)])
 }
 
-// sent returns the time of each request for a pool.
 func (s *scene) sent(pool string) []time.Time {
 	verdicts.Lock()
 	defer verdicts.Unlock()
@@ -93,7 +88,6 @@ func next(req *http.Request) verdict {
 	return of[0]
 }
 
-// duringPut is called during each write.
 var duringPut atomic.Pointer[func()]
 
 // Do implements azure.Transport.
