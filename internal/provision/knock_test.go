@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// life is a Provision whose attempts fail after a minute each, with or without reachability probes.
 type life struct {
 	state        State
 	in           Input
@@ -21,7 +20,7 @@ type life struct {
 	named        time.Time
 }
 
-// lives runs until nothing is due and returns false if an attempt or probe ignored NotBefore.
+// lives returns false if an attempt or probe ignored NotBefore.
 func (l *life) lives(t *rapid.T, until time.Time, knocks bool) {
 	for {
 		s, d := l.state.Next(l.in, l.now)

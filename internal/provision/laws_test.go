@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// With any user requests, process deaths and clock jumps: attempts never overlap, none starts
-// before NotBefore, within the minimum interval or while cancelled, and there are never more than
-// the policy and the requests allow.
+// Despite user requests, process deaths and clock jumps, attempts never overlap, none starts before
+// NotBefore, within the minimum interval or while cancelled, and there are never more than the
+// policy and the requests allow.
 func TestLawAttempts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPlay()
@@ -80,8 +80,7 @@ func TestLawAttempts(t *testing.T) {
 	})
 }
 
-// If every attempt fails, there are at most 1 + retries attempts, plus one per user request, and
-// exactly 1 + retries without requests, despite process deaths and clock jumps.
+// If every attempt fails, there are at most 1 + retries attempts, plus one per user request.
 func TestLawAttemptsOfWhatAlwaysFails(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPlay()

@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// begun returns an open journal.
 func begun() migrate.Journal { return migrate.Journal{Balancers: make([]migrate.Balancer, 1)} }
 
 func TestWhatIsDoneAboutAMigration(t *testing.T) {

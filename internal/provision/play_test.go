@@ -11,7 +11,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// play simulates a Provision and its process in virtual time.
 type play struct {
 	state  State
 	policy Policy
@@ -91,7 +90,6 @@ func (p *play) step() (time.Duration, bool) {
 	return p.ends, p.working
 }
 
-// pass advances the time.
 func (p *play) pass(d time.Duration) {
 	for end := p.passed + d; ; {
 		at, more := p.step()

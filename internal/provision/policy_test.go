@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// seed is the policy of the specified table.
 func seed() Policy {
 	return Policy{Retries: 1 << 30, Initial: 30 * time.Second, Factor: 1.048, MaxInterval: 48 * time.Minute, AttemptTimeout: time.Hour}
 }

@@ -78,7 +78,6 @@ func TestMemoryOfRedaction(t *testing.T) {
 	}
 }
 
-// heapInUse returns the reachable heap, in bytes.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -87,8 +86,7 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// Text is withheld where the bound drops a secret: a secret too long to keep cannot be quoted in
-// text short enough to search, and beyond the bound everything is withheld.
+// Text is withheld where the bound drops a secret.
 func TestRedactionWithholds(t *testing.T) {
 	secret := strings.Repeat("\x01secret", maxText/7+1)
 	var l Log

@@ -154,8 +154,6 @@ func TestWhatIsKnownOfReadersEnds(t *testing.T) {
 	}
 }
 
-// A source is a machine with any address of its network, and the number of remembered sources is
-// bounded.
 func TestSources(t *testing.T) {
 	for remote, want := range map[string]string{
 		"10.0.0.1:4000": "10.0.0.1", "[::ffff:10.0.0.1]:4000": "10.0.0.1", "[2001:db8::1:2]:4000": "2001:db8::", "[fe80::1%eth0]:4000": "fe80::", "@": "invalid IP",

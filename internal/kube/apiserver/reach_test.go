@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// line is a transport that fails with these errors before it responds.
 type line struct {
 	errs  []error
 	tries int

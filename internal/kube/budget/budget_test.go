@@ -44,8 +44,6 @@ func (u *users) add(ctx context.Context, namespace string, amount int64) {
 	synctest.Wait()
 }
 
-// Namespaces get turns regardless of their number of requests, and never more than the total is
-// held.
 func TestNamespacesHaveTheirTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{Budget: New(10, 10)}

@@ -57,7 +57,6 @@ func TestLimitedProcessReachesNothing(t *testing.T) {
 	}
 }
 
-// pack creates a chart archive.
 func pack(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -97,8 +96,6 @@ func textOf(all []Document) string {
 	return strings.Join(out, "; ")
 }
 
-// A chart is rendered like by Helm: merged values, target capabilities, crds/ first, install order,
-// without notes and tests.
 func TestChartIsRendered(t *testing.T) {
 	chart := pack(t, map[string]string{
 		"values.yaml":               "a: chart\nb: chart\nc: chart\n",
@@ -199,7 +196,7 @@ func TestAChildHasRoom(t *testing.T) {
 		ended <- err
 	}()
 	least := int64(460 << 20)
-	for len(ended) == 0 { // a process is started and read concurrently
+	for len(ended) == 0 {
 		least = min(least, debug.SetMemoryLimit(-1))
 		runtime.Gosched()
 	}

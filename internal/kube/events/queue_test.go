@@ -67,7 +67,6 @@ func (a *apiEvents) write(ctx context.Context, event *corev1.Event) (*corev1.Eve
 	return event, nil
 }
 
-// story runs a queue, adds events and stops it.
 func story(t *testing.T, api *apiEvents, tell func(q *Queue)) (stopped time.Duration) {
 	t.Helper()
 	api.counts = map[string]int32{}
@@ -275,7 +274,7 @@ func TestTheQueueOfEventsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{}
 		story(t, api, func(q *Queue) {
-			q.mu.Lock() // stops the writer
+			q.mu.Lock()
 			for range mostWaiting {
 				q.waiting = append(q.waiting, waitingEvent{Event: &corev1.Event{}})
 			}

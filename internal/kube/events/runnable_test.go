@@ -16,8 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// stopping stops a leader whose lanes take some time and emit events. It returns the duration and
-// the log.
+// stopping returns the duration of the shutdown and the log.
 func stopping(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q *Queue)) (time.Duration, string) {
 	t.Helper()
 	var log bytes.Buffer

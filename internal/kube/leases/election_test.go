@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// oneLease is the leader election Lease at the API server.
 type oneLease struct {
 	resourcelock.Interface
 
@@ -49,7 +48,6 @@ func (o *oneLease) Update(_ context.Context, next resourcelock.LeaderElectionRec
 	return o.fail
 }
 
-// candidate returns a lock that has not been acquired.
 func candidate() (*leaderLock, *oneLease) {
 	now := new(time.Duration)
 	api := &oneLease{now: now}
@@ -111,8 +109,7 @@ func TestTheLeaseOfAnotherIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// first runs before the elector learns of the acquisition, with write permission, until it
-// succeeds, and once.
+// first runs before the elector learns of the acquisition, until it succeeds, and once.
 func TestALeadBeginsWithWhatIsFirst(t *testing.T) {
 	l, _ := candidate()
 	tries, fails := 0, errAPI
@@ -150,7 +147,6 @@ func TestALeadThatIsGivenBackIsOver(t *testing.T) {
 	}
 }
 
-// wireSeen answers and records every request.
 type wireSeen struct{ seen []string }
 
 func (w *wireSeen) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -138,12 +138,11 @@ func TestInterruptedAnywhere(t *testing.T) {
 	}
 }
 
-// cluster is an API server, and the reported steps.
 type cluster struct {
 	server *apiserver.Server
 	api    client.Client
 	said   []string
-	// written counts writes; write number stopAt, if not 0, is lost.
+	// Write number stopAt, if not 0, is lost.
 	written, stopAt int
 }
 
@@ -182,7 +181,6 @@ func newCluster(t *testing.T, all ...runtime.Object) *cluster {
 	return c
 }
 
-// transport counts writes and loses one.
 type transport struct {
 	c    *cluster
 	next http.RoundTripper
@@ -214,7 +212,6 @@ func (c *cluster) leave(t *testing.T, dry bool) (*leave.Leaving, []string) {
 	return l, c.said
 }
 
-// left describes the objects of the cluster.
 func (c *cluster) left(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, resource := range []string{"backendpools", "nodes", "services"} {
@@ -249,7 +246,6 @@ func (c *cluster) same(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// plainService has no class; a served one has Weir's finalizer and record.
 func plainService(name string, served bool) *corev1.Service {
 	s := objects.Service(corev1.ServiceTypeLoadBalancer)
 	s.Name = name
@@ -263,7 +259,6 @@ func plainService(name string, served bool) *corev1.Service {
 	return s
 }
 
-// recorded is the BackendPool of the Service web, with its record.
 func recorded() *v1alpha1.BackendPool {
 	return objects.Made(objects.Took, objects.RecordedAs(objects.WebUID), func(p *v1alpha1.BackendPool) {
 		p.Status.Down = []v1alpha1.DownAddress{{Address: "10.0.0.1", Node: "n1", Reason: "it is deleted", Since: metav1.Now()}}
@@ -275,7 +270,6 @@ func unrecorded(service string) *v1alpha1.BackendPool {
 	return objects.Made(objects.Took, objects.Named(view.PoolObjectName(service, "kubernetes", lb.IPv4)), objects.OfService(service))
 }
 
-// peoples is a user's BackendPool.
 func peoples() *v1alpha1.BackendPool { return objects.BackendPool("mine", 0, objects.Took) }
 
 func placedNode() *corev1.Node {

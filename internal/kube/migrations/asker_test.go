@@ -25,7 +25,6 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// cluster is a target with its Weir, and this step's record.
 type cluster struct {
 	t    *testing.T
 	api  client.Client
@@ -80,7 +79,6 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// attempt runs an attempt in this or another process.
 func (c *cluster) attempt(n int, again bool) error {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Minute)
 	defer cancel()
@@ -92,8 +90,7 @@ func (c *cluster) attempt(n int, again bool) error {
 	return a.Run(ctx)
 }
 
-// leads simulates the target's Weir, which polls every ten seconds and answers every request with
-// answer.
+// leads simulates the target's Weir, which polls every ten seconds.
 func (c *cluster) leads(answer migrate.Told) {
 	c.must(c.on.Say(c.t.Context(), migrate.Tell(migrate.Listens)))
 	go func() {
@@ -113,7 +110,6 @@ func (c *cluster) leads(answer migrate.Told) {
 	}()
 }
 
-// migrates takes two minutes.
 func (c *cluster) migrates() {
 	j := migrate.Journal{Balancers: []migrate.Balancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
 	c.must(c.on.Keep(c.t.Context(), j))

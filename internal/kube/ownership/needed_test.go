@@ -31,8 +31,7 @@ func TestADryRunNeedsWhatItHas(t *testing.T) {
 	}
 }
 
-// With pools of network interfaces, a Local Service has no own pools: colliding names need no
-// suffix, a leftover BackendPool is not needed, and a tenant's BackendPool may use such a name.
+// With pools of network interfaces, a Local Service has no own pools.
 func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 	local := func(namespace, name string) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{

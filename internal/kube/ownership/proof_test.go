@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// balancers are managed load balancers in subscription s0 and resource group rg0.
 type balancers []string
 
 func (b balancers) LeftToOthers(lb.PoolKey) bool { return false }
@@ -30,8 +29,7 @@ func (balancers) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
 }
 
-// holding returns Pools over these objects, the Service shop/web on the load balancers kubernetes
-// and kubernetes-internal, and two namespaces: team may bind pools of kubernetes, shop none.
+// Of the namespaces, team may bind pools of kubernetes, and shop none.
 func holding(t *testing.T, all ...client.Object) *ownership.Pools {
 	t.Helper()
 	web := objects.Service(corev1.ServiceTypeLoadBalancer)
@@ -51,7 +49,6 @@ func holding(t *testing.T, all ...client.Object) *ownership.Pools {
 	}
 }
 
-// served makes Azure report the Service shop/web.
 func served(o *ownership.Pools) {
 	o.Served = func(name, _ string) *servicelb.Served {
 		if name != "shop/web" {
@@ -126,8 +123,7 @@ func TestWhatWeirMade(t *testing.T) {
 	}
 }
 
-// A recorded pool is one Weir filled; a BackendPool created before cannot claim a foreign pool for
-// the Service.
+// A BackendPool created before the Service cannot claim a foreign pool.
 func TestHeldPools(t *testing.T) {
 	noneForeign := func(p *v1alpha1.BackendPool) { p.Status.Foreign = new(int32(0)) }
 	someForeign := func(p *v1alpha1.BackendPool) { p.Status.Foreign = new(int32(1)) }
@@ -156,8 +152,7 @@ func TestHeldPools(t *testing.T) {
 	}
 }
 
-// The membership type of managed pools follows azure.json; a BackendPool with an edited one is not
-// Weir's.
+// A BackendPool with an edited membership type is not Weir's.
 func TestHowNodesBecomeMembers(t *testing.T) {
 	for _, interfaces := range []bool{false, true} {
 		o := holding(t)

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// writer records status writes.
 type writer struct {
 	client.SubResourceWriter
 	asked client.Object
@@ -45,7 +44,6 @@ func TestOfAWrittenStatusTheAPIServerAnswersTheMetadata(t *testing.T) {
 	}
 }
 
-// lister serves two pages of BackendPools.
 type lister struct{ client.Reader }
 
 func (lister) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {

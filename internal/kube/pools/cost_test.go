@@ -24,8 +24,7 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// crowd is a cluster of Services with ten endpoints and a BackendPool each, on 1,000 nodes. All
-// pools are in sync.
+// crowd has a BackendPool and ten endpoints per Service, on 1,000 nodes, in sync.
 func crowd(tb testing.TB, services int) *Reconciler {
 	tb.Helper()
 	s := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}}
@@ -61,7 +60,6 @@ func crowd(tb testing.TB, services int) *Reconciler {
 	return r
 }
 
-// slice returns the endpoints of a Service; moved shifts the first one by that many nodes.
 func slice(i, moved int) *discoveryv1.EndpointSlice {
 	es := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -88,7 +86,6 @@ func (everyone) Right(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Right, back
 }
 func (everyone) Made(*v1alpha1.BackendPool) bool { return false }
 
-// sink counts operations and reports no pool in sync.
 type sink struct {
 	backendpool.Lanes
 	added int
@@ -99,8 +96,7 @@ func (s *sink) LevelAs(lb.PoolID, uint64) bool    { return false }
 
 var _ backendpool.Lanes = (*poolupdate.Lanes)(nil)
 
-// An event that changes no member of a pool in sync costs almost nothing, for any number of pools,
-// and queues nothing. A real change passes.
+// An event that changes no member of a pool in sync costs almost nothing and queues nothing.
 func TestAnEventWithoutAMemberCostsNextToNothing(t *testing.T) {
 	for _, services := range []int{100, 1000} {
 		r := crowd(t, services)

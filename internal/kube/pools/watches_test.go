@@ -28,7 +28,6 @@ var (
 	deleting      = objects.Deleting
 )
 
-// stored returns a Reconciler over these objects.
 func stored(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	s := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}}
@@ -39,7 +38,6 @@ func stored(t *testing.T, objects ...client.Object) *Reconciler {
 	return &Reconciler{view: s, Statuses: backendpool.NewStatuses(nil)}
 }
 
-// balanced returns a Service with a load balancer managed by Weir.
 func balanced(kind corev1.ServiceType) *corev1.Service {
 	s := serviceOfType(kind)
 	s.Finalizers = []string{view.ServiceFinalizer}

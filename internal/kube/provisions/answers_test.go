@@ -20,8 +20,7 @@ import (
 
 func many(one string, n int) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
 
-// A hostile target cannot exhaust Weir's memory: responses that decode into far larger objects are
-// bounded.
+// Responses that decode into far larger objects are bounded.
 func TestATargetTakesNoMemory(t *testing.T) {
 	const core = `{"kind":"APIVersions","versions":["v1"]}`
 	groups := func(n int) string {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer is a minimal API server of a target: objects by path, with apply, get and delete.
+// apiServer is a minimal API server: objects by path, with apply, get and delete.
 type apiServer struct {
 	warning string
 
@@ -56,7 +56,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// apply stores the applied object but keeps its status, which controllers write.
+// apply keeps the object's status, which controllers write.
 func (s *apiServer) apply(w http.ResponseWriter, req *http.Request) {
 	var object map[string]any
 	if err := json.NewDecoder(req.Body).Decode(&object); err != nil {

@@ -37,16 +37,14 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// attackedCommand runs this binary as a provisioner for the API server given in the next argument.
+// attackedCommand runs this binary as a provisioner.
 const attackedCommand = "attacked"
 
 const (
-	// memoryOfContainer is the memory limit of the provisioner's container.
 	memoryOfContainer = 512 << 20
 	maxResident       = memoryOfContainer / 2
 )
 
-// attacked provisions until stdin is closed.
 func attacked(server string) error {
 	debug.SetMemoryLimit(460 << 20) // as in the Deployment
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: memoryOfContainer, Max: memoryOfContainer}); err != nil {
@@ -95,7 +93,7 @@ func attacked(server string) error {
 	return nil
 }
 
-// localAPI is a minimal API server of Weir's own cluster: objects by path.
+// localAPI is a minimal API server of Weir's own cluster.
 type localAPI struct {
 	mu      sync.Mutex
 	objects map[string]map[string]any
@@ -174,7 +172,6 @@ func (s *localAPI) write(w http.ResponseWriter, req *http.Request, path string) 
 	answer(w, is)
 }
 
-// state returns the state of a Provision and its number of attempts.
 func (s *localAPI) state(namespace, name string) (string, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +181,6 @@ func (s *localAPI) state(namespace, name string) (string, int) {
 	return state, int(n)
 }
 
-// provision adds a Provision whose steps apply these texts, each from its own ConfigMap.
 func (s *localAPI) provision(namespace, name, target string, policy v1alpha1.RetryPolicy, texts ...map[string]string) {
 	core := "/api/v1/namespaces/" + namespace
 	p := &v1alpha1.Provision{
@@ -251,7 +247,6 @@ func (s *hostileTarget) heldSoFar() int {
 	return s.held
 }
 
-// child is a provisioner process.
 type child struct {
 	*exec.Cmd
 
@@ -289,7 +284,6 @@ func (c *child) processor(t *testing.T) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// resident returns the peak memory of a process, in bytes.
 func (c *child) resident(t *testing.T) int {
 	t.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
@@ -309,7 +303,6 @@ func (c *child) resident(t *testing.T) int {
 
 func tail(text string) string { return text[max(0, len(text)-2000):] }
 
-// until waits for is, and fails if the process ends first.
 func (c *child) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for !is() {
@@ -322,8 +315,8 @@ func (c *child) until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Memory stays below half of the container's limit while hostile namespaces make the process
-// decode, hold or hide large inputs, also after a kill, and a neighbor's Provision still succeeds.
+// Hostile namespaces that make the process decode, hold or hide large inputs, also after a kill, do
+// not stop a neighbor's Provision.
 func TestMemoryUnderAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the processes have a limit of memory, and the race detector takes more")
@@ -338,7 +331,7 @@ func TestMemoryUnderAttack(t *testing.T) {
 	for n := range 4 {
 		secrets[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, stringData: {a: \"%s\", b: \"%s\"}}", n, strings.Repeat(`\x01`, 32<<10), strings.Repeat(`\x01`, 15<<10))
 	}
-	var several []map[string]string // steps with Secrets; the log hides up to nine forms of each
+	var several []map[string]string // the log hides up to nine forms of each Secret
 	for n := range 8 {
 		var values strings.Builder
 		for i := range 44 {

@@ -28,9 +28,8 @@ func named(namespace, name string) (types.NamespacedName, *v1alpha1.Provision) {
 		&v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
 }
 
-// A namespace gets 4 slots, all together 64, half of them for namespaces without an attempt.
-// Rejected Provisions are requeued when a slot becomes free. An attempt keeps its slot until its
-// result is recorded.
+// A namespace gets 4 slots, all together 64, half of them for namespaces without an attempt. An
+// attempt keeps its slot until its result is recorded.
 func TestPlacesOfAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // attempts end concurrently
@@ -178,8 +177,7 @@ func TestLawStatusHoldsTheState(t *testing.T) {
 	})
 }
 
-// The size of a status does not grow with the number of attempts, the length of errors, or
-// annotations.
+// The size of a status does not grow with attempts, errors or annotations.
 func TestAStatusIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("x", 20<<10)
@@ -225,8 +223,7 @@ func TestRequestsSurviveTheirRecord(t *testing.T) {
 	}
 }
 
-// A failed request to the target is reported without the library's prefix; one to another server
-// keeps its URL.
+// A failed request to the target is reported without the library's prefix.
 func TestFailuresInShort(t *testing.T) {
 	const target = "https://127.0.0.1:1"
 	for err, want := range map[string]string{

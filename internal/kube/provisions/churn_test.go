@@ -17,8 +17,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// 200 Provisions that fail at once and retry every second stay within the write limit, and a
-// neighbor's Provision starts at once.
+// 200 Provisions that retry every second stay within the write limit and do not delay a neighbor's.
 func TestProvisionsThatFailAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 200

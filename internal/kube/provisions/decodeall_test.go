@@ -107,8 +107,8 @@ func TestNoInputIsSkipped(t *testing.T) {
 
 func ofChart(data string) text { return text{[]byte(data), "x", false, true} }
 
-// fuzzWords matches words that JSON conversion either keeps or drops with the whole text; ofLists
-// are the fields of a list itself.
+// fuzzWords matches words that JSON conversion keeps or drops with the whole text; ofLists are the
+// fields of a list itself.
 var (
 	fuzzWords = regexp.MustCompile(`[A-Za-z]{5,}`)
 	ofLists   = regexp.MustCompile(`(?i)^(items|apiversion|metadata|resourceversion|selflink|continue|remainingitemcount|[a-z]*list)$`)
@@ -130,7 +130,6 @@ func FuzzNoInputIsSkipped(f *testing.F) {
 	})
 }
 
-// skipsNothing fails if a word of an accepted text is in no object.
 func skipsNothing(t *testing.T, data []byte) {
 	t.Helper()
 	objects, err := text{data, "x", false, false}.objects(t.Context(), mostObjects)
@@ -149,7 +148,6 @@ func skipsNothing(t *testing.T, data []byte) {
 	}
 }
 
-// Combines objects and separators in random order.
 func TestLawNoInputIsSkipped(t *testing.T) {
 	parts := []string{
 		"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"WORD\"}}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: WORD}\n", "apiVersion: v1\nkind: List\nitems: [",

@@ -14,17 +14,15 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// four counts what a fault costs each of the four layers. Retries of the API call are included in
-// wire.
+// four counts what a fault costs each of the four layers.
 type four struct {
-	wire     int   // requests of all layers
-	pool     int   // pool update attempts
-	queue    int   // repeated reconciliations
-	attempts int32 // Provision attempts
+	wire     int
+	pool     int
+	queue    int
+	attempts int32
 }
 
-// atAzure injects a fault into pool updates for an hour, through the real SDK. A pool update has
-// three retries.
+// atAzure injects a fault into pool updates for an hour, through the real SDK.
 func atAzure(t *testing.T, fault string) (is four) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scenario.New(scenario.Options{Settle: synctest.Wait, MaxRetries: 3})
@@ -63,7 +61,6 @@ func atAzure(t *testing.T, fault string) (is four) {
 	return is
 }
 
-// atTarget injects a fault for a step's object, in three attempts.
 func atTarget(t *testing.T, fault http.HandlerFunc) (is four) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &faulty{fault: fault}

@@ -44,7 +44,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pack creates a chart archive with one template.
 func pack(t *testing.T, template string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -62,7 +61,6 @@ func pack(t *testing.T, template string) []byte {
 	return out.Bytes()
 }
 
-// helms sets the Provision to one chart step, with optional values from a Secret.
 func (s *stage) helms(template, values, secret string) {
 	s.t.Helper()
 	step := &v1alpha1.HelmStep{Chart: v1alpha1.KeySource{ConfigMap: "chart", Key: "shop.tgz"}, ReleaseName: "edge", Namespace: "far", Values: &runtime.RawExtension{Raw: []byte(values)}, Prune: true}

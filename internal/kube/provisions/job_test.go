@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// jobStage is a Provision with one Job step, in virtual time.
 type jobStage struct {
 	*whole
 
@@ -39,7 +38,6 @@ func newJobStage(t *testing.T, job v1alpha1.JobStep, runs ...podRun) *jobStage {
 
 func (s *jobStage) begins() { s.look(s.key) }
 
-// asks sets a request annotation.
 func (s *jobStage) asks(annotation string) {
 	s.t.Helper()
 	p := s.is(s.key)
@@ -53,14 +51,12 @@ func (s *jobStage) asks(annotation string) {
 	s.begins()
 }
 
-// sets changes the cluster's state.
 func (s *jobStage) sets(change func(*jobCluster)) {
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
 	change(s.cluster)
 }
 
-// outlives kills the provisioner process and starts another one.
 func (s *jobStage) outlives(first, then func()) {
 	ctx, stop := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
@@ -80,7 +76,6 @@ func (s *jobStage) outlives(first, then func()) {
 	s.runs(func() { time.Sleep(3 * time.Minute); then() })
 }
 
-// expect checks the state, the number of attempts and the number of Jobs.
 func (s *jobStage) expect(state string, attempts int32, made int) {
 	s.t.Helper()
 	is := s.is(s.key).Status
@@ -115,7 +110,7 @@ func TestJobs(t *testing.T) {
 		state    string
 		attempts int32
 		made     int
-		why      string // error of the last attempt
+		why      string
 	}{
 		{name: "it succeeds", runs: []podRun{{takes: 5 * time.Minute}}, state: "Succeeded", attempts: 1, made: 1},
 		{name: "it fails, and then succeeds", runs: []podRun{{takes: time.Minute, code: 3}, {takes: time.Minute, code: 3}, {takes: time.Minute}}, state: "Succeeded", attempts: 3, made: 3},
@@ -153,8 +148,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// A Job survives the loss of the connection to its target: the attempt fails, and the next one
-// adopts the Job.
+// The attempt fails, and the next one adopts the Job.
 func TestAJobOutlivesItsLink(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"it still runs": 40 * time.Minute, "it was done meanwhile": 6 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +197,7 @@ func TestAJobOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// An attempt that timed out while its process was down has failed, although its Job completed.
+// An attempt that timed out while its process was down has failed, even if its Job completed.
 func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
@@ -221,10 +215,10 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 			time.Sleep(time.Minute)
 			s.asks(v1alpha1.CancelAnnotation)
 			time.Sleep(time.Hour)
-			s.expect("Succeeded", 1, 1) // the current attempt continues
+			s.expect("Succeeded", 1, 1)
 			s.asks(v1alpha1.RetryNowAnnotation)
 			time.Sleep(time.Hour)
-			s.expect("Succeeded", 1, 1) // a finished step is not repeated
+			s.expect("Succeeded", 1, 1)
 			s.asks(v1alpha1.ResetAnnotation)
 			time.Sleep(time.Hour)
 			s.expect("Succeeded", 1, 2) // a reset runs it again, although the Job exists

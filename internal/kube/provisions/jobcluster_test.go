@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/internal/kube/jobs"
 )
 
-// podRun describes the behavior of a pod.
 type podRun struct {
 	takes   time.Duration // 0 means forever
 	code    int32
@@ -30,8 +29,7 @@ type podRun struct {
 	says    string
 }
 
-// jobCluster is a fake target for Job steps: API server, Job controller and kubelet, in the test's
-// time.
+// jobCluster is a fake target with API server, Job controller and kubelet.
 type jobCluster struct {
 	runs []podRun // per pod; the last one repeats
 
@@ -42,15 +40,15 @@ type jobCluster struct {
 
 	mu      sync.Mutex
 	away    bool
-	job     *batchv1.Job // at most one
+	job     *batchv1.Job
 	pods    []*corev1.Pod
 	logs    map[string]string
 	secret  map[string][]byte // contents of the Secret token; nil means forbidden
 	made    int
 	deleted int
-	begun   int // pods
-	atWork  int // pods
-	most    int // max concurrent pods
+	begun   int
+	atWork  int
+	most    int
 	asked   []string
 }
 
@@ -152,7 +150,6 @@ func (c *jobCluster) make(w http.ResponseWriter, req *http.Request) {
 	answer(w, job)
 }
 
-// watchDeadline fails a Job at its deadline, which may have been extended.
 func (c *jobCluster) watchDeadline(job *batchv1.Job, in time.Duration) {
 	time.AfterFunc(in, func() {
 		c.mu.Lock()
@@ -169,7 +166,6 @@ func (c *jobCluster) watchDeadline(job *batchv1.Job, in time.Duration) {
 	})
 }
 
-// runsPod starts a pod of a Job. Its whole output is in its log at once.
 func (c *jobCluster) runsPod(job *batchv1.Job) {
 	run := c.runs[0]
 	if len(c.runs) > 1 {
@@ -232,7 +228,6 @@ func (c *jobCluster) podEnds(job *batchv1.Job, pod *corev1.Pod, run podRun) {
 	}
 }
 
-// actionFor returns the action of the first matching rule.
 func actionFor(policy *batchv1.PodFailurePolicy, pod *corev1.Pod, code int32) batchv1.PodFailurePolicyAction {
 	for _, rule := range policy.Rules {
 		if rule.OnExitCodes != nil && slices.Contains(rule.OnExitCodes.Values, code) {
@@ -254,7 +249,6 @@ func (c *jobCluster) ends(job *batchv1.Job, how batchv1.JobConditionType, reason
 
 func (c *jobCluster) stops() { c.atWork-- }
 
-// leaves deletes the Job some time after its pod has ended.
 func (c *jobCluster) leaves() {
 	if c.job.DeletionTimestamp != nil {
 		return
@@ -285,7 +279,6 @@ func (c *jobCluster) listPods(w http.ResponseWriter, req *http.Request) {
 	answer(w, list)
 }
 
-// log serves the first bytes or the last lines, as a kubelet does.
 func (c *jobCluster) log(w http.ResponseWriter, req *http.Request) {
 	part := strings.Split(req.URL.Path, "/")
 	text, query := c.logs[part[len(part)-2]], req.URL.Query()

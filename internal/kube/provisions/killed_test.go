@@ -22,8 +22,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// doomed is a process that ends at its n-th request, to this cluster's or the target's API server.
-// Later requests are dropped.
+// doomed is a process that ends at its n-th API request. Later requests are dropped.
 type doomed struct {
 	*whole
 
@@ -32,7 +31,7 @@ type doomed struct {
 	at       int // request at which the process ends; 0 means never
 	dead     bool
 	stop     context.CancelFunc
-	applied  int // number of objects applied to the target
+	applied  int
 }
 
 var errKilled = errors.New("the process is gone")
@@ -50,7 +49,6 @@ func (d *doomed) asks(killed bool) bool {
 	return !d.dead
 }
 
-// serve wraps the target's handler.
 func (d *doomed) serve(target http.Handler, killed bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if !d.asks(killed) {
@@ -66,11 +64,10 @@ func (d *doomed) serve(target http.Handler, killed bool) http.HandlerFunc {
 	}
 }
 
-// ending is a Provision whose first process ends, and the expected result.
 type ending struct {
 	steps   []v1alpha1.ProvisionStep
 	retries int32
-	objects func(*testing.T) []client.Object // additional objects
+	objects func(*testing.T) []client.Object
 	target  http.Handler
 	// meanwhile runs five seconds after the first reconcile.
 	meanwhile func(*doomed, types.NamespacedName)
@@ -81,7 +78,6 @@ type ending struct {
 	done int
 }
 
-// twoObjects provides ConfigMaps a and b as manifests.
 func twoObjects(*testing.T) []client.Object {
 	return []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "source"},
@@ -89,7 +85,6 @@ func twoObjects(*testing.T) []client.Object {
 	}}
 }
 
-// endings returns constructors of one case per kind of step.
 func endings() map[string]func() *ending {
 	manifests := v1alpha1.ProvisionStep{Name: "objects", Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: "source"}}, Prune: true}}
 	has := func(target *apiServer, want int) func() error {
@@ -148,7 +143,6 @@ func endings() map[string]func() *ending {
 	}
 }
 
-// jobThatEnds is a case with a Job of 20 seconds.
 func jobThatEnds(code int32) *ending {
 	target := &jobCluster{runs: []podRun{{takes: 20 * time.Second, code: code}}}
 	return &ending{
@@ -166,7 +160,7 @@ func jobThatEnds(code int32) *ending {
 }
 
 // play runs a process that ends at a request, then another one with a clock offset. It returns the
-// first process's number of requests.
+// first one's number of requests.
 func (e *ending) play(t *testing.T, at int, killed bool, ahead time.Duration) (requests int) {
 	synctest.Test(t, func(t *testing.T) {
 		if e.retries == 0 && ahead > 0 {
@@ -204,7 +198,6 @@ func (e *ending) play(t *testing.T, at int, killed bool, ahead time.Duration) (r
 	return requests
 }
 
-// firstProcess runs do, then stops the process.
 func (d *doomed) firstProcess(do func()) {
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(d.t.Context())
@@ -226,14 +219,12 @@ func (d *doomed) firstProcess(do func()) {
 	<-d.one
 }
 
-// changes updates a Provision, retrying on conflict.
 func (d *doomed) changes(key types.NamespacedName, change func(*v1alpha1.Provision) error) {
 	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return change(d.is(key)) }); err != nil {
 		d.t.Error(err)
 	}
 }
 
-// sets shifts the times of a status, as seen by another clock.
 func (d *doomed) sets(key types.NamespacedName, by time.Duration) {
 	d.changes(key, func(p *v1alpha1.Provision) error {
 		for _, at := range []*metav1.MicroTime{p.Status.StartedAt, p.Status.WaitingSince, p.Status.NotBefore} {
@@ -248,7 +239,6 @@ func (d *doomed) sets(key types.NamespacedName, by time.Duration) {
 	})
 }
 
-// countsDone returns the number of target writes once the writing step is done.
 func (e *ending) countsDone(d *doomed, is v1alpha1.ProvisionStatus) int {
 	if len(is.Steps) == 0 || is.Steps[0].DoneAt == nil {
 		return 0
@@ -271,10 +261,9 @@ func (e *ending) expect(d *doomed, is v1alpha1.ProvisionStatus, how string) {
 	}
 }
 
-// Wherever a process ends, killed or by losing leadership, the next one resumes the same attempt,
-// even with a clock one hour behind. No attempt is lost or repeated, no Job runs twice, finished
-// steps are not repeated, and a cancellation holds. Only a clock one hour ahead causes another
-// attempt.
+// Wherever a process ends, the next one resumes the same attempt, even with a clock one hour
+// behind: no attempt is lost or repeated, and no Job runs twice. Only a clock one hour ahead causes
+// another attempt.
 func TestAProcessThatEndsAtAnyRequest(t *testing.T) {
 	for name, fresh := range endings() {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,7 @@ import (
 
 var waitsForANode = v1alpha1.ProvisionStep{Name: "step", Wait: &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"}}
 
-// When an unreachable target answers again, the next attempt starts within two minutes, although 40
-// minutes of waiting remain. Before that no API server gets a request.
+// When an unreachable target answers again, the next attempt starts within two minutes.
 func TestATargetThatAnswersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &apiServer{objects: map[string]map[string]any{"/api/v1/nodes/a": {"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "a"}}}}
@@ -94,7 +93,6 @@ type counts struct {
 	attempts        int32
 }
 
-// seen returns the API servers' request counts.
 func (w *whole) seen() counts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +100,7 @@ func (w *whole) seen() counts {
 }
 
 // 1,000 waiting Provisions send no request to an API server, and at most eight targets are probed
-// at once, two per namespace.
+// at once.
 func TestAThousandProvisionsThatWait(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")

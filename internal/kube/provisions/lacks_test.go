@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Readiness per kind, for manifests and for wait steps.
 func TestReadinessOfKinds(t *testing.T) {
 	const ready, never = "ready", "never: "
 	both := func(want string) [2]string { return [2]string{want, want} }

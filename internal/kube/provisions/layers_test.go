@@ -29,7 +29,6 @@ type layers struct {
 	state    string
 }
 
-// faulty is a target that injects a fault for the step's object.
 type faulty struct {
 	apiServer
 
@@ -53,7 +52,6 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fault(w, req)
 }
 
-// refuses answers with a Status, like an API server.
 func refuses(code int, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(header); i += 2 {
@@ -76,9 +74,8 @@ func hangs(_ http.ResponseWriter, req *http.Request) {
 	<-req.Context().Done()
 }
 
-// Each fault has one owner. With three attempts, 1 s apart, a fault owned by the attempt costs
-// three of them with one request each and no work queue retry; one owned by the API call or the
-// work queue costs no attempt.
+// A fault owned by the attempt costs three attempts with one request each and no work queue retry;
+// one owned by the API call or the work queue costs no attempt.
 func TestEachConditionHasOneOwner(t *testing.T) {
 	gone := func(err error) func() error { return func() error { return err } }
 	for _, tt := range []struct {
@@ -131,7 +128,6 @@ func TestEachConditionHasOneOwner(t *testing.T) {
 	}
 }
 
-// newLayers creates a Provision whose step reads a Node or writes a ConfigMap.
 func newLayers(t *testing.T, target http.Handler, verb string, trusts bool, source string) (*whole, types.NamespacedName) {
 	step := v1alpha1.ProvisionStep{Name: "step", Wait: &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"}}
 	if verb == "write" {
@@ -155,8 +151,8 @@ func (w *whole) cost(target *faulty, key types.NamespacedName) layers {
 	return layers{target.calls, w.again, is.Attempts, is.State}
 }
 
-// Errors of this cluster's API server before an attempt are retried by the work queue, and the
-// attempt starts later, once. A conflict within an attempt is retried in place at no cost.
+// The work queue retries errors of this cluster's API server before an attempt. A conflict within
+// an attempt is retried in place.
 func TestTheWorkQueueOwnsWhatIsNoAttempt(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "provisions"}, "edge-0", nil)
 	for _, tt := range []struct {

@@ -42,8 +42,8 @@ func TestATargetThatNeverAnswers(t *testing.T) {
 	})
 }
 
-// A large step releases its memory while it waits and after a minute, and is read again in its
-// turn. It fails if its sources changed.
+// A large step releases its memory while it waits and after a minute, and is read again. It fails
+// if its sources changed.
 func TestALargeStepIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, input, reads := budget.New(100, 100), "a", 0
@@ -90,7 +90,6 @@ func TestALargeStepIsReadAgain(t *testing.T) {
 	})
 }
 
-// The objects remembered for all steps are bounded.
 func TestObjectsOfAProvisionAreBounded(t *testing.T) {
 	a := &run{target: &target{}, log: &provision.Log{}}
 	objects := make([]object, mostObjects)

@@ -19,17 +19,14 @@ import (
 
 var failFor = flag.Duration("fail-for", 30*24*time.Hour, "for how long attempts fail; 8760h is a year, and takes minutes")
 
-// mostGrowth is the allowed heap growth per attempt, in bytes: below the size of any object it
-// creates, above measurement noise.
+// mostGrowth is in bytes per attempt: below any object it creates, above measurement noise.
 const mostGrowth = 96
 
-// noEvents drops events.
 type noEvents struct{}
 
 func (noEvents) Add(runtime.Object, string, string, string) {}
 
-// A silent link, and a target that never becomes ready, for a month or longer: the number of
-// attempts matches the table and memory does not grow.
+// For a month or longer, the number of attempts matches the table and memory does not grow.
 func TestAttemptsTakeNoMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of attempts")

@@ -15,8 +15,7 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// mostBytesWaiting bounds the memory of a waiting Provision, in bytes: the object and its probe
-// state.
+// mostBytesWaiting is for the object and its probe state.
 const mostBytesWaiting = 2 << 10
 
 // A Provision whose first attempt failed, as an informer keeps it.
@@ -57,7 +56,6 @@ func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	runtime.KeepAlive(k)
 }
 
-// heapInUse returns the reachable heap, in bytes.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -19,8 +19,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// has sets the steps: "a b:a c:" are manifests from ConfigMaps of these names, b after a, c after
-// none.
+// "a b:a c:" are manifests from ConfigMaps of these names, b after a, c after none.
 func (s *stage) has(steps string) {
 	s.t.Helper()
 	var p v1alpha1.Provision
@@ -52,8 +51,7 @@ func done(p *v1alpha1.Provision) string {
 	return strings.Join(all, " ")
 }
 
-// Steps independent of a failed one run. Dependent ones are reported as skipped and run in the
-// attempt that fixes it, without repeating finished steps.
+// Steps independent of a failed one run; dependent ones run in the attempt that fixes it.
 func TestWhatDependsOnAFailedStep(t *testing.T) {
 	s := newStage(t)
 	s.has("crds config:crds app:crds after:app,config last")

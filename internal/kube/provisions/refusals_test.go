@@ -29,7 +29,6 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// certificate creates a self-signed certificate valid until then.
 func certificate(t *testing.T, until time.Time, names ...string) (pair tls.Certificate, cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

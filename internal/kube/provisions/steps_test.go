@@ -44,7 +44,6 @@ func newStage(t *testing.T) *stage {
 	return &stage{t: t, here: fakeAPI(t, interceptor.Funcs{}, p), target: &apiServer{}}
 }
 
-// source sets the ConfigMaps a step applies, with or without namespace.
 func (s *stage) source(step string, names ...string) {
 	text := ""
 	for _, name := range names {

@@ -92,8 +92,8 @@ func TestAddressesOfTargets(t *testing.T) {
 	}
 }
 
-// Where Weir's API server is on loopback, a kubeconfig still cannot lead to loopback, but to other
-// addresses of the machine.
+// Where Weir's API server is on loopback, a kubeconfig may lead only to other addresses of the
+// machine.
 func TestNoTargetIsOnLoopback(t *testing.T) {
 	reached := make(chan string, 100)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { reached <- req.URL.Path }))

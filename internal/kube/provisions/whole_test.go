@@ -28,8 +28,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// whole is a Room with its work queue in virtual time, a target behind in-memory pipes, and
-// counters per layer.
+// whole is a Room in virtual time with a target behind in-memory pipes, and counters per layer.
 type whole struct {
 	t      *testing.T
 	here   client.Client
@@ -49,7 +48,6 @@ type whole struct {
 	timers   map[types.NamespacedName]*time.Timer
 }
 
-// pipes is an in-memory network.
 type pipes struct {
 	conns chan net.Conn
 	end   chan struct{}
@@ -110,7 +108,6 @@ func newWhole(t *testing.T, answers http.Handler, objects ...client.Object) *who
 	return w
 }
 
-// cached wraps a client to return what informers keep.
 func cached(base client.WithWatch) client.Reader {
 	return interceptor.NewClient(base, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -123,7 +120,6 @@ func cached(base client.WithWatch) client.Reader {
 	})
 }
 
-// runs runs the Room while do executes.
 func (w *whole) runs(do func()) {
 	ctx, stop := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
@@ -174,7 +170,6 @@ func (w *whole) request(write bool) error {
 	return w.refuse(write)
 }
 
-// Add implements Events.
 func (w *whole) Add(_ runtime.Object, _, reason, _ string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +177,7 @@ func (w *whole) Add(_ runtime.Object, _, reason, _ string) {
 	w.writes++
 }
 
-// look reconciles a Provision like its work queue: one at a time, and again after an error.
+// look reconciles one Provision at a time, and again after an error.
 func (w *whole) look(key types.NamespacedName) { w.after(key, 0) }
 
 func (w *whole) after(key types.NamespacedName, d time.Duration) {
@@ -221,8 +216,7 @@ func (w *whole) is(key types.NamespacedName) *v1alpha1.Provision {
 	return &p
 }
 
-// remote returns a Provision with a kubeconfig target and the objects it needs. insecure skips
-// certificate verification.
+// With insecure, remote skips certificate verification.
 func remote(n int, step v1alpha1.ProvisionStep, policy v1alpha1.RetryPolicy, insecure bool) []client.Object {
 	key, p := named("shop", fmt.Sprint("edge-", n))
 	p.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provision"}

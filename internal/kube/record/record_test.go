@@ -41,7 +41,6 @@ func TestWhatContradictsTheRecord(t *testing.T) {
 	}
 }
 
-// recordOf returns the data of the ConfigMap.
 func recordOf(t *testing.T, api client.Reader) map[string]string {
 	t.Helper()
 	m := &corev1.ConfigMap{}

@@ -20,8 +20,7 @@ func requestIn(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// A neighbor's request waits for at most one other, changes precede the initial list, and every
-// request gets a turn.
+// A neighbor's request waits for at most one other, and changes precede the initial list.
 func TestACrowdHoldsANeighboursRequestUpByOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := NewFair("fair-test", DefaultBackoff().RateLimiter())

@@ -70,7 +70,6 @@ func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
 	}
 }
 
-// addOnly is a work queue that records Add.
 type addOnly struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	added []reconcile.Request
