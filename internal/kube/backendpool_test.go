@@ -264,7 +264,7 @@ func TestThrottledPoolIsParked(t *testing.T) {
 	}
 }
 
-// A pool also waits while its load balancer is throttled, and its status says so.
+// A pool also waits while its load balancer is throttled, and its status gives the reason.
 func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
 	s := newScene(t, "web", "busy")
 	for n := range 2 {

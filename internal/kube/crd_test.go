@@ -119,7 +119,7 @@ func TestColumns(t *testing.T) {
 	})
 	s.holds("web", s.ip(1), s.ip(2))
 	s.holds("shared")
-	// Last, so that it does not wait behind other pools, whose number would be shown.
+	// Last, so that it does not wait behind other pools.
 	s.binds("missing", "web", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "nowhere" })
 	s.comesToSay("missing", v1alpha1.ReasonPoolNotFound, "")
 	got := kubectl(t, "get", "bp", "-n", s.ns) + "\n" + kubectl(t, "get", "backendpools", "-n", s.ns, "-o", "wide")

@@ -44,8 +44,8 @@ func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhi
 	})
 }
 
-// A new process learns draining nodes from taints, and processed nodes from records, whose existing
-// events it ignores.
+// A new process reads draining nodes from taints, and processed nodes from records: it ignores
+// their existing events.
 func TestARestartPutsNoTaintBack(t *testing.T) {
 	s := newScene(t)
 	for n := range 4 {

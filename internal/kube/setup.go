@@ -155,7 +155,7 @@ func (c *Cluster) Synced(*http.Request) error {
 // First sets a function that runs before any write to Azure. Call it before Setup.
 func (c *Cluster) First(run func(ctx context.Context)) { c.first = run }
 
-// Setup adds the controllers, the lanes, the functions beside, and the event writer.
+// Setup adds the controllers, the lanes, the additional functions, and the event writer.
 func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 	c.lanes, c.Pools.Lanes = lanes, lanes
 	if c.opts.Reach != nil {

@@ -115,7 +115,7 @@ func TestAForgedBackendPoolDropsNoForeignAddresses(t *testing.T) {
 	}
 }
 
-// A BackendPool whose owner never existed, or belongs to another cluster, affects no frontend, rule
+// A BackendPool with an owner that never existed, or of another cluster, affects no frontend, rule
 // or public IP.
 func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
 	t.Parallel()

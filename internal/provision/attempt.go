@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// KeptLogs is the number of attempts whose logs are kept.
+	// KeptLogs is the number of logs kept.
 	KeptLogs = 5
 	// In bytes.
 	headOfLog, tailOfLog = 16 << 10, 48<<10 - 200

@@ -23,7 +23,7 @@ func (s State) End(o Outcome, in Input, why string, now time.Time) (State, []Wor
 	switch {
 	case o.Result == DidSucceed:
 		s.Phase = Succeeded
-		s.Cancelled = s.Cancelled && s.Job != in.Job // a changed spec stays cancelled
+		s.Cancelled = s.Cancelled && s.Job != in.Job // the cancellation holds for a changed spec
 		return s, []Word{{Reason: ReasonSucceeded, Text: fmt.Sprintf("provisioned by %s", which)}}
 	case s.Job != in.Job: // the spec changed: Next starts over
 		s.Phase = Waiting

@@ -183,8 +183,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// Unknown tokens from many addresses neither block a reader whose review expired nor keep a reader
-// whose right was revoked.
+// Unknown tokens from many addresses block no reader with an expired review, and keep none with a
+// revoked right.
 func TestAReaderIsReviewedBesideUnknownTokens(t *testing.T) {
 	r := &reviewer{}
 	server := httptest.NewServer(r)

@@ -82,7 +82,7 @@ func TestALargeRequestIsNotPassed(t *testing.T) {
 	})
 }
 
-// A request whose context ends leaks nothing, and a shrunk Hold frees its rest for others.
+// A canceled request leaks nothing, and a shrunk Hold frees its rest for others.
 func TestWhatIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{Budget: New(10, 10)}

@@ -148,7 +148,7 @@ func TestTheSameAgainIsCounted(t *testing.T) {
 	})
 }
 
-// Counts are correct after an outage, and the newest event goes first.
+// Counts are correct after an outage, and the newest event comes first.
 func TestWhatCameLaterCountsWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{fail: func(try int) error {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Runnable is the leader's work besides the controllers. The manager releases leadership after it
-// ends.
+// Runnable is the work of the leader in addition to the controllers. The manager releases
+// leadership after it ends.
 type Runnable struct {
 	// First runs to completion before Runs start; may be nil.
 	First func(ctx context.Context)

@@ -52,7 +52,7 @@ func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (f *fenced) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// reviews are API groups whose POST requests change nothing.
+// reviews are API groups without effects of POST requests.
 var reviews = []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"}
 
 func changes(req *http.Request) bool {

@@ -138,7 +138,8 @@ func (l *Resource) write(ctx context.Context, next *coordinationv1.Lease) (*coor
 
 // heldByOther returns a *lease.HeldError while another controller holds the Lease. Its term ends by
 // its own timestamps plus skewAllowed, or when no renewal was observed for a whole term: the first
-// alone would wait forever for a clock far ahead, the second a whole term for a holder long gone.
+// alone would wait forever for a clock far ahead, the second a whole term for a holder that no
+// longer runs.
 func (l *Resource) heldByOther(stands *coordinationv1.Lease, now time.Time) error {
 	holder := holderOf(stands)
 	if holder == "" || holder == l.holder || l.succeeds(stands) {

@@ -89,7 +89,7 @@ func TestAServiceThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// A Private Link Service stays in Azure and is reported.
+// A Private Link Service remains in Azure and is reported.
 func TestAPrivateLinkServiceStays(t *testing.T) {
 	published := plainService("web", true)
 	published.Annotations[view.LinkGroupsAnnotation] = "links"

@@ -27,7 +27,7 @@ func (o origin) called() string {
 
 var alwaysThere = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}
 
-// Homeless returns an error for each object whose namespace is missing, if the files contain
+// Homeless returns an error for each object in a missing namespace, if the files contain
 // Namespaces.
 func (o *Objects) Homeless() []error {
 	there := slices.Clone(alwaysThere)

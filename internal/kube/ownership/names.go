@@ -62,7 +62,7 @@ func (o *Pools) contender(s *corev1.Service) service.Contender {
 	return one
 }
 
-// ofItsOwn is false for network interfaces, whose pools are shared by all nodes.
+// ofItsOwn is false for network interfaces: their pools are shared by all nodes.
 func (o *Pools) ofItsOwn(s *corev1.Service) bool {
 	return !o.Settings.Interfaces && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

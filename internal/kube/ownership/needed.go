@@ -54,7 +54,7 @@ func (o *Pools) FillsSame(is, shall *v1alpha1.BackendPool) bool {
 		is.Spec.ServiceRef != nil && shall.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == shall.Spec.ServiceRef.Name
 }
 
-// Needed reports whether a Service still uses the pool, whose members then remain for the next
+// Needed reports whether a Service still uses the pool. Its members then remain for the next
 // BackendPool.
 func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
 	at, err := o.View.Target(p)
@@ -84,8 +84,8 @@ func (o *Pools) ServedBy(balancer string) []*corev1.Service {
 	})
 }
 
-// Held returns a Service's own pools whose members are recorded as this cluster's; a BackendPool
-// alone, which any tenant may create, proves nothing. made are those with a BackendPool of Weir.
+// Held returns a Service's own pools with members recorded as this cluster's; a BackendPool alone,
+// which any tenant may create, proves nothing. made are those with a BackendPool of Weir.
 func (o *Pools) Held(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	for _, balancer := range on {
 		for _, name := range names {

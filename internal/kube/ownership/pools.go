@@ -32,6 +32,6 @@ type Pools struct {
 	Several []service.Configuration
 	// Served returns what this process has seen in Azure of a Service.
 	Served func(service, uid string) *servicelb.Served
-	// AllowUnseen lets namespaces without an object bind everything.
+	// AllowUnseen allows everything to namespaces without an object.
 	AllowUnseen bool
 }

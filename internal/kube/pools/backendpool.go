@@ -21,7 +21,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	return workqueue.Result(ctx, err, next.After)
 }
 
-// poolAndRivals maps a BackendPool to all with the same pool, whose ownership may change.
+// poolAndRivals maps a BackendPool to all with the same pool, because their ownership may change.
 func (r *Reconciler) poolAndRivals(_ context.Context, obj client.Object) []reconcile.Request {
 	requests := []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	p, ok := obj.(*v1alpha1.BackendPool)

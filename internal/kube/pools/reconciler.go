@@ -79,13 +79,12 @@ func (r *Reconciler) MembersOf(p *v1alpha1.BackendPool) (membership.Set, error) 
 	return backendpool.MembersOf(r.Controller, p)
 }
 
-// ReleaseHeld requeues pools whose members were retained while the informers may have been
-// outdated.
+// ReleaseHeld requeues pools with members retained while the informers may have been outdated.
 func (r *Reconciler) ReleaseHeld(now time.Time) {
 	backendpool.LookAgainAt(r.Controller, r.Keeper.Release(), now)
 }
 
-// RetryStatuses requeues the BackendPools whose status was not written.
+// RetryStatuses requeues the BackendPools with pending status writes.
 func (r *Reconciler) RetryStatuses() {
 	for _, ref := range r.Statuses.Unsaved() {
 		r.Queue(client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})

@@ -70,7 +70,7 @@ func resets(w http.ResponseWriter, _ *http.Request) {
 }
 
 func hangs(_ http.ResponseWriter, req *http.Request) {
-	_, _ = io.Copy(io.Discard, req.Body) // lets the server detect the client's disconnect
+	_, _ = io.Copy(io.Discard, req.Body) // detects the disconnect of the client
 	<-req.Context().Done()
 }
 

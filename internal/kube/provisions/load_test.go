@@ -125,8 +125,8 @@ func TestASmallStepIsReadOnce(t *testing.T) {
 	}
 }
 
-// Namespaces whose targets never answer hold memory for a minute if another namespace waits, and
-// longer if none does.
+// A namespace with a silent target holds memory for a minute if another namespace waits, and longer
+// if none does.
 func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := newBounds().memory

@@ -18,7 +18,7 @@ import (
 // mostBytesWaiting is for the object and its probe state.
 const mostBytesWaiting = 2 << 10
 
-// A Provision whose first attempt failed, as an informer keeps it.
+// A Provision with a failed attempt, as an informer keeps it.
 func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	var text []byte
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// underWay returns a Provision whose attempt was started by an earlier process.
+// underWay returns a Provision with an attempt of an earlier process.
 func underWay(began time.Time) *v1alpha1.Provision {
 	_, p := named("shop", "edge")
 	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionRunning, Job: jobOf(p), Attempts: 1, AttemptNumber: 7, StartedAt: microTime(began)}

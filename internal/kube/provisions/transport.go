@@ -25,7 +25,7 @@ import (
 
 // outward restricts target addresses. A kubeconfig may never lead to loopback.
 type outward struct {
-	// here is set if the target is this cluster, whose address the administrator chose.
+	// here is set if the target is this cluster. The administrator chose its address.
 	here bool
 	// own allows non-loopback addresses of this machine, as in a lab.
 	own bool

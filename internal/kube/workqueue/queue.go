@@ -68,7 +68,7 @@ func (q *Queue) Reconciler(next reconcile.Func) reconcile.Func {
 	}
 }
 
-// Retry queues what failed because of the API server, whose back-off may have grown to 1000 s.
+// Retry queues what failed because of the API server. Its back-off may have grown to 1000 s.
 func (q *Queue) Retry(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
