@@ -32,28 +32,28 @@ type Rooms struct {
 }
 
 // Connect creates the controllers and connects them, with the defaults of New except for Log.
-func Connect(opts Options, told *events.Queue, statuses backendpool.API, api services.API) *Rooms {
+func Connect(opts Options, queue *events.Queue, statuses backendpool.API, api services.API) *Rooms {
 	r := &Rooms{View: &view.Snapshot{
 		Placement:           view.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
 		ExcludeControlPlane: opts.ExcludeControlPlane, Draining: opts.Draining,
 	}}
 	r.Draining = nodes.Draining{Nodes: r.View, Signals: opts.Draining, Log: opts.Log}
-	r.Placing = &nodes.Placing{Nodes: r.View, Writer: api.Writer, Events: told, Log: opts.Log}
+	r.Placing = &nodes.Placing{Nodes: r.View, Writer: api.Writer, Events: queue, Log: opts.Log}
 	r.Own = &ownership.Pools{View: r.View, Statuses: backendpool.NewStatuses(statuses)}
 	r.Services = services.New(services.Config{
-		View: r.View, Own: r.Own, API: api, Events: told, NotPlaced: r.Placing.Missing, Backoff: opts.Requeue, Log: opts.Log,
+		View: r.View, Own: r.Own, API: api, Events: queue, NotPlaced: r.Placing.Missing, Backoff: opts.Requeue, Log: opts.Log,
 	})
 	r.Placing.Selected = r.Services.SelectPlaced
-	into := pools.Config{
-		View: r.View, Statuses: r.Own.Statuses, Owner: poolOwner{r.Own, r.Services}, Events: told, OfLoadBalancer: r.Own.PoolsAtOf,
+	poolsConfig := pools.Config{
+		View: r.View, Statuses: r.Own.Statuses, Owner: poolOwner{r.Own, r.Services}, Events: queue, OfLoadBalancer: r.Own.PoolsAtOf,
 		ConfigurationOf: func(name string) string { return service.ConfigurationName(name, r.Own.Several) },
 		RecheckAfter:    opts.RecheckAfter, ReleaseAgainAfter: opts.ReleaseAgainAfter, Stale: opts.stale(), Log: opts.Log,
 	}
 	if opts.Draining != nil {
-		r.AdminStates = nodes.NewAdminStates(r.View, r.Own.Statuses, told)
-		into.AdminStates = r.AdminStates.Hear
+		r.AdminStates = nodes.NewAdminStates(r.View, r.Own.Statuses, queue)
+		poolsConfig.AdminStates = r.AdminStates.Hear
 	}
-	r.Pools = pools.New(into)
+	r.Pools = pools.New(poolsConfig)
 	if r.AdminStates != nil {
 		r.AdminStates.Entitlement, r.AdminStates.Members = r.Pools.Entitlement, r.Pools.MembersOf
 	}

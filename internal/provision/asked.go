@@ -21,18 +21,18 @@ func (s State) hear(in Input, now time.Time) (State, []Word) {
 		{in.Requests.Cancel, s.Handled.Cancel, State.cancel},
 	}
 	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(moment(a.at), moment(b.at)) })
-	var told []Word
+	var events []Word
 	for _, r := range all {
 		if r.at == "" || r.at == r.handled {
 			continue
 		}
-		var word Word
-		if s, word = r.answer(s, in, now); word.Reason != "" {
-			told = append(told, word)
+		var event Word
+		if s, event = r.answer(s, in, now); event.Reason != "" {
+			events = append(events, event)
 		}
 	}
 	s.Handled = in.Requests
-	return s, told
+	return s, events
 }
 
 func moment(at string) int64 {

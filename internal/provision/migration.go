@@ -53,9 +53,9 @@ const (
 
 // NextOfMigration returns the action, and why. Requests of the target's users take precedence.
 func NextOfMigration(is Migration, s MigrationStep) (MigrationDo, string) {
-	told, open := is.Told, is.Journal.Open()
-	ended := told.Word == migrate.NotNeeded || told.Word == migrate.Ended ||
-		is.Journal.Done && told.Word != migrate.Refused && told.Word != migrate.GivenUp
+	status, open := is.Told, is.Journal.Open()
+	ended := status.Word == migrate.NotNeeded || status.Word == migrate.Ended ||
+		is.Journal.Done && status.Word != migrate.Refused && status.Word != migrate.GivenUp
 	switch stop := is.Asked.Stop; {
 	case ended && !open:
 		return EndMigration, "no load balancer of the cluster is Basic any more"
@@ -65,12 +65,12 @@ func NextOfMigration(is Migration, s MigrationStep) (MigrationDo, string) {
 		return RefuseMigration, "somebody there has stopped it, asked for " + stop.String()
 	case !is.Speaks:
 		return AwaitMigration, "no Weir of a version that can be asked has led there yet"
-	case open && told.Word != migrate.GivenUp:
-		return AwaitMigration, underWay(told)
-	case told.Word == migrate.NoSKU:
+	case open && status.Word != migrate.GivenUp:
+		return AwaitMigration, underWay(status)
+	case status.Word == migrate.NoSKU:
 		return RefuseMigration, `azure.json there does not say "loadBalancerSku": "standard"`
 	case is.Asked.Run != nil:
-		return AwaitMigration, waiting("the Weir there has not begun, asked for "+is.Asked.Run.String(), told)
+		return AwaitMigration, waiting("the Weir there has not begun, asked for "+is.Asked.Run.String(), status)
 	case s.Has == "" && !s.Watched:
 		return AskMigration, ""
 	}
@@ -93,16 +93,16 @@ func (is Migration) answered(s MigrationStep) (MigrationDo, string) {
 	return AskMigration, "" // or the request was lost
 }
 
-func underWay(told migrate.Told) string {
-	if told.Word != migrate.UnderWay {
+func underWay(status migrate.Told) string {
+	if status.Word != migrate.UnderWay {
 		return "it is under way"
 	}
-	return waiting(fmt.Sprintf("%d of %s are done; next is %s", told.Done, words.Count(told.Steps, "step"), told.Phase), told)
+	return waiting(fmt.Sprintf("%d of %s are done; next is %s", status.Done, words.Count(status.Steps, "step"), status.Phase), status)
 }
 
-func waiting(text string, told migrate.Told) string {
-	if told.Word == migrate.UnderWay && len(told.Waits) > 0 {
-		text += "; waits for: " + words.List(told.Waits, 5)
+func waiting(text string, status migrate.Told) string {
+	if status.Word == migrate.UnderWay && len(status.Waits) > 0 {
+		text += "; waits for: " + words.List(status.Waits, 5)
 	}
 	return text
 }

@@ -32,11 +32,11 @@ func (s State) Next(in Input, now time.Time) (State, Decision) {
 			d.Do, d.At = Resume, now.Add(left)
 			return s, d
 		}
-		var told []Word
-		s, told = s.End(Outcome{Result: DidFail}, in, lapsed, now)
+		var events []Word
+		s, events = s.End(Outcome{Result: DidFail}, in, lapsed, now)
 		var then Decision
 		s, then = s.Next(in, now)
-		then.Told, then.Lapsed = append(append(d.Told, told...), then.Told...), lapsed
+		then.Told, then.Lapsed = append(append(d.Told, events...), then.Told...), lapsed
 		return s, then
 	case s.Phase == Waiting && s.Cancelled:
 		s.Phase, d.Do = Cancelled, Rest

@@ -52,11 +52,11 @@ type Row struct {
 	Waited, After time.Duration
 }
 
-// Rows returns at most most retries of a policy.
-func (p Policy) Rows(attempt time.Duration, most int) []Row {
+// Rows returns at most limit retries of a policy.
+func (p Policy) Rows(attempt time.Duration, limit int) []Row {
 	var rows []Row
 	var waited time.Duration
-	for n := 1; n <= min(p.Retries, most) && (p.Horizon == 0 || waited < p.Horizon); n++ {
+	for n := 1; n <= min(p.Retries, limit) && (p.Horizon == 0 || waited < p.Horizon); n++ {
 		wait := p.Wait(n)
 		if p.Horizon > 0 {
 			wait = min(wait, p.Horizon-waited)

@@ -140,25 +140,25 @@ func (a *Access) Allows(ctx context.Context, token string, from netip.Addr, verb
 }
 
 func (a *Access) ask(ctx context.Context, token string, what authorizationv1.NonResourceAttributes) (int, error) {
-	who, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	tokenReview, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return http.StatusServiceUnavailable, fmt.Errorf("token review: %w", err)
 	}
-	if !who.Status.Authenticated {
+	if !tokenReview.Status.Authenticated {
 		return http.StatusUnauthorized, nil
 	}
-	user := who.Status.User
+	user := tokenReview.Status.User
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for name, values := range user.Extra {
 		extra[name] = authorizationv1.ExtraValue(values)
 	}
-	may, err := a.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	accessReview, err := a.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, NonResourceAttributes: &what,
 	}}, metav1.CreateOptions{})
 	switch {
 	case err != nil:
 		return http.StatusServiceUnavailable, fmt.Errorf("access review: %w", err)
-	case !may.Status.Allowed:
+	case !accessReview.Status.Allowed:
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil

@@ -10,8 +10,8 @@ import (
 
 // limit permanently limits this process.
 func limit() error {
-	set := func(resource int, most uint64) error {
-		return unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most})
+	set := func(resource int, value uint64) error {
+		return unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value})
 	}
 	return errors.Join(
 		set(unix.RLIMIT_CORE, 0), // a core file would contain secrets

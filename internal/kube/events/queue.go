@@ -176,14 +176,14 @@ func (q *Queue) again(event waitingEvent) {
 }
 
 // forgets drops older versions of a written event, which would reset its count.
-func (q *Queue) forgets(told waitingEvent) {
-	if told.seen == nil {
+func (q *Queue) forgets(written waitingEvent) {
+	if written.seen == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failed = slices.DeleteFunc(q.failed, func(e waitingEvent) bool {
-		return e.seen.Event.Name == told.seen.Event.Name && e.seen.Event.Count < told.seen.Event.Count
+		return e.seen.Event.Name == written.seen.Event.Name && e.seen.Event.Count < written.seen.Event.Count
 	})
 }
 

@@ -38,8 +38,8 @@ func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	if pod.Name != r.heard.pod {
 		r.TellHeard()
 	}
-	lines, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(linesHeard)), LimitBytes: new(int64(bytesHeard))})
-	if err == nil && !whole { // long lines: the last ones are cut off
+	lines, complete, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(linesHeard)), LimitBytes: new(int64(bytesHeard))})
+	if err == nil && !complete { // long lines: the last ones are cut off
 		lines, _, err = r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(1)), LimitBytes: new(int64(bytesHeard))})
 	}
 	if err != nil || len(lines) == 0 {

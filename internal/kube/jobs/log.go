@@ -119,16 +119,16 @@ type line struct {
 }
 
 func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
-	all, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(headOfPod))})
-	if err != nil || whole {
+	all, complete, err := r.readPart(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(headOfPod))})
+	if err != nil || complete {
 		return all, err
 	}
-	for _, most := range []int64{100, 10, 1} { // long lines: the last ones would be cut off
-		tail, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: &most, LimitBytes: new(int64(tailOfPod))})
+	for _, lines := range []int64{100, 10, 1} { // long lines: the last ones would be cut off
+		tail, complete, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: &lines, LimitBytes: new(int64(tailOfPod))})
 		if err != nil {
 			return all, err
 		}
-		if whole || most == 1 {
+		if complete || lines == 1 {
 			if len(all) > 0 {
 				last := all[len(all)-1].at
 				tail = slices.DeleteFunc(tail, func(l line) bool { return !l.at.After(last) })
@@ -149,11 +149,11 @@ func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodL
 	}
 	defer func() { _ = stream.Close() }()
 	text, err := io.ReadAll(io.LimitReader(stream, *part.LimitBytes))
-	whole := int64(len(text)) < *part.LimitBytes
-	if err != nil || !whole {
+	complete := int64(len(text)) < *part.LimitBytes
+	if err != nil || !complete {
 		text = text[:bytes.LastIndexByte(text, '\n')+1]
 	}
-	return linesOf(string(text)), whole, err
+	return linesOf(string(text)), complete, err
 }
 
 func linesOf(text string) []line {

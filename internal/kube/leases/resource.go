@@ -73,22 +73,22 @@ func NewResource(cfg *rest.Config, client *http.Client, fence *lead.Fence) (*Res
 
 // Acquire implements lease.Holder.
 func (l *Resource) Acquire(ctx context.Context) error {
-	return l.untilNoConflict(ctx, "acquiring", func(stands *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return l.untilNoConflict(ctx, "acquiring", func(current *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		now := time.Now()
-		if err := l.heldByOther(stands, now); err != nil {
+		if err := l.heldByOther(current, now); err != nil {
 			return nil, err
 		}
-		return l.claimed(stands, now), nil
+		return l.claimed(current, now), nil
 	})
 }
 
 // Release implements lease.Holder.
 func (l *Resource) Release(ctx context.Context) error {
-	return l.untilNoConflict(ctx, "releasing", func(stands *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-		if holderOf(stands) != l.holder {
+	return l.untilNoConflict(ctx, "releasing", func(current *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		if holderOf(current) != l.holder {
 			return nil, nil
 		}
-		next := stands.DeepCopy()
+		next := current.DeepCopy()
 		next.Spec.HolderIdentity = new("")
 		delete(next.Annotations, leaderEpoch)
 		return next, nil
@@ -96,17 +96,17 @@ func (l *Resource) Release(ctx context.Context) error {
 }
 
 // untilNoConflict writes the result of change, unless that is nil.
-func (l *Resource) untilNoConflict(ctx context.Context, doing string, change func(stands *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+func (l *Resource) untilNoConflict(ctx context.Context, doing string, change func(current *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	var err error
 	for range conflictTries {
-		stands := l.known
+		current := l.known
 		l.known = nil
-		if stands == nil {
-			if stands, err = l.read(ctx); err != nil {
+		if current == nil {
+			if current, err = l.read(ctx); err != nil {
 				return fmt.Errorf("reading the lease %s/%s: %w", resourceNamespace, resourceName, err)
 			}
 		}
-		next, refused := change(stands)
+		next, refused := change(current)
 		if next == nil {
 			return refused
 		}
@@ -122,11 +122,11 @@ func (l *Resource) untilNoConflict(ctx context.Context, doing string, change fun
 }
 
 func (l *Resource) read(ctx context.Context) (*coordinationv1.Lease, error) {
-	stands, err := l.leases.Get(ctx, resourceName, metav1.GetOptions{})
+	current, err := l.leases.Get(ctx, resourceName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: resourceNamespace, Name: resourceName}}, nil
 	}
-	return stands, err
+	return current, err
 }
 
 func (l *Resource) write(ctx context.Context, next *coordinationv1.Lease) (*coordinationv1.Lease, error) {
@@ -140,19 +140,19 @@ func (l *Resource) write(ctx context.Context, next *coordinationv1.Lease) (*coor
 // its own timestamps plus skewAllowed, or when no renewal was observed for a whole term: the first
 // alone would wait forever for a clock far ahead, the second a whole term for a holder that no
 // longer runs.
-func (l *Resource) heldByOther(stands *coordinationv1.Lease, now time.Time) error {
-	holder := holderOf(stands)
-	if holder == "" || holder == l.holder || l.succeeds(stands) {
+func (l *Resource) heldByOther(current *coordinationv1.Lease, now time.Time) error {
+	holder := holderOf(current)
+	if holder == "" || holder == l.holder || l.succeeds(current) {
 		return nil
 	}
 	var is acquisition
 	var term time.Duration
 	is.holder = holder
-	if stands.Spec.RenewTime != nil {
-		is.renewed = stands.Spec.RenewTime.Time
+	if current.Spec.RenewTime != nil {
+		is.renewed = current.Spec.RenewTime.Time
 	}
-	if stands.Spec.LeaseDurationSeconds != nil {
-		term = time.Duration(*stands.Spec.LeaseDurationSeconds) * time.Second
+	if current.Spec.LeaseDurationSeconds != nil {
+		term = time.Duration(*current.Spec.LeaseDurationSeconds) * time.Second
 	}
 	if l.seen.holder != is.holder || !l.seen.renewed.Equal(is.renewed) {
 		l.seen, l.seenSince = is, now
@@ -165,10 +165,10 @@ func (l *Resource) heldByOther(stands *coordinationv1.Lease, now time.Time) erro
 }
 
 // claimed writes the previous holder now rather than on release, to survive a crash.
-func (l *Resource) claimed(stands *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
-	next := stands.DeepCopy()
+func (l *Resource) claimed(current *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
+	next := current.DeepCopy()
 	at := metav1.NewMicroTime(now)
-	if holderOf(stands) != l.holder {
+	if holderOf(current) != l.holder {
 		next.Spec.AcquireTime = &at
 	}
 	next.Spec.HolderIdentity = new(l.holder)
@@ -187,15 +187,15 @@ func (l *Resource) claimed(stands *coordinationv1.Lease, now time.Time) *coordin
 
 // succeeds reports whether the holder is a former leader: it acquired the Lease in an earlier epoch
 // of the same election. Replicas without leader election exclude each other.
-func (l *Resource) succeeds(stands *coordinationv1.Lease) bool {
+func (l *Resource) succeeds(current *coordinationv1.Lease) bool {
 	in, leads := l.fence.Epoch()
-	before, told := lead.ParseEpoch(stands.Annotations[leaderEpoch])
-	return leads && told && strings.HasPrefix(holderOf(stands), holderPrefix+"_") && before.Before(in)
+	before, told := lead.ParseEpoch(current.Annotations[leaderEpoch])
+	return leads && told && strings.HasPrefix(holderOf(current), holderPrefix+"_") && before.Before(in)
 }
 
-func holderOf(stands *coordinationv1.Lease) string {
-	if stands.Spec.HolderIdentity == nil {
+func holderOf(current *coordinationv1.Lease) string {
+	if current.Spec.HolderIdentity == nil {
 		return ""
 	}
-	return *stands.Spec.HolderIdentity
+	return *current.Spec.HolderIdentity
 }

@@ -20,9 +20,9 @@ func Decode(doc []byte, into any) error {
 }
 
 // Refusal joins errors of an object; nil if there are none.
-func Refusal(wrong field.ErrorList) error {
-	all := make([]error, len(wrong))
-	for i, w := range wrong {
+func Refusal(errs field.ErrorList) error {
+	all := make([]error, len(errs))
+	for i, w := range errs {
 		all[i] = w
 	}
 	return joined(all)

@@ -37,7 +37,7 @@ type Asker struct {
 	Wish, Kept string
 	Again      bool
 	// Keep records the request ID before the request is sent.
-	Keep func(ctx context.Context, wish string) error
+	Keep func(ctx context.Context, requestID string) error
 	Says func(format string, args ...any)
 }
 
@@ -49,7 +49,7 @@ func (e RefusedError) Error() string { return string(e) }
 
 // Run returns nil once no load balancer of the cluster is Basic.
 func (a *Asker) Run(ctx context.Context) error {
-	said := ""
+	reported := ""
 	if a.Kept != "" {
 		a.Says("migration: it was asked for before, or under way, and is followed")
 	}
@@ -59,8 +59,8 @@ func (a *Asker) Run(ctx context.Context) error {
 			return err
 		}
 		do, why := provision.NextOfMigration(is, a.step())
-		if why != said && why != "" {
-			said = why
+		if why != reported && why != "" {
+			reported = why
 			a.Says("migration: %s", why)
 		}
 		switch do {
@@ -112,35 +112,35 @@ func of(r record.Record) (provision.Migration, error) {
 
 // ask sends the request, unless the record has changed.
 func (a *Asker) ask(ctx context.Context) error {
-	who := &authenticationv1.SelfSubjectReview{}
-	if err := a.API.Create(ctx, who); err != nil {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := a.API.Create(ctx, review); err != nil {
 		return fmt.Errorf("who asks: %w", err)
 	}
 	before := a.step()
 	if err := a.keep(ctx, a.Wish); err != nil {
 		return err
 	}
-	wish := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: a.Why, ID: a.Wish}
+	request := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Why: a.Why, ID: a.Wish}
 	return record.Ask(ctx, a.API, a.Namespace, func(r record.Record) (migrate.Asked, error) {
 		is, err := of(r)
 		if err != nil {
 			return migrate.Asked{}, err
 		}
 		if do, _ := provision.NextOfMigration(is, before); do == provision.AskMigration {
-			is.Asked.Run = &wish
-			a.Says("migration: asked for %s", wish)
+			is.Asked.Run = &request
+			a.Says("migration: asked for %s", request)
 		}
 		return is.Asked, nil
 	})
 }
 
-func (a *Asker) keep(ctx context.Context, wish string) error {
-	if a.Kept == wish {
+func (a *Asker) keep(ctx context.Context, requestID string) error {
+	if a.Kept == requestID {
 		return nil
 	}
-	if err := a.Keep(ctx, wish); err != nil {
+	if err := a.Keep(ctx, requestID); err != nil {
 		return err
 	}
-	a.Kept = wish
+	a.Kept = requestID
 	return nil
 }

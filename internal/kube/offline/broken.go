@@ -46,7 +46,7 @@ func (o *Objects) Homeless() []error {
 const planner = "weir-plan"
 
 // Checked validates the objects with server-side dry runs. err means the server could not decide.
-func (o *Objects) Checked(ctx context.Context, at client.Client) (refused []error, err error) {
+func (o *Objects) Checked(ctx context.Context, at client.Client) (rejected []error, err error) {
 	strict := client.WithFieldValidation(at, metav1.FieldValidationStrict)
 	for _, from := range o.origins {
 		u := &unstructured.Unstructured{}
@@ -62,10 +62,10 @@ func (o *Objects) Checked(ctx context.Context, at client.Client) (refused []erro
 		case mayNotAsk(err), !errors.As(err, &status), status.Status().Code >= 500:
 			return nil, fmt.Errorf("%s: %s: not checked: %w", from.place, from.called(), err)
 		default:
-			refused = append(refused, fmt.Errorf("%s: %s: the API server refuses it: %w", from.place, from.called(), err))
+			rejected = append(rejected, fmt.Errorf("%s: %s: the API server refuses it: %w", from.place, from.called(), err))
 		}
 	}
-	return refused, nil
+	return rejected, nil
 }
 
 // mayNotAsk reports whether the caller lacks a right. Admission also returns Forbidden.

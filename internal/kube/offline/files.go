@@ -27,15 +27,15 @@ import (
 // document with a Service, BackendPool or Namespace that an API server would reject.
 func (o *Objects) Decode(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
-	var broken []error
+	var errs []error
 	for n := 1; ; n++ {
 		doc, err := docs.Read()
 		if errors.Is(err, io.EOF) {
-			return broken
+			return errs
 		}
 		o.reading = fmt.Sprintf("%s: document %d", file, n)
 		if err != nil {
-			return append(broken, fmt.Errorf("%s: %w", o.reading, err))
+			return append(errs, fmt.Errorf("%s: %w", o.reading, err))
 		}
 		if err = manifest.Alone(doc); err == nil {
 			doc, err = yaml.YAMLToJSONStrict(doc)
@@ -44,7 +44,7 @@ func (o *Objects) Decode(file string, from io.Reader) []error {
 			err = o.add(doc)
 		}
 		if err != nil {
-			broken = append(broken, fmt.Errorf("%s: %w", o.reading, err))
+			errs = append(errs, fmt.Errorf("%s: %w", o.reading, err))
 		}
 	}
 }

@@ -47,11 +47,11 @@ func (o *Pools) For(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) 
 }
 
 // FillsSame reports whether two BackendPools have the same Service and pool.
-func (o *Pools) FillsSame(is, shall *v1alpha1.BackendPool) bool {
+func (o *Pools) FillsSame(is, desired *v1alpha1.BackendPool) bool {
 	at, err1 := o.View.Target(is)
-	want, err2 := o.View.Target(shall)
-	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == shall.Spec.IPFamily &&
-		is.Spec.ServiceRef != nil && shall.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == shall.Spec.ServiceRef.Name
+	want, err2 := o.View.Target(desired)
+	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == desired.Spec.IPFamily &&
+		is.Spec.ServiceRef != nil && desired.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == desired.Spec.ServiceRef.Name
 }
 
 // Needed reports whether a Service still uses the pool. Its members then remain for the next

@@ -21,22 +21,22 @@ import (
 
 // Says reports whether two BackendPools have the same spec. An unset membership matches Weir's
 // choice.
-func Says(is, shall *v1alpha1.BackendPool) bool {
-	a, b := is.Spec, shall.Spec
-	return is.Namespace == shall.Namespace && is.Name == shall.Name && owned(is, shall) &&
+func Says(is, desired *v1alpha1.BackendPool) bool {
+	a, b := is.Spec, desired.Spec
+	return is.Namespace == desired.Namespace && is.Name == desired.Name && owned(is, desired) &&
 		strings.EqualFold(a.LoadBalancer.Name, b.LoadBalancer.Name) && strings.EqualFold(a.PoolName, b.PoolName) && a.IPFamily == b.IPFamily &&
 		sameMembership(a.Membership, b.Membership) && (a.Nodes == nil) == (b.Nodes == nil) && ptr.Deref(a.ServiceRef, v1alpha1.ServiceReference{}) == ptr.Deref(b.ServiceRef, v1alpha1.ServiceReference{})
 }
 
-func sameMembership(is, shall string) bool {
-	return is == "" || is == v1alpha1.MembershipAuto || is == cmp.Or(shall, v1alpha1.MembershipAddress)
+func sameMembership(is, desired string) bool {
+	return is == "" || is == v1alpha1.MembershipAuto || is == cmp.Or(desired, v1alpha1.MembershipAddress)
 }
 
-func owned(is, shall *v1alpha1.BackendPool) bool {
-	if len(shall.OwnerReferences) == 0 {
+func owned(is, desired *v1alpha1.BackendPool) bool {
+	if len(desired.OwnerReferences) == 0 {
 		return true
 	}
-	return OwnedBy(is, shall.OwnerReferences[0].UID)
+	return OwnedBy(is, desired.OwnerReferences[0].UID)
 }
 
 // OwnedBy reports whether p has an owner reference with this UID.

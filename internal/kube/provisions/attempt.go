@@ -147,8 +147,8 @@ func (a *run) notBefore(err error, now time.Time) time.Time {
 		at = a.target.wire.until()
 	}
 	if seconds, named := apierrors.SuggestsClientDelay(err); named {
-		if said := now.Add(min(time.Duration(seconds), backoff.MaxRetryAfter/time.Second) * time.Second); said.After(at) {
-			at = said
+		if retryAt := now.Add(min(time.Duration(seconds), backoff.MaxRetryAfter/time.Second) * time.Second); retryAt.After(at) {
+			at = retryAt
 		}
 	}
 	return at

@@ -98,7 +98,7 @@ const utf8Mark = "\ufeff"
 
 // objects reads the objects of a text. Everything but comments must belong to an object. Errors do
 // not quote a Secret.
-func (t text) objects(ctx context.Context, most int) ([]object, error) {
+func (t text) objects(ctx context.Context, limit int) ([]object, error) {
 	var all []object
 	documents, values := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(bytes.TrimPrefix(t.data, []byte(utf8Mark))))), mostValues
 	for n := 1; ctx.Err() == nil; n++ {
@@ -114,7 +114,7 @@ func (t text) objects(ctx context.Context, most int) ([]object, error) {
 			return nil, fmt.Errorf("object %d: no YAML that can be read", n)
 		}
 		if err == nil && fields != nil {
-			all, err = t.add(all, fields, most)
+			all, err = t.add(all, fields, limit)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("object %d: %w", n, err)
@@ -210,9 +210,9 @@ func once(root *yamlnode.Node, below bool) error {
 	return nil
 }
 
-func (t text) add(all []object, fields map[string]json.RawMessage, most int) ([]object, error) {
+func (t text) add(all []object, fields map[string]json.RawMessage, limit int) ([]object, error) {
 	one := func(fields map[string]json.RawMessage) error {
-		if len(all) == most {
+		if len(all) == limit {
 			return fmt.Errorf("it is one too many: a step has at most %d objects", mostObjects)
 		}
 		next, err := objectOf(fields)

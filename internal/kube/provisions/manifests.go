@@ -195,7 +195,7 @@ func (a *run) about(o object, err error) error {
 }
 
 func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
-	waiting, said := slices.Clone(objects), ""
+	waiting, reported := slices.Clone(objects), ""
 	for n := 1; ; n++ {
 		var why []string
 		var still []object
@@ -219,8 +219,8 @@ func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.St
 		if waiting = still; len(waiting) == 0 {
 			return nil
 		}
-		if now := words.List(why, 5); now != said {
-			said = now
+		if now := words.List(why, 5); now != reported {
+			reported = now
 			a.says("not ready yet: %s", now)
 		}
 		if err := sleep.For(ctx, looks.After(n)); err != nil {

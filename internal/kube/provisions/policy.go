@@ -21,8 +21,8 @@ func (r *Room) resolve(ctx context.Context, p *v1alpha1.Provision) (provision.Po
 	if err != nil {
 		return provision.Policy{}, nil, nil, err
 	}
-	policy, values, refused := provision.Resolve(layers...)
-	return policy, values, errors.Join(missing, refused), nil
+	policy, values, policyErr := provision.Resolve(layers...)
+	return policy, values, errors.Join(missing, policyErr), nil
 }
 
 // layers returns the policy layers, lowest precedence first. A missing Partner makes the policy

@@ -60,7 +60,7 @@ func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		a.says("nothing has changed since it was done")
 		return nil
 	}
-	said := ""
+	reported := ""
 	for n := 1; ; n++ {
 		ready, why, err := a.look(ctx, step.Wait)
 		if err != nil {
@@ -70,8 +70,8 @@ func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			is.Input = input
 			return a.done(ctx, is)
 		}
-		if why != said {
-			said = why
+		if why != reported {
+			reported = why
 			a.says("%s", why)
 		}
 		if err := sleep.For(ctx, looks.After(n)); err != nil {

@@ -129,7 +129,7 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 }
 
 func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now time.Time) (decided, error) {
-	policy, values, refused, err := r.resolve(ctx, p)
+	policy, values, policyErr, err := r.resolve(ctx, p)
 	if err != nil {
 		return decided{}, err
 	}
@@ -137,30 +137,30 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 		wanted := view.WantedOf(p)
 		at.wanted = &wanted
 	}
-	refused = errors.Join(refused, at.wanted.Refused)
+	policyErr = errors.Join(policyErr, at.wanted.Refused)
 	before := p.Status.DeepCopy()
 	state, d := stateOf(&p.Status), decided{p: p, policy: policy, job: at.wanted.Job}
 	in := provision.Input{Job: at.wanted.Job, Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy, Knocks: at.knocks}
 	if at.ended != nil {
-		if refused != nil {
+		if policyErr != nil {
 			in.Policy = at.ended.policy
 		}
 		d.ended, in.AtWork = at.ended, false
 		if state.Phase == provision.Running && state.Number == at.ended.Number {
-			var told []provision.Word
-			state, told = state.End(at.ended.outcome, in, at.ended.why(), now)
-			d.decision.Told = told
+			var events []provision.Word
+			state, events = state.End(at.ended.outcome, in, at.ended.why(), now)
+			d.decision.Told = events
 			p.Status.LastAttempt = &at.ended.ProvisionAttempt
 		}
 	}
-	was, told := state, d.decision.Told
-	if refused == nil {
+	was, events := state, d.decision.Told
+	if policyErr == nil {
 		state, d.decision = state.Next(in, now)
 		p.Status.Policy = policyOf(values)
 	} else {
 		state, d.decision = state.Lapse(in, now)
 	}
-	d.decision.Told = append(told, d.decision.Told...)
+	d.decision.Told = append(events, d.decision.Told...)
 	if why := d.decision.Lapsed; why != "" {
 		began := was.StartedAt
 		if began.IsZero() {
@@ -176,7 +176,7 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 		}
 	}
 	keep(&p.Status, state)
-	tell(p, in.Policy, refused)
+	tell(p, in.Policy, policyErr)
 	d.writes = !same(before, &p.Status)
 	if d.decision.Do == provision.Await {
 		d.after = max(time.Millisecond, d.decision.At.Sub(now))

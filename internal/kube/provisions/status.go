@@ -67,11 +67,11 @@ func policyOf(values []provision.Value) []v1alpha1.PolicyValue {
 	return all
 }
 
-// tell sets the conditions and NextAttemptAt. refused is why the policy is invalid, if it is.
-func tell(p *v1alpha1.Provision, policy provision.Policy, refused error) {
+// tell sets the conditions and NextAttemptAt. policyErr is why the policy is invalid, if it is.
+func tell(p *v1alpha1.Provision, policy provision.Policy, policyErr error) {
 	s := &p.Status
 	s.NextAttemptAt = nil
-	if refused == nil && s.State == v1alpha1.ProvisionWaiting {
+	if policyErr == nil && s.State == v1alpha1.ProvisionWaiting {
 		s.NextAttemptAt = &metav1.Time{Time: words.WholeSecond(stateOf(s).Due(policy))}
 	}
 	why := "no attempt has ended yet"
@@ -89,8 +89,8 @@ func tell(p *v1alpha1.Provision, policy provision.Policy, refused error) {
 			Type: kind, Status: status, Reason: reason, Message: words.Sentence(message, words.MaxMessage), ObservedGeneration: p.Generation,
 		})
 	}
-	if refused != nil {
-		condition(v1alpha1.ProvisionAccepted, false, "Invalid", refused.Error())
+	if policyErr != nil {
+		condition(v1alpha1.ProvisionAccepted, false, "Invalid", policyErr.Error())
 	} else {
 		condition(v1alpha1.ProvisionAccepted, true, "Accepted", "the policy counts")
 	}

@@ -73,8 +73,8 @@ func (m Migration) Undone(ctx context.Context, j migrate.Journal) (bool, error) 
 		if wanted = stop != nil && stop.Undo; !wanted {
 			return nil
 		}
-		told := migrate.Tell(migrate.TakenBack, stop.String())
-		return map[string]string{keyMigration: migrate.Format(j), keyAsked: "", keyTold: r.answered(told)}
+		report := migrate.Tell(migrate.TakenBack, stop.String())
+		return map[string]string{keyMigration: migrate.Format(j), keyAsked: "", keyTold: r.answered(report)}
 	})
 	return wanted && err == nil, err
 }
@@ -82,14 +82,14 @@ func (m Migration) Undone(ctx context.Context, j migrate.Journal) (bool, error) 
 // Answered implements migration.Store.
 func (m Migration) Answered(ctx context.Context) error {
 	return m.set(ctx, func(r Record) map[string]string {
-		asked := r.Asked()
-		if asked.Run == nil {
+		requests := r.Asked()
+		if requests.Run == nil {
 			return nil
 		}
-		told, _ := r.Told()
-		data := map[string]string{keyTold: r.answered(told)}
-		asked.Run = nil
-		data[keyAsked] = migrate.FormatAsked(asked)
+		report, _ := r.Told()
+		data := map[string]string{keyTold: r.answered(report)}
+		requests.Run = nil
+		data[keyAsked] = migrate.FormatAsked(requests)
 		return data
 	})
 }
@@ -97,9 +97,9 @@ func (m Migration) Answered(ctx context.Context) error {
 // Say stores this process's report on the migration.
 func (m Migration) Say(ctx context.Context, next migrate.Told) error {
 	return m.set(ctx, func(r Record) map[string]string {
-		was, known := r.Told()
-		now := migrate.FormatTold(was.Then(next))
-		if known && now == migrate.FormatTold(was) {
+		previous, known := r.Told()
+		now := migrate.FormatTold(previous.Then(next))
+		if known && now == migrate.FormatTold(previous) {
 			return nil
 		}
 		return map[string]string{keyTold: now}
@@ -115,17 +115,17 @@ func (r Record) Told() (migrate.Told, bool) {
 }
 
 // answered formats a report as the answer to the pending request.
-func (r Record) answered(told migrate.Told) string {
-	if was, _ := r.Told(); told.Answers == nil {
-		told.Answers = was.Answers
+func (r Record) answered(report migrate.Told) string {
+	if previous, _ := r.Told(); report.Answers == nil {
+		report.Answers = previous.Answers
 	}
 	if run := r.Asked().Run; run != nil {
-		told.Answers = run
+		report.Answers = run
 	}
-	if told.Word == "" { // the last report was not written
-		told.Word = migrate.Listens
+	if report.Word == "" { // the last report was not written
+		report.Word = migrate.Listens
 	}
-	return migrate.FormatTold(told)
+	return migrate.FormatTold(report)
 }
 
 func (m Migration) set(ctx context.Context, of func(Record) map[string]string) error {
