@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// With "", concludes waits for the absence of the condition.
+// concludes waits for the absence of the condition if reason is "".
 func (s *scene) concludes(name, kind, reason, part string) {
 	s.Helper()
 	s.until(func() string {

@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/internal/lease"
 )
 
-// There is one Lease in the cluster, so tests of locker do not run in parallel.
+// There is one Lease in the cluster, so its tests do not run in parallel.
 type locker struct {
 	*testing.T
 	api typedcoordinationv1.LeaseInterface

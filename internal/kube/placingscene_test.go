@@ -31,7 +31,7 @@ import (
 
 const compute = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute"
 
-// placing is a scene with two load balancers: the scene's name, and with the suffix -2.
+// placing has two load balancers: the namespace's name, and with the suffix -2.
 type placing struct {
 	*scene
 	second string

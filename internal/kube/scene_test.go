@@ -28,7 +28,7 @@ type scene struct {
 	*testing.T
 	ns   string // also the load balancer's name and the prefix of node names
 	no   int64
-	last int // last node created by settles
+	last int // last node created to synchronize
 }
 
 var scenes atomic.Int64

@@ -58,7 +58,7 @@ func (o Options) stale() func(now time.Time) bool {
 	return o.Reach.Watches.Stale
 }
 
-// Lanes run pool operations; see poolupdate.Lanes.
+// Lanes run pool operations, one worker per load balancer.
 type Lanes interface {
 	// Run blocks until ctx is done and the last attempt has ended.
 	Run(ctx context.Context)
@@ -155,7 +155,7 @@ func (c *Cluster) Synced(*http.Request) error {
 // First sets a function that runs before any write to Azure. Call it before Setup.
 func (c *Cluster) First(run func(ctx context.Context)) { c.first = run }
 
-// Setup adds the controllers, the lanes, the additional functions, and the event writer.
+// Setup adds the controllers, the workers, the additional functions, and the event writer.
 func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 	c.lanes, c.Pools.Lanes = lanes, lanes
 	if c.opts.Reach != nil {
@@ -197,7 +197,7 @@ func (c *Cluster) reachable() {
 	time.AfterFunc(afterLists, c.lanes.Resume)
 }
 
-// afterLists delays the lanes until the informers have listed: the caches are inconsistent before.
+// afterLists delays the workers until the informers have listed: the caches are inconsistent before.
 const afterLists = time.Second
 
 const looksAtWatches = time.Second

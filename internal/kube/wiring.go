@@ -19,8 +19,8 @@ import (
 type Rooms struct {
 	View *view.Snapshot
 	Own  *ownership.Pools
-	// Pools reconciles BackendPools. Its Controller implements poolupdate's Cluster and Reporter,
-	// and poolattempt's Ledger.
+	// Pools reconciles BackendPools. Its Controller implements interfaces of poolupdate and
+	// poolattempt.
 	Pools *pools.Reconciler
 	// Services reconciles Services with a load balancer. It implements balancer.Cluster.
 	Services *services.Reconciler

@@ -23,9 +23,9 @@ func (s State) End(o Outcome, in Input, why string, now time.Time) (State, []Wor
 	switch {
 	case o.Result == DidSucceed:
 		s.Phase = Succeeded
-		s.Cancelled = s.Cancelled && s.Job != in.Job // the cancellation holds for a changed spec
+		s.Cancelled = s.Cancelled && s.Job != in.Job // a cancellation holds for a changed spec
 		return s, []Word{{Reason: ReasonSucceeded, Text: fmt.Sprintf("provisioned by %s", which)}}
-	case s.Job != in.Job: // the spec changed: Next starts over
+	case s.Job != in.Job: // the spec changed: start over
 		s.Phase = Waiting
 		return s, []Word{{true, ReasonRetrying, fmt.Sprintf("%s failed: %s; what is wanted has changed since it began, and is tried now", which, why)}}
 	case o.Result == IsInvalid:

@@ -18,8 +18,8 @@ type Knocks struct {
 	Since  time.Time
 	Made   int
 	Next   time.Time
-	// Away is set after a failed probe, Answered after a later successful one. If the first probe
-	// succeeds, probing stops.
+	// Away is set after a failed probe, and the other once a later probe succeeds. If the first
+	// probe succeeds, probing stops.
 	Away, Answered bool
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Migration is the recorded state of a target's migration to Standard load balancers.
 type Migration struct {
-	// Told is the latest report of the target's Weir, if Speaks.
+	// Told is the latest report of the target's Weir, if there is one.
 	Told   migrate.Told
 	Speaks bool
 
@@ -39,7 +39,7 @@ type MigrationDo string
 
 // Actions.
 const (
-	// AskMigration requests the migration with ID Mine.
+	// AskMigration requests the migration.
 	AskMigration MigrationDo = "ask"
 	// AwaitMigration waits for the record to change.
 	AwaitMigration MigrationDo = "await"

@@ -50,8 +50,8 @@ func (s State) Next(in Input, now time.Time) (State, Decision) {
 
 const lapsed = "it was interrupted, and its time was over"
 
-// Lapse replaces Next while the policy or the step order is invalid: nothing starts, and an
-// abandoned attempt ends by the built-in timeout.
+// Lapse decides while the policy or the step order is invalid: nothing starts, and an abandoned
+// attempt ends by the built-in timeout.
 func (s State) Lapse(in Input, now time.Time) (State, Decision) {
 	if s.Phase != Running || in.AtWork {
 		return s, Decision{Do: Rest}

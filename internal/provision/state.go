@@ -41,7 +41,7 @@ type State struct {
 	Handled   Requests
 }
 
-// Requests are annotations. One that differs from Handled is new.
+// Requests are annotations. A changed one is new.
 type Requests struct{ Cancel, RetryNow, Reset string }
 
 // Input is the input of a decision.

@@ -36,8 +36,8 @@ type Reach struct {
 	onBack, onWell func()
 }
 
-// NewReach returns a Reach. Reads wait at most until ctx, the context of the process, is done: some
-// requests have no context.
+// NewReach returns a connection tracker. Reads wait at most until ctx, the context of the process,
+// is done: some requests have no context.
 func NewReach(ctx context.Context, log *slog.Logger) *Reach {
 	return &Reach{log: log, stopping: ctx.Done()}
 }

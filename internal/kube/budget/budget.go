@@ -50,12 +50,12 @@ type Hold struct {
 	recalled  chan struct{}
 }
 
-// Recalled is closed when another namespace waits for what this Hold kept after Shrink. The caller
-// should release it then.
+// Recalled is closed when another namespace waits for what the caller kept after a reduction. The
+// caller should release it then.
 func (h *Hold) Recalled() <-chan struct{} { return h.recalled }
 
-// Take waits for the amount and the namespace's turn. The caller must release the Hold, and must
-// not call Take while holding one of this budget.
+// Take waits for the amount and the namespace's turn. The caller must release the result, and must
+// not wait for another one of this budget before.
 func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hold, error) {
 	w := &waiter{namespace: namespace, amount: amount, granted: make(chan struct{})}
 	w.hold = &Hold{budget: b, namespace: namespace, amount: amount, recalled: make(chan struct{})}
@@ -116,8 +116,8 @@ func (b *Budget) grant() {
 	}
 }
 
-// recall recalls holds until w would fit, largest holder first. A Hold that is not shrunk yet will
-// be released without a recall.
+// recall requests the release of amounts until w would fit, largest holder first. An amount that is
+// not reduced yet will be released without it.
 func (b *Budget) recall(w *waiter) {
 	missing := w.amount - b.left
 	var others []*Hold

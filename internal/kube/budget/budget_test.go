@@ -82,7 +82,7 @@ func TestALargeRequestIsNotPassed(t *testing.T) {
 	})
 }
 
-// A canceled request leaks nothing, and a shrunk Hold frees its rest for others.
+// A canceled request leaks nothing, and a reduced amount frees its rest for others.
 func TestWhatIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{Budget: New(10, 10)}
@@ -111,7 +111,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hold.Shrink(8) // a Hold never grows
+		hold.Shrink(8) // an amount never grows
 		hold.Release()
 		hold.Release()
 		other.Release()
@@ -183,7 +183,7 @@ func TestANamespaceHasItsShare(t *testing.T) {
 	})
 }
 
-// Holds are recalled for another namespace, largest holder first, and no more than needed.
+// Amounts are recalled for another namespace, largest holder first, and no more than needed.
 func TestHoldsAreRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(96, 8)

@@ -18,7 +18,7 @@ const (
 	mostOfError = 2 << 10
 )
 
-// Child renders the chart read from in and writes the Answer to out. It reads everything before it
+// Child renders the chart read from in and writes the result to out. It reads everything before it
 // sets the limits, after which nothing can be opened.
 func Child(in io.Reader, out io.Writer) error {
 	var r Request

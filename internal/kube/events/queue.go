@@ -29,7 +29,7 @@ const (
 	triedFor = time.Hour
 	// deadline includes client-go's retries.
 	deadline = 10 * time.Second
-	// stopWithin starts after the lanes have ended, which may take 10 s without an API server. A
+	// stopWithin starts after the workers have ended, which may take 10 s without an API server. A
 	// pod has 30 s.
 	stopWithin        = 5 * time.Second
 	pauseAfterFailure = time.Second

@@ -12,7 +12,7 @@ import (
 type Runnable struct {
 	// First runs to completion before Runs start; may be nil.
 	First func(ctx context.Context)
-	// Runs are the lanes and everything else that writes to Azure.
+	// Runs are the workers and everything else that writes to Azure.
 	Runs []func(ctx context.Context)
 	// Last runs after Runs have ended.
 	Last func()

@@ -51,7 +51,7 @@ func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	return log
 }
 
-// TellHeard appends the output last read by Listen.
+// TellHeard appends the tail that was read last.
 func (r *Reader) TellHeard() {
 	r.tellHeardTo(r.Log)
 	r.heard = heard{}

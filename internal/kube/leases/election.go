@@ -74,7 +74,7 @@ type leaderLock struct {
 	begun bool
 }
 
-// NewLeaderLock returns a lock that reports renewals to the fence. cfg must not be a Fenced one: a
+// NewLeaderLock returns a lock that reports renewals to the fence. cfg must not be fenced: a
 // candidate is not the leader yet. Events are written until ctx is done. first runs before all
 // other work of a leader.
 func NewLeaderLock(ctx context.Context, cfg *rest.Config, namespace, name string, e Election, fence *lead.Fence, first func(context.Context) error) (resourcelock.Interface, error) {

@@ -19,7 +19,7 @@ import (
 
 // Cluster is a controller over objects in memory, which its writes change.
 type Cluster struct {
-	// Rooms are the controller's. Call Balance before Fill.
+	// Rooms are the controllers. Enable load balancers before adding objects.
 	Rooms *kube.Rooms
 }
 

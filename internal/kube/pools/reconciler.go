@@ -54,7 +54,7 @@ type Reconciler struct {
 	endpoints       workqueue.Queue // of Services
 }
 
-// New returns a Reconciler. Its Controller needs its Lanes before Setup.
+// New returns a Reconciler. Its Controller needs its workers before Setup.
 func New(c Config) *Reconciler {
 	r := &Reconciler{Statuses: c.Statuses, view: c.View, poolsOfBalanced: c.OfLoadBalancer}
 	r.Controller = backendpool.New(backendpool.Config{

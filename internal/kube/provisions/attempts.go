@@ -51,11 +51,11 @@ type attempts struct {
 	mu  sync.Mutex
 	ctx context.Context //nolint:containedctx // of the process as the leader; nil while it leads nothing
 	all map[types.NamespacedName]*underway
-	// in counts them by namespace; refused are the Provisions that found no free slot.
+	// in counts them by namespace; the other holds the Provisions without a slot.
 	in      map[string]int
 	refused map[types.NamespacedName]bool
 
-	results [3]atomic.Uint64 // by provision.Result; see figures.go
+	results [3]atomic.Uint64 // in the order of Results
 }
 
 func newAttempts(requeue func(types.NamespacedName)) *attempts {

@@ -32,7 +32,7 @@ type Events interface {
 	Add(about runtime.Object, kind, reason, message string)
 }
 
-// Config holds the dependencies of a Room.
+// Config holds the dependencies of the controller.
 type Config struct {
 	// API is this cluster's API server.
 	API *rest.Config
@@ -49,7 +49,7 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Room reconciles Provisions.
+// Room reconciles Provisions and runs their attempts.
 type Room struct {
 	Config
 	attempts *attempts
@@ -59,7 +59,7 @@ type Room struct {
 	bounds
 }
 
-// New returns a Room.
+// New returns the controller. It needs Setup and Run.
 func New(c Config) *Room {
 	r := &Room{Config: c, bounds: newBounds()}
 	r.attempts, r.knocks = newAttempts(r.queue.Add), newKnocks(r.queue.Add)

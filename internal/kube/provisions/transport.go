@@ -31,9 +31,9 @@ type outward struct {
 	own bool
 	// write waits for the write limiter; nil for other clusters.
 	write func(context.Context) error
-	// turn is Turn of answers.Bounds; nil does not wait.
+	// turn waits to read a large response; nil does not wait.
 	turn func(context.Context) (until time.Time, end func(), err error)
-	// dial opens a connection; nil means TCP with control.
+	// dial opens a connection; nil means TCP with an address check.
 	dial dial
 }
 
@@ -46,7 +46,7 @@ func (o outward) connects() dial {
 	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: o.control}).DialContext
 }
 
-// platform is Azure's wire server address; translated are the NAT64 prefixes, which can lead to any
+// platform is Azure's wire server address. The prefixes are those of NAT64, which can lead to any
 // IPv4 address.
 var (
 	platform   = netip.MustParseAddr("168.63.129.16")
@@ -93,7 +93,7 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 		TLSClientConfig: secure, DialContext: o.connects(), TLSHandshakeTimeout: 30 * time.Second,
 		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: maxHeaders,
 	})
-	wire.Proxy = nil // a proxy from the environment would bypass control
+	wire.Proxy = nil // a proxy from the environment would bypass the address check
 	in := &within{next: wire, ctx: ctx, write: o.write}
 	if o.turn != nil {
 		in.bounds.Turn = func() (time.Time, func(), error) { return o.turn(ctx) }

@@ -28,7 +28,8 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// whole is a Room in virtual time with a target behind in-memory pipes, and counters per layer.
+// whole is a controller in virtual time with a target behind in-memory pipes, and counters per
+// layer.
 type whole struct {
 	t      *testing.T
 	here   client.Client
@@ -216,7 +217,7 @@ func (w *whole) is(key types.NamespacedName) *v1alpha1.Provision {
 	return &p
 }
 
-// With insecure, remote skips certificate verification.
+// remote skips certificate verification if insecure is set.
 func remote(n int, step v1alpha1.ProvisionStep, policy v1alpha1.RetryPolicy, insecure bool) []client.Object {
 	key, p := named("shop", fmt.Sprint("edge-", n))
 	p.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provision"}

@@ -40,8 +40,8 @@ func TestKeepingTheJournalOfAMigration(t *testing.T) {
 	}
 }
 
-// A journal is sealed only over the one that was read and without a stop request. Undone clears the
-// requests, unless the undo request was withdrawn.
+// A journal is sealed only over the one that was read and without a stop request. A completed undo
+// clears the requests, unless the undo request was withdrawn.
 func TestSealingTheJournalOfAMigration(t *testing.T) {
 	begun := migrate.Journal{Balancers: []migrate.Balancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
 	final, undone, other := begun, begun, begun

@@ -98,7 +98,7 @@ func TestEventsAndSetTimesAreNotLimited(t *testing.T) {
 }
 
 // The work queue retries only errors a reconciler returns, which are never Azure's: those stay with
-// the lanes.
+// the workers.
 func TestWhatTheWorkQueueRetries(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()

@@ -85,7 +85,7 @@ type heads struct {
 	of     map[reconcile.Request][]column
 	behind map[column][]reconcile.Request
 	// waits maps each request behind a head to its priority. If it was added again with a higher
-	// one, its entry in behind is stale.
+	// one, its older entry is stale.
 	waits map[reconcile.Request]int
 }
 
