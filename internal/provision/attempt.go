@@ -14,7 +14,7 @@ import (
 const (
 	// KeptLogs is the number of logs kept.
 	KeptLogs = 5
-	// In bytes.
+	// Bounds for the head and the tail of a log, in bytes.
 	headOfLog, tailOfLog = 16 << 10, 48<<10 - 200
 	// MaxLog bounds the result of Text, in bytes.
 	MaxLog      = 64 << 10

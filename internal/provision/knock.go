@@ -18,7 +18,7 @@ type Knocks struct {
 	Since  time.Time
 	Made   int
 	Next   time.Time
-	// Away is set after a failed probe, and the other once a later probe succeeds. If the first
+	// Away is set after a failed probe, and the other one once a later probe succeeds. If the first
 	// probe succeeds, probing stops.
 	Away, Answered bool
 }

@@ -82,9 +82,9 @@ const (
 	Rest Do = "rest"
 	// Await waits until Decision.At.
 	Await Do = "await"
-	// Begin has deadline Decision.At.
+	// Begin starts an attempt with deadline Decision.At.
 	Begin Do = "begin"
-	// Resume continues the attempt of another process; deadline Decision.At.
+	// Resume continues the attempt of another process, with deadline Decision.At.
 	Resume Do = "resume"
 )
 

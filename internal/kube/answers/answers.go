@@ -25,7 +25,7 @@ const (
 	maxOfVersion = 10_000
 	// maxOfError is in bytes, because the text is kept.
 	maxOfError = 64 << 10
-	// maxSmallBytes and maxSmallValues need no turn.
+	// A response within maxSmallBytes and maxSmallValues needs no turn.
 	maxSmallBytes, maxSmallValues = 128 << 10, 4000
 )
 

@@ -24,7 +24,7 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// In bytes. An attempt's log holds 64 KiB for all steps.
+// Bounds for the head and the tail of a log, in bytes. An attempt's log holds 64 KiB for all steps.
 const (
 	headOfPod = 8 << 10
 	tailOfPod = 32 << 10

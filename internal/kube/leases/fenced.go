@@ -52,7 +52,7 @@ func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (f *fenced) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// reviews are API groups without effects of POST requests.
+// reviews are API groups in which POST requests change nothing.
 var reviews = []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"}
 
 func changes(req *http.Request) bool {

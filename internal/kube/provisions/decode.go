@@ -183,8 +183,8 @@ func plain(document []byte, left *int) (*yamlnode.Node, error) {
 	return nil, nil
 }
 
-// once rejects duplicate keys, as where a --- line is missing; below also those inside the object,
-// which Helm accepts.
+// once rejects duplicate keys, a sign of a missing --- line. Unless below is set it checks the top
+// level only, because Helm accepts the others.
 func once(root *yamlnode.Node, below bool) error {
 	for open := []*yamlnode.Node{root}; len(open) > 0; {
 		node := open[len(open)-1]
