@@ -78,16 +78,16 @@ func NextOfMigration(is Migration, s MigrationStep) (MigrationDo, string) {
 }
 
 func (is Migration) answered(s MigrationStep) (MigrationDo, string) {
-	mine := s.Has != "" && is.Told.Answers != nil && is.Told.Answers.ID == s.Has
+	isOurs := s.Has != "" && is.Told.Answers != nil && is.Told.Answers.ID == s.Has
 	why := strings.Join(is.Told.Reasons, "; ")
 	switch {
-	case mine && is.Told.Word == migrate.Refused && !s.anew():
+	case isOurs && is.Told.Word == migrate.Refused && !s.anew():
 		return RefuseMigration, "something keeps it from starting: " + why
-	case mine && is.Told.Word == migrate.GivenUp && s.Has == s.Mine:
+	case isOurs && is.Told.Word == migrate.GivenUp && s.Has == s.Mine:
 		return FailMigration, "it was given up: " + why
-	case is.Journal.Undone != nil && (mine || s.Watched) && !s.anew():
+	case is.Journal.Undone != nil && (isOurs || s.Watched) && !s.anew():
 		return RefuseMigration, "somebody there had it taken back, asked for " + is.Journal.Undone.String()
-	case mine && s.Has == s.Mine:
+	case isOurs && s.Has == s.Mine:
 		return FailMigration, "it was asked for, and has not begun"
 	}
 	return AskMigration, "" // or the request was lost

@@ -136,19 +136,19 @@ func (q *Queue) next() (waitingEvent, bool) {
 
 // Run writes events until ctx is done, then the remaining ones for at most stopWithin.
 func (q *Queue) Run(ctx context.Context) {
-	ending, end := context.WithCancel(context.WithoutCancel(ctx))
+	writeCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopWithin, end) })
 	defer stop()
-	for ending.Err() == nil {
+	for writeCtx.Err() == nil {
 		if event, waits := q.next(); waits {
-			if q.write(ending, &event) {
+			if q.write(writeCtx, &event) {
 				q.forgets(event)
 				continue
 			}
 			q.again(event)
 			if ctx.Err() != nil {
-				_ = sleep.For(ending, lastPause)
+				_ = sleep.For(writeCtx, lastPause)
 			} else {
 				_ = sleep.For(ctx, pauseAfterFailure)
 			}

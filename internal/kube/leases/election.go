@@ -46,12 +46,12 @@ func DefaultElection() Election {
 
 // Validate returns an error that names the field.
 func (e Election) Validate() error {
-	least := time.Duration(float64(e.RetryPeriod) * leaderelection.JitterFactor)
+	minimum := time.Duration(float64(e.RetryPeriod) * leaderelection.JitterFactor)
 	switch {
 	case e.RetryPeriod <= 0:
 		return fmt.Errorf("retry-period %s: want more than 0", e.RetryPeriod)
-	case e.RenewDeadline <= least:
-		return fmt.Errorf("renew-deadline %s: want more than %s, %g times the retry period", e.RenewDeadline, least, leaderelection.JitterFactor)
+	case e.RenewDeadline <= minimum:
+		return fmt.Errorf("renew-deadline %s: want more than %s, %g times the retry period", e.RenewDeadline, minimum, leaderelection.JitterFactor)
 	case e.LeaseDuration%time.Second != 0:
 		return fmt.Errorf("lease-duration %s: want whole seconds, for a Lease holds no others", e.LeaseDuration)
 	case e.LeaseDuration <= e.RenewDeadline:
@@ -131,22 +131,22 @@ func (l *leaderLock) Update(ctx context.Context, next resourcelock.LeaderElectio
 
 // RecordEvent implements resourcelock.Interface.
 func (l *leaderLock) RecordEvent(what string) {
-	if over := l.fence.Over(); over == nil || errors.Is(over, errGivenBack) {
+	if endReason := l.fence.Over(); endReason == nil || errors.Is(endReason, errGivenBack) {
 		l.Interface.RecordEvent(what)
 	}
 }
 
 func (l *leaderLock) write(ctx context.Context, next resourcelock.LeaderElectionRecord, send func() error) error {
-	if over := l.fence.Over(); over != nil { // let others take over without waiting
-		return fmt.Errorf("the leader's lease is not renewed: %w", over)
+	if endReason := l.fence.Over(); endReason != nil { // let others take over without waiting
+		return fmt.Errorf("the leader's lease is not renewed: %w", endReason)
 	}
-	asked := l.fence.Elapsed()
+	requestedAt := l.fence.Elapsed()
 	if err := send(); err != nil {
 		return err
 	}
 	l.fence.Renewed(lead.Epoch{
 		Lease: l.Describe(), Transitions: next.LeaderTransitions, Acquired: next.AcquireTime.UnixMicro(),
-	}, asked)
+	}, requestedAt)
 	if l.begun {
 		return nil
 	}

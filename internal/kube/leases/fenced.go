@@ -40,9 +40,9 @@ func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.Body != http.NoBody {
 		req = req.Clone(req.Context())
 		req.Body = f.fence.Body(req.Body)
-		if again := req.GetBody; again != nil {
+		if getBody := req.GetBody; getBody != nil {
 			req.GetBody = func() (io.ReadCloser, error) {
-				body, err := again()
+				body, err := getBody()
 				return f.fence.Body(body), err
 			}
 		}

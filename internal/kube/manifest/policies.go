@@ -93,8 +93,8 @@ func balancerOnly(s *corev1.Service) field.ErrorList {
 func policies(s *corev1.Service) field.ErrorList {
 	at := spec.Child("externalTrafficPolicy")
 	errs := oneOf(at, s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
-	reached := balanced(s) || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
-	errs = append(errs, only(at, s.Spec.ExternalTrafficPolicy != "", reached, "NodePort' or 'LoadBalancer")...)
+	isExternal := balanced(s) || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
+	errs = append(errs, only(at, s.Spec.ExternalTrafficPolicy != "", isExternal, "NodePort' or 'LoadBalancer")...)
 	if n := s.Spec.HealthCheckNodePort; n != 0 {
 		at := spec.Child("healthCheckNodePort")
 		if !balanced(s) || s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {

@@ -158,7 +158,7 @@ func complete(s *corev1.Service, before int) {
 	}
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, view.NotCreatedAnnotation, "true")
 	next := int32(firstStandIn + before*16%2000) //nolint:gosec // a port
-	give := func(port *int32) {
+	setPort := func(port *int32) {
 		if *port == 0 {
 			*port = next
 		}
@@ -166,36 +166,36 @@ func complete(s *corev1.Service, before int) {
 	}
 	if ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
 		for i := range s.Spec.Ports {
-			give(&s.Spec.Ports[i].NodePort)
+			setPort(&s.Spec.Ports[i].NodePort)
 		}
 	}
 	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
-		give(&s.Spec.HealthCheckNodePort)
+		setPort(&s.Spec.HealthCheckNodePort)
 	}
 }
 
 // Twice returns the first duplicate object.
 func (o *Objects) Twice() string {
 	seen := map[string]bool{}
-	twice := ""
-	look := func(kind string, m metav1.ObjectMeta) {
+	duplicate := ""
+	checkName := func(kind string, m metav1.ObjectMeta) {
 		name := kind + " " + called(m)
-		if seen[name] && twice == "" {
-			twice = name
+		if seen[name] && duplicate == "" {
+			duplicate = name
 		}
 		seen[name] = true
 	}
 	for _, x := range o.Services {
-		look("Service", x.ObjectMeta)
+		checkName("Service", x.ObjectMeta)
 	}
 	for _, x := range o.Nodes {
-		look("Node", x.ObjectMeta)
+		checkName("Node", x.ObjectMeta)
 	}
 	for _, x := range o.Slices {
-		look("EndpointSlice", x.ObjectMeta)
+		checkName("EndpointSlice", x.ObjectMeta)
 	}
 	for _, x := range o.Pools {
-		look("BackendPool", x.ObjectMeta)
+		checkName("BackendPool", x.ObjectMeta)
 	}
-	return twice
+	return duplicate
 }

@@ -78,9 +78,9 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		return nil
 	}
 	if parent.Err() != nil { // another process resumes the attempt
-		ending, cancel := context.WithTimeout(context.WithoutCancel(parent), recordDeadline)
+		saveCtx, cancel := context.WithTimeout(context.WithoutCancel(parent), recordDeadline)
 		defer cancel()
-		a.keep(ending, a.log)
+		a.keep(saveCtx, a.log)
 		return nil
 	}
 	now := time.Now()
@@ -102,14 +102,14 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		end.outcome.NotBefore = a.notBefore(err, now)
 	}
 	end.outcome.Result = provision.Result(end.Result)
-	how := end.Result
+	summary := end.Result
 	if step != "" {
-		how += ", step " + step
+		summary += ", step " + step
 	}
 	if end.Message != "" {
-		how += ": " + end.Message
+		summary += ": " + end.Message
 	}
-	a.says("attempt %d ends: %s", p.Status.Attempts, how)
+	a.says("attempt %d ends: %s", p.Status.Attempts, summary)
 	a.keep(parent, a.log)
 	r.Log.Info("attempt to provision has ended", "provision", p.Namespace+"/"+p.Name, "attempt", p.Status.Attempts, "result", end.Result, "step", end.Step, "err", end.Message)
 	return end
@@ -133,11 +133,11 @@ var machinery = strings.NewReplacer(
 // inShort drops the URL prefix of requests to the target, which tables show separately.
 func inShort(err error, target string) string {
 	text := machinery.Replace(err.Error())
-	asked, invalid := regexp.Compile(`\b(Get|Post|Put|Patch|Delete) "` + regexp.QuoteMeta(target) + `[/?][^"]*": ((dial|read|write) tcp \S+: ((connect|read|write): )?)?`)
+	urlPrefix, invalid := regexp.Compile(`\b(Get|Post|Put|Patch|Delete) "` + regexp.QuoteMeta(target) + `[/?][^"]*": ((dial|read|write) tcp \S+: ((connect|read|write): )?)?`)
 	if target == "" || invalid != nil {
 		return text
 	}
-	return asked.ReplaceAllString(text, "")
+	return urlPrefix.ReplaceAllString(text, "")
 }
 
 // notBefore returns the latest Retry-After, from a response header or a Status.

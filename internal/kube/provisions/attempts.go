@@ -189,9 +189,9 @@ func (a *attempts) settled(key types.NamespacedName, e *ended) {
 func (a *attempts) abandon(key types.NamespacedName, but types.UID) {
 	a.mu.Lock()
 	u := a.all[key]
-	gone := u != nil && u.uid != but
-	done := gone && u.ended != nil
-	if gone && u.cancel != nil {
+	isOther := u != nil && u.uid != but
+	done := isOther && u.ended != nil
+	if isOther && u.cancel != nil {
 		u.cancel()
 	}
 	delete(a.refused, key)

@@ -51,10 +51,10 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		return err
 	}
 	defer j.reader.TellHeard() // on every return path
-	within, cancel := context.WithDeadline(ctx, j.ends.Add(-graceOf(time.Until(j.ends))))
+	runCtx, cancel := context.WithDeadline(ctx, j.ends.Add(-graceOf(time.Until(j.ends))))
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
-		if within.Err() != nil {
+		if runCtx.Err() != nil {
 			return j.timeIsOver(ctx)
 		}
 		job, err := j.get(ctx)
@@ -73,8 +73,8 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		case do == provision.AwaitJob:
 			j.awaits = j.awaits || !seen.Leaving
 			j.watchPod(ctx, job)
-			j.listen(within, job)
-			_ = sleep.For(within, looks.After(n))
+			j.listen(runCtx, job)
+			_ = sleep.For(runCtx, looks.After(n))
 		case do != provision.SettleJob:
 			err = j.does(ctx, do, job)
 		default:
@@ -226,8 +226,8 @@ func (j *jobStep) timeIsOver(ctx context.Context) error {
 	if err != nil || job == nil || job.DeletionTimestamp != nil {
 		return errors.Join(over, err)
 	}
-	telling, cancel := context.WithTimeout(ctx, time.Until(j.ends)/2) // the other half is for the deletion
+	logCtx, cancel := context.WithTimeout(ctx, time.Until(j.ends)/2) // the other half is for the deletion
 	defer cancel()
-	j.reader.Tell(telling, job)
+	j.reader.Tell(logCtx, job)
 	return errors.Join(over, j.remove(ctx, job))
 }

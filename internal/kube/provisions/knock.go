@@ -108,18 +108,18 @@ func (r *Room) knock(p *v1alpha1.Provision, job string, policy provision.Policy,
 	state, now := stateOf(&p.Status), time.Now()
 	in := provision.Input{Job: job, Policy: policy}
 	var at time.Time
-	isTime := false
+	isDue := false
 	r.knocks.change(key, func(k provision.Knocks) provision.Knocks {
 		random := rand.Float64() //nolint:gosec // jitter
 		if k, at = state.Knock(k, in, random, now); after <= 0 || at.IsZero() || now.Before(at) {
 			return k
 		}
-		isTime = true // without a free slot, try again one interval later
+		isDue = true // without a free slot, try again one interval later
 		k.Next = state.Knocked(k, false, policy, random, now).Next
 		at = k.Next
 		return k
 	})
-	if isTime {
+	if isDue {
 		r.knockNow(key, address, host, state, policy)
 	}
 	if after <= 0 || at.IsZero() {

@@ -53,20 +53,20 @@ func Read(ctx context.Context, from client.Reader, namespace string) (Record, er
 
 // Contradicts returns why Weir must not start with another name or place.
 func (r Record) Contradicts(cluster, place string) error {
-	says, back := "", ""
+	problem, remedy := "", ""
 	switch {
 	case r.ClusterName != "" && r.ClusterName != cluster:
-		says = fmt.Sprintf("--cluster-name %q: this cluster's load balancers and public IPs are recorded under the name %q", cluster, r.ClusterName)
-		back = fmt.Sprintf("Set --cluster-name %q", r.ClusterName)
+		problem = fmt.Sprintf("--cluster-name %q: this cluster's load balancers and public IPs are recorded under the name %q", cluster, r.ClusterName)
+		remedy = fmt.Sprintf("Set --cluster-name %q", r.ClusterName)
 	case r.Place != "" && !strings.EqualFold(r.Place, place):
-		says = fmt.Sprintf("azure.json has load balancers in %s: this cluster's are recorded in %s", place, r.Place)
-		back = "Set subscriptionId and loadBalancerResourceGroup, or resourceGroup, back"
+		problem = fmt.Sprintf("azure.json has load balancers in %s: this cluster's are recorded in %s", place, r.Place)
+		remedy = "Set subscriptionId and loadBalancerResourceGroup, or resourceGroup, back"
 	default:
 		return nil
 	}
 	return &ContradictionError{fmt.Sprintf("%s (ConfigMap %s). Weir would make new ones, with new addresses, and leave the old ones without endpoints. "+
 		"%s; to give up what is there, delete its Services first, or delete the ConfigMap to start all the same",
-		says, view.Key(r.Namespace, Name), back)}
+		problem, view.Key(r.Namespace, Name), remedy)}
 }
 
 // ContradictionError means the configuration differs from the record.
@@ -110,9 +110,9 @@ func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, pla
 	if err != nil {
 		return Record{}, err
 	}
-	if other := r.Contradicts(cluster, place); other != nil {
-		if held, err := holds(ctx, reader); err != nil || held {
-			return Record{}, cmp.Or(err, other)
+	if conflict := r.Contradicts(cluster, place); conflict != nil {
+		if isBound, err := holds(ctx, reader); err != nil || isBound {
+			return Record{}, cmp.Or(err, conflict)
 		}
 	}
 	return r, nil
