@@ -12,9 +12,9 @@ import (
 	"weir.dev/weir/internal/kube/nodes"
 )
 
-// With the shipped roles: a node that drains is Down in the pools of its Service, one of them
-// dual; kubectl shows which and why, and node and Service hear of it once, and once when it is
-// over. With the setting off Weir says what it left behind, and asks for no more.
+// With the shipped roles, a draining node is Down in its Service's pools, and node and Service get
+// one event at the start and one at the end. With the setting disabled, Weir reports entries left
+// Down and needs no additional rights.
 func TestADrainingNodeIsSeen(t *testing.T) {
 	s := newScene(t, "web", "web-2")
 	s.hasNode(1)

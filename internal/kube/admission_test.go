@@ -19,11 +19,8 @@ import (
 	"weir.dev/weir/internal/grant"
 )
 
-// policyLabel is on the namespaces that a test's copy of the policy speaks of.
 const policyLabel = "example.com/policy"
 
-// admits installs the shipped policy for namespaces that are labelled with its name, with these
-// values of azure.json.
 func admits(t *testing.T, name, subscriptionID, resourceGroup string) {
 	t.Helper()
 	shipped, err := os.ReadFile("../../config/admission/policy.yaml")
@@ -52,7 +49,6 @@ func admits(t *testing.T, name, subscriptionID, resourceGroup string) {
 	}
 }
 
-// admitted reports whether a BackendPool may be created in a namespace with this list.
 func admitted(t *testing.T, namespace, policy, list, balancer string) bool {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{policyLabel: policy}, Annotations: map[string]string{grant.Annotation: list}}}
@@ -77,12 +73,12 @@ func admitted(t *testing.T, namespace, policy, list, balancer string) bool {
 	return err == nil
 }
 
-// The policy in config/admission says what internal/grant says, line by line; while nobody has
-// told it what azure.json says, it refuses nothing that Weir would allow.
+// The policy in config/admission agrees with internal/grant. Without azure.json values it rejects
+// nothing that Weir allows.
 func TestThePolicyAgreesWithWeir(t *testing.T) {
 	admits(t, "told", "s0", "rg0")
 	admits(t, "untold", "", "")
-	for _, policy := range []string{"told", "untold"} { // a policy takes a moment to work
+	for _, policy := range []string{"told", "untold"} { // a policy takes effect with a delay
 		s := &scene{T: t}
 		s.until(func() string {
 			if admitted(t, "policy-"+policy, policy, "", "web") {

@@ -27,13 +27,13 @@ func TestForeignAddressesSurvive(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	foreign := s.ip(200)
-	s.azurePool("web", foreign, s.ip(2)) // node 2 is in it already, by another name
+	s.azurePool("web", foreign, s.ip(2)) // node 2 is already in the pool, under another name
 	s.hasNode(1)
 	s.hasNode(2)
 	s.hasService("web", corev1.ServiceTypeLoadBalancer)
 	s.hasSlice("a", "web", s.on(1))
 	s.binds("web", "web")
-	s.holds("web", s.ip(1), foreign) // node 2 is this cluster's, so it was ours to remove
+	s.holds("web", s.ip(1), foreign) // node 2 is this cluster's, so its entry is managed
 
 	st := s.status("web")
 	if *st.Desired != 1 || *st.Observed != 2 || *st.Foreign != 1 || st.LastWrite == nil || st.LastOutcome.Class != "Written" {
@@ -53,7 +53,6 @@ func TestNothingChangesNothingIsSaid(t *testing.T) {
 	s.wasTold("Service", "web", backendpool.EventUpdated, 1)
 	calls, version := s.calls(armemu.KindGet, armemu.KindPut), get[v1alpha1.BackendPool](s, s.ns, "web").ResourceVersion
 
-	// A second endpoint on the node, a heartbeat, a label that excludes nobody.
 	s.changeSlice("a", s.on(1), s.on(1))
 	node := get[corev1.Node](s, "", s.node(1))
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
@@ -61,7 +60,7 @@ func TestNothingChangesNothingIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	change(s, "", s.node(1), func(n *corev1.Node) { n.Labels = map[string]string{"rack": "7"} })
-	// The fence: a later change of the same queue has come through.
+	// A later change in the same queue has been processed.
 	s.azurePool("fence")
 	s.hasService("fence", corev1.ServiceTypeNodePort)
 	s.binds("fence", "fence")
@@ -84,7 +83,7 @@ func TestSecondBackendPoolOfOnePool(t *testing.T) {
 	s.hasService("rival", corev1.ServiceTypeLoadBalancer)
 	s.hasSlice("b", "rival", s.on(2))
 	other := func(p *v1alpha1.BackendPoolSpec) {
-		p.PoolName, p.LoadBalancer.Name = "WEB", strings.ToUpper(s.ns) // Azure folds case
+		p.PoolName, p.LoadBalancer.Name = "WEB", strings.ToUpper(s.ns) // Azure names are case-insensitive
 		p.LoadBalancer.SubscriptionID = subscription
 	}
 	s.binds("rival", "rival", other)
@@ -92,7 +91,7 @@ func TestSecondBackendPoolOfOnePool(t *testing.T) {
 	s.wasTold("BackendPool", "rival", v1alpha1.ReasonDuplicate, 1)
 	s.holds("web", s.ip(1))
 
-	s.delete(&v1alpha1.BackendPool{}, "web") // the next takes over
+	s.delete(&v1alpha1.BackendPool{}, "web")
 	s.until(func() string {
 		if got := s.held("web"); fmt.Sprint(got) != fmt.Sprint([]string{s.ip(2)}) {
 			return fmt.Sprintf("the pool holds %v; %s", got, s.says("rival"))
@@ -103,7 +102,7 @@ func TestSecondBackendPoolOfOnePool(t *testing.T) {
 
 	s.binds("late", "web", other)
 	s.comesToSay("late", v1alpha1.ReasonDuplicate, s.ns+"/rival")
-	s.delete(&v1alpha1.BackendPool{}, "late") // a duplicate goes without a write
+	s.delete(&v1alpha1.BackendPool{}, "late") // deleting a duplicate writes nothing
 	s.goes("late")
 	s.comesToSay("rival", v1alpha1.ReasonLevel, "level")
 	if got := s.held("web"); len(got) != 1 {
@@ -148,7 +147,7 @@ func TestServiceGoesAndComesBack(t *testing.T) {
 	s := web(t)
 	s.hasSlice("a", "web", s.on(1))
 	s.holds("web", s.ip(1))
-	s.delete(&corev1.Service{}, "web") // its slice stays, and no longer counts
+	s.delete(&corev1.Service{}, "web") // its slice remains but no longer counts
 	s.comesToSay("web", v1alpha1.ReasonServiceNotFound, "its addresses were removed")
 	if got := s.held("web"); len(got) != 0 {
 		t.Errorf("the Service is gone and the pool holds %v", got)
@@ -173,7 +172,7 @@ func TestServiceThatNeverFilledThePool(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.hasNode(1)
-	s.azurePool("web", s.ip(1)) // a node of ours, but nobody took the pool
+	s.azurePool("web", s.ip(1)) // a node of this cluster, but the pool was never taken
 	s.azurePool("inner", s.ip(1))
 	s.binds("web", "web")
 	s.hasService("inner", corev1.ServiceTypeClusterIP)
@@ -204,15 +203,15 @@ func TestWhatAzureDoesNotHave(t *testing.T) {
 	s.comesToSay("web", v1alpha1.ReasonPoolNotFound, "load balancer "+s.ns+" in resource group rg has no backend pool web")
 	s.comesToSay("lost", v1alpha1.ReasonLoadBalancerNotFound, "Azure has no load balancer "+s.ns+"-none in resource group rg")
 	s.comesToSay("nics", v1alpha1.ReasonNICPool, "holds network interfaces, which Weir does not write")
-	s.azurePool("web") // found though nothing changes in the cluster
+	s.azurePool("web") // found although nothing changes in the cluster
 	s.holds("web", s.ip(1))
 	for name, reason := range map[string]string{"web": "PoolNotFound", "lost": "LoadBalancerNotFound", "nics": "NICPool"} {
-		s.wasTold("BackendPool", name, reason, 1) // looked at more often
+		s.wasTold("BackendPool", name, reason, 1) // polled more often
 	}
 	if got := s.events("Service", "web"); got[backendpool.EventFailed]+got[backendpool.EventRetrying] != 0 {
 		t.Errorf("a pool that is missing is no event on the Service: %v", got)
 	}
-	// A taken pool whose load balancer goes with it holds its BackendPool no longer.
+	// A taken pool deleted with its load balancer does not block the deletion of its BackendPool.
 	s.put(s.lbID(), `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"fe"}],"backendAddressPools":[]}}`)
 	for _, name := range []string{"web", "lost", "nics"} {
 		s.delete(&v1alpha1.BackendPool{}, name)
@@ -232,7 +231,7 @@ func TestRefusedWriteIsToldToTheService(t *testing.T) {
 	s.comesToSay("bad", v1alpha1.ReasonFailed, "InvalidRequestFormat")
 	s.wasTold("Service", "web", backendpool.EventFailed, 1)
 	s.wasTold("BackendPool", "bad", v1alpha1.ReasonFailed, 1)
-	s.holds("web", s.ip(1), s.ip(2)) // its neighbour
+	s.holds("web", s.ip(1), s.ip(2))
 	if got := s.status("bad").LastOutcome; got.Class != "Terminal" || got.Code != "InvalidRequestFormat" {
 		t.Errorf("last outcome %+v", got)
 	}
@@ -241,7 +240,7 @@ func TestRefusedWriteIsToldToTheService(t *testing.T) {
 		!strings.HasSuffix(said, ". To retrigger, cause an endpoint change for the Service (e.g., restart or scale a backing pod).") {
 		t.Errorf("event %q", said)
 	}
-	s.changeSlice("a", s.on(1), s.on(2), s.on(2)) // the advice, followed
+	s.changeSlice("a", s.on(1), s.on(2), s.on(2)) // as the message advises
 	s.holds("bad", s.ip(1), s.ip(2))
 }
 
@@ -258,15 +257,14 @@ func TestThrottledPoolIsParked(t *testing.T) {
 	}
 	s.holds("busy", s.ip(1))
 	s.wasTold("Service", "web", backendpool.EventRetrying, 1)
-	s.wasTold("Service", "web", backendpool.EventUpdated, 2) // for web and for busy
+	s.wasTold("Service", "web", backendpool.EventUpdated, 2)
 	st = s.status("busy")
 	if !meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionParked) || st.NextEligibleAt != nil || *st.RetriesUsed != 0 {
 		t.Errorf("status after the park: %+v", st)
 	}
 }
 
-// A pool that has done nothing wrong waits too while the load balancer is locked, and
-// says for what and until when, with the number of members that it does not have yet.
+// A pool also waits while its load balancer is throttled, and its status gives the reason.
 func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
 	s := newScene(t, "web", "busy")
 	for n := range 2 {
@@ -299,7 +297,7 @@ func TestPoolBehindAClosedGateSaysSo(t *testing.T) {
 	s.wasTold("Service", "web", backendpool.EventRetrying, 0)
 }
 
-// A BackendPool stays until its addresses are out of the pool.
+// A BackendPool is deleted after its addresses are removed.
 func TestReleaseIsTriedAgain(t *testing.T) {
 	s := web(t)
 	s.azurePool("sticky")
@@ -338,7 +336,7 @@ func TestSpecThatNamesNoPool(t *testing.T) {
 	s.goes("web")
 }
 
-// Every failed attempt is an event, however many there are.
+// Every failed attempt is a separate event.
 func TestEventsAreNotAggregated(t *testing.T) {
 	s := web(t)
 	s.hasSlice("a", "web", s.on(1))
@@ -381,7 +379,7 @@ func TestStatusIsWhatItSays(t *testing.T) {
 	}
 }
 
-// A status is never written to another BackendPool of the name, nor makes one.
+// A status is never written to a recreated BackendPool and never creates one.
 func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "web")
@@ -412,7 +410,6 @@ func TestStatusOfABackendPoolThatIsGone(t *testing.T) {
 	}
 }
 
-// applyStatus writes a status to an API server that showed this version last.
 func applyStatus(ctx context.Context, to client.Client, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) error {
 	_, _, err := backendpool.NewStatuses(pools.API{Reader: to, Status: to.Status(), Writer: to}).Apply(ctx, ref, version, status, nil)
 	return err

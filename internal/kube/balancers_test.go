@@ -37,8 +37,7 @@ func balancing() services.Options {
 	}
 }
 
-// balancers stand in for the room that writes load balancers: what Azure makes of a request
-// is the test's to say. The one of the shared controller serves all scenes.
+// balancers fakes the load balancer deployer of the shared controller.
 var balancers = &standIn{}
 
 type standIn struct {
@@ -64,7 +63,6 @@ func (b *standIn) DeleteUnneeded(context.Context) (balancer.Deleted, error) {
 	return balancer.Deleted{}, nil
 }
 
-// Rehearsal is one of an Azure that has nothing.
 func (b *standIn) Rehearsal() *rehearse.Rehearsal {
 	set := balancer.Settings{
 		Settings: balancing().Settings, Place: b.ID(""), Location: "eastus", Configurations: []service.Configuration{{Name: "kubernetes"}},
@@ -72,7 +70,6 @@ func (b *standIn) Rehearsal() *rehearse.Rehearsal {
 	return rehearse.New(balancer.Config{Settings: set, Cluster: nothing{}}, nothing{})
 }
 
-// nothing is an Azure that has nothing, and a cluster that needs nothing.
 type nothing struct{ balancer.Cluster }
 
 var errNothing = &fault.Fault{Class: fault.Stale, Code: "ResourceNotFound", Err: errors.New("it is not there")}
@@ -110,7 +107,6 @@ func (b *standIn) Locate(_ context.Context, p balancer.Placing) (string, []strin
 	return on, leave, nil
 }
 
-// Reads knows every resource group but one.
 func (b *standIn) ReadsLinks(context.Context, string) error { return nil }
 
 func (b *standIn) Reads(_ context.Context, group string) error {
@@ -141,7 +137,7 @@ func (b *standIn) Ensure(req balancer.Request) {
 	go b.done(r)
 }
 
-// succeeds gives every face an address. The caller holds b.mu.
+// succeeds gives every frontend an address. The caller holds b.mu.
 func (b *standIn) succeeds(req balancer.Request) balancer.Result {
 	r := balancer.Result{Request: req, Changed: true}
 	if req.Desired != nil {
@@ -158,7 +154,7 @@ func (b *standIn) succeeds(req balancer.Request) balancer.Result {
 	return r
 }
 
-// answers sets what becomes of a Service's requests from now on; nil is success.
+// answers sets the result of a Service's requests; nil is success.
 func (b *standIn) answers(service string, answer func(balancer.Request) balancer.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,7 +170,6 @@ func (b *standIn) requests(service string) []balancer.Request {
 	return slices.Clone(b.asked[service])
 }
 
-// wants creates a Service that gets a load balancer of Weir's, where Azure has its pools.
 func (s *scene) wants(name string, edits ...func(*corev1.Service)) {
 	s.Helper()
 	s.azureHas(name)
@@ -191,7 +186,6 @@ func (s *scene) wants(name string, edits ...func(*corev1.Service)) {
 	s.create(svc)
 }
 
-// service edits a Service.
 func (s *scene) edits(name string, edit func(*corev1.Service)) {
 	s.Helper()
 	change(s, s.ns, name, edit)
@@ -199,8 +193,8 @@ func (s *scene) edits(name string, edit func(*corev1.Service)) {
 
 var twins sync.Once
 
-// azureHas has Azure have a Service's own pools, as it has after a request: otherwise their lane,
-// which comes at once, finds nothing, and the Service is asked for again.
+// azureHas creates a Service's own pools in Azure. Without them, the load balancer would be
+// requested again.
 func (s *scene) azureHas(service string) { s.azureHasPools(s.ns+"-"+service, s.ns+"-"+service+"-ipv6") }
 
 func (s *scene) azureHasPools(names ...string) {
@@ -218,7 +212,6 @@ func (s *scene) azureHasPools(names ...string) {
 	}
 }
 
-// balanced waits until a Service shows as many addresses and returns it.
 func (s *scene) balanced(name string, addresses int) *corev1.Service {
 	s.Helper()
 	var svc *corev1.Service
@@ -232,7 +225,6 @@ func (s *scene) balanced(name string, addresses int) *corev1.Service {
 	return svc
 }
 
-// asked waits until a Service's load balancer was asked for this often.
 func (s *scene) asked(name string, times int) []balancer.Request {
 	s.Helper()
 	var all []balancer.Request
@@ -245,7 +237,6 @@ func (s *scene) asked(name string, times int) []balancer.Request {
 	return all
 }
 
-// madePools are the BackendPools that Weir made in the scene's namespace.
 func (s *scene) madePools() string {
 	s.Helper()
 	var list backendPools

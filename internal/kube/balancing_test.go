@@ -37,8 +37,8 @@ func annotated(name, value string) func(*corev1.Service) {
 	return func(s *corev1.Service) { s.Annotations[prefix+name] = value }
 }
 
-// A Service is kept, recorded and asked for; what came of it is shown; and it is let go
-// when nothing of it is left.
+// A Service gets a finalizer, a record and a load balancer, and is released when nothing is left in
+// Azure.
 func TestAServiceIsServed(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
@@ -56,7 +56,7 @@ func TestAServiceIsServed(t *testing.T) {
 	s.wasTold("Service", "web", services.EventEnsuring, 1)
 	s.wasTold("Service", "web", services.EventEnsured, 1)
 
-	// Somebody clears the status: it comes back, and Azure is not asked.
+	// A cleared status is restored without a request to Azure.
 	if err := api.Status().Patch(t.Context(), svc, client.RawPatch(types.MergePatchType, []byte(`{"status":{"loadBalancer":{"ingress":null}}}`))); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAServiceIsServed(t *testing.T) {
 	s.wasTold("Service", "web", services.EventDeleting, 1)
 	s.wasTold("Service", "web", services.EventDeleted, 1)
 	s.until(s.noMadePools)
-	// The pool has gone with its rules: nobody looks for it, and nobody complains.
+	// The pool was deleted with its rules: it is not looked up and no error is reported.
 	if after := len(cloud.Calls(ofPool(s.ns + "-web"))); after != before {
 		t.Errorf("%d calls for a pool that is gone", after-before)
 	}
@@ -94,7 +94,6 @@ func TestAServiceIsServed(t *testing.T) {
 	}
 }
 
-// ofPool are the calls for a pool.
 func ofPool(name string) func(armemu.Call) bool {
 	return func(c armemu.Call) bool { return strings.HasSuffix(strings.ToLower(c.Path), "/"+strings.ToLower(name)) }
 }
@@ -106,7 +105,7 @@ func (s *scene) noMadePools() string {
 	return ""
 }
 
-// One that becomes something else gives its load balancer up.
+// A Service of another type gives up its load balancer.
 func TestAServiceThatNeedsNoLoadBalancerAnyMore(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
@@ -125,8 +124,7 @@ func TestAServiceThatNeedsNoLoadBalancerAnyMore(t *testing.T) {
 	s.wasTold("Service", "web", services.EventDeleted, 1)
 }
 
-// What stays in Azure for the addresses of others in it is told, once of the same, also where
-// the rest failed.
+// Resources kept because of foreign members are reported once, even if the rest failed.
 func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 	s := newScene(t)
 	kept := func(req balancer.Request, of string, err error) balancer.Result {
@@ -153,7 +151,7 @@ func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 	}
 	s.wasTold("Service", "web", services.EventDeleted, 1)
 	s.wasTold("Service", "web", services.EventPoolKept, 2)
-	// A BackendPool that goes later than its Service does not have it leave once more.
+	// A BackendPool deleted after its Service does not cause another request.
 	s.until(s.noMadePools)
 	stays := func(r balancer.Request) bool { return r.Desired != nil }
 	if leaving := slices.DeleteFunc(balancers.requests(s.ns+"/web"), stays); len(leaving) != 1 {
@@ -161,7 +159,6 @@ func TestAPoolThatStaysForOthersIsTold(t *testing.T) {
 	}
 }
 
-// Services of other classes, and of none, are nobody's business here.
 func TestOthersServicesAreLeftAlone(t *testing.T) {
 	s := newScene(t)
 	s.wants("other", func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = new("example.com/lb") })
@@ -176,8 +173,7 @@ func TestOthersServicesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A bad value is told once, names what is wrong, and asks nothing of Azure until it is
-// mended.
+// An invalid value is reported once and sends nothing to Azure until it is fixed.
 func TestABadAnnotationIsToldOnce(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-load-balancer-tcp-idle-timeout", "400"))
@@ -188,8 +184,8 @@ func TestABadAnnotationIsToldOnce(t *testing.T) {
 			t.Errorf("%q does not say %q", said, part)
 		}
 	}
-	s.edits("web", func(svc *corev1.Service) { svc.Labels = map[string]string{"a": "b"} }) // no news
-	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "500"))               // another bad one
+	s.edits("web", func(svc *corev1.Service) { svc.Labels = map[string]string{"a": "b"} })
+	s.edits("web", annotated("azure-load-balancer-tcp-idle-timeout", "500"))
 	s.wasTold("Service", "web", services.EventSyncFailed, 2)
 	s.asked("web", 0)
 	if svc := get[corev1.Service](s, s.ns, "web"); len(svc.Finalizers) > 0 {
@@ -200,7 +196,7 @@ func TestABadAnnotationIsToldOnce(t *testing.T) {
 	s.wasTold("Service", "web", services.EventEnsured, 1)
 }
 
-// One that becomes bad keeps what it has, and can still go.
+// A Service that becomes invalid keeps what it has and can still be deleted.
 func TestABadAnnotationHoldsNobody(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
@@ -215,7 +211,7 @@ func TestABadAnnotationHoldsNobody(t *testing.T) {
 	}
 }
 
-// What Azure refuses is told with its code, and tried again by the work queue.
+// An error of Azure is reported with its code and retried by the work queue.
 func TestAFailureIsToldAndTriedAgain(t *testing.T) {
 	s := newScene(t)
 	fails := 2
@@ -236,7 +232,7 @@ func TestAFailureIsToldAndTriedAgain(t *testing.T) {
 	s.wasTold("Service", "web", services.EventEnsured, 1)
 }
 
-// What Azure asked for is kept, whatever happens to the Service meanwhile.
+// Retry-After holds, whatever happens to the Service.
 func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	s := newScene(t)
 	until := time.Now().Add(3 * time.Second)
@@ -260,13 +256,14 @@ func TestAnEventDoesNotEndARetryAfter(t *testing.T) {
 	}
 }
 
-// One that wants to be internal goes to the twin, and both are on record until it has.
+// A Service that becomes internal moves to the internal load balancer; both are recorded until it
+// has moved.
 func TestAServiceMoves(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
 	s.balanced("web", 1)
 	var during string
-	t.Cleanup(func() { balancers.answers(s.ns+"/web", nil) }) // a controller that starts later asks again
+	t.Cleanup(func() { balancers.answers(s.ns+"/web", nil) })
 	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
 		during = get[corev1.Service](s, s.ns, "web").Annotations[view.PlaceAnnotation]
 		return balancers.succeeds(req)
@@ -292,7 +289,7 @@ func TestAServiceMoves(t *testing.T) {
 	})
 }
 
-// The pools follow the policy; a BackendPool that somebody deletes is made again.
+// The pools follow the traffic policy, and a deleted BackendPool is recreated.
 func TestThePoolsOfAService(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", func(svc *corev1.Service) {
@@ -324,7 +321,7 @@ func TestThePoolsOfAService(t *testing.T) {
 	}
 }
 
-// Where a public IP was made is on record until nothing can be left of it there.
+// The resource group of a public IP is recorded until nothing can be left there.
 func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-load-balancer-resource-group", "addresses"))
@@ -348,7 +345,7 @@ func TestThePublicIPOfAnotherResourceGroupIsOnRecord(t *testing.T) {
 	}
 }
 
-// A resource group that cannot be read is told, and does not hold the Service.
+// An unreadable resource group is reported and does not block the Service.
 func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-load-balancer-resource-group", "mistyped"))
@@ -367,7 +364,6 @@ func TestAMistypedResourceGroupHoldsNothing(t *testing.T) {
 	s.balanced("web", 1)
 }
 
-// What else keeps a Service is not touched.
 func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other", view.CleanupFinalizer} })
@@ -383,7 +379,7 @@ func TestTheFinalizerOfOthersStays(t *testing.T) {
 	s.edits("web", func(svc *corev1.Service) { svc.Finalizers = nil })
 }
 
-// Our finalizer is what keeps a Service until nothing of it is left: taken away, it comes back.
+// Weir's finalizer protects a Service until nothing is left: it is restored if removed.
 func TestAFinalizerThatSomebodyTakesAwayComesBack(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
@@ -397,7 +393,7 @@ func TestAFinalizerThatSomebodyTakesAwayComesBack(t *testing.T) {
 	})
 }
 
-// An annotation that is misspelt has no effect, and is named once.
+// A misspelled annotation has no effect and is reported once.
 func TestAnAnnotationWithoutEffectIsNamedOnce(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-load-balancer-intenal", "true"), annotated("azure-pip-xname", "x"))
@@ -412,7 +408,7 @@ func TestAnAnnotationWithoutEffectIsNamedOnce(t *testing.T) {
 	s.wasTold("Service", "web", services.EventUnknownAnnotation, 1)
 }
 
-// Of a Service that never had a load balancer none is deleted.
+// Nothing is deleted for a Service that never had a load balancer.
 func TestNothingIsDeletedOfAServiceThatHadNothing(t *testing.T) {
 	s := newScene(t)
 	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {
@@ -436,7 +432,7 @@ func TestNothingIsDeletedOfAServiceThatHadNothing(t *testing.T) {
 		}
 		return ""
 	})
-	s.wants("later") // its events come after those of the other
+	s.wants("later") // its events follow those of the other
 	s.balanced("later", 1)
 	s.wasTold("Service", "later", services.EventEnsured, 1)
 	if said := s.events("Service", "web"); said[services.EventDeleting]+said[services.EventDeleted] > 0 {

@@ -17,13 +17,11 @@ import (
 	"weir.dev/weir/internal/kube/offline"
 )
 
-// serviceManifest is that of a Service of namespace default, with further fields of its spec.
 func serviceManifest(fields string) string {
 	return "{apiVersion: v1, kind: Service, metadata: {name: checked}, spec: {" + fields + "}}"
 }
 
-// What an API server takes and refuses, so do the rules for files: the same manifests get the
-// same verdict of both.
+// The validation of files agrees with the API server's.
 func TestFilesAreJudgedAsByTheAPIServer(t *testing.T) {
 	const lb, one = "type: LoadBalancer", "ports: [{port: 80}]"
 	both := func(fields ...string) string { return serviceManifest(strings.Join(fields, ", ")) }
@@ -73,7 +71,6 @@ func TestFilesAreJudgedAsByTheAPIServer(t *testing.T) {
 	}
 }
 
-// serverDryRun has the API server judge a manifest of namespace default, and returns why it refuses it.
 func serverDryRun(t *testing.T, text string) error {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -88,8 +85,7 @@ func serverDryRun(t *testing.T, text string) error {
 	return err
 }
 
-// The API server judges what it has as well as what is new, and keeps nothing; a namespace that
-// comes with the files need not be there.
+// Dry runs store nothing. A namespace may exist only in the files.
 func TestTheAPIServerChecksFiles(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")

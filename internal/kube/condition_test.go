@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/kube/nodes"
 )
 
-// hasCondition sets a condition of the n-th node, as an agent that may write nodes/status does.
+// hasCondition sets a condition of the n-th node, as an agent with rights to nodes/status does.
 func (s *scene) hasCondition(n int, c corev1.NodeCondition) {
 	s.Helper()
 	node := get[corev1.Node](s, "", s.node(n))
@@ -29,8 +29,7 @@ func (s *scene) hasCondition(n int, c corev1.NodeCondition) {
 	}
 }
 
-// A condition of a node that announces its eviction does what the event does: the taint, once for
-// each time that the condition becomes true.
+// A node condition that announces an eviction taints the node once per transition to True.
 func TestAConditionThatAnnouncesAnEvictionTaintsItsNode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -58,8 +57,7 @@ func TestAConditionThatAnnouncesAnEvictionTaintsItsNode(t *testing.T) {
 	s.hasCondition(2, corev1.NodeCondition{Type: "VMEventScheduled", Status: corev1.ConditionTrue, Message: "Preempt Scheduled: soon", LastTransitionTime: metav1.Now()})
 	s.isTainted(2, spotTaint)
 
-	// An operator clears the taint. The condition is still true, and does not put it back; an event
-	// of that eviction is no news either. The next time that it becomes true it is.
+	// Neither the still true condition nor an event of that eviction restores a removed taint.
 	s.taint(1)
 	s.drains(1, "")
 	s.hasCondition(1, preempted(now, corev1.ConditionTrue))

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// concludes waits until a condition of a Service has a reason, and a text in its message; none for "".
+// concludes waits for the absence of the condition if reason is "".
 func (s *scene) concludes(name, kind, reason, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -31,7 +31,7 @@ func (s *scene) concludes(name, kind, reason, part string) {
 	})
 }
 
-// The conditions of a Service say how far it is, and leave those of others alone.
+// A Service's conditions show its progress. Conditions of other controllers are kept.
 func TestConditionsOfAService(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
@@ -39,7 +39,7 @@ func TestConditionsOfAService(t *testing.T) {
 	s.concludes("web", view.ConditionAccepted, servicelb.WhyAccepted, "")
 	s.concludes("web", view.ConditionProgrammed, servicelb.WhyProgrammed, "")
 
-	// A tenant who says otherwise is not believed, and nothing is asked of Azure for it.
+	// Conditions forged by a tenant are corrected without a request to Azure.
 	before := svc.DeepCopy()
 	svc.Status.Conditions = []metav1.Condition{
 		{Type: "example.com/Theirs", Status: metav1.ConditionTrue, Reason: "Mine", LastTransitionTime: metav1.Now()},
@@ -69,8 +69,7 @@ func TestConditionsOfAService(t *testing.T) {
 	}
 }
 
-// The API server takes what the status says of a port that is refused, beside the address that stays; it
-// goes when the port is mended.
+// The API server accepts the port status of a rejected port.
 func TestARefusedPortIsInTheStatus(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// contested waits until a Service has the condition of a fight that says this, or none for "".
 func (s *scene) contested(name, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -32,7 +31,6 @@ func (s *scene) contested(name, part string) {
 	})
 }
 
-// fought answers with a fight that is taken up again at some time.
 func fought(until time.Time) func(balancer.Request) balancer.Result {
 	return func(req balancer.Request) balancer.Result {
 		r := balancers.succeeds(req)
@@ -44,7 +42,7 @@ func fought(until time.Time) func(balancer.Request) balancer.Result {
 	}
 }
 
-// A fight is told once a turn, and shows in a condition while it lasts.
+// A conflict is reported once per period, and shown in a condition while it lasts.
 func TestAFightIsTold(t *testing.T) {
 	s := newScene(t)
 	name, later := s.ns+"/web", time.Now().Add(time.Hour)
@@ -65,8 +63,7 @@ func TestAFightIsTold(t *testing.T) {
 		t.Errorf("said: %s", got)
 	}
 
-	// The same turn is not told again, though a person asked; another one is. This one ends soon,
-	// and then Azure is asked again.
+	// The same period is not reported again, even after a user request.
 	s.edits("web", func(svc *corev1.Service) { svc.Annotations[view.WriteAgainAnnotation] = "1" })
 	if last := s.asked("web", 3)[2]; last.Again != "1" {
 		t.Errorf("the request: %+v", last)
@@ -86,7 +83,7 @@ func TestAFightIsTold(t *testing.T) {
 	}
 }
 
-// What is left of an earlier process goes when there is no fight.
+// The condition of an earlier process is removed if there is no conflict.
 func TestTheConditionOfAFightGoesWithTheLoadBalancer(t *testing.T) {
 	s := newScene(t)
 	balancers.answers(s.ns+"/web", fought(time.Now().Add(time.Hour)))

@@ -68,7 +68,7 @@ func TestRulesOfTheCRD(t *testing.T) {
 	}
 }
 
-// How nodes become members can change until the pool was taken.
+// The membership type can change only until the pool is taken.
 func TestMembershipStays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "web")
@@ -104,7 +104,7 @@ func TestMembershipStays(t *testing.T) {
 	}
 }
 
-// What a person sees. Run with UPDATE=1 to write testdata/columns.txt anew.
+// The printed columns. Run with UPDATE=1 to update testdata/columns.txt.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "web", "shared")
@@ -119,12 +119,11 @@ func TestColumns(t *testing.T) {
 	})
 	s.holds("web", s.ip(1), s.ip(2))
 	s.holds("shared")
-	// Last, so that it waits behind nobody, which would count what it wants.
+	// Last, so that it does not wait behind other pools.
 	s.binds("missing", "web", func(p *v1alpha1.BackendPoolSpec) { p.PoolName = "nowhere" })
 	s.comesToSay("missing", v1alpha1.ReasonPoolNotFound, "")
 	got := kubectl(t, "get", "bp", "-n", s.ns) + "\n" + kubectl(t, "get", "backendpools", "-n", s.ns, "-o", "wide")
 	got = strings.ReplaceAll(got, s.ns, "scene-NNN")
-	// Ages differ in width.
 	got = regexp.MustCompile(`(?m)  +\d+s( +|$)`).ReplaceAllStringFunc(got, func(age string) string {
 		digits := strings.TrimSpace(age)
 		return strings.Replace(age, digits, "Ns"+strings.Repeat(" ", len(digits)-2), 1)

@@ -25,8 +25,7 @@ func dryRun(value string) func(*corev1.Service) {
 	}
 }
 
-// What a dry run would change is said, once, and nothing is asked of Azure nor recorded,
-// until the annotation goes.
+// A dry run reports its changes once and sends and records nothing until the annotation is removed.
 func TestADryRunOfANewService(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", dryRun("true"))
@@ -60,8 +59,8 @@ func TestADryRunOfANewService(t *testing.T) {
 	s.asked("web", 1)
 }
 
-// A Service that is served keeps what it has: it is asked for no more, and its pool stays
-// as it is, whatever its endpoints do. The BackendPool says what would change.
+// A Service in dry run keeps its load balancer and pool unchanged, and the BackendPool reports what
+// would change.
 func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 	s := newScene(t)
 	s.hasNode(1, s.ip(1))
@@ -103,7 +102,7 @@ func TestADryRunOfAServiceThatIsServed(t *testing.T) {
 	})
 }
 
-// A Service that is deleted goes, dry run or not.
+// A deleted Service is removed despite a dry run.
 func TestADryRunDoesNotKeepAServiceFromGoing(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
@@ -119,7 +118,7 @@ func TestADryRunDoesNotKeepAServiceFromGoing(t *testing.T) {
 	})
 }
 
-// A pool of a load balancer that somebody else made stays as it is, too.
+// A bound pool of a foreign load balancer is not changed, either.
 func TestADryRunOfABoundPool(t *testing.T) {
 	s := web(t)
 	s.hasSlice("a", "web", s.on(1))

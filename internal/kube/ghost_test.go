@@ -16,8 +16,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Somebody loses patience with a Service that cannot go, and takes its finalizer away: it is
-// gone, and Weir goes on until nothing of it is left.
+// If a user removes Weir's finalizer from a stuck Service, Weir still cleans up.
 func TestWhoTakesAFinalizerAwayLeavesTheRestToWeir(t *testing.T) {
 	s := newScene(t)
 	s.wants("web")
@@ -47,8 +46,8 @@ func TestWhoTakesAFinalizerAwayLeavesTheRestToWeir(t *testing.T) {
 	})
 }
 
-// asks waits until the load balancers were asked so often, and checks that very request: the
-// BackendPool of a Service that is gone may ask once more.
+// The BackendPool of a deleted Service may request once more, so only the latest request is
+// checked.
 func (s *scene) asks(name string, times int, check func(balancer.Request) bool) {
 	s.Helper()
 	s.until(func() string {

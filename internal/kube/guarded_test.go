@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/kube/services"
 )
 
-// Where security rules name nodes, a node that comes has the Service asked for again; what
-// the status shows goes along, so that it can be closed.
+// With security rules that name nodes, a new node triggers a request, which carries the addresses
+// in the status.
 func TestSecurityRulesFollowTheNodes(t *testing.T) {
 	s := newScene(t)
 	s.wants("plain")
@@ -37,7 +37,7 @@ func (s *scene) requestsOf(name string) []balancer.Request {
 	return balancers.requests(s.ns + "/" + name)
 }
 
-// A note of a result is told once.
+// A note in a result is reported once.
 func TestANoteIsTold(t *testing.T) {
 	s := newScene(t)
 	balancers.answers(s.ns+"/web", func(req balancer.Request) balancer.Result {

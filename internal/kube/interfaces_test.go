@@ -15,8 +15,6 @@ import (
 	"weir.dev/weir/internal/kube/nodes"
 )
 
-// hasMachine makes the n-th node, the machine that it is, and the network interface of that,
-// which joins a pool.
 func (s *scene) hasMachine(n int, pool string) {
 	s.Helper()
 	s.hasNode(n)
@@ -31,7 +29,6 @@ func (s *scene) hasMachine(n int, pool string) {
 	}
 }
 
-// areDown waits until just these entries of a pool are Down in Azure.
 func (s *scene) areDown(pool string, want ...string) {
 	s.Helper()
 	s.until(func() string {
@@ -60,9 +57,8 @@ func (s *scene) areDown(pool string, want ...string) {
 	})
 }
 
-// An earlier controller has left a pool of network interfaces. Weir says that it does not fill
-// it, and has nodes that leave be Down in it, until they leave no more, the Service goes, or
-// the BackendPool does.
+// In a network interface pool left by another controller, leaving nodes are Down until they return,
+// or the Service or the BackendPool is deleted.
 func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "nics")

@@ -33,8 +33,7 @@ const (
 	previousNote = "aks-managed-resource-locker-previous-holder"
 )
 
-// A pass costs two requests, an acquisition and a release, as long as nobody else
-// writes the Lease, and a refusal one.
+// Without other writers, a pass costs two requests, acquire and release, and a rejection one.
 func TestWhatTheLeaseCosts(t *testing.T) {
 	l := newLocker(t)
 	weir := newResourceLease(t, cluster.Config)
@@ -114,7 +113,7 @@ func TestWhoMayTakeTheLease(t *testing.T) {
 
 func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(time.Now().Add(-d))) }
 
-// Somebody writes between our read and our write: the newest state decides.
+// After a concurrent write, the newest state decides.
 func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
 	l := newLocker(t)
 	weir := newResourceLease(t, cluster.Config)
@@ -139,7 +138,7 @@ func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
 		l.change(func(stands *coordinationv1.Lease) { stands.Labels = map[string]string{"who": "somebody"} })
 	}
 	once(http.MethodPut, note)
-	l.must(weir.Acquire(t.Context())) // a label is no holder
+	l.must(weir.Acquire(t.Context())) // a label is not a holder
 	once(http.MethodPut, note)
 	l.change(func(stands *coordinationv1.Lease) { stands.Labels = nil })
 	l.must(weir.Release(t.Context()))
@@ -147,14 +146,14 @@ func TestWhoWritesInBetweenIsReadFirst(t *testing.T) {
 		t.Error("not released, though nobody else holds it")
 	}
 	once(http.MethodPut, l.remove)
-	l.must(weir.Acquire(t.Context())) // deleted meanwhile: made anew
+	l.must(weir.Acquire(t.Context())) // deleted: created again
 	if l.holder() != ours {
 		t.Error("not held")
 	}
 }
 
-// The next leader goes on at once where one was killed; that one, should it only have been
-// stopped, does not take the Lease back, nor release what the next one holds.
+// The next leader continues at once after a crash. A suspended former leader neither takes nor
+// releases the new holder's Lease.
 func TestTheNextLeaderGoesOn(t *testing.T) {
 	l := newLocker(t)
 	first, second := newResourceLeaseIn(t, cluster.Config, leader(3)), newResourceLeaseIn(t, cluster.Config, leader(4))
@@ -173,8 +172,7 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	}
 }
 
-// With the roles that we ship it can do what it has to, and nothing else with Leases
-// of that namespace.
+// The shipped roles allow what is needed, and no more.
 func TestTheRolesOfTheLease(t *testing.T) {
 	l := newLocker(t)
 	as := rest.CopyConfig(cluster.Config)
@@ -185,7 +183,7 @@ func TestTheRolesOfTheLease(t *testing.T) {
 	}
 	l.applyRoles("../../config/resource-lease/role.yaml")
 	until := time.Now().Add(20 * time.Second)
-	for weir.Acquire(t.Context()) != nil && time.Now().Before(until) { // roles take a moment
+	for weir.Acquire(t.Context()) != nil && time.Now().Before(until) { // roles take effect with a delay
 		time.Sleep(20 * time.Millisecond)
 	}
 	l.must(weir.Acquire(t.Context()))

@@ -23,8 +23,7 @@ import (
 	"weir.dev/weir/internal/lease"
 )
 
-// locker is the Lease as an administrator sees it. There is one in the cluster, so
-// the tests of it run alone.
+// There is one Lease in the cluster, so its tests do not run in parallel.
 type locker struct {
 	*testing.T
 	api typedcoordinationv1.LeaseInterface
@@ -60,14 +59,13 @@ func (l *locker) get() *coordinationv1.Lease {
 func (l *locker) holder() string {
 	l.Helper()
 	if h := l.get().Spec.HolderIdentity; h != nil {
-		name, _, _ := strings.Cut(*h, "_") // which of our processes, its name says behind that
+		name, _, _ := strings.Cut(*h, "_") // the suffix identifies the process
 		return name
 	}
 	return ""
 }
 
-// upstreamTakes does what the Azure cloud provider does before it writes: it takes the
-// Lease if it has no holder, or an expired one, or itself.
+// upstreamTakes acquires the Lease as cloud-provider-azure does.
 func (l *locker) upstreamTakes() error {
 	l.Helper()
 	stands, err := l.api.Get(l.Context(), lockerName, metav1.GetOptions{})
@@ -103,7 +101,6 @@ func (l *locker) upstreamReleases() {
 	}
 }
 
-// change writes the Lease behind everybody's back.
 func (l *locker) change(fn func(*coordinationv1.Lease)) {
 	l.Helper()
 	stands := l.get()
@@ -113,12 +110,11 @@ func (l *locker) change(fn func(*coordinationv1.Lease)) {
 	}
 }
 
-// counted is the API server for one of our processes, which counts its requests.
+// counted is a holder that counts its API requests.
 type counted struct {
 	*leases.Resource
 	requests atomic.Int64
-	// before is called before each request is sent, on its way.
-	before func(method string)
+	before   func(method string)
 }
 
 type transport struct {
@@ -139,7 +135,6 @@ func newResourceLease(t *testing.T, cfg *rest.Config) *counted {
 	return newResourceLeaseIn(t, cfg, nil)
 }
 
-// leader is a process that leads in an epoch.
 func leader(transitions int) *lead.Fence {
 	f := lead.NewFence(time.Hour, func() time.Duration { return 0 })
 	f.Renewed(lead.Epoch{Lease: "weir-system/weir-controller", Transitions: transitions}, 0)
@@ -162,7 +157,6 @@ func newResourceLeaseIn(t *testing.T, cfg *rest.Config, fence *lead.Fence) *coun
 	return c
 }
 
-// costs is how many requests there were since the last time.
 func (c *counted) costs(t *testing.T, what string, want int64) {
 	t.Helper()
 	if got := c.requests.Swap(0); got != want {

@@ -19,7 +19,6 @@ import (
 	"weir.dev/weir/internal/lease"
 )
 
-// safeBuffer is a log that a controller writes while a test reads it.
 type safeBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -37,11 +36,8 @@ func (b *safeBuffer) count(part string) int {
 	return strings.Count(b.buf.String(), part)
 }
 
-// The Azure cloud provider holds the Lease: nothing is read or written in Azure, the
-// pools say what they wait for, and everything goes level when it lets go. While we
-// write, it has to wait in turn.
-//
-// It runs alone: the controller that all tests share is stopped meanwhile.
+// While cloud-provider-azure holds the Lease, nothing is read or written in Azure and the pools
+// report what they wait for. Not parallel: it stops the shared controller.
 func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 	s := newRivalry(t)
 	s.bothPools(s.ip(1))
@@ -54,8 +50,8 @@ func TestTwoControllersOfOneLoadBalancer(t *testing.T) {
 	s.theOtherTakesIt() // all passes are over
 }
 
-// rivalry is a scene of one Service with two pools, web and api, and a controller that
-// shares the Lease with the cloud provider.
+// rivalry is a Service with two pools and a controller that shares the Lease with
+// cloud-provider-azure.
 type rivalry struct {
 	*scene
 
@@ -84,8 +80,7 @@ func (s *rivalry) bothPools(ips ...string) {
 	s.holds("api", ips...)
 }
 
-// takesTurnsFromHere puts a controller with the Lease in the place of the one without,
-// and waits until its first looks are over.
+// takesTurnsFromHere replaces the shared controller with one that uses the Lease.
 func (s *rivalry) takesTurnsFromHere() {
 	s.Helper()
 	s.l.must(controller.stop())
@@ -94,7 +89,7 @@ func (s *rivalry) takesTurnsFromHere() {
 	var err error
 	controller, err = startWith(s.shared)
 	s.l.must(err)
-	s.Cleanup(func() { // the other tests go on without it
+	s.Cleanup(func() { // restore the shared controller
 		s.l.must(controller.stop())
 		controller, err = start()
 		s.l.must(err)
@@ -116,7 +111,6 @@ func (s *rivalry) bothSay(reason, part string) {
 	s.comesToSay("api", reason, part)
 }
 
-// theOtherTakesIt waits until our passes are over.
 func (s *rivalry) theOtherTakesIt() {
 	s.Helper()
 	s.until(func() string {
@@ -127,7 +121,7 @@ func (s *rivalry) theOtherTakesIt() {
 	})
 }
 
-// changesWait makes a change, and sees that for some intervals it is kept, and said once.
+// changesWait checks that a change is kept and reported once.
 func (s *rivalry) changesWait() {
 	s.Helper()
 	said, calls, refused := s.events("Service", "web"), s.calls(), s.shared.Refusals()
@@ -157,7 +151,7 @@ func (s *rivalry) changesWait() {
 	}
 }
 
-// goesOn sees what waited be done, and the cloud provider be told to read anew.
+// goesOn checks that pending changes are made and cloud-provider-azure's cache is invalidated.
 func (s *rivalry) goesOn() {
 	s.Helper()
 	s.bothPools(s.ip(1), s.ip(2))
@@ -182,7 +176,7 @@ func (s *rivalry) keepsTheOtherAwayWhileItWrites() {
 	}
 }
 
-// A controller without the setting never asks.
+// Without the setting, the Lease is never requested.
 func TestWithoutTheSettingNothingIsAsked(t *testing.T) {
 	l := newLocker(t)
 	s := web(t)

@@ -16,8 +16,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Machines implements nicupdate.Cluster. A node that does not say which machine it is, or that is none
-// of Azure's, is left out.
+// Machines implements nicupdate.Cluster.
 func (r *Rooms) Machines() []nic.Node {
 	on := r.configurationOf()
 	var all []nic.Node
@@ -32,9 +31,8 @@ func (r *Rooms) Machines() []nic.Node {
 	return all
 }
 
-// configurationOf says on which configuration nodes are: as their labels have it where there are
-// several load balancers. Where there is one, all are on it once it has pools of all nodes: whoever may
-// bind pools of other load balancers takes no node from it.
+// configurationOf returns the load balancer configuration of a node: by label, or the single one
+// once it has pools of all nodes.
 func (r *Rooms) configurationOf() func(*corev1.Node) string {
 	if len(r.Own.Several) > 0 {
 		names := view.PlaceNames(r.Own.Several)
@@ -49,8 +47,8 @@ func (r *Rooms) configurationOf() func(*corev1.Node) string {
 	return func(*corev1.Node) string { return only }
 }
 
-// elsewhere says which nodes belong in no pool of network interfaces of a load balancer: those that are
-// placed on another one. Azure takes an interface into the pools of one of them.
+// elsewhere returns why a node is excluded: Azure allows a network interface in the pools of one
+// load balancer only.
 func (r *Rooms) elsewhere(p *v1alpha1.BackendPool) func(*corev1.Node) string {
 	if len(r.Own.Several) == 0 || !r.Own.ByMachine(p) {
 		return nil

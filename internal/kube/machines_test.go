@@ -22,7 +22,6 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// ours names the load balancers that Weir makes.
 type ours struct{ services.Balancers }
 
 func (ours) LeftToOthers(lb.PoolKey) bool { return false }
@@ -31,7 +30,7 @@ func (ours) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
 }
 
-// machines is a cluster without an API server, with these BackendPools, and nodes of each kind.
+// machines is a cluster without an API server and one node of each kind.
 func machines(t *testing.T, interfaces bool, several []service.Configuration, pools ...*v1alpha1.BackendPool) *Rooms {
 	t.Helper()
 	const group = "azure:///subscriptions/S0/resourceGroups/rg0/providers/Microsoft.Compute/"
@@ -63,8 +62,7 @@ func joinAs(membership string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Spec.Membership = membership }
 }
 
-// Which machine each node is, and on which load balancer: also of one that is kept out of the pools,
-// which leaves them. One that tells no machine is left out.
+// Excluded nodes are included, because they have to leave. Nodes without a machine ID are skipped.
 func TestMachinesOfNodes(t *testing.T) {
 	weirs := objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface))
 	theirs := objects.MadeOfNodes(objects.Named("mine"), objects.On("apps", ""), joinAs(v1alpha1.MembershipNetworkInterface))
@@ -93,9 +91,8 @@ func TestMachinesOfNodes(t *testing.T) {
 	}
 }
 
-// Where there are several load balancers, a node is in pools of network interfaces of its own one alone: of
-// another it would be waited for in vain. Pools of addresses take any node, and nodes that are placed nowhere
-// yet are in all. One without a machine is in no pool of network interfaces.
+// With several load balancers, a node joins network interface pools of its own one only. Address
+// pools take any node, and unplaced nodes join all.
 func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 	several := []service.Configuration{{Name: "kubernetes"}, {Name: "lb-2"}}
 	slice := &discoveryv1.EndpointSlice{
@@ -149,8 +146,8 @@ func TestNodesOfAnotherLoadBalancer(t *testing.T) {
 	}
 }
 
-// The security group admits flows to nodes whose machine may be in the pool: also to one that is made again,
-// and does not tell its machine yet.
+// The security group admits traffic to every node that may be in the pool, including a recreated
+// one without a machine ID.
 func TestNodesOfASecurityGroup(t *testing.T) {
 	r := machines(t, true, nil, objects.MadeOfNodes(objects.RecordedAs(v1alpha1.MadeForNodes), joinAs(v1alpha1.MembershipNetworkInterface)))
 	if ips, known := r.Services.NodesOf(ours{}.ID("kubernetes"), false); !known || fmt.Sprint(ips) != "[10.0.0.2 10.0.0.3 10.0.0.5]" {
@@ -158,8 +155,6 @@ func TestNodesOfASecurityGroup(t *testing.T) {
 	}
 }
 
-// The pools whose machines are to be known are those that BackendPools may have interfaces join, or
-// leave.
 func TestPoolsOfNetworkInterfaces(t *testing.T) {
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	as := v1alpha1.MembershipNetworkInterface

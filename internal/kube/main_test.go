@@ -34,8 +34,8 @@ const (
 	vnetID       = network + "/virtualNetworks/vnet"
 )
 
-// The tests share one API server, one cloud and one controller; each has a namespace,
-// a load balancer and nodes of its own.
+// The tests share an API server, a cloud and a controller. Each has its own namespace, load
+// balancer and nodes.
 var (
 	cluster    *envtest.Environment
 	api        client.Client
@@ -60,10 +60,9 @@ func setUp(env *envtest.Environment) (tearDown func() error, err error) {
 	if controller, err = start(); err != nil {
 		return nil, err
 	}
-	return func() error { return errors.Join(controller.stop(), patient.Kept(cloud)) }, nil // tests may have started another
+	return func() error { return errors.Join(controller.stop(), patient.Kept(cloud)) }, nil // tests may have replaced it
 }
 
-// running is a controller as the application wires it, over the emulator.
 type running struct {
 	kube  *kube.Cluster
 	lanes *poolupdate.Lanes
@@ -72,20 +71,17 @@ type running struct {
 
 func start() (*running, error) { return startWith(nil) }
 
-// startWith starts a controller that takes this lease before a pass; nil is none.
 func startWith(lease poolupdate.Lease) (*running, error) {
 	draining := signals()
 	draining.Further = []adminstate.Pattern{{Key: "example.com/leaves", Value: "now"}}
 	return startAs(cluster.Config, lease, draining)
 }
 
-// signals are those of a controller that believes the tests' agents.
 func signals() *adminstate.Signals {
 	return &adminstate.Signals{Reporters: []string{"agent", "example.com/agent"}, MinAvailablePercent: adminstate.DefaultMinAvailablePercent}
 }
 
-// startAs starts a controller that reaches the API server like this; without signals it
-// leaves the taints of nodes alone. Others may have a part in it before it starts.
+// Without draining signals the controller ignores node taints. with may extend it before it starts.
 func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Signals, with ...func(*running, *azure.Client, *slog.Logger)) (*running, error) {
 	level := slog.LevelError + 1
 	if os.Getenv("WEIR_TEST_LOG") != "" {
@@ -111,7 +107,7 @@ func startAs(cfg *rest.Config, lease poolupdate.Lease, draining *adminstate.Sign
 	if err != nil {
 		return nil, err
 	}
-	cloud.ForgetRetryAfter() // which this client has not heard
+	cloud.ForgetRetryAfter() // unknown to the new client
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{}
 	r.kube, err = kube.New(ctx, mgr, kube.Options{

@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// web is a scene with nodes 1 to 3 and the bound Service web.
 func web(t *testing.T) *scene {
 	t.Helper()
 	t.Parallel()
@@ -32,7 +31,7 @@ func TestSlicesOfOneServiceAreReadTogether(t *testing.T) {
 	s.hasSlice("b", "web", s.on(2))
 	s.holds("web", s.ip(1), s.ip(2))
 
-	// Node 2 is still used by the other slice.
+	// The other slice still uses node 2.
 	s.changeSlice("a", s.on(1))
 	s.changeSlice("b", s.on(2), s.on(3))
 	s.holds("web", s.ip(1), s.ip(2), s.ip(3))
@@ -108,14 +107,14 @@ func TestExcludedNodesTakeNoTraffic(t *testing.T) {
 	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
 	change(s, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{exclude: ""} })
 	change(s, "", s.node(3), func(n *corev1.Node) { n.Labels = map[string]string{exclude: ""} })
-	s.areDown("web", s.node(2)) // it serves
+	s.areDown("web", s.node(2)) // it hosts an endpoint
 	s.holds("web", s.ip(1), s.ip(2))
 	s.changeSlice("a", s.on(1), s.on(2), s.on(3)) // no member joins
 	s.settles()
 	s.holds("web", s.ip(1), s.ip(2))
-	s.changeSlice("a", s.on(1), s.on(3)) // it serves no more
+	s.changeSlice("a", s.on(1), s.on(3)) // it hosts none
 	s.holds("web", s.ip(1))
-	s.changeSlice("a", s.on(1), s.on(2), s.on(3)) // an endpoint change does not bring it back
+	s.changeSlice("a", s.on(1), s.on(2), s.on(3)) // an endpoint change does not restore it
 	s.settles()
 	s.holds("web", s.ip(1))
 	change(s, "", s.node(2), func(n *corev1.Node) { delete(n.Labels, exclude) })
@@ -123,9 +122,8 @@ func TestExcludedNodesTakeNoTraffic(t *testing.T) {
 	s.areDown("web")
 }
 
-// Karpenter sets its taint and the label in one patch, and then evicts the pods. In a pool of nodes, too,
-// the node takes no new flows from then on, and leaves once no pod serves there. It is taken back if
-// Karpenter changes its mind.
+// Karpenter sets its taint and the label in one patch, then evicts the pods. The node gets no new
+// flows from then on, and leaves once it hosts no pod, unless Karpenter cancels the disruption.
 func TestANodeThatKarpenterDisruptsIsDownInAPoolOfNodes(t *testing.T) {
 	t.Parallel()
 	const exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
@@ -148,7 +146,7 @@ func TestANodeThatKarpenterDisruptsIsDownInAPoolOfNodes(t *testing.T) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule})
 		})
 	}
-	disrupted(3) // of load balancers nothing serves there
+	disrupted(3) // hosts no pod of these load balancers
 	s.holds("shared", s.ip(1), s.ip(2))
 	disrupted(2)
 	s.areDown("shared", s.node(2))
@@ -182,7 +180,7 @@ func TestDualStackServiceHasTwoPools(t *testing.T) {
 	s.holds("web", s.ip(1), s.ip(2))
 	s.holds("web-ipv6", s.ip6(1))
 
-	// One event source changes both: neither pool hides the other.
+	// One event changes both pools.
 	s.setIPs(1, s.ip(11), s.ip6(11))
 	s.holds("web", s.ip(11), s.ip(2))
 	s.holds("web-ipv6", s.ip6(11))
@@ -214,7 +212,7 @@ func TestPoolOfNodes(t *testing.T) {
 
 func TestEndpointsThatMakeNobodyAMember(t *testing.T) {
 	s := web(t)
-	s.hasNode(4, "not-an-address") // and so no InternalIP
+	s.hasNode(4, "not-an-address") // hence no InternalIP
 	var homeless []discoveryv1.Endpoint
 	for i := range 1000 {
 		homeless = append(homeless, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("192.0.%d.%d", 2+i/250, i%250)}})

@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// A cluster with one load balancer gets a second one, and gives it up again. No node is
-// taken out of a pool before its place is known.
+// A cluster gets a second load balancer and gives it up again. No node leaves a pool before its
+// place is known.
 func TestNodesArePlacedOnSeveralLoadBalancers(t *testing.T) {
 	s := newPlacing(t)
 	first := service.Configuration{Name: s.ns, PrimaryVMSet: "Pool-A"}
@@ -42,21 +42,20 @@ func TestNodesArePlacedOnSeveralLoadBalancers(t *testing.T) {
 	s.growsOnBoth()
 	s.restartsUnchanged(first, second)
 
-	// By hand a node moves where no set says otherwise; and it stays there.
+	// A manual label moves a node without a scale set, and is kept.
 	change(s.scene, "", s.node(4), func(n *corev1.Node) { n.Labels[view.PlaceLabel] = s.second })
 	change(s.scene, "", s.node(1), func(n *corev1.Node) { n.Labels[view.PlaceLabel] = s.second })
 	s.has(s.second, 3, 4, 5)
 	s.labels(map[int]string{1: s.ns, 4: s.second})
 
-	// One again.
 	s.runs()
 	s.selects(s.ns, "")
 	s.has(s.ns, 1, 2, 3, 4, 5)
-	// Its public IP is on the second one still, which stays on record until that is not so.
+	// Its public IP is still on the second one, which remains recorded.
 	s.isOn("two", s.ns+","+s.second)
 }
 
-// getsASecondOne restarts while Azure wants no read for some time: nothing moves meanwhile.
+// getsASecondOne restarts while Azure throttles reads: nothing moves.
 func (s *placing) getsASecondOne(first, second service.Configuration) {
 	s.Helper()
 	s.asking(3, throttled)
@@ -66,7 +65,7 @@ func (s *placing) getsASecondOne(first, second service.Configuration) {
 	if got := s.shared(s.ns); len(got) != 4 || s.selector(s.ns) != "" {
 		s.Errorf("before all places are known the pool holds %v and selects %q", got, s.selector(s.ns))
 	}
-	s.labels(map[int]string{1: s.ns, 2: s.ns, 3: s.second, 4: s.ns}) // 2 and 4 stay where Azure shows them
+	s.labels(map[int]string{1: s.ns, 2: s.ns, 3: s.second, 4: s.ns}) // 2 and 4 keep the place Azure shows
 	s.has(s.ns, 1, 2, 4)
 	s.selects(s.ns, s.ns)
 	if at := s.asked(3); len(at) != 2 || at[1].Sub(at[0]) < 3*time.Second {
@@ -77,8 +76,6 @@ func (s *placing) getsASecondOne(first, second service.Configuration) {
 	}
 }
 
-// growsOnBoth has a Service on the second one, which finds its node there, and a new node,
-// which goes where there are fewer.
 func (s *placing) growsOnBoth() {
 	s.Helper()
 	s.balances("two", s.second)
@@ -106,7 +103,7 @@ func (s *placing) restartsUnchanged(first, second service.Configuration) {
 	}
 }
 
-// The labels of a namespace and of a Service move a Service; other labels do not.
+// Labels of a namespace and of a Service move a Service; other labels do not.
 func TestLabelsMoveAService(t *testing.T) {
 	s := newPlacing(t)
 	of := func(team string) service.Selector {
@@ -138,19 +135,19 @@ func TestLabelsMoveAService(t *testing.T) {
 	change(s.scene, "", s.ns, func(ns *corev1.Namespace) { ns.Labels["team"] = "shop" })
 	s.isOn("all", s.ns+"-3")
 
-	// A node goes where a selector wants it, and is on no load balancer once nobody does.
+	// A node moves when a selector matches it, and is on no load balancer when none does.
 	change(s.scene, "", s.node(1), func(n *corev1.Node) { n.Labels["zone"] = "3" })
 	s.labels(map[int]string{1: s.ns + "-3", 2: s.second})
 	s.has(s.ns+"-3", 1)
 }
 
-// A node whose place is not known keeps no other from its place, but a new pool of nodes from
-// being taken: what is in it might be lost. The node says why, and so does the Service.
+// An unplaced node prevents only that a node pool is taken, since members might be lost. Node and
+// Service report the reason.
 func TestNodesThatCannotBePlaced(t *testing.T) {
 	s := newPlacing(t)
 	s.joins(1, "as-a")
 	s.joins(2, "as-b")
-	s.hasNode(3) // its machine is not known yet
+	s.hasNode(3) // its machine is unknown
 	s.asking(2, slices.Repeat([]verdict{refused}, 1000)...)
 	s.balances("all", "")
 	s.runs(service.Configuration{Name: s.ns, PrimaryVMSet: "as-a"}, service.Configuration{Name: s.second, PrimaryVMSet: "as-b"})
@@ -167,7 +164,7 @@ func TestNodesThatCannotBePlaced(t *testing.T) {
 	if err := api.Get(t.Context(), client.ObjectKey{Namespace: s.ns, Name: "nodes." + s.ns}, &v1alpha1.BackendPool{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a pool of nodes before the nodes are placed: %v", err)
 	}
-	// A label by hand, or exclusion, is a way out.
+	// A manual label or exclusion resolves it.
 	change(s.scene, "", s.node(2), func(n *corev1.Node) { n.Labels = map[string]string{view.PlaceLabel: s.ns} })
 	change(s.scene, "", s.node(3), func(n *corev1.Node) {
 		n.Labels = map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": ""}

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Two Services whose names make the same pool are both served, each with a pool of its own,
-// and who stays keeps his.
+// Two Services with colliding pool names get separate pools, and an existing one keeps its name.
 func TestTwoServicesWhoseNamesMakeOnePool(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// What Azure asked for with its Retry-After holds for the pool, whatever happens to the
-// objects meanwhile. The scenes run at once, and beside no test that stops the controller.
+// A Retry-After holds for the pool, whatever happens to the objects. Not parallel with tests that
+// stop the controller.
 func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	t.Run("the Service is made anew", func(t *testing.T) {
 		s := parkedScene(t)
@@ -30,7 +30,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		s.pauses(true)
 		s.comesToSay("web", v1alpha1.ReasonPaused, "")
 		s.pauses(false)
-		// Not that the pool is read again: that is what it waits for.
+		// Not that the pool is read again, which is what it waits for.
 		s.comesToSay("web", v1alpha1.ReasonUpdating, "a change waits, because Azure asked for no call before ")
 		s.isParked(v1alpha1.ReasonRetryAfter)
 		s.goesOnAfter(6*time.Second, s.ip(2))
@@ -39,7 +39,7 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		s := parkedScene(t)
 		s.pauses(true)
 		s.comesToSay("web", v1alpha1.ReasonPaused, "")
-		s.rests("web") // and whoever starts meanwhile knows until when
+		s.rests("web") // also for the next process
 		until := time.Now().Add(1500 * time.Millisecond)
 		s.until(func() string {
 			if time.Now().Before(until) {
@@ -78,7 +78,6 @@ func TestAzureIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	})
 }
 
-// parkedScene has a pool that holds node 1, has to hold node 2, and was asked for patience.
 func parkedScene(t *testing.T) *scene {
 	t.Helper()
 	s := web(t)
@@ -105,7 +104,6 @@ func (s *scene) isParked(reason string) {
 	}
 }
 
-// rests checks that a pool says until when Azure wants no call, and that none waits.
 func (s *scene) rests(name string) {
 	s.Helper()
 	st := s.status(name)
@@ -116,7 +114,6 @@ func (s *scene) rests(name string) {
 	}
 }
 
-// desires waits until the status counts so many members, of which Azure knows nothing yet.
 func (s *scene) desires(members int32) {
 	s.Helper()
 	sent := len(s.sent("web"))
@@ -131,8 +128,7 @@ func (s *scene) desires(members int32) {
 	}
 }
 
-// goesOnAfter waits until the pool holds these addresses, and checks that there was no
-// request for so long after the one that was throttled.
+// goesOnAfter checks that no request was sent within the Retry-After.
 func (s *scene) goesOnAfter(patience time.Duration, ips ...string) {
 	s.Helper()
 	if n := s.unmet("web"); n != 0 {
@@ -149,8 +145,8 @@ func (s *scene) goesOnAfter(patience time.Duration, ips ...string) {
 	}
 }
 
-// While a pool is not level, whatever happens to the endpoints starts another attempt, as
-// people are told. While it is, what leaves the nodes as they are costs no call.
+// An endpoint event starts another attempt while a pool is out of sync, and costs no call while it
+// is in sync, if the nodes are the same.
 func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
 	s := web(t)
 	pod := func(ip string) { // on the same node
@@ -171,14 +167,14 @@ func TestAPodThatIsReplacedStartsAnotherAttemptWhereOneFailed(t *testing.T) {
 
 	sent := len(s.sent("web"))
 	pod("192.0.2.13")
-	s.azurePool("fence") // a later change of the same queue
+	s.azurePool("fence") // a later change in the same queue
 	s.binds("fence", "web")
 	s.holds("fence", s.ip(2))
 	pod("192.0.2.14")
 	s.hasSlice("b", "web", s.on(3))
 	s.holds("fence", s.ip(2), s.ip(3))
 	s.holds("web", s.ip(2), s.ip(3))
-	if n := len(s.sent("web")) - sent; n > 4 { // the one change: a read, a write, and what it shows
+	if n := len(s.sent("web")) - sent; n > 4 { // one change: a read, a write, and a check
 		t.Errorf("%d requests, want those of the node that came", n)
 	}
 	for _, said := range s.messages("Service", "web", backendpool.EventUpdated) {

@@ -31,7 +31,7 @@ import (
 
 const compute = "/subscriptions/" + subscription + "/resourceGroups/rg/providers/Microsoft.Compute"
 
-// placing is a scene with several load balancers: that of the scene's name, and -2.
+// placing has two load balancers: the namespace's name, and with the suffix -2.
 type placing struct {
 	*scene
 	second string
@@ -43,14 +43,14 @@ func newPlacing(t *testing.T) *placing {
 	t.Cleanup(func() {
 		_ = controller.stop()
 		var err error
-		if controller, err = start(); err != nil { // the other tests go on without
+		if controller, err = start(); err != nil { // restore the shared controller
 			t.Fatal(err)
 		}
 	})
 	return s
 }
 
-// runs restarts the controller with these configurations; none is one load balancer.
+// runs restarts the controller; no configuration means one load balancer.
 func (s *placing) runs(several ...service.Configuration) {
 	s.Helper()
 	if err := controller.stop(); err != nil {
@@ -79,10 +79,9 @@ func (s *placing) runs(several ...service.Configuration) {
 	}
 }
 
-// machine is the ARM id of the n-th node's virtual machine.
 func (s *placing) machine(n int) string { return compute + "/virtualMachines/" + s.node(n) }
 
-// joins makes the n-th node, a machine in an availability set, or in none.
+// joins creates the n-th node, a VM in an availability set or in none.
 func (s *placing) joins(n int, set string) {
 	s.Helper()
 	body := `{"location":"eastus","properties":{}}`
@@ -104,7 +103,7 @@ func (s *placing) hasNodeOf(n int, providerID string) {
 	s.create(node)
 	s.Cleanup(func() { _ = api.Delete(context.Background(), node) })
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: s.ip(n)}}
-	s.until(func() string { // its label comes meanwhile
+	s.until(func() string { // its label is set concurrently
 		fresh := get[corev1.Node](s.scene, "", node.Name)
 		fresh.Status.Addresses = node.Status.Addresses
 		if err := api.Status().Update(s.Context(), fresh); err != nil {
@@ -114,7 +113,6 @@ func (s *placing) hasNodeOf(n int, providerID string) {
 	})
 }
 
-// balances makes a Service of all nodes.
 func (s *placing) balances(name string, configurations string) {
 	s.Helper()
 	svc := &corev1.Service{
@@ -128,13 +126,12 @@ func (s *placing) balances(name string, configurations string) {
 	}
 	s.create(svc)
 	s.Cleanup(func() {
-		svc.Finalizers = nil // whoever runs then does not know it
+		svc.Finalizers = nil // unknown to the next controller
 		_ = api.Patch(context.Background(), svc, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 		_ = api.Delete(context.Background(), svc)
 	})
 }
 
-// label is what a node's label says.
 func (s *placing) label(n int) string {
 	s.Helper()
 	return get[corev1.Node](s.scene, "", s.node(n)).Labels[view.PlaceLabel]
@@ -154,7 +151,6 @@ func (s *placing) labels(want map[int]string) {
 	})
 }
 
-// shared are the addresses in the shared pool of a load balancer.
 func (s *placing) shared(balancer string) []string {
 	s.Helper()
 	raw, _ := cloud.Get(network + "/loadBalancers/" + balancer + "/backendAddressPools/" + s.ns)
@@ -186,7 +182,6 @@ func (s *placing) has(balancer string, nodes ...int) {
 	})
 }
 
-// isOn waits until a Service is on a load balancer.
 func (s *placing) isOn(name, balancer string) {
 	s.Helper()
 	s.until(func() string {
@@ -214,7 +209,6 @@ func (s *placing) selects(balancer, want string) {
 	})
 }
 
-// asked is how often the machine of a node was read.
 func (s *placing) asked(n int) []time.Time {
 	verdicts.Lock()
 	defer verdicts.Unlock()
@@ -227,7 +221,6 @@ func (s *placing) asking(n int, of ...verdict) {
 	verdicts.of[http.MethodGet+strings.ToLower(s.machine(n))] = of
 }
 
-// toldOfNode waits for the one event on a node that is not placed.
 func (s *placing) toldOfNode(n int, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -249,8 +242,7 @@ func (s *placing) toldOfNode(n int, part string) {
 	})
 }
 
-// asks are the calls to Azure about what is the scene's: others leave things behind that are
-// looked at for as long as a controller runs.
+// asks excludes leftovers of other tests, which are polled, too.
 func (s *placing) asks(kinds ...armemu.Kind) (calls []string) {
 	for _, c := range cloud.Calls() {
 		if strings.Contains(c.Resource, s.ns) && (len(kinds) == 0 || slices.Contains(kinds, c.Kind)) {
@@ -262,7 +254,6 @@ func (s *placing) asks(kinds ...armemu.Kind) (calls []string) {
 
 func (s *placing) armWrites() []string { return s.asks(armemu.KindPut, armemu.KindDelete) }
 
-// versions are the resource versions of the nodes up to n.
 func (s *placing) versions(n int) []string {
 	s.Helper()
 	var all []string
@@ -272,7 +263,6 @@ func (s *placing) versions(n int) []string {
 	return all
 }
 
-// settles waits until all that a restart asks of Azure was asked.
 func (s *placing) settles() {
 	s.Helper()
 	last, since := len(s.asks()), time.Now()
@@ -280,7 +270,7 @@ func (s *placing) settles() {
 		if now := len(s.asks()); now != last {
 			last, since = now, time.Now()
 		}
-		if time.Since(since) < 700*time.Millisecond { // more than Services are gathered for
+		if time.Since(since) < 700*time.Millisecond { // longer than the batching delay for Services
 			return "Azure is still asked"
 		}
 		return ""

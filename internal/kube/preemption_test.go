@@ -32,8 +32,7 @@ const (
 	outTaint  = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 )
 
-// announces makes an event about the n-th node, as an agent on it does: with the node's
-// name for a UID.
+// announces creates an event as an agent does: with the node's name as UID.
 func (s *scene) announces(n int, name string, edit ...func(*corev1.Event)) {
 	s.Helper()
 	now := metav1.Now()
@@ -50,19 +49,17 @@ func (s *scene) announces(n int, name string, edit ...func(*corev1.Event)) {
 	s.Cleanup(func() { _ = api.Delete(context.Background(), e) })
 }
 
-// announcesAgain counts an event as client-go's recorder does.
 func (s *scene) announcesAgain(name string) {
 	s.Helper()
 	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Count, e.LastTimestamp = e.Count+1, metav1.Now() })
 }
 
-// touches has the controller see an event again in which nothing is new.
 func (s *scene) touches(name string) {
 	s.Helper()
 	change(s, "default", s.ns+"."+name, func(e *corev1.Event) { e.Message += "." })
 }
 
-// taint sets the taints of the n-th node, as key=value:effect.
+// taint takes key=value:effect.
 func (s *scene) taint(n int, taints ...string) {
 	s.Helper()
 	change(s, "", s.node(n), func(node *corev1.Node) {
@@ -79,7 +76,7 @@ func (s *scene) taints(n int) string {
 	s.Helper()
 	var all []string
 	for _, t := range get[corev1.Node](s, "", s.node(n)).Spec.Taints {
-		if t.Key != corev1.TaintNodeNotReady { // the API server's, on each new node
+		if t.Key != corev1.TaintNodeNotReady { // set by the API server on each new node
 			all = append(all, t.ToString())
 		}
 	}
@@ -96,7 +93,6 @@ func (s *scene) isTainted(n int, want string) {
 	})
 }
 
-// drains waits until the controller says why the n-th node drains; empty for that it does not.
 func (s *scene) drains(n int, why string) {
 	s.Helper()
 	s.until(func() string {
@@ -107,8 +103,6 @@ func (s *scene) drains(n int, why string) {
 	})
 }
 
-// settles waits until what a controller at work has seen so far is judged: that of another
-// node, the last in the queue, has been.
 func (s *scene) settles() {
 	s.Helper()
 	s.last++
@@ -123,7 +117,6 @@ func (s *scene) note(n int) string {
 	return get[corev1.Node](s, "", s.node(n)).Annotations[view.PreemptionAnnotation]
 }
 
-// isNoted waits until the record on the n-th node says this.
 func (s *scene) isNoted(n int, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -134,7 +127,7 @@ func (s *scene) isNoted(n int, part string) {
 	})
 }
 
-// The life of a spot machine: announced, tainted, cleared by an operator, announced again.
+// A spot machine: announced, tainted, cleared by an operator, announced again.
 func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -151,7 +144,7 @@ func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	s.drains(1, "spot-eviction")
 	s.wasToldOfNode(1, nodes.EventTainted, 1)
 
-	// While the taint stands, more of the same does nothing, and the node is not written.
+	// While the taint exists, more events cause no write.
 	before := get[corev1.Node](s, "", s.node(1)).ResourceVersion
 	for range 5 {
 		s.announcesAgain("evicts")
@@ -163,7 +156,7 @@ func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	}
 	s.isTainted(1, "example.com/gpu=a100:NoSchedule "+spotTaint)
 
-	// An operator clears it. What was seen before does not put it back; what comes later does.
+	// An operator removes it. Only later events restore it.
 	s.taint(1)
 	s.drains(1, "")
 	s.touches("evicts")
@@ -175,7 +168,7 @@ func TestAnAnnouncedEvictionTaintsItsNode(t *testing.T) {
 	s.wasToldOfNode(1, nodes.EventTainted, 2)
 }
 
-// By whomever the taint was put there, it says the same, with any effect.
+// A taint has the same meaning from any source and with any effect.
 func TestWhoTaintedTheNodeMakesNoDifference(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -187,7 +180,7 @@ func TestWhoTaintedTheNodeMakesNoDifference(t *testing.T) {
 	s.isTainted(1, spotKey+"=spot-eviction:NoExecute")
 
 	s.hasNode(2)
-	s.taint(2, spotKey+"=upgrade:NoSchedule") // a node has no two taints of a key and effect
+	s.taint(2, spotKey+"=upgrade:NoSchedule") // a node cannot have two taints of the same key and effect
 	s.drains(2, "")
 	s.announces(2, "evicts-2")
 	s.isTainted(2, spotTaint)
@@ -213,7 +206,7 @@ func TestTaintsSayWhoDrains(t *testing.T) {
 	s.drains(1, "out-of-service")
 }
 
-// An event is about the node that was there when it occurred.
+// An event applies to the node that existed when it occurred.
 func TestTheNextNodeOfANameIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -230,7 +223,7 @@ func TestTheNextNodeOfANameIsNotEvicted(t *testing.T) {
 	s.isTainted(1, spotTaint)
 }
 
-// Whoever speaks events.k8s.io is heard, too.
+// Events of events.k8s.io are read, too.
 func TestAnEventOfTheNewKind(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -259,14 +252,14 @@ func TestAnEventOfTheNewKind(t *testing.T) {
 	s.isNoted(1, `"count":2`)
 }
 
-// Of all events, none is held in memory but these, and of these only what is read.
+// Only these events are cached, and only the fields that are read.
 func TestWhatIsKeptOfEvents(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.hasNode(1)
 	s.announces(1, "reboot", func(e *corev1.Event) { e.Reason = "RebootScheduled" })
 	s.announces(1, "pod", func(e *corev1.Event) { e.InvolvedObject.Kind, e.InvolvedObject.Namespace = "Pod", "default" })
-	s.announces(9, "nobody") // a node that is not there
+	s.announces(9, "nobody") // no such node
 	s.announces(1, "evicts", func(e *corev1.Event) {
 		e.Annotations, e.Message = map[string]string{"a": "b"}, strings.Repeat("soon ", 200)
 	})
@@ -286,8 +279,8 @@ func TestWhatIsKeptOfEvents(t *testing.T) {
 	}
 }
 
-// A tenant who may write events in a namespace of their own speaks of no node, and in the
-// namespace of the nodes' events not everybody is believed, nor everything.
+// A tenant's events never concern a node. In the namespace of node events, only known reporters and
+// reasons are accepted.
 func TestWhoAnnouncesIsAsked(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -306,8 +299,7 @@ func TestWhoAnnouncesIsAsked(t *testing.T) {
 	s.isTainted(1, spotTaint)
 }
 
-// However many evictions are announced, half of a pool's members stay up; its Service hears
-// of it once, and the status says which and why. A person's word is done.
+// Half of a pool's members remain up despite announced evictions, unless a user requests otherwise.
 func TestAnnouncedEvictionsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "web", "one")
@@ -345,7 +337,7 @@ func TestAnnouncedEvictionsAreHeldBack(t *testing.T) {
 	s.wasTold("Service", "web", pools.EventHeldBack, 1)
 }
 
-// busy is a reader after whose answer somebody else writes the node first.
+// busy is a reader that triggers a concurrent write after each Get.
 type busy struct {
 	client.Client
 	writes int
@@ -364,8 +356,7 @@ func (b *busy) Get(ctx context.Context, at client.ObjectKey, obj client.Object, 
 	return b.Update(ctx, n)
 }
 
-// Nobody's taint is lost by a write in between: the patch is made anew from a fresh copy, and
-// if that does not end, it is the work queue's to try again.
+// A concurrent taint is never lost: the patch is rebuilt from a fresh copy.
 func TestATaintThatComesInBetweenStays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -389,8 +380,6 @@ func TestATaintThatComesInBetweenStays(t *testing.T) {
 	}
 }
 
-// wasToldOfNode waits until a reason was said this often about the n-th node, in the namespace
-// where such events are.
 func (s *scene) wasToldOfNode(n int, reason string, times int) {
 	s.Helper()
 	s.until(func() string {
@@ -411,7 +400,6 @@ func (s *scene) wasToldOfNode(n int, reason string, times int) {
 	})
 }
 
-// preempt judges an event over an API server.
 func preempt(ctx context.Context, reader client.Reader, writer client.Writer, e *corev1.Event) error {
 	log := slog.New(slog.DiscardHandler)
 	evictions := &nodes.Evictions{Reader: reader, Writer: writer, Events: events.New(view.Scheme(), nil, log), Log: log}

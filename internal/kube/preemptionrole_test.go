@@ -23,8 +23,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// replaced puts another controller in the place of the shared one until the test ends; the
-// test runs alone.
+// replaced replaces the shared controller until the test ends.
 func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhile func()) {
 	s.Helper()
 	must := func(err error) {
@@ -45,9 +44,8 @@ func (s *scene) replaced(cfg *rest.Config, draining *adminstate.Signals, meanwhi
 	})
 }
 
-// A process that starts knows from the taints who drains, and from the notes which nodes were
-// judged before: what it finds about those is over. About the others it is judged now, and so
-// is what comes.
+// A new process reads draining nodes from taints, and processed nodes from records: it ignores
+// their existing events.
 func TestARestartPutsNoTaintBack(t *testing.T) {
 	s := newScene(t)
 	for n := range 4 {
@@ -56,9 +54,9 @@ func TestARestartPutsNoTaintBack(t *testing.T) {
 		s.isTainted(n+1, spotTaint)
 	}
 	s.replaced(cluster.Config, signals(), func() {
-		s.taint(1) // cleared by an operator
+		s.taint(1) // removed by an operator
 		s.taint(2)
-		s.announcesAgain("evicts-2") // before it was cleared or after: nobody can tell
+		s.announcesAgain("evicts-2") // before or after the removal: unknown
 		s.taint(3, outTaint)
 		s.hasNode(5)
 		s.announces(5, "evicts-5")
@@ -66,7 +64,7 @@ func TestARestartPutsNoTaintBack(t *testing.T) {
 	s.isTainted(5, spotTaint)
 	s.drains(3, "out-of-service")
 	s.drains(4, "spot-eviction")
-	s.settles() // newer than what the first list brought, and yet perhaps ahead of it
+	s.settles() // newer than the initial list, but possibly queued before it
 	s.touches("evicts-1")
 	s.touches("evicts-2")
 	s.settles()
@@ -78,7 +76,6 @@ func TestARestartPutsNoTaintBack(t *testing.T) {
 	s.isTainted(3, outTaint)
 }
 
-// requests are what a controller has sent, as far as it is about events and nodes.
 type requests struct {
 	mu    sync.Mutex
 	about map[string]int
@@ -107,7 +104,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// asShipped is how the controller reaches the API server with the roles that we ship.
 func asShipped(r *requests) *rest.Config {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.Impersonate.UserName, cfg.Impersonate.Groups = "system:serviceaccount:weir-system:weir", []string{"system:authenticated"}
@@ -115,7 +111,6 @@ func asShipped(r *requests) *rest.Config {
 	return cfg
 }
 
-// applies creates the roles in a file until the test ends.
 func (s *scene) applies(path string) {
 	s.Helper()
 	raw, err := os.ReadFile(path)
@@ -145,7 +140,6 @@ func (s *scene) applies(path string) {
 	}
 }
 
-// servesAPool waits for a pool that the controller has made level.
 func (s *scene) servesAPool(name string) {
 	s.Helper()
 	s.hasService(name, corev1.ServiceTypeLoadBalancer)
@@ -154,8 +148,8 @@ func (s *scene) servesAPool(name string) {
 	s.holds(name, s.ip(1))
 }
 
-// With the setting off no request is made that the role of config/admin-state would be needed
-// for, and nothing is known of taints.
+// With the setting disabled, no request needs the role of config/admin-state, and taints are
+// ignored.
 func TestOffNeedsNoRole(t *testing.T) {
 	s := newScene(t, "web")
 	s.hasNode(1)
@@ -176,8 +170,7 @@ func TestOffNeedsNoRole(t *testing.T) {
 	}
 }
 
-// With the setting on and without the role everything else works, and taints are seen. With the
-// role, what was announced before is acted on.
+// Without the role everything else works. Once it exists, earlier announcements are processed.
 func TestOnWithoutTheRole(t *testing.T) {
 	s := newScene(t, "web")
 	s.hasNode(1)
@@ -205,7 +198,7 @@ func TestOnWithoutTheRole(t *testing.T) {
 	s.announces(2, "evicts-2")
 	s.isTainted(2, outTaint+" "+spotTaint)
 	t.Logf("from the event to the taint: at most %s", time.Since(began).Round(time.Millisecond))
-	s.until(func() string { // the API server knows first
+	s.until(func() string { // until the API server applies it
 		if got := controller.kube.Draining.Count(); got["spot-eviction"] < 2 || got["out-of-service"] < 1 || len(got) != 4 {
 			return fmt.Sprintf("counted %v", got)
 		}

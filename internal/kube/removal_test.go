@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/backendpool"
 )
 
-// level is a scene whose pool holds node 1.
 func level(t *testing.T) *scene {
 	t.Helper()
 	s := web(t)
@@ -22,14 +21,14 @@ func level(t *testing.T) *scene {
 	return s
 }
 
-// Our addresses are given up only where it is certain that there is no pool: a 404 that
-// names nothing may be a proxy's, and one that breaks off says nothing at all.
+// Managed addresses are given up only if the pool certainly does not exist: a 404 without details
+// may come from a proxy.
 func TestWhichMissingPoolIsBelieved(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		finds []verdict
-		left  []string // what the pool holds in the end, as node numbers
+		left  []string // final members of the pool, as node numbers
 		reads int
 	}{
 		{"a 404 that names nothing, once", []verdict{nameless}, nil, 0},
@@ -58,14 +57,14 @@ func TestWhichMissingPoolIsBelieved(t *testing.T) {
 	}
 }
 
-// A removal that fails is one problem, however often it is tried.
+// Repeated failures of a removal are one event.
 func TestARemovalThatKeepsFailingSaysSoOnce(t *testing.T) {
 	s := level(t)
 	s.meets("web", slices.Repeat([]verdict{refused}, 100)...)
 	s.delete(&corev1.Service{}, "web")
 	s.comesToSay("web", v1alpha1.ReasonFailed, "the last attempt to take its addresses out of the pool failed: ")
 	left := s.unmet("web")
-	s.until(func() string { // some more fail
+	s.until(func() string { // some more attempts fail
 		if c := s.synced("web"); c.Reason != v1alpha1.ReasonFailed || !strings.Contains(c.Message, "; another follows within a minute") {
 			s.Errorf("between two attempts it says %s", s.says("web"))
 		}
@@ -83,7 +82,7 @@ func TestARemovalThatKeepsFailingSaysSoOnce(t *testing.T) {
 	s.comesToSay("web", v1alpha1.ReasonServiceNotFound, "its addresses were removed")
 }
 
-// A Service that somebody's finalizer keeps is gone as far as its pool is concerned.
+// A Service kept only by another controller's finalizer is treated as deleted by its pool.
 func TestAServiceThatIsBeingDeletedTakesNoTraffic(t *testing.T) {
 	s := level(t)
 	const keeper = "example.com/keeper"

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// A controller that starts anew finds in the status what it wrote, looks at every pool
-// once, and repairs what changed meanwhile. It runs alone: the controller is shared.
+// A restarted controller reads the written addresses from the status, checks every pool once, and
+// repairs what changed. Not parallel: it restarts the shared controller.
 func TestRestart(t *testing.T) {
 	s := newScene(t, "web", "quiet", "gone", "parked", "paused")
 	s.hasNode(1)
@@ -30,11 +30,11 @@ func TestRestart(t *testing.T) {
 	s.changeSlice("web", s.on(2))
 	s.delete(&discoveryv1.EndpointSlice{}, "gone")
 	s.delete(&corev1.Service{}, "gone")
-	// What a killed writer leaves behind: recorded, written, not trimmed.
+	// Left by a killed process: recorded and written, but not trimmed.
 	orphan := s.ip(99)
 	s.editsStatus("web", func(is *v1alpha1.BackendPoolStatus) { is.WrittenAddresses = append(is.WrittenAddresses, orphan) })
 	s.azurePool("web", s.ip(1), orphan)
-	// And two pools for which Azure had asked for patience, of which one is paused.
+	// Two pools with a Retry-After, one of them paused.
 	change(s, s.ns, "paused", func(p *v1alpha1.BackendPool) { p.Spec.Paused = true })
 	asked, sent := metav1.NewTime(time.Now().Add(6*time.Second)).Rfc3339Copy(), map[string]int{}
 	for _, name := range []string{"parked", "paused"} {
@@ -64,7 +64,7 @@ func TestRestart(t *testing.T) {
 	if got := s.held("quiet"); len(got) != 1 {
 		t.Errorf("the quiet pool holds %v", got)
 	}
-	s.comesToSay("parked", v1alpha1.ReasonLevel, "level with 1 node") // as far as anybody knows
+	s.comesToSay("parked", v1alpha1.ReasonLevel, "level with 1 node") // as far as is known
 	if c := meta.FindStatusCondition(s.status("parked").Conditions, v1alpha1.ConditionParked); c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonRetryAfter {
 		t.Errorf("parked before the restart, and after it: %+v", c)
 	}
@@ -73,7 +73,6 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// editsStatus changes the status of a BackendPool while no controller runs.
 func (s *scene) editsStatus(name string, edit func(*v1alpha1.BackendPoolStatus)) {
 	s.Helper()
 	p := get[v1alpha1.BackendPool](s, s.ns, name)
@@ -83,8 +82,6 @@ func (s *scene) editsStatus(name string, edit func(*v1alpha1.BackendPoolStatus))
 	}
 }
 
-// waited checks that a pool is asked for once more than before, not before this time, and holds
-// the first node.
 func (s *scene) waited(name string, before int, until time.Time) {
 	s.Helper()
 	s.until(func() string {

@@ -18,8 +18,7 @@ import (
 
 var overtaken = verdict{status: http.StatusConflict, code: "AnotherOperationInProgress"}
 
-// A controller that starts anew, here or elsewhere, says nothing that was said before, and
-// takes back what is over. It runs alone: the controller is shared.
+// A restarted controller repeats no event. Not parallel: it restarts the shared controller.
 func TestARestartTellsNothingTwice(t *testing.T) {
 	failing := map[string][]verdict{
 		"refused": slices.Repeat([]verdict{refused}, 9), "spent": slices.Repeat([]verdict{overtaken}, 9),
@@ -36,14 +35,14 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 	s.wasTold("Service", "mended", backendpool.EventFailed, 1)
 	s.wasTold("Service", "landed", backendpool.EventRetrying, 1)
 	s.wasTold("BackendPool", "nodes", backendpool.EventFailed, 1)
-	if err := controller.stop(); err != nil { // which says all that it has to say
+	if err := controller.stop(); err != nil { // which writes its remaining events
 		t.Fatal(err)
 	}
 	said, left := map[string]string{}, map[string]int{}
 	for name := range failing {
 		said[name], left[name] = about(name), s.unmet(name)
 	}
-	// Somebody has mended one pool by hand, and the lost write of the other had landed.
+	// One pool was fixed by hand, and the lost write of another had landed.
 	s.azurePool("mended", s.ip(1))
 	s.azurePool("landed", s.ip(1))
 
@@ -64,7 +63,7 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 		})
 	}
 	s.serves("fence")
-	s.wasTold("Service", "fence", backendpool.EventUpdated, 1) // of events, the last one
+	s.wasTold("Service", "fence", backendpool.EventUpdated, 1)
 	for _, name := range []string{"refused", "spent", "nodes"} {
 		if now := about(name); now != said[name] {
 			t.Errorf("%s: before the restart %s, and after it %s", name, said[name], now)
@@ -73,12 +72,11 @@ func TestARestartTellsNothingTwice(t *testing.T) {
 			t.Errorf("%s: %d attempts, of which nobody was told", name, n)
 		}
 	}
-	// A change is told of, whatever was said before.
+	// A change is reported regardless of earlier events.
 	s.changeSlice("refused", s.on(1), s.on(2))
 	s.wasTold("Service", "refused", backendpool.EventFailed, 2)
 }
 
-// serves binds a pool to a Service of its name, with an endpoint on the first node.
 func (s *scene) serves(name string) {
 	s.Helper()
 	s.hasService(name, corev1.ServiceTypeLoadBalancer)
@@ -86,7 +84,7 @@ func (s *scene) serves(name string) {
 	s.binds(name, name)
 }
 
-// fail binds pools that meet these verdicts: one, nodes, to the first node, each other to a Service.
+// fail binds pools with injected results: nodes to the first node, each other one to a Service.
 func (s *scene) fail(failing map[string][]verdict) {
 	s.Helper()
 	s.hasLabelledNode(1, map[string]string{"scene": s.ns})

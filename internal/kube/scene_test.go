@@ -23,17 +23,16 @@ import (
 	"weir.dev/weir/test/controlplane"
 )
 
-// scene is one test's part of the world.
+// scene is the environment of one test.
 type scene struct {
 	*testing.T
-	ns   string // also the name of the load balancer and the prefix of node names
+	ns   string // also the load balancer's name and the prefix of node names
 	no   int64
-	last int // of the nodes that settles made
+	last int // last node created to synchronize
 }
 
 var scenes atomic.Int64
 
-// newScene has a namespace and a load balancer with these pools.
 func newScene(t *testing.T, pools ...string) *scene {
 	t.Helper()
 	s := &scene{T: t, no: scenes.Add(1)}
@@ -53,7 +52,6 @@ func (s *scene) loadBalancer(pools ...string) {
 	}
 }
 
-// azurePool makes a pool in Azure that holds these addresses.
 func (s *scene) azurePool(name string, ips ...string) {
 	s.Helper()
 	entries := []string{}
@@ -71,14 +69,11 @@ func (s *scene) put(id, body string) {
 	}
 }
 
-// ip is the address of the scene's n-th node.
 func (s *scene) ip(n int) string  { return fmt.Sprintf("10.%d.0.%d", s.no, n) }
 func (s *scene) ip6(n int) string { return fmt.Sprintf("fd00:%d::%d", s.no, n) }
 
-// node is the name of the scene's n-th node.
 func (s *scene) node(n int) string { return fmt.Sprintf("%s-n%d", s.ns, n) }
 
-// hasNode makes the n-th node, with its address unless others are given.
 func (s *scene) hasNode(n int, ips ...string) {
 	s.Helper()
 	s.hasLabelledNode(n, nil, ips...)
@@ -117,7 +112,6 @@ func (s *scene) hasService(name string, kind corev1.ServiceType) {
 	})
 }
 
-// on is a ready endpoint on the n-th node.
 func (s *scene) on(n int) discoveryv1.Endpoint {
 	return discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, NodeName: new(s.node(n)), Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}
 }
@@ -143,13 +137,11 @@ func (s *scene) hasSliceOf(family discoveryv1.AddressType, name, service string,
 	})
 }
 
-// changeSlice replaces a slice's endpoints.
 func (s *scene) changeSlice(name string, endpoints ...discoveryv1.Endpoint) {
 	s.Helper()
 	change(s, s.ns, name, func(es *discoveryv1.EndpointSlice) { es.Endpoints = endpoints })
 }
 
-// binds makes a BackendPool of this name for a Service; spec changes it first.
 func (s *scene) binds(name, service string, spec ...func(*v1alpha1.BackendPoolSpec)) {
 	s.Helper()
 	p := &v1alpha1.BackendPool{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name}}
@@ -211,7 +203,6 @@ func (s *scene) until(check func() string) {
 	controlplane.Until(s.T, check)
 }
 
-// held returns the addresses in a pool, sorted.
 func (s *scene) held(pool string) []string {
 	s.Helper()
 	raw, ok := cloud.Get(s.lbID() + "/backendAddressPools/" + pool)
@@ -234,8 +225,7 @@ func (s *scene) held(pool string) []string {
 	return ips
 }
 
-// holds waits until a pool holds exactly these addresses and its BackendPool, of the
-// same name, says Level.
+// holds waits until a pool holds exactly these addresses and its BackendPool is in sync.
 func (s *scene) holds(pool string, ips ...string) {
 	s.Helper()
 	slices.Sort(ips)
@@ -269,7 +259,6 @@ func (s *scene) says(name string) string {
 	return fmt.Sprintf("Synced=%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
-// comesToSay waits for the reason and a part of the message of a BackendPool.
 func (s *scene) comesToSay(name, reason, part string) {
 	s.Helper()
 	s.until(func() string {
@@ -280,7 +269,6 @@ func (s *scene) comesToSay(name, reason, part string) {
 	})
 }
 
-// goes waits until a BackendPool is gone.
 func (s *scene) goes(name string) {
 	s.Helper()
 	s.until(func() string {
@@ -292,7 +280,6 @@ func (s *scene) goes(name string) {
 	})
 }
 
-// calls counts the calls for the scene's load balancer.
 func (s *scene) calls(kinds ...armemu.Kind) int {
 	mine := func(c armemu.Call) bool { return strings.HasPrefix(c.Resource+"/", s.lbID()+"/") }
 	return len(cloud.Calls(mine, armemu.OfKind(kinds...)))
@@ -300,7 +287,6 @@ func (s *scene) calls(kinds ...armemu.Kind) int {
 
 func (s *scene) writes() int { return s.calls(armemu.KindPut, armemu.KindDelete) }
 
-// events returns how often each reason was said about an object.
 func (s *scene) events(kind, name string) map[string]int {
 	s.Helper()
 	var list corev1.EventList
@@ -316,7 +302,6 @@ func (s *scene) events(kind, name string) map[string]int {
 	return said
 }
 
-// messages returns what was said about an object with this reason.
 func (s *scene) messages(kind, name, reason string) []string {
 	s.Helper()
 	var list corev1.EventList
@@ -332,7 +317,6 @@ func (s *scene) messages(kind, name, reason string) []string {
 	return out
 }
 
-// wasTold waits until a reason was said this often about an object.
 func (s *scene) wasTold(kind, name, reason string, times int) {
 	s.Helper()
 	s.until(func() string {

@@ -31,31 +31,26 @@ import (
 
 // Options configure the Kubernetes side.
 type Options struct {
-	// SubscriptionID and ResourceGroup stand in where a BackendPool names none.
+	// SubscriptionID and ResourceGroup are the defaults for BackendPools.
 	SubscriptionID, ResourceGroup string
 	// ExcludeControlPlane keeps control-plane nodes out of every pool.
 	ExcludeControlPlane bool
-	// Log receives the room's logs; nil is slog.Default.
+	// Log defaults to slog.Default.
 	Log *slog.Logger
 
-	// RecheckAfter is when a pool is read again that did not exist, or held network
-	// interfaces; zero is 5 minutes.
+	// RecheckAfter is when a pool that was missing or held network interfaces is read again;
+	// default 5 minutes.
 	RecheckAfter time.Duration
-	// ReleaseAgainAfter is when our addresses are taken out again if that failed;
-	// zero is a minute.
+	// ReleaseAgainAfter is the retry interval for removing managed addresses; default 1 minute.
 	ReleaseAgainAfter time.Duration
-	// Reach is the way to the API server that the manager's configuration was completed
-	// by. Through it, statuses that could not be written are written once it is back; nil
-	// leaves that to the work queue's back-off alone.
+	// Reach is the API server connection; a reconnect triggers pending status writes.
 	Reach *apiserver.Reach
-	// Requeue is the back-off of the work queues; zero is the default.
+	// Requeue is the back-off of the work queues; zero means the default.
 	Requeue workqueue.Backoff
-	// Draining says which nodes leave, as CacheOptions got it; nil leaves the taints of nodes
-	// and the events about them alone.
+	// Draining detects leaving nodes; nil disables node taints and their events.
 	Draining *adminstate.Signals
 }
 
-// stale is what reports whether the informers may hold what is old; nil if nothing does.
 func (o Options) stale() func(now time.Time) bool {
 	if o.Reach == nil {
 		return nil
@@ -63,9 +58,9 @@ func (o Options) stale() func(now time.Time) bool {
 	return o.Reach.Watches.Stale
 }
 
-// Lanes are what operations are handed to; see poolupdate.Lanes.
+// Lanes run pool operations, one worker per load balancer.
 type Lanes interface {
-	// Run works until the context is done, and returns when the last attempt has ended.
+	// Run blocks until ctx is done and the last attempt has ended.
 	Run(ctx context.Context)
 	Add(ops ...poolschedule.Operation)
 	RemoveService(name poolschedule.ServiceName) int
@@ -76,22 +71,19 @@ type Lanes interface {
 	LevelAs(pool lb.PoolID, fingerprint uint64) bool
 }
 
-// Cluster is the Kubernetes side. Synced may be called from any goroutine.
+// Cluster is the Kubernetes side of Weir. Synced is safe for concurrent use.
 type Cluster struct {
 	*Rooms
 	opts      Options
 	mgr       manager.Manager
 	events    *events.Queue
-	evictions *nodes.Evictions // nil if the taints of nodes are left alone
+	evictions *nodes.Evictions // nil if node taints are disabled
 	lanes     Lanes
 	first     func(ctx context.Context)
 	synced    []toolscache.InformerSynced
 }
 
-// New registers the informers with the manager, whose cache has to have CacheOptions
-// and whose scheme Scheme. It asks the API server which kinds it knows.
-//
-// Lanes are made with the Cluster, and handed to Setup, which has the manager run them.
+// New registers the informers with the manager, which must use CacheOptions and Scheme.
 func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
@@ -130,7 +122,6 @@ func New(ctx context.Context, mgr manager.Manager, opts Options) (*Cluster, erro
 	return c, nil
 }
 
-// inform starts to watch a kind once the manager runs.
 func (c *Cluster) inform(ctx context.Context, object client.Object, store *toolscache.Indexer, indexers toolscache.Indexers) error {
 	informer, err := c.mgr.GetCache().GetInformer(ctx, object)
 	if meta.IsNoMatchError(err) {
@@ -151,7 +142,7 @@ func (c *Cluster) inform(ctx context.Context, object client.Object, store *tools
 	return nil
 }
 
-// Synced is the readiness check: nil once all caches are filled.
+// Synced is the readiness check: nil once all caches are synced.
 func (c *Cluster) Synced(*http.Request) error {
 	for _, synced := range c.synced {
 		if !synced() {
@@ -161,10 +152,10 @@ func (c *Cluster) Synced(*http.Request) error {
 	return nil
 }
 
-// First has a leader do something before anything else of it writes to Azure. It is called before Setup.
+// First sets a function that runs before any write to Azure. Call it before Setup.
 func (c *Cluster) First(run func(ctx context.Context)) { c.first = run }
 
-// Setup adds the controllers, the lanes, what runs beside them, and the writer of events to the manager.
+// Setup adds the controllers, the workers, the additional functions, and the event writer.
 func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 	c.lanes, c.Pools.Lanes = lanes, lanes
 	if c.opts.Reach != nil {
@@ -200,24 +191,19 @@ func (c *Cluster) Setup(lanes Lanes, beside ...func(context.Context)) error {
 	return c.Pools.Setup(c.mgr, c.opts.Requeue)
 }
 
-// reachable has the statuses written now that could not be written before, and the pools
-// that could not be recorded. Their back-off has grown with the time for which the API
-// server was away.
+// reachable retries pending writes without waiting for their back-off.
 func (c *Cluster) reachable() {
 	c.Pools.RetryStatuses()
 	time.AfterFunc(afterLists, c.lanes.Resume)
 }
 
-// afterLists is how long the lanes leave the informers to list again, once the API server is
-// back: each brings what it lists piece by piece, and an attempt in between would see a
-// cluster that never was.
+// afterLists delays the workers until the informers have listed: the caches are inconsistent before.
 const afterLists = time.Second
 
-// looksAtWatches is how often it is asked whether the watches are in sync.
 const looksAtWatches = time.Second
 
-// releaseHeld reconciles the pools in which members stayed while watches were broken, once the watches
-// are in sync again or have been broken for too long.
+// releaseHeld requeues pools with retained members once the watches are in sync, or broken for too
+// long.
 func (c *Cluster) releaseHeld(ctx context.Context) {
 	wasStale := false
 	for sleep.For(ctx, looksAtWatches) == nil {
@@ -226,7 +212,7 @@ func (c *Cluster) releaseHeld(ctx context.Context) {
 		switch held := c.Pools.Keeper.Held(); {
 		case isStale && !wasStale:
 			c.opts.Log.WarnContext(ctx, "a watch of the API server is broken, so what is known of endpoints and nodes may be old: no member leaves its pool until the watches are in sync again; members join, and admin states change", "atMost", removal.StaleTimeout.String())
-		case !isStale && (wasStale || held > 0): // they may have been broken between two looks
+		case !isStale && (wasStale || held > 0): // a break may fall between two polls
 			c.opts.Log.InfoContext(ctx, "members leave their pools again", "held", held, "inSync", c.opts.Reach.Watches.InSync())
 			c.Pools.ReleaseHeld(now)
 		}
@@ -234,7 +220,6 @@ func (c *Cluster) releaseHeld(ctx context.Context) {
 	}
 }
 
-// well has those tried again that failed because of the API server, which does answer.
 func (c *Cluster) well() {
 	now := time.Now()
 	c.Pools.Retry(now)

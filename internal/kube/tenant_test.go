@@ -23,7 +23,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// tenant is a client with the stock role edit in the scene's namespace, and BackendPools.
 func (s *scene) tenant() client.Client {
 	s.Helper()
 	role := &rbacv1.Role{
@@ -35,7 +34,7 @@ func (s *scene) tenant() client.Client {
 		s.Fatal(err)
 	}
 	objects := []client.Object{role}
-	// Nobody aggregates roles here: the one in the middle holds what edit has.
+	// No controller aggregates roles in this test, so use the aggregated role directly.
 	for kind, names := range map[string][]string{"ClusterRole": {"edit", "system:aggregate-to-edit"}, "Role": {role.Name}} {
 		for _, name := range names {
 			objects = append(objects, &rbacv1.RoleBinding{
@@ -59,7 +58,6 @@ func (s *scene) tenant() client.Client {
 	return tenant
 }
 
-// may has an administrator say which load balancers the scene's namespace may bind.
 func (s *scene) may(list string) {
 	s.Helper()
 	ns := &corev1.Namespace{}
@@ -73,7 +71,6 @@ func (s *scene) may(list string) {
 	}
 }
 
-// forged is a BackendPool that somebody makes look as if Weir had made it.
 func (s *scene) forged(name, service, on, pool string, uid types.UID) *v1alpha1.BackendPool {
 	return &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{
@@ -88,8 +85,8 @@ func (s *scene) forged(name, service, on, pool string, uid types.UID) *v1alpha1.
 	}
 }
 
-// A pool that Terraform made keeps what others put there, however a BackendPool of it is
-// labelled, named and owned.
+// A pool created by Terraform keeps foreign members, however a tenant labels, names and owns its
+// BackendPool.
 func TestAForgedBackendPoolDropsNoForeignAddresses(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -118,8 +115,8 @@ func TestAForgedBackendPoolDropsNoForeignAddresses(t *testing.T) {
 	}
 }
 
-// A BackendPool whose owner never was, or is another cluster's Service, leads to nothing: no
-// load balancer is asked to let go of anybody's frontend, rules or public IP.
+// A BackendPool with an owner that never existed, or of another cluster, affects no frontend, rule
+// or public IP.
 func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -133,12 +130,12 @@ func TestAnOwnerThatNeverWasLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.goes(p.Name)
-	s.wants("later") // whatever was asked is asked by now
+	s.wants("later") // earlier requests are complete
 	s.balanced("later", 1)
 	s.asked("lost", 0)
 }
 
-// A namespace binds what an administrator gave it, and nothing is read or written before.
+// A namespace can bind what an administrator granted; without a grant nothing is read or written.
 func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "web")
@@ -167,8 +164,8 @@ func TestANamespaceBindsWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// Who names the pool of a Service before it is there does not have it, allowed or not: the
-// Service gets it, and hears so of nothing else.
+// A tenant that binds a Service's pool before the Service exists does not own it, with or without a
+// grant: the Service does.
 func TestAPoolOfTheClustersOwnIsNotSeized(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -196,8 +193,8 @@ func TestAPoolOfTheClustersOwnIsNotSeized(t *testing.T) {
 	})
 }
 
-// The name that Weir needs for a BackendPool is taken: the Service says so, and is served
-// once it is free.
+// If the name of a Service's BackendPool is in use, the Service reports it, and works once the name
+// is free.
 func TestAServiceWhoseBackendPoolCannotBeMadeSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "web")
@@ -220,8 +217,7 @@ func TestAServiceWhoseBackendPoolCannotBeMadeSaysSo(t *testing.T) {
 	s.wasTold("Service", "web", services.EventEnsured, 1)
 }
 
-// What Weir made is copied, relabelled, and loses its owner: it stays what it was, and the
-// copy is nobody.
+// A BackendPool of Weir that is copied and edited remains Weir's, and the copy has no rights.
 func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -250,7 +246,7 @@ func TestWhatWeirMadeMayBeCopiedAndEdited(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.goes("copy")
-	// Still Weir's: it goes with its Service.
+	// Still Weir's: it is deleted with its Service.
 	s.delete(&corev1.Service{}, "web")
 	s.goes("web.kubernetes")
 }

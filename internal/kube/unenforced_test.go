@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/internal/kube/services"
 )
 
-// A restriction without effect is told once, and again when it is another one; the Service is
-// served all the same.
+// An unenforced restriction is reported once per change, and the Service still works.
 func TestARestrictionWithoutEffectIsTold(t *testing.T) {
 	s := newScene(t)
 	s.wants("web", annotated("azure-deny-all-except-load-balancer-source-ranges", "true"))

@@ -16,12 +16,12 @@ import (
 	"weir.dev/weir/internal/azure"
 )
 
-// verdict is what a request for a pool meets; the zero value lets it through.
+// verdict is the injected result of a request; the zero value passes it.
 type verdict struct {
 	status     int
-	code       string // of the body; without one there is no body
+	code       string // of the body; empty means no body
 	retryAfter string // seconds
-	torn       bool   // the body breaks off
+	torn       bool   // truncate the body
 }
 
 var (
@@ -32,48 +32,43 @@ var (
 	torn      = verdict{status: http.StatusNotFound, code: "ResourceNotFound", torn: true}
 )
 
-// wire carries requests to the emulator, but for those that a scene has a verdict for.
 type wire struct{ to azure.Transport }
 
 var verdicts = struct {
 	sync.Mutex
-	of   map[string][]verdict   // by method and ARM id of the pool, the next one first
-	sent map[string][]time.Time // by ARM id of the pool: when each request was sent
+	of   map[string][]verdict   // by method and pool ID, in order
+	sent map[string][]time.Time // by pool ID: the time of each request
 }{of: map[string][]verdict{}, sent: map[string][]time.Time{}}
 
 func (s *scene) wireID(pool string) string {
 	return strings.ToLower(s.lbID() + "/backendAddressPools/" + pool)
 }
 
-// meets sets what the next writes of a pool meet, in their order.
 func (s *scene) meets(pool string, of ...verdict) {
 	verdicts.Lock()
 	defer verdicts.Unlock()
 	verdicts.of[http.MethodPut+s.wireID(pool)] = of
 }
 
-// finds sets what the next reads of a pool meet, in their order.
 func (s *scene) finds(pool string, of ...verdict) {
 	verdicts.Lock()
 	defer verdicts.Unlock()
 	verdicts.of[http.MethodGet+s.wireID(pool)] = of
 }
 
-// unmet is how many of the verdicts on writes are left.
 func (s *scene) unmet(pool string) int {
 	verdicts.Lock()
 	defer verdicts.Unlock()
 	return len(verdicts.of[http.MethodPut+s.wireID(pool)])
 }
 
-// sent returns when each request for a pool was sent, so far.
 func (s *scene) sent(pool string) []time.Time {
 	verdicts.Lock()
 	defer verdicts.Unlock()
 	return slices.Clone(verdicts.sent[s.wireID(pool)])
 }
 
-// looks counts the requests that may have looked at a pool: those of it, and those of its load balancer.
+// looks counts the requests that may have read a pool, including those for its load balancer.
 func (s *scene) looks(pool string) int {
 	verdicts.Lock()
 	defer verdicts.Unlock()
@@ -93,7 +88,6 @@ func next(req *http.Request) verdict {
 	return of[0]
 }
 
-// duringPut is called while a write is on its way.
 var duringPut atomic.Pointer[func()]
 
 // Do implements azure.Transport.

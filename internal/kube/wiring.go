@@ -15,46 +15,45 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Rooms work over an API server, and over objects in memory alike.
+// Rooms are the controllers, over an API server or objects in memory.
 type Rooms struct {
 	View *view.Snapshot
 	Own  *ownership.Pools
-	// Pools decides what becomes of BackendPools. Its Controller implements poolupdate's Cluster
-	// and Reporter, and poolattempt's Ledger.
+	// Pools reconciles BackendPools. Its Controller implements interfaces of poolupdate and
+	// poolattempt.
 	Pools *pools.Reconciler
-	// Services are those with a load balancer. It implements balancer.Cluster.
+	// Services reconciles Services with a load balancer. It implements balancer.Cluster.
 	Services *services.Reconciler
-	// Placing says on which of several load balancers a node is, and Draining which nodes drain.
+	// Placing assigns nodes to load balancers; Draining detects draining nodes.
 	Placing  *nodes.Placing
 	Draining nodes.Draining
-	// AdminStates tells what becomes of admin states; nil leaves them alone.
+	// AdminStates emits events about admin states; nil disables them.
 	AdminStates *nodes.AdminStates
 }
 
-// Connect makes the rooms, and has each hear of the others what it has to. It takes the defaults
-// of New where opts say nothing, but for the log.
-func Connect(opts Options, told *events.Queue, statuses backendpool.API, api services.API) *Rooms {
+// Connect creates the controllers and connects them, with the defaults of New except for Log.
+func Connect(opts Options, queue *events.Queue, statuses backendpool.API, api services.API) *Rooms {
 	r := &Rooms{View: &view.Snapshot{
 		Placement:           view.Placement{SubscriptionID: opts.SubscriptionID, ResourceGroup: opts.ResourceGroup},
 		ExcludeControlPlane: opts.ExcludeControlPlane, Draining: opts.Draining,
 	}}
 	r.Draining = nodes.Draining{Nodes: r.View, Signals: opts.Draining, Log: opts.Log}
-	r.Placing = &nodes.Placing{Nodes: r.View, Writer: api.Writer, Events: told, Log: opts.Log}
+	r.Placing = &nodes.Placing{Nodes: r.View, Writer: api.Writer, Events: queue, Log: opts.Log}
 	r.Own = &ownership.Pools{View: r.View, Statuses: backendpool.NewStatuses(statuses)}
 	r.Services = services.New(services.Config{
-		View: r.View, Own: r.Own, API: api, Events: told, NotPlaced: r.Placing.Missing, Backoff: opts.Requeue, Log: opts.Log,
+		View: r.View, Own: r.Own, API: api, Events: queue, NotPlaced: r.Placing.Missing, Backoff: opts.Requeue, Log: opts.Log,
 	})
 	r.Placing.Selected = r.Services.SelectPlaced
-	into := pools.Config{
-		View: r.View, Statuses: r.Own.Statuses, Owner: poolOwner{r.Own, r.Services}, Events: told, OfLoadBalancer: r.Own.PoolsAtOf,
+	poolsConfig := pools.Config{
+		View: r.View, Statuses: r.Own.Statuses, Owner: poolOwner{r.Own, r.Services}, Events: queue, OfLoadBalancer: r.Own.PoolsAtOf,
 		ConfigurationOf: func(name string) string { return service.ConfigurationName(name, r.Own.Several) },
 		RecheckAfter:    opts.RecheckAfter, ReleaseAgainAfter: opts.ReleaseAgainAfter, Stale: opts.stale(), Log: opts.Log,
 	}
 	if opts.Draining != nil {
-		r.AdminStates = nodes.NewAdminStates(r.View, r.Own.Statuses, told)
-		into.AdminStates = r.AdminStates.Hear
+		r.AdminStates = nodes.NewAdminStates(r.View, r.Own.Statuses, queue)
+		poolsConfig.AdminStates = r.AdminStates.Hear
 	}
-	r.Pools = pools.New(into)
+	r.Pools = pools.New(poolsConfig)
 	if r.AdminStates != nil {
 		r.AdminStates.Entitlement, r.AdminStates.Members = r.Pools.Entitlement, r.Pools.MembersOf
 	}
@@ -63,26 +62,24 @@ func Connect(opts Options, told *events.Queue, statuses backendpool.API, api ser
 	return r
 }
 
-// Work gives those that write another API server.
+// Work replaces the API server clients.
 func (r *Rooms) Work(reader client.Reader, writer client.Writer, status client.SubResourceWriter) {
 	r.Placing.Writer = writer
 	r.Services.Work(services.API{Reader: reader, Cached: reader, Writer: writer, Status: status})
 }
 
-// Balance has Services get a load balancer, before Setup.
+// Balance enables load balancers for Services. Call it before Setup.
 func (r *Rooms) Balance(b services.Balancers, o services.Options) {
 	r.Placing.Among(o.Several, b.NodePlaces, o.AvailabilitySet)
 	r.Services.Balance(b, o)
 }
 
-// poolOwner implements backendpool.Owner: whose pools are, and who of their Services hears of it.
 type poolOwner struct {
 	*ownership.Pools
 	*services.Reconciler
 }
 
-// Contested counts by kind what somebody else keeps undoing. Its cost grows with the number of
-// BackendPools.
+// Contested counts conflicts with other controllers by kind, in linear time.
 func (r *Rooms) Contested() map[string]int {
 	return map[string]int{"Service": r.Services.Contested(), "BackendPool": r.Own.Statuses.Contested()}
 }

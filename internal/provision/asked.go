@@ -9,34 +9,32 @@ import (
 	"time"
 )
 
-// hear answers what people ask for since the last time, the latest word last. Each is answered
-// once.
+// hear handles new user requests in chronological order.
 func (s State) hear(in Input, now time.Time) (State, []Word) {
 	type request struct {
 		at, handled string
 		answer      func(State, Input, time.Time) (State, Word)
 	}
-	all := []request{ // of the same moment, the cautious one comes last
+	all := []request{ // at equal times, Cancel wins
 		{in.Requests.Reset, s.Handled.Reset, State.reset},
 		{in.Requests.RetryNow, s.Handled.RetryNow, State.retryNow},
 		{in.Requests.Cancel, s.Handled.Cancel, State.cancel},
 	}
 	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(moment(a.at), moment(b.at)) })
-	var told []Word
+	var events []Word
 	for _, r := range all {
 		if r.at == "" || r.at == r.handled {
 			continue
 		}
-		var word Word
-		if s, word = r.answer(s, in, now); word.Reason != "" {
-			told = append(told, word)
+		var event Word
+		if s, event = r.answer(s, in, now); event.Reason != "" {
+			events = append(events, event)
 		}
 	}
 	s.Handled = in.Requests
-	return s, told
+	return s, events
 }
 
-// moment is when somebody asked; what is no time comes first.
 func moment(at string) int64 {
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
@@ -45,7 +43,7 @@ func moment(at string) int64 {
 	return t.UnixNano()
 }
 
-// cancel cancels the attempts to come. The one under way goes on, and may still succeed.
+// cancel does not stop a running attempt, which may succeed.
 func (s State) cancel(in Input, _ time.Time) (State, Word) {
 	if s.Cancelled || s.Job == in.Job && (s.Phase == Succeeded || s.Phase == Failed) {
 		return s, Word{}
@@ -57,8 +55,8 @@ func (s State) cancel(in Input, _ time.Time) (State, Word) {
 	return s, Word{Reason: ReasonCancelled, Text: "upcoming attempts are cancelled"}
 }
 
-// retryNow skips our own waiting, and nothing else: the count stays, and so does what a server
-// named. After the end one more attempt follows.
+// retryNow skips Weir's own waiting, but not the server's Retry-After. After the last attempt it
+// allows one more.
 func (s State) retryNow(in Input, now time.Time) (State, Word) {
 	s.Cancelled = false
 	switch s.Phase {
@@ -81,8 +79,7 @@ func (s State) retryNow(in Input, now time.Time) (State, Word) {
 	return s, Word{Reason: ReasonRetryNow, Text: "the next attempt begins now"}
 }
 
-// reset has all of it begin anew, also what a server named: the count of attempts, and the steps. An
-// attempt under way is brought to its end first.
+// reset clears the attempt count, finished steps and Retry-After after a running attempt.
 func (s State) reset(_ Input, _ time.Time) (State, Word) {
 	s.Cancelled, s.Anew, s.Job, s.NotBefore = false, true, "", time.Time{}
 	if s.Phase == Running {

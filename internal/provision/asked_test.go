@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What a server named lasts as long as that server is the target, unless all begins anew.
+// A Retry-After holds for the same target until a reset.
 func TestHowLongAServersWordLasts(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	was := State{Phase: Waiting, Job: "here/a", Begun: 2, Since: now, NotBefore: now.Add(time.Hour)}
@@ -33,7 +33,7 @@ func TestHowLongAServersWordLasts(t *testing.T) {
 	}
 }
 
-// Who cancels and changes what is wanted in one breath is heard.
+// A cancellation together with a spec change takes effect.
 func TestCancelledWithAChange(t *testing.T) {
 	for _, phase := range []Phase{Succeeded, Failed} {
 		s, d := State{Phase: phase, Job: "here/a"}.Next(Input{Job: "here/b", Policy: BuiltIn(), Requests: Requests{Cancel: "1"}}, time.Now())

@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// KeptLogs is of how many attempts the logs are kept.
+	// KeptLogs is the number of logs kept.
 	KeptLogs = 5
-	// headOfLog and tailOfLog bound what is kept of one, in bytes: how it began, and how it ended.
+	// Bounds for the head and the tail of a log, in bytes.
 	headOfLog, tailOfLog = 16 << 10, 48<<10 - 200
-	// MaxLog is the most that Text returns.
-	MaxLog = 64 << 10
-	// longestLine bounds a line.
+	// MaxLog bounds the result of Text, in bytes.
+	MaxLog      = 64 << 10
 	longestLine = 2 << 10
 )
 
-// SlotOf is where the log of an attempt is kept: it takes the place of the one five before it.
+// SlotOf returns the slot of an attempt's log.
 func SlotOf(number int64) int64 { return number % KeptLogs }
 
-// Log is what an attempt says, without secrets. The zero value is an empty one.
+// Log is the log of an attempt, with secrets redacted. The zero value is empty.
 type Log struct {
 	redaction redaction
 	head      []string
@@ -40,14 +39,14 @@ func (l *Log) Add(now time.Time, line string) {
 	l.add(now.UTC().Format(time.RFC3339) + " " + words.Sentence(l.Clean(line), longestLine))
 }
 
-// Resume has a log begin with the text of another, which was kept of the same attempt before its process ended.
+// Resume appends the saved text of the same attempt's log.
 func (l *Log) Resume(text string) {
-	for line := range strings.Lines(strings.Clone(text[:min(len(text), MaxLog)])) { // the rest of it is not kept alive
+	for line := range strings.Lines(strings.Clone(text[:min(len(text), MaxLog)])) { // keep no reference to text
 		l.add(words.Sentence(strings.TrimSuffix(line, "\n"), longestLine))
 	}
 }
 
-// Clone returns a Log that says the same, and hides the same.
+// Clone returns an independent copy.
 func (l *Log) Clone() *Log {
 	c := *l
 	c.head, c.tail = slices.Clone(l.head), slices.Clone(l.tail)
@@ -67,7 +66,7 @@ func (l *Log) add(line string) {
 	}
 }
 
-// Text is all of it that is kept.
+// Text returns the kept lines.
 func (l *Log) Text() string {
 	lines := slices.Clone(l.head)
 	if l.left > 0 {
@@ -80,9 +79,9 @@ func (l *Log) Text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Hide makes the log replace these secrets in all that is added from now on, as they are and as programs quote them. Where
-// they need too many bytes to search for, whatever is added is withheld.
+// Hide redacts these secrets, raw and quoted, in later text. If they are too many to search for,
+// all later text is withheld.
 func (l *Log) Hide(secrets ...string) { l.redaction = l.redaction.add(secrets) }
 
-// Clean returns a text without what is hidden.
+// Clean returns text with secrets redacted.
 func (l *Log) Clean(text string) string { return l.redaction.clean(text) }

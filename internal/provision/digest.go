@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 )
 
-// Digest returns a digest of values that have JSON.
+// Digest returns a digest of JSON-encodable values.
 func Digest(values ...any) string {
 	sum := sha256.New()
 	for _, v := range values {
-		_ = json.NewEncoder(sum).Encode(v) // these are values of the API
+		_ = json.NewEncoder(sum).Encode(v)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

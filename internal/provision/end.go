@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/backoff"
 )
 
-// End returns the state after the attempt under way has ended. why is what it failed for, in words.
+// End returns the state after the running attempt. why is the failure as text.
 func (s State) End(o Outcome, in Input, why string, now time.Time) (State, []Word) {
 	s.StartedAt = time.Time{}
 	s.Since, s.EndedAt = now, now
@@ -23,9 +23,9 @@ func (s State) End(o Outcome, in Input, why string, now time.Time) (State, []Wor
 	switch {
 	case o.Result == DidSucceed:
 		s.Phase = Succeeded
-		s.Cancelled = s.Cancelled && s.Job != in.Job // what has come to be wanted since stays cancelled
+		s.Cancelled = s.Cancelled && s.Job != in.Job // a cancellation holds for a changed spec
 		return s, []Word{{Reason: ReasonSucceeded, Text: fmt.Sprintf("provisioned by %s", which)}}
-	case s.Job != in.Job: // what is wanted has changed meanwhile: Next begins anew
+	case s.Job != in.Job: // the spec changed: start over
 		s.Phase = Waiting
 		return s, []Word{{true, ReasonRetrying, fmt.Sprintf("%s failed: %s; what is wanted has changed since it began, and is tried now", which, why)}}
 	case o.Result == IsInvalid:

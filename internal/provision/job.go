@@ -2,35 +2,34 @@
 
 package provision
 
-// Job is what is seen of the Job of a step. A step has one name for it, so that there are never two.
+// Job is the observed Job of a step. Its name is fixed, so there is at most one.
 type Job struct {
-	// Leaving is whether it is being deleted.
 	Leaving bool
-	// Attempt is the last one that made it or took it over.
+	// Attempt is the last attempt that created or adopted it.
 	Attempt int64
-	// End is how it has ended; empty while it has not.
+	// End is the result; empty while it runs.
 	End Result
 }
 
-// JobDo is what is done about the Job of a step.
+// JobDo is the action for a step's Job.
 type JobDo string
 
-// What is done.
+// Actions.
 const (
-	// MakeJob: it is made.
+	// MakeJob creates the Job.
 	MakeJob JobDo = "make"
-	// TakeJob: another attempt made it, and this one waits for it.
+	// TakeJob adopts the Job of another attempt.
 	TakeJob JobDo = "take"
-	// AwaitJob: nothing, until it has ended or gone.
+	// AwaitJob waits for its end or deletion.
 	AwaitJob JobDo = "await"
-	// RemoveJob: it is deleted, and another one made in its place.
+	// RemoveJob deletes the Job before another is created.
 	RemoveJob JobDo = "remove"
-	// SettleJob: it has ended for this attempt.
+	// SettleJob evaluates the result.
 	SettleJob JobDo = "settle"
 )
 
-// NextOfJob is what an attempt does about the Job of a step, nil for none. begun is whether the step
-// has begun with the input that it has now: any Job was made with that then.
+// NextOfJob returns the action for a step's Job; nil means none exists. begun is set if the step
+// was started with its current input, which the Job then has.
 func NextOfJob(is *Job, begun bool, attempt int64) JobDo {
 	switch {
 	case is == nil:
@@ -39,9 +38,9 @@ func NextOfJob(is *Job, begun bool, attempt int64) JobDo {
 		return AwaitJob
 	case !begun:
 		return RemoveJob
-	case is.End == DidSucceed: // also one that has done so while nobody could see it
+	case is.End == DidSucceed: // even if it ended unobserved
 		return SettleJob
-	case is.End != "" && is.Attempt == attempt: // by this attempt's process, or by one that is gone
+	case is.End != "" && is.Attempt == attempt: // in this process or an earlier one
 		return SettleJob
 	case is.End != "":
 		return RemoveJob

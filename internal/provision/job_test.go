@@ -4,13 +4,13 @@ package provision
 
 import "testing"
 
-// What is done about a Job follows from what is seen of it, and from nothing that a process remembers.
+// The action follows from the observed Job only.
 func TestNextOfJob(t *testing.T) {
 	const attempt = 7
 	for _, tt := range []struct {
 		name      string
 		is        *Job
-		anew, old JobDo // where the step has not begun with its input, and where it has
+		anew, old JobDo // step not started with its input, and started
 	}{
 		{"there is none", nil, MakeJob, MakeJob},
 		{"it runs", &Job{Attempt: 7}, RemoveJob, AwaitJob},

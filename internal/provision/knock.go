@@ -4,29 +4,27 @@ package provision
 
 import "time"
 
-// How a target is knocked at while the next attempt is waited for: a connection is made, and nothing is
-// asked. Distances are jittered upwards, so that these are bounds.
+// A probe opens a connection and sends nothing. Intervals are jittered upwards.
 const (
-	// knockDistance is the shortest time between two.
 	knockDistance = time.Minute
-	// mostKnocks is how many there are in one wait.
-	mostKnocks = 60
+	mostKnocks    = 60
 )
 
-// Knocks are those of one wait. They are in the memory of a process: one that is gone takes them along,
-// and the attempt begins when it would have begun without.
+// Knocks is the probe state of one wait, in memory only: after a restart the attempt starts at its
+// regular time.
 type Knocks struct {
-	// Number and Since are which wait it is: after which attempt, and from when on.
+	// Number and Since identify the wait.
 	Number int64
 	Since  time.Time
 	Made   int
 	Next   time.Time
-	// Away is whether one was not answered, Answered whether a later one was. A target that answers
-	// from the beginning is not what the attempt has failed for, and is left alone.
+	// Away is set after a failed probe, and the other one once a later probe succeeds. If the first
+	// probe succeeds, probing stops.
 	Away, Answered bool
 }
 
-// Knock returns the knocks of the present wait, and when to knock next; zero is never. random is from 0 to 1.
+// Knock returns the probe state of the current wait and the time of the next probe; zero means
+// never. random is in [0, 1).
 func (s State) Knock(k Knocks, in Input, random float64, now time.Time) (Knocks, time.Time) {
 	if s.Phase != Waiting || s.Asked || s.Cancelled || s.Job != in.Job {
 		return Knocks{}, time.Time{}
@@ -41,7 +39,7 @@ func (s State) Knock(k Knocks, in Input, random float64, now time.Time) (Knocks,
 	return k, at
 }
 
-// Knocked returns the knocks after one more.
+// Knocked returns the probe state after one more probe.
 func (s State) Knocked(k Knocks, answered bool, p Policy, random float64, now time.Time) Knocks {
 	k.Made++
 	k.Answered = answered && k.Away
@@ -50,10 +48,8 @@ func (s State) Knocked(k Knocks, answered bool, p Policy, random float64, now ti
 	return k
 }
 
-// knew reports whether knocks are of the present wait.
 func (s State) knew(k Knocks) bool { return k.Number == s.Number && k.Since.Equal(s.Since) }
 
-// later is no sooner than what a server named.
 func (s State) later(at time.Time) time.Time {
 	if s.NotBefore.After(at) {
 		return s.NotBefore
@@ -66,7 +62,6 @@ func (s State) distance(p Policy, random float64) time.Duration {
 	return least + time.Duration(random*float64(least)/2)
 }
 
-// answers reports whether the target was away in this wait, and answers again.
 func (s State) answers(in Input) bool {
 	return in.Knocks.Answered && !s.Asked && !s.Cancelled && s.knew(in.Knocks)
 }

@@ -9,8 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// life is a Provision whose attempts all fail, each after a minute, with a target that may be
-// knocked at.
 type life struct {
 	state        State
 	in           Input
@@ -22,8 +20,7 @@ type life struct {
 	named        time.Time
 }
 
-// lives lets time pass until nothing is waited for, and returns false if an attempt or a knock came
-// before the time that the server named.
+// lives returns false if an attempt or probe ignored NotBefore.
 func (l *life) lives(t *rapid.T, until time.Time, knocks bool) {
 	for {
 		s, d := l.state.Next(l.in, l.now)
@@ -66,8 +63,8 @@ func (l *life) lives(t *rapid.T, until time.Time, knocks bool) {
 	}
 }
 
-// However a target answers, knocking at it makes no more attempts than waiting, none of them later and
-// none before the time that a server named; there is one knock a minute, and no more than 60 in a wait.
+// Probes cause no additional attempts, delay none, start none before NotBefore, and are at least a
+// minute apart and at most 60 per wait.
 func TestLawKnocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := BuiltIn()
@@ -109,7 +106,7 @@ func TestLawKnocks(t *testing.T) {
 	})
 }
 
-// When a target is knocked at, and when the next attempt begins sooner for it.
+// When a target is probed, and when the next attempt starts earlier.
 func TestKnocks(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	p := BuiltIn()
@@ -123,7 +120,7 @@ func TestKnocks(t *testing.T) {
 		name   string
 		state  State
 		knocks Knocks
-		knock  time.Duration // 0 is never
+		knock  time.Duration // 0 means never
 		begins bool
 	}{
 		{"a wait begins", waiting, Knocks{}, 90 * time.Second, false},

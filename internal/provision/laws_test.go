@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever people ask, whenever processes die, wherever the clock jumps: attempts never overlap,
-// none begins before the time that a server named, nor sooner after another than the minimum interval, none while they are cancelled, and nobody gets
-// more of them than the policy and what was asked for allow.
+// Despite user requests, process deaths and clock jumps, attempts never overlap, none starts before
+// NotBefore, within the minimum interval or while cancelled, and there are never more than the
+// policy and the requests allow.
 func TestLawAttempts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPlay()
@@ -41,9 +41,9 @@ func TestLawAttempts(t *testing.T) {
 				}
 			case 1:
 				p.ask(&p.asked.RetryNow)
-				allowed += 1 + p.policy.Retries // after a success all of it begins anew
+				allowed += 1 + p.policy.Retries // after a success the count starts over
 			case 2:
-				p.until = 0 // unless the attempt under way ends with another word of the server
+				p.until = 0 // unless the running attempt ends with another Retry-After
 				p.ask(&p.asked.Reset)
 				allowed += 1 + p.policy.Retries
 			case 3:
@@ -58,7 +58,7 @@ func TestLawAttempts(t *testing.T) {
 			case 7:
 				jump := rapid.SampledFrom([]time.Duration{time.Hour, -time.Hour}).Draw(t, "jump")
 				p.clock += jump
-				p.until -= max(0, jump) // its time comes sooner by that
+				p.until -= max(0, jump) // it comes sooner by that much
 				p.after = 0
 			}
 			p.pass(time.Duration(rapid.IntRange(0, 5000).Draw(t, "pass")) * time.Second)
@@ -80,8 +80,7 @@ func TestLawAttempts(t *testing.T) {
 	})
 }
 
-// Where every attempt fails, and nobody wants anything else, there are no more attempts than retries and one, and one more for
-// each time that somebody asks for one; and without that, exactly so many. Processes die, and the clock jumps.
+// If every attempt fails, there are at most 1 + retries attempts, plus one per user request.
 func TestLawAttemptsOfWhatAlwaysFails(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPlay()
@@ -101,7 +100,7 @@ func TestLawAttemptsOfWhatAlwaysFails(t *testing.T) {
 			}
 			p.pass(time.Duration(rapid.IntRange(0, 5000).Draw(t, "pass")) * time.Second)
 		}
-		for range 100 { // an hour's jump back may have a wait be longer, and end none
+		for range 100 { // a clock set back by an hour lengthens a wait but never ends one
 			p.pass(100 * time.Hour)
 		}
 		if n := len(p.begins); n > p.policy.Retries+1+asked || n < p.policy.Retries+1 || asked == 0 && n != p.policy.Retries+1 || p.state.Phase != Failed {
@@ -110,7 +109,7 @@ func TestLawAttemptsOfWhatAlwaysFails(t *testing.T) {
 	})
 }
 
-// What was decided is decided once: asked again at once, nothing else is written or said.
+// A repeated decision changes nothing and emits no event.
 func TestLawNothingIsSaidTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -154,7 +153,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// A secret is left out in whatever program's words it is quoted.
+// A secret is redacted in every quoted form.
 func TestQuotedSecrets(t *testing.T) {
 	const secret = "p\"a<b>\\&/ß\x01"
 	var l Log
@@ -166,7 +165,7 @@ func TestQuotedSecrets(t *testing.T) {
 	for _, said := range []string{
 		secret, string(text), fmt.Sprintf("%q", secret), fmt.Sprintf("%+q", secret), url.QueryEscape(secret), "https://" + url.PathEscape(secret),
 		base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawStdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret)),
-		"p\\\"a<b>\\\\&/ß\\u0001", // as JSON without regard for HTML
+		"p\\\"a<b>\\\\&/ß\\u0001", // JSON without HTML escapes
 	} {
 		if got := l.Clean(said); !strings.Contains(got, "[hidden]") || len(got) > len(`{"password":"[hidden]"}`) {
 			t.Errorf("%s: got %s", said, got)
@@ -174,7 +173,7 @@ func TestQuotedSecrets(t *testing.T) {
 	}
 }
 
-// Where more is secret than can be looked for, nothing is said, and it costs little.
+// With too many secrets to search for, all text is withheld cheaply.
 func TestTooManySecrets(t *testing.T) {
 	var l Log
 	var many []string

@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// begun is a journal that is open.
 func begun() migrate.Journal { return migrate.Journal{Balancers: make([]migrate.Balancer, 1)} }
 
 func TestWhatIsDoneAboutAMigration(t *testing.T) {
@@ -89,8 +88,8 @@ func TestWhatIsDoneAboutAMigration(t *testing.T) {
 	}
 }
 
-// Whatever the record shows: nothing is asked where it is asked for or under way, where a person has it stop, nor where no
-// Weir would answer; and by one wish it is asked for once, answered or not.
+// No request is sent while one is pending, the migration runs, a user stopped it, or no Weir would
+// answer; and each ID is sent once.
 func TestLawAMigrationIsAskedForOnce(t *testing.T) {
 	some := func(t *rapid.T, name string) bool { return rapid.Bool().Draw(t, name) }
 	ids := rapid.SampledFrom([]string{"", "1", "2"})
@@ -120,7 +119,7 @@ func TestLawAMigrationIsAskedForOnce(t *testing.T) {
 		case is.Journal.Open() && is.Told.Word != migrate.GivenUp:
 			t.Fatalf("asks for what is under way: %+v", is)
 		}
-		is.Told.Answers, s.Has = &migrate.Wish{ID: s.Mine}, s.Mine // it is asked, and answered
+		is.Told.Answers, s.Has = &migrate.Wish{ID: s.Mine}, s.Mine // requested and answered
 		if do, _ := NextOfMigration(is, s); do == AskMigration {
 			t.Fatalf("asks twice by one wish: %+v", is)
 		}

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Next returns what is done now, and the state that has to be on record before it is.
+// Next returns the next action, and the state to record first.
 func (s State) Next(in Input, now time.Time) (State, Decision) {
 	var d Decision
 	s, d.Told = s.hear(in, now)
@@ -21,8 +21,8 @@ func (s State) Next(in Input, now time.Time) (State, Decision) {
 	case s.Phase == Running && in.AtWork:
 		d.Do = Rest
 	case s.Phase == Running:
-		// Whoever was at work is gone. It is the same attempt that goes on, with what is left of
-		// its time: that bounds how often one is resumed that takes its process along.
+		// The attempt resumes with its remaining time, which bounds how often it can crash its
+		// process.
 		left := in.Policy.AttemptTimeout - max(0, now.Sub(s.StartedAt))
 		if left > 0 && in.Busy {
 			d.Do = Rest
@@ -32,11 +32,11 @@ func (s State) Next(in Input, now time.Time) (State, Decision) {
 			d.Do, d.At = Resume, now.Add(left)
 			return s, d
 		}
-		var told []Word
-		s, told = s.End(Outcome{Result: DidFail}, in, lapsed, now)
+		var events []Word
+		s, events = s.End(Outcome{Result: DidFail}, in, lapsed, now)
 		var then Decision
 		s, then = s.Next(in, now)
-		then.Told, then.Lapsed = append(append(d.Told, told...), then.Told...), lapsed
+		then.Told, then.Lapsed = append(append(d.Told, events...), then.Told...), lapsed
 		return s, then
 	case s.Phase == Waiting && s.Cancelled:
 		s.Phase, d.Do = Cancelled, Rest
@@ -50,8 +50,8 @@ func (s State) Next(in Input, now time.Time) (State, Decision) {
 
 const lapsed = "it was interrupted, and its time was over"
 
-// Lapse is Next for as long as the policy or the order of steps is refused: nothing begins, and an attempt that nobody is
-// at work on ends by the built-in timeout.
+// Lapse decides while the policy or the step order is invalid: nothing starts, and an abandoned
+// attempt ends by the built-in timeout.
 func (s State) Lapse(in Input, now time.Time) (State, Decision) {
 	if s.Phase != Running || in.AtWork {
 		return s, Decision{Do: Rest}
@@ -67,7 +67,6 @@ func (s State) Lapse(in Input, now time.Time) (State, Decision) {
 		fmt.Sprintf("attempt %d failed: %s; no other follows while its condition Accepted is False", s.Begun, lapsed)}}}
 }
 
-// targetOf is the digest of the target in that of a job; empty if it has none.
 func targetOf(job string) string {
 	target, _, _ := strings.Cut(job, "/")
 	if target == job {
@@ -76,11 +75,10 @@ func targetOf(job string) string {
 	return target
 }
 
-// beginAnew has the first attempt for a job follow at once, or at the time that a server named.
-// What was cancelled stays cancelled: that the network is away has nothing to do with what is wanted.
+// beginAnew starts over for a new job, at once or at NotBefore. A cancellation still holds.
 func (s State) beginAnew(job string, now time.Time) State {
 	if was := targetOf(s.Job); was != "" && was != targetOf(job) {
-		s.NotBefore = time.Time{} // another server named it
+		s.NotBefore = time.Time{} // sent by another server
 	}
 	s.Job, s.Begun, s.Waited = job, 0, 0
 	s.Phase, s.Since, s.Asked = Waiting, now, true
@@ -90,9 +88,8 @@ func (s State) beginAnew(job string, now time.Time) State {
 	return s
 }
 
-// await begins an attempt whose time has come.
 func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
-	if now.Before(s.Since) { // the clock was set back: what is left to wait stays the same
+	if now.Before(s.Since) { // the clock was set back: keep the remaining wait
 		if !s.NotBefore.IsZero() {
 			s.NotBefore = s.NotBefore.Add(now.Sub(s.Since))
 		}
@@ -116,7 +113,7 @@ func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
 		d.Do = Rest
 		return s, d
 	}
-	if sooner = sooner && now.Before(due); sooner { // it counts as waited for: a horizon allows no more attempts
+	if sooner = sooner && now.Before(due); sooner { // a horizon must not allow additional attempts
 		s.Waited += s.wait(in.Policy)
 		d.Told = append(d.Told, Word{Reason: ReasonAnswers, Text: fmt.Sprintf("the target answers again: attempt %d begins now, %s before its time", s.Begun+1, due.Sub(now).Round(time.Second))})
 	} else {
@@ -131,7 +128,7 @@ func (s State) await(in Input, now time.Time, d Decision) (State, Decision) {
 	return s, d
 }
 
-// Due is when the next attempt begins, while one is waited for.
+// Due returns when the next attempt starts.
 func (s State) Due(p Policy) time.Time {
 	at := s.Since.Add(s.wait(p))
 	if s.NotBefore.After(at) {
@@ -140,8 +137,8 @@ func (s State) Due(p Policy) time.Time {
 	return s.afterMinimum(p, at)
 }
 
-// afterMinimum returns no time before the policy's minimum interval since the last attempt has passed. An end that is later
-// than the wait began is one of a clock that was set back since, and does not count.
+// afterMinimum delays at until MinInterval has passed since the last attempt. An EndedAt after
+// Since results from a clock set back.
 func (s State) afterMinimum(p Policy, at time.Time) time.Time {
 	if first := s.EndedAt.Add(p.MinInterval); !s.EndedAt.IsZero() && !s.EndedAt.After(s.Since) && first.After(at) {
 		return first
@@ -149,7 +146,6 @@ func (s State) afterMinimum(p Policy, at time.Time) time.Time {
 	return at
 }
 
-// wait is how long our own waiting takes this time.
 func (s State) wait(p Policy) time.Duration {
 	if s.Asked {
 		return 0
@@ -161,7 +157,6 @@ func (s State) wait(p Policy) time.Duration {
 	return wait
 }
 
-// waitedSince is how much of our own waiting has passed.
 func (s State) waitedSince(p Policy, now time.Time) time.Duration {
 	return min(max(0, now.Sub(s.Since)), s.wait(p))
 }

@@ -8,22 +8,20 @@ import (
 	"strings"
 )
 
-// Step is what its place in an order follows from.
+// Step is the input of OrderOf.
 type Step struct {
 	Name string
-	// DependsOn are the steps that have to be done before it. Nil is all that are listed before it, and
-	// empty is none.
+	// DependsOn: nil means all earlier steps, empty means none.
 	DependsOn []string
 }
 
-// Order is in which order steps are done, and what each of them depends on: by places in their list.
+// Order is the execution order of steps, by index.
 type Order struct {
 	Steps []int
 	on    [][]int
 }
 
-// OrderOf returns the order of steps: as they are listed, but each after all that it depends on. An
-// error names a step that is not there, or those that wait for each other.
+// OrderOf keeps the listed order but moves steps after their dependencies.
 func OrderOf(steps []Step) (Order, error) {
 	place := make(map[string]int, len(steps))
 	for i, s := range steps {
@@ -58,7 +56,7 @@ func OrderOf(steps []Step) (Order, error) {
 	return o, nil
 }
 
-// Waits returns a step that another depends on and that is not done; -1 if there is none.
+// Waits returns an unfinished dependency of a step, or -1.
 func (o Order) Waits(step int, done []bool) int {
 	for _, on := range o.on[step] {
 		if !done[on] {
@@ -68,8 +66,8 @@ func (o Order) Waits(step int, done []bool) int {
 	return -1
 }
 
-// circle says which steps wait for each other: from any that has no place, whatever it waits for has
-// none either, so that one comes twice.
+// circle names a dependency cycle. Every unplaced step waits for another unplaced one, so following
+// them reaches a step twice.
 func (o Order) circle(steps []Step, placed []bool) error {
 	var seen []int
 	at := slices.Index(placed, false)

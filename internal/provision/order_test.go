@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// stepsOf reads steps: "a b:a c:" is a, b after a, and c after none.
+// stepsOf parses steps: "a b:a c:" is a, b after a, and c after none.
 func stepsOf(text string) []Step {
 	var all []Step
 	for word := range strings.FieldsSeq(text) {
@@ -57,7 +57,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// What holds a step back is what it depends on, and nothing else.
+// Only its dependencies hold a step back.
 func TestWhatAStepWaitsFor(t *testing.T) {
 	o, err := OrderOf(stepsOf("a b:a c:a d e:"))
 	if err != nil {
@@ -71,15 +71,15 @@ func TestWhatAStepWaitsFor(t *testing.T) {
 	}
 }
 
-// Whatever depends on what: each step comes once and after all that it depends on, in the order of the
-// list where that allows it, or there is a circle.
+// Each step comes once, after its dependencies and otherwise in listed order, or a cycle is
+// reported.
 func TestLawOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := make([]Step, rapid.IntRange(1, 8).Draw(t, "steps"))
 		for i := range steps {
 			steps[i].Name = string(rune('a' + i))
 		}
-		acyclic := rapid.Bool().Draw(t, "acyclic") // nobody waits for a later one
+		acyclic := rapid.Bool().Draw(t, "acyclic") // steps depend on earlier ones only
 		for i := range steps {
 			if rapid.Bool().Draw(t, "as listed") {
 				continue

@@ -11,7 +11,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// play is a Provision, and the process that works on it, in virtual time.
 type play struct {
 	state  State
 	policy Policy
@@ -20,19 +19,19 @@ type play struct {
 	asks   int
 
 	passed time.Duration // true time
-	clock  time.Duration // what the clock of the machine is off by
+	clock  time.Duration // offset of the machine's clock
 
-	takes   time.Duration // each attempt
+	takes   time.Duration // duration of an attempt
 	outcome Result
-	server  time.Duration // what a refusal names
+	server  time.Duration // Retry-After of a rejection
 
 	working bool
 	ends    time.Duration
 	begins  []time.Duration
-	// until is what a server named last, in true time; early is whether an attempt began before.
+	// until is the latest Retry-After, in true time; early is set if an attempt started before it.
 	until time.Duration
 	early bool
-	// after is when the minimum interval since the last attempt is over; tooSoon is whether an attempt began before.
+	// after is the end of the minimum interval; tooSoon is set if an attempt started before it.
 	after   time.Duration
 	tooSoon bool
 	writes  int
@@ -70,7 +69,7 @@ func (p *play) record(s State, told []Word) {
 	}
 }
 
-// step does what is to be done now, and returns when to look again; false is never.
+// step carries out the next action and returns when to call it again; false means never.
 func (p *play) step() (time.Duration, bool) {
 	s, d := p.state.Next(p.input(), p.now())
 	p.record(s, d.Told)
@@ -91,7 +90,6 @@ func (p *play) step() (time.Duration, bool) {
 	return p.ends, p.working
 }
 
-// pass lets time pass.
 func (p *play) pass(d time.Duration) {
 	for end := p.passed + d; ; {
 		at, more := p.step()
@@ -119,7 +117,7 @@ func (p *play) ask(annotation *string) {
 	p.step()
 }
 
-// TestPlays plays testdata: each file is a sentence of what is promised.
+// TestPlays runs the scenarios in testdata, one per promise.
 func TestPlays(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, file string) {
 		if strings.Contains(file, "rapid") {

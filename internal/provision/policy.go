@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// Policy says how an attempt that failed is followed by others.
+// Policy defines when failed attempts are retried.
 type Policy struct {
-	// Retries is how many attempts follow the first one.
+	// Retries excludes the first attempt.
 	Retries int
-	// Initial is the wait before the first retry; each further one is Factor times as long, and
-	// none longer than MaxInterval.
+	// Initial is the wait before the first retry; each further wait is Factor times longer, up to
+	// MaxInterval.
 	Initial     time.Duration
 	Factor      float64
 	MaxInterval time.Duration
-	// Horizon bounds all waits together; 0 is no bound.
+	// Horizon bounds the sum of all waits; 0 means none.
 	Horizon time.Duration
-	// AttemptTimeout ends an attempt that takes longer.
+	// AttemptTimeout bounds an attempt.
 	AttemptTimeout time.Duration
-	// MinInterval is the shortest time from the end of an attempt to the begin of the next one, whoever asks for it.
+	// MinInterval is the minimum time between attempts, even for user requests.
 	MinInterval time.Duration
 }
 
-// minInterval is the MinInterval unless an administrator has set a shorter initialInterval.
+// minInterval applies unless an administrator sets a shorter initialInterval.
 const minInterval = 10 * time.Second
 
-// BuiltIn is what counts where nobody says otherwise: six attempts, 30 s apart and then longer.
+// BuiltIn returns the default policy: six attempts, 30 s apart and then longer.
 func BuiltIn() Policy {
 	return Policy{Retries: 5, Initial: 30 * time.Second, Factor: 2, MaxInterval: time.Hour, AttemptTimeout: 30 * time.Minute, MinInterval: minInterval}
 }
 
-// Wait is how long the n-th retry is waited for, n from 1, after the attempt before it has ended.
+// Wait returns the wait before the n-th retry, n from 1.
 func (p Policy) Wait(n int) time.Duration {
 	if n < 1 {
 		return 0
@@ -47,7 +47,7 @@ func (p Policy) Wait(n int) time.Duration {
 	return time.Duration(wait)
 }
 
-// Validate says what is wrong with a policy.
+// Validate returns an error for an invalid policy.
 func (p Policy) Validate() error {
 	switch {
 	case p.Retries < 0:
@@ -66,32 +66,31 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Words are the values of a policy as somebody wrote them; an empty one says nothing.
+// Words are policy values as written by a user.
 type Words struct {
 	Retries                                                       *int32
 	InitialInterval, Factor, MaxInterval, Horizon, AttemptTimeout string
 }
 
-// Layer is whose words they are.
+// Layer is the source of policy values.
 type Layer struct {
 	From  string
 	Words Words
-	// Admin is whether only an administrator of the cluster can write them.
+	// Admin is set if only cluster administrators can write the layer.
 	Admin bool
 }
 
 const (
-	// FromBuiltIn is the source of a value that no policy sets.
+	// FromBuiltIn marks a default value.
 	FromBuiltIn = "built-in"
-	// FromMinimum is the source of an interval that was set shorter than the minimum.
+	// FromMinimum marks an interval raised to the minimum.
 	FromMinimum = "minimum"
 )
 
-// Value is one of a policy, and whose word it is.
+// Value is an effective policy value and its source.
 type Value struct{ Name, Value, From string }
 
-// Resolve lays later layers over earlier ones, value by value. An error names whose word cannot be
-// read.
+// Resolve merges layers value by value; later ones win.
 func Resolve(layers ...Layer) (Policy, []Value, error) {
 	p := BuiltIn()
 	from := map[string]string{}
@@ -126,7 +125,6 @@ func Resolve(layers ...Layer) (Policy, []Value, error) {
 	return p, all, refused
 }
 
-// over lays the words of a layer over a policy.
 func (l Layer) over(p *Policy, from map[string]string) error {
 	var errs []error
 	if n := l.Words.Retries; n != nil {

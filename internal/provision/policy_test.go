@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// seed is the policy of the table: how many retries there are in a day, a week, a month, a year.
 func seed() Policy {
 	return Policy{Retries: 1 << 30, Initial: 30 * time.Second, Factor: 1.048, MaxInterval: 48 * time.Minute, AttemptTimeout: time.Hour}
 }
@@ -31,8 +30,7 @@ func TestTheTable(t *testing.T) {
 	}
 }
 
-// A year of a dead link, played attempt by attempt, is the table; each attempt is two writes of
-// the status.
+// Simulating a year of a dead link reproduces the table, with two status writes per attempt.
 func TestAYearOfADeadLink(t *testing.T) {
 	p := newPlay()
 	p.policy, p.takes = seed(), attemptOfSeed
@@ -91,7 +89,7 @@ func TestWhoseWordAValueIs(t *testing.T) {
 	}
 }
 
-// Waits never become shorter, and none is longer than the longest.
+// Waits never decrease and never exceed MaxInterval.
 func TestLawWaits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Policy{
@@ -106,7 +104,7 @@ func TestLawWaits(t *testing.T) {
 	})
 }
 
-// No one but an administrator makes attempts follow each other faster than the minimum.
+// Only an administrator can set an interval below the minimum.
 func TestMinimumOfIntervals(t *testing.T) {
 	second := Words{InitialInterval: "1s", MaxInterval: "2s"}
 	for name, tt := range map[string]struct {

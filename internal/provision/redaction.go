@@ -15,13 +15,11 @@ import (
 )
 
 const (
-	// shortestSecret is the length of the shortest secret that is hidden: shorter ones are parts of many words.
+	// shortestSecret: shorter values match ordinary text.
 	shortestSecret = 4
-	// maxText is the length of the longest text that is searched. A longer text is withheld, so that no secret longer
-	// than this is kept.
+	// maxText bounds searched text. Longer text is withheld, so longer secrets need not be kept.
 	maxText = 16 << 10
-	// maxHidden bounds what one log keeps to search for, in bytes: with 64 attempts under way all logs keep 32 MiB.
-	// formCost is the overhead of one form.
+	// maxHidden bounds the search data of one log, in bytes: 32 MiB for 64 attempts.
 	maxHidden, formCost = 512 << 10, 64
 )
 
@@ -30,20 +28,19 @@ const (
 	tooManyForms = "[hidden: there are too many secrets to search for]"
 )
 
-// redaction replaces secrets in texts. The zero value replaces nothing.
+// redaction replaces secrets in text.
 type redaction struct {
-	// forms are sorted, so that the longest form at the beginning of a text is found by binary search.
+	// forms are sorted for binary search.
 	forms []string
-	// parent is the index of the longest other form that a form begins with, -1 for none.
+	// parent is the index of the longest other form that is a prefix, or -1.
 	parent []int32
 	size   int
-	// searches is set once there is a secret, of which no form may be short enough to be kept.
+	// searches is set even if all forms of a secret are too short.
 	searches bool
-	// withholds is set once the forms exceed maxHidden: every text is withheld then.
+	// withholds is set once forms exceed maxHidden; all text is withheld then.
 	withholds bool
 }
 
-// add returns a redaction that also replaces these secrets, as they are and as programs quote them.
 func (r redaction) add(secrets []string) redaction {
 	if r.withholds || len(secrets) == 0 {
 		return r
@@ -54,7 +51,7 @@ func (r redaction) add(secrets []string) redaction {
 			return true
 		}
 		size += len(form) + formCost
-		forms = append(forms, strings.Clone(form)) // a line is a part of a secret that may be large
+		forms = append(forms, strings.Clone(form)) // do not keep a large secret for one line
 		return size <= maxHidden
 	}
 	for _, secret := range secrets {
@@ -76,7 +73,7 @@ func (r redaction) add(secrets []string) redaction {
 	return next
 }
 
-// eachForm calls add with each form of a secret until add returns false, and reports whether it never did.
+// eachForm calls add with each form of a secret, and reports whether all calls returned true.
 func eachForm(secret string, add func(string) bool) bool {
 	if len(secret) <= maxText {
 		for _, form := range quoted(secret) {
@@ -85,7 +82,7 @@ func eachForm(secret string, add func(string) bool) bool {
 			}
 		}
 	}
-	if strings.Contains(secret, "\n") { // a message may quote one line
+	if strings.Contains(secret, "\n") { // a message may quote a single line
 		for line := range strings.SplitSeq(secret, "\n") {
 			if !add(line) {
 				return false
@@ -95,14 +92,12 @@ func eachForm(secret string, add func(string) bool) bool {
 	return true
 }
 
-// quoted returns a secret and the forms that it has as a part of something else: base64, strings of Go and of JSON, and
-// a part of a URL.
 func quoted(s string) []string {
 	all := []string{
 		s, base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
 		url.QueryEscape(s), url.PathEscape(s),
 	}
-	text, _ := json.Marshal(s) // a string is JSON
+	text, _ := json.Marshal(s)
 	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
 	for _, text := range []string{strconv.Quote(s), strconv.QuoteToASCII(s), string(text), plain} {
 		all = append(all, text[1:len(text)-1])
@@ -110,7 +105,6 @@ func quoted(s string) []string {
 	return all
 }
 
-// clean returns a text with its secrets replaced, the longest one at each position.
 func (r redaction) clean(text string) string {
 	switch {
 	case r.withholds:
@@ -137,8 +131,8 @@ func (r redaction) clean(text string) string {
 	return out.String()
 }
 
-// match returns the length of the longest form that a text begins with, 0 for none. That form is the last one that does
-// not sort after the text, or one that this one begins with.
+// match returns the length of the longest form that is a prefix of text: the last one that sorts
+// before text, or one of its parents.
 func (r redaction) match(text string) int {
 	at := sort.Search(len(r.forms), func(i int) bool { return cmp.Compare(r.forms[i], text) > 0 }) - 1
 	if at < 0 {

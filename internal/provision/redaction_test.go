@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A text is cleaned as if each form was tried at each position, the longest first.
+// Cleaning equals trying each form at each position, longest first.
 func TestLawRedaction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringOfN(rapid.SampledFrom([]rune("abc\n")), 0, 12, -1)
@@ -35,7 +35,7 @@ func TestLawRedaction(t *testing.T) {
 	})
 }
 
-// Secrets cost a log no more memory than its bound, whatever their bytes: 1 MiB of 0x01 has 6 MiB as a string of JSON.
+// The memory for secrets is bounded for any bytes: 1 MiB of 0x01 is 6 MiB as a JSON string.
 func TestMemoryOfRedaction(t *testing.T) {
 	const logs = 64
 	lines := func(line string) func(int) string {
@@ -78,7 +78,6 @@ func TestMemoryOfRedaction(t *testing.T) {
 	}
 }
 
-// heapInUse returns how many bytes are reachable.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -87,8 +86,7 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// A text is withheld where the bound leaves a secret out: one that is too long to be kept cannot be quoted in a text that is
-// short enough to be searched, and after too many bytes of secrets nothing is printed.
+// Text is withheld where the bound drops a secret.
 func TestRedactionWithholds(t *testing.T) {
 	secret := strings.Repeat("\x01secret", maxText/7+1)
 	var l Log

@@ -4,10 +4,10 @@ package provision
 
 import "time"
 
-// Phase is where a Provision is. The zero value is one that nothing is known of.
+// Phase is the phase of a Provision. The zero value means unknown.
 type Phase string
 
-// Phases, as a status has them.
+// Phases, as in the status.
 const (
 	Running   Phase = "Running"
 	Waiting   Phase = "Waiting"
@@ -16,106 +16,95 @@ const (
 	Cancelled Phase = "Cancelled"
 )
 
-// State is what is on record. It is written before what it says is done.
+// State is the recorded state, written before the action it describes.
 type State struct {
 	Phase Phase
-	// Job is a digest of what is wanted, as the attempts since the last new beginning saw it: that of the
-	// target, a slash, and that of the rest.
+	// Job is the digest of the target, a slash, and that of the rest of the spec.
 	Job string
-	// Begun counts the attempts for that job, Number all that ever began.
-	Begun  int
-	Number int64
-	// StartedAt is when the attempt under way began; Job was what it is for.
+	// Begun counts the attempts for this job, Number all attempts.
+	Begun     int
+	Number    int64
 	StartedAt time.Time
-	// EndedAt is when the last attempt ended.
-	EndedAt time.Time
+	EndedAt   time.Time
 
-	// Since is when the present wait began, or when somebody asked for its end.
+	// Since is the start of the current wait, or the time of a retry request.
 	Since time.Time
-	// NotBefore is what a server named. It lasts until the next attempt, a reset, or another target.
+	// NotBefore is the server's Retry-After. It holds until the next attempt, a reset or another
+	// target.
 	NotBefore time.Time
-	// Asked is whether somebody asked for the next attempt: our own waiting does not count, nor
-	// does the bound on retries.
-	Asked bool
-	// Waited are all waits for this job together.
+	// Asked is set by a retry request: neither the wait nor the retry bound applies.
+	Asked  bool
 	Waited time.Duration
 
-	// Cancelled is whether the attempts to come are cancelled.
 	Cancelled bool
-	// Anew is whether the next attempt repeats the steps that are done.
-	Anew bool
-	// Handled are the requests that were answered.
-	Handled Requests
+	Anew      bool
+	Handled   Requests
 }
 
-// Requests are what people ask for, as annotations have it. One that differs from what was handled
-// is new.
+// Requests are annotations. A changed one is new.
 type Requests struct{ Cancel, RetryNow, Reset string }
 
-// Input is what a decision is made from besides the state.
+// Input is the input of a decision.
 type Input struct {
 	Job      string
 	Policy   Policy
 	Requests Requests
-	// AtWork is whether this process is at work on the attempt under way.
+	// AtWork is set while this process runs the attempt.
 	AtWork bool
-	// Busy is whether it is at work on so many others that no further attempt fits.
-	Busy bool
-	// Knocks are those that this process knows of.
+	// Busy is set if there is no free slot.
+	Busy   bool
 	Knocks Knocks
 }
 
-// Result is how an attempt ended.
+// Result is the result of an attempt.
 type Result string
 
-// Results. Invalid is what no other attempt can mend.
+// Results. IsInvalid is permanent.
 const (
 	DidSucceed Result = "Succeeded"
 	DidFail    Result = "Failed"
 	IsInvalid  Result = "Invalid"
 )
 
-// Outcome is the end of an attempt.
+// Outcome describes the end of an attempt.
 type Outcome struct {
 	Result Result
-	// NotBefore is the time that a server named in its refusal; zero if none did.
+	// NotBefore is the server's Retry-After; zero if none.
 	NotBefore time.Time
 }
 
-// Do is what is done now.
+// Do is the next action.
 type Do string
 
-// What is done.
+// Actions.
 const (
-	// Rest: nothing, until something changes.
+	// Rest waits for a change.
 	Rest Do = "rest"
-	// Await: nothing, until Decision.At.
+	// Await waits until Decision.At.
 	Await Do = "await"
-	// Begin: an attempt, which has to end by Decision.At.
+	// Begin starts an attempt with deadline Decision.At.
 	Begin Do = "begin"
-	// Resume: the attempt under way, which another process left; it has to end by Decision.At.
+	// Resume continues the attempt of another process, with deadline Decision.At.
 	Resume Do = "resume"
 )
 
-// Decision is what is done now, once the state that came with it is on record.
+// Decision is the next action. The state returned with it must be recorded first.
 type Decision struct {
-	Do Do
-	At time.Time
-	// Anew is whether the attempt repeats the steps that are done.
+	Do   Do
+	At   time.Time
 	Anew bool
-	// Told is what people are to hear.
 	Told []Word
-	// Lapsed is why the attempt under way has come to its end, if nobody was at work on it.
+	// Lapsed is why an abandoned attempt ended.
 	Lapsed string
 }
 
-// Word is what people hear by an event.
+// Word is an event.
 type Word struct {
 	Warning      bool
 	Reason, Text string
 }
 
-// Reasons of words.
+// Event reasons.
 const (
 	ReasonSucceeded     = "Provisioned"
 	ReasonRetrying      = "ProvisioningRetrying"

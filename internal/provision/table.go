@@ -4,21 +4,19 @@ package provision
 
 import "time"
 
-// Period is a time over which retries are counted.
+// Period is a time span for counting retries.
 type Period struct {
 	Name string
 	Long time.Duration
 }
 
-// Periods are those of tables. A month has 30 days.
+// Periods are the columns of the table.
 func Periods() []Period {
 	const day = 24 * time.Hour
 	return []Period{{"1 day", day}, {"1 week", 7 * day}, {"1 month", 30 * day}, {"1 year", 365 * day}}
 }
 
-// RetriesWithin is how many retries begin within each period from the start of the first attempt, if
-// each attempt takes so long and fails. The bound on retries does not count: it is what a table is
-// read for.
+// RetriesWithin returns how many retries start within each period, ignoring p.Retries.
 func (p Policy) RetriesWithin(attempt time.Duration, periods []Period) []int {
 	counts := make([]int, len(periods))
 	longest := time.Duration(0)
@@ -46,20 +44,19 @@ func (p Policy) RetriesWithin(attempt time.Duration, periods []Period) []int {
 	return counts
 }
 
-// Row is one retry of a table.
+// Row is one retry of the table.
 type Row struct {
 	Retry int
 	Wait  time.Duration
-	// Waited is the sum of all waits, and After when the retry begins, from the start of the first
-	// attempt.
+	// After is the start of the retry, from the start of the first attempt.
 	Waited, After time.Duration
 }
 
-// Rows are the first retries of a policy, at most so many.
-func (p Policy) Rows(attempt time.Duration, most int) []Row {
+// Rows returns at most limit retries of a policy.
+func (p Policy) Rows(attempt time.Duration, limit int) []Row {
 	var rows []Row
 	var waited time.Duration
-	for n := 1; n <= min(p.Retries, most) && (p.Horizon == 0 || waited < p.Horizon); n++ {
+	for n := 1; n <= min(p.Retries, limit) && (p.Horizon == 0 || waited < p.Horizon); n++ {
 		wait := p.Wait(n)
 		if p.Horizon > 0 {
 			wait = min(wait, p.Horizon-waited)

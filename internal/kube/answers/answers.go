@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answers bounds what is read of the API servers of targets: one may be anybody's, and what it answers is
-// read into the memory that load balancers are served from.
+// Package answers limits what is read from the API servers of targets, which may be hostile.
 package answers
 
 import (
@@ -16,19 +15,17 @@ import (
 )
 
 const (
-	// mostBytes and mostValues bound an answer.
 	mostBytes, mostValues = 4 << 20, 200_000
-	// mostTyped bounds the values of one that is read into a type of Kubernetes: two bytes of JSON become a Pod
-	// of more than a thousand.
+	// mostTyped is for typed objects: two bytes of JSON can become a Pod of over a thousand.
 	mostTyped = 10_000
-	// mostKnown and mostOfKnown bound all that a target says of its kinds, in values and in bytes; mostParts, in how many
-	// answers. A cluster of a thousand definitions has half of them.
+	// mostKnown, mostOfKnown and mostParts bound all discovery responses of a target. A cluster
+	// with a thousand CRDs needs half of that.
 	mostKnown, mostOfKnown, mostParts = 100_000, 8 << 20, 1000
-	// maxOfVersion bounds the values of the kinds of one group version, which are kept for an attempt.
+	// maxOfVersion is per group version.
 	maxOfVersion = 10_000
-	// maxOfError bounds the bytes of an answer that is an error: its text is kept until the attempt ends.
+	// maxOfError is in bytes, because the text is kept.
 	maxOfError = 64 << 10
-	// maxSmallBytes and maxSmallValues bound an answer that is read without a turn.
+	// A response within maxSmallBytes and maxSmallValues needs no turn.
 	maxSmallBytes, maxSmallValues = 128 << 10, 4000
 )
 
@@ -37,30 +34,28 @@ var (
 	errTooSlow = errors.New("the target takes too long for a large answer")
 )
 
-// size is how much an answer has, or may have.
 type size struct{ bytes, values int }
 
-// Bounds are those of one target, for the time of an attempt.
+// Bounds are the limits of one target during an attempt. Safe for concurrent use.
 type Bounds struct {
-	// Base is what all paths of the server begin with.
+	// Base is the path prefix of the server.
 	Base string
-	// Turn waits for the turn to read an answer that is not small, of which there are few for all targets, and returns when it is
-	// over and what ends it sooner. nil waits for nothing.
+	// Turn waits to read a large response, and returns when the turn expires and a function that
+	// ends it.
 	Turn func() (until time.Time, end func(), err error)
 
 	known known
 }
 
-// Bound is that of one answer.
+// Bound is the limit of one response.
 type Bound struct {
 	size
 
-	read func(size) bool // nil for one that counts by itself
+	read func(size) bool // nil unless it counts as discovery
 	turn func() (until time.Time, end func(), err error)
 }
 
-// Of returns the bound of what is answered for a path. What the target says of its kinds is asked for in many parts, and
-// kept: all of them count.
+// Of returns the limit for a path. Discovery responses share one limit.
 func (b *Bounds) Of(path string) (Bound, error) {
 	bound, err := b.of(path)
 	bound.turn = b.Turn
@@ -83,7 +78,7 @@ func (b *Bounds) of(path string) (Bound, error) {
 	return Bound{size: size{mostBytes, mostValues}}, nil
 }
 
-// Hold has no more be read of an answer, and end be called once it is closed.
+// Hold limits the body of a response; end is called when it is closed.
 func (b Bound) Hold(res *http.Response, end func()) error {
 	if err := asAsked(res); err != nil {
 		return errors.Join(err, res.Body.Close())
@@ -95,13 +90,11 @@ func (b Bound) Hold(res *http.Response, end func()) error {
 	return nil
 }
 
-// known is how much a target has said of its kinds.
 type known struct {
 	mu  sync.Mutex
-	has map[string]size // by path; the last answer counts
+	has map[string]size // by path; the last response counts
 }
 
-// left is how much may be said under a path.
 func (k *known) left(path string) (size, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -117,12 +110,11 @@ func (k *known) left(path string) (size, error) {
 	if k.has == nil {
 		k.has = map[string]size{}
 	}
-	k.has[path] = size{} // it counts as a part
+	k.has[path] = size{} // counts as a part
 	return size{min(l.bytes, mostBytes), l.values}, nil
 }
 
-// take takes what was read under a path off what is left, and reports whether that was there: others may have
-// been read meanwhile.
+// take reports whether all responses fit: others may have been read concurrently.
 func (k *known) take(path string, had size) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,7 +126,7 @@ func (k *known) take(path string, had size) bool {
 	return sum.bytes <= mostOfKnown && sum.values <= mostKnown
 }
 
-// asAsked refuses an answer in a form that nobody has asked for, and that client-go would read all the same.
+// asAsked rejects formats other than JSON, which client-go would decode.
 func asAsked(res *http.Response) error {
 	form, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	for _, other := range []string{"protobuf", "yaml", "cbor"} {
@@ -145,21 +137,19 @@ func asAsked(res *http.Response) error {
 	return nil
 }
 
-// bounded is a body of which no more than so much is read.
 type bounded struct {
 	io.ReadCloser
 
 	most  Bound
 	had   size
-	words bool // within a string
-	after bool // after a backslash in one
+	words bool // inside a string
+	after bool // after a backslash in a string
 	end   func()
-	// endTurn ends the turn in which it is read, nil for none; until is when that is over.
+	// endTurn is nil without a turn.
 	endTurn func()
 	until   time.Time
 }
 
-// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.had.bytes >= b.most.bytes {
 		return 0, errTooMuch
@@ -181,7 +171,6 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count counts what a text has, as if it was JSON.
 func (b *bounded) count(text []byte) {
 	b.had.bytes += len(text)
 	for _, c := range text {
@@ -198,7 +187,6 @@ func (b *bounded) count(text []byte) {
 	}
 }
 
-// Close implements io.Closer.
 func (b *bounded) Close() error {
 	defer b.end()
 	if b.endTurn != nil {

@@ -9,14 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Answered reports whether an error is an answer of the API server.
+// Answered reports whether the error is a response of the API server.
 func Answered(err error) bool {
 	_, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok
 }
 
-// Passes reports whether an error of the API server may pass by itself: no answer, a
-// server that is busy, and one that is broken.
+// Passes reports whether the error may be transient: no response, 429 or 5xx.
 func Passes(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {

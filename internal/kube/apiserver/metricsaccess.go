@@ -27,26 +27,21 @@ import (
 )
 
 const (
-	// accessKept is how long an answer of the API server holds: a scraper comes back within it,
-	// and whose right was taken away is out after it.
-	accessKept = time.Minute
-	// accessWithin bounds the wait for one.
+	// accessKept covers a scrape interval and bounds the effect of a revoked right.
+	accessKept   = time.Minute
 	accessWithin = 10 * time.Second
-	// readerTTL is how long after its last review an allowed request is reviewed without waiting for the reviews of
-	// unknown tokens: those cannot keep a scraper out.
-	readerTTL = time.Hour
-	// mostTokens bounds how many are remembered.
+	// readerTTL is how long after its last review an allowed request skips the limit for unknown
+	// tokens.
+	readerTTL  = time.Hour
 	mostTokens = 100
-	// asksOfSource and burstOfSource bound the questions that one source has asked, in a second and at once; mostSources
-	// is of how many that is known.
+	// asksOfSource is the review rate of a source, per second.
 	asksOfSource, burstOfSource, mostSources = 0.5, 5, 1000
-	// longestToken is far beyond those of the API server, in bytes.
+	// longestToken is in bytes, far above the API server's.
 	longestToken = 16 << 10
 )
 
-// MetricsAccess has the API server say who may read metrics: whoever has a token of the
-// cluster, and the right to get the path. It is made with client-go alone, because the filter
-// of controller-runtime brings all of k8s.io/apiserver along.
+// MetricsAccess returns a filter that requires a token with the right to get the path.
+// controller-runtime's filter would depend on k8s.io/apiserver.
 func MetricsAccess(cfg *rest.Config, hc *http.Client) (metricsserver.Filter, error) {
 	a, err := NewAccess(cfg, hc)
 	if err != nil {
@@ -70,22 +65,20 @@ func MetricsAccess(cfg *rest.Config, hc *http.Client) (metricsserver.Filter, err
 	}, nil
 }
 
-// Access asks the API server who may read what.
+// Access reviews requests with the API server. Safe for concurrent use.
 type Access struct {
 	tokens typedauthenticationv1.TokenReviewInterface
 	rights typedauthorizationv1.SubjectAccessReviewInterface
-	// asks bounds the questions that strangers can have us ask.
+	// asks limits reviews of unknown tokens.
 	asks *rate.Limiter
 
-	mu sync.Mutex
-	// from bounds those of one source.
+	mu   sync.Mutex
 	from map[netip.Addr]*rate.Limiter
-	// known are the requests that were allowed, by token and what it asked for, and until when
-	// that holds. An entry is kept for readerTTL while there is room.
+	// known maps allowed requests, by token and attributes, to their expiry.
 	known map[[sha256.Size]byte]time.Time
 }
 
-// NewAccess asks with the rights of cfg, which are those to create reviews.
+// NewAccess returns an Access that reviews with the rights of cfg.
 func NewAccess(cfg *rest.Config, hc *http.Client) (*Access, error) {
 	tokens, err := typedauthenticationv1.NewForConfigAndClient(cfg, hc)
 	if err != nil {
@@ -101,7 +94,7 @@ func NewAccess(cfg *rest.Config, hc *http.Client) (*Access, error) {
 	}, nil
 }
 
-// Bearer is the token that a request shows; empty if it shows none.
+// Bearer returns a request's bearer token.
 func Bearer(req *http.Request) string {
 	if token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
 		return token
@@ -109,7 +102,8 @@ func Bearer(req *http.Request) string {
 	return ""
 }
 
-// Source is the address that a request comes from. One of IPv6 stands for its network, all of which one machine may have.
+// Source returns a request's address. An IPv6 address is reduced to its /64, which one machine can
+// use in full.
 func Source(req *http.Request) netip.Addr {
 	host, _, _ := net.SplitHostPort(req.RemoteAddr)
 	ip, _ := netip.ParseAddr(host)
@@ -119,7 +113,7 @@ func Source(req *http.Request) netip.Addr {
 	return ip
 }
 
-// Allows returns with which status a request for a path is to be answered that comes from a source and shows a token.
+// Allows returns the HTTP status for a request. An error accompanies a failed review.
 func (a *Access) Allows(ctx context.Context, token string, from netip.Addr, verb, path string, now time.Time) (int, error) {
 	if token == "" || len(token) > longestToken {
 		return http.StatusUnauthorized, nil
@@ -133,7 +127,7 @@ func (a *Access) Allows(ctx context.Context, token string, from netip.Addr, verb
 	if !a.admits(from, now) || !isReader && !a.asks.AllowN(now, 1) {
 		return http.StatusTooManyRequests, nil
 	}
-	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), accessWithin) // client-go logs bodies, and one is the token
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), accessWithin) // client-go would log bodies, which contain the token
 	defer cancel()
 	status, err := a.ask(ctx, token, what)
 	switch status {
@@ -145,34 +139,32 @@ func (a *Access) Allows(ctx context.Context, token string, from netip.Addr, verb
 	return status, err
 }
 
-// ask has the API server say whose token it is, and whether they may.
 func (a *Access) ask(ctx context.Context, token string, what authorizationv1.NonResourceAttributes) (int, error) {
-	who, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	tokenReview, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return http.StatusServiceUnavailable, fmt.Errorf("token review: %w", err)
 	}
-	if !who.Status.Authenticated {
+	if !tokenReview.Status.Authenticated {
 		return http.StatusUnauthorized, nil
 	}
-	user := who.Status.User
+	user := tokenReview.Status.User
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for name, values := range user.Extra {
 		extra[name] = authorizationv1.ExtraValue(values)
 	}
-	may, err := a.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	accessReview, err := a.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, NonResourceAttributes: &what,
 	}}, metav1.CreateOptions{})
 	switch {
 	case err != nil:
 		return http.StatusServiceUnavailable, fmt.Errorf("access review: %w", err)
-	case !may.Status.Allowed:
+	case !accessReview.Status.Allowed:
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil
 }
 
-// admits reports whether a source may have another question asked: one alone cannot have all that are asked for all.
-// What comes from no address is bounded with all others alone.
+// admits applies the limit per source. Requests without an address share the global limit only.
 func (a *Access) admits(from netip.Addr, now time.Time) bool {
 	if !from.IsValid() {
 		return true
@@ -183,7 +175,7 @@ func (a *Access) admits(from netip.Addr, now time.Time) bool {
 	if l == nil {
 		maps.DeleteFunc(a.from, func(_ netip.Addr, l *rate.Limiter) bool { return l.TokensAt(now) >= burstOfSource })
 		if len(a.from) >= mostSources {
-			clear(a.from) // what bounds all is there still
+			clear(a.from) // the global limit still applies
 		}
 		l = rate.NewLimiter(asksOfSource, burstOfSource)
 		a.from[from] = l
@@ -191,7 +183,7 @@ func (a *Access) admits(from netip.Addr, now time.Time) bool {
 	return l.AllowN(now, 1)
 }
 
-// knows reports whether a request is allowed without a review, and whether it was allowed within readerTTL.
+// knows reports whether a request is allowed without a review, and was allowed within readerTTL.
 func (a *Access) knows(id [sha256.Size]byte, now time.Time) (allowed, isReader bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

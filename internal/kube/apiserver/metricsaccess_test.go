@@ -22,8 +22,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// reviewer answers reviews as an API server that knows two tokens, of which one has the right
-// to get /metrics.
+// reviewer answers reviews for two tokens, one of which may get /metrics.
 type reviewer struct {
 	asked         atomic.Int32
 	down, revoked atomic.Bool
@@ -54,8 +53,7 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// Who reads metrics is asked once a minute, and not for ever: strangers cannot have the API
-// server asked without end.
+// A reader is reviewed once a minute, and reviews of unknown tokens are limited.
 func TestWhoMayReadMetrics(t *testing.T) {
 	r := &reviewer{}
 	server := httptest.NewServer(r)
@@ -92,7 +90,7 @@ func TestWhoMayReadMetrics(t *testing.T) {
 		{"GET", "/metrics", "Bearer nobody", 401, 1},
 		{"GET", "/metrics", "Bearer stranger", 403, 2},
 		{"GET", "/metrics", "Bearer reader", 200, 2},
-		{"GET", "/metrics", "Bearer reader", 200, 0}, // known
+		{"GET", "/metrics", "Bearer reader", 200, 0}, // cached
 		{"GET", "/other", "Bearer reader", 403, 2},
 		{"POST", "/metrics", "Bearer reader", 403, 2},
 	} {
@@ -156,7 +154,6 @@ func TestWhatIsKnownOfReadersEnds(t *testing.T) {
 	}
 }
 
-// One source is a machine, whatever address of its network it takes, and not all of them are remembered.
 func TestSources(t *testing.T) {
 	for remote, want := range map[string]string{
 		"10.0.0.1:4000": "10.0.0.1", "[::ffff:10.0.0.1]:4000": "10.0.0.1", "[2001:db8::1:2]:4000": "2001:db8::", "[fe80::1%eth0]:4000": "fe80::", "@": "invalid IP",
@@ -186,7 +183,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// Unknown tokens of many addresses cannot keep a reader out whose last review has expired, nor one that lost its right in.
+// Unknown tokens from many addresses block no reader with an expired review, and keep none with a
+// revoked right.
 func TestAReaderIsReviewedBesideUnknownTokens(t *testing.T) {
 	r := &reviewer{}
 	server := httptest.NewServer(r)
@@ -225,7 +223,7 @@ func TestAReaderIsReviewedBesideUnknownTokens(t *testing.T) {
 	if ask("reader", "/metrics", reader); len(a.known) != 1 {
 		t.Fatal("the reader is not remembered")
 	}
-	for i := range 2 * mostTokens { // expired ones make room, others do not
+	for i := range 2 * mostTokens { // only expired entries make room
 		if i == mostTokens-1 {
 			now = now.Add(accessKept)
 		}

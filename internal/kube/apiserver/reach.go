@@ -17,57 +17,46 @@ import (
 	"weir.dev/weir/internal/removal"
 )
 
-// redial is how often a connection to the API server is tried that cannot be made.
 const redial = time.Second
 
-// Reach is the way to the API server. A read that no connection can be made for waits
-// until one can be, or until its context ends: it has not left yet. Otherwise the
-// informers would wait instead, longer and longer, up to a minute, and see what
-// changed that much after everybody else. A write is not held: who sent it decides.
-//
-// Whatever else happens to a request is client-go's to ask again: see
-// docs/reference/retries.md.
+// Reach tracks the connection to the API server. A GET that cannot connect is retried until it can
+// or its context ends: informers would back off up to a minute instead. Other retries are
+// client-go's: see docs/reference/retries.md.
 type Reach struct {
-	// Watches are those of the kinds that decide who is a member of a pool.
+	// Watches are the watches of the kinds that affect pool members.
 	Watches removal.Watches
 
 	log *slog.Logger
-	// stopping is done when the process has to end: then no read waits any more.
+	// stopping is closed when the process ends; reads stop waiting then.
 	stopping <-chan struct{}
 
-	mu sync.Mutex
-	// lost is true from the first connection that could not be made to the next answer.
+	mu   sync.Mutex
 	lost bool
-	// onBack is called with that answer, onWell with each that shows a server at work.
+	// onBack is called after a reconnect, onWell with each response of a healthy server.
 	onBack, onWell func()
 }
 
-// NewReach returns a way that says in the log when it is lost and when it is back. Reads
-// wait as long as the context lasts, which is that of the process: some have none of their
-// own.
+// NewReach returns a connection tracker. Reads wait at most until ctx, the context of the process,
+// is done: some requests have no context.
 func NewReach(ctx context.Context, log *slog.Logger) *Reach {
 	return &Reach{log: log, stopping: ctx.Done()}
 }
 
-// Config completes a configuration of clients, and returns it. It names us to the
-// server, and leaves it to that server's priority and fairness to limit us: client-go's
-// own limit of five requests a second would hold up the record that every write has to
-// wait for.
+// Config disables client-go's limit of 5 QPS, which would delay status writes; the server's
+// priority and fairness applies.
 func (r *Reach) Config(cfg *rest.Config, userAgent string) *rest.Config {
 	cfg.QPS = -1
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &waiting{next, r} })
 	return rest.AddUserAgent(cfg, userAgent)
 }
 
-// Notify sets what is called when the API server can be reached again, and whenever it
-// answers as one that is well does.
+// Notify sets the callbacks for a reconnect and for responses of a healthy server.
 func (r *Reach) Notify(back, well func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.onBack, r.onWell = back, well
 }
 
-// notes an answer, or that there was no way to get one.
 func (r *Reach) notes(req *http.Request, err error) {
 	r.mu.Lock()
 	changed := r.lost != (err != nil)
@@ -86,7 +75,6 @@ func (r *Reach) notes(req *http.Request, err error) {
 	}
 }
 
-// rates tells of an answer that is neither 429 nor 5xx.
 func (r *Reach) rates(res *http.Response) {
 	r.mu.Lock()
 	fn := r.onWell
@@ -96,7 +84,6 @@ func (r *Reach) rates(res *http.Response) {
 	}
 }
 
-// waiting is a transport over which reads wait for a connection.
 type waiting struct {
 	next  http.RoundTripper
 	reach *Reach
@@ -112,7 +99,7 @@ func (w *waiting) RoundTrip(req *http.Request) (*http.Response, error) {
 			w.reach.watched(req, res)
 			return res, nil
 		}
-		// A context that ended makes a dial fail, too, and says nothing about the way.
+		// A canceled context also fails a dial and must not count as a lost connection.
 		if !neverLeft(err) || req.Context().Err() != nil {
 			return nil, err
 		}
@@ -132,12 +119,11 @@ func (w *waiting) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper gives client-go access to the inner transport.
 func (w *waiting) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// neverLeft reports whether an error says that no connection could be made. Behind a
-// partition that swallows packets it may be the handshake that does not end; net/http
-// shows no more of that than these words.
+// neverLeft reports whether no connection could be made. net/http reports a TLS handshake timeout
+// only as text.
 func neverLeft(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" || strings.Contains(err.Error(), "TLS handshake timeout")

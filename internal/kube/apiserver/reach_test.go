@@ -19,13 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// line is a transport that fails with these errors before it answers.
 type line struct {
 	errs  []error
 	tries int
 }
 
-// RoundTrip implements http.RoundTripper.
 func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 	l.tries++
 	if len(l.errs) == 0 {
@@ -80,7 +78,7 @@ func TestAReadWaitsForAConnection(t *testing.T) {
 	}
 }
 
-// Whoever waits out a back-off is told of each answer of a server that is at work.
+// Responses of a healthy server trigger onWell.
 func TestWhichAnswersShowAServerAtWork(t *testing.T) {
 	for status, want := range map[int]bool{200: true, 201: true, 404: true, 409: true, 422: true, 429: false, 500: false, 503: false, 504: false} {
 		well := false
@@ -93,7 +91,7 @@ func TestWhichAnswersShowAServerAtWork(t *testing.T) {
 	}
 }
 
-// A read without an end of its own does not outlive the process.
+// A read without a context ends with the process.
 func TestAReadEndsWithTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -15,14 +15,13 @@ import (
 	"weir.dev/weir/internal/removal"
 )
 
-// watchedKinds are those that decide who is a member of a pool.
+// watchedKinds affect pool members.
 var watchedKinds = []string{"endpointslices", "services", "nodes", "backendpools"}
 
-// initialEventsEnd marks the end of what a watch that begins with all objects shows of those, in
-// JSON and in Protobuf: the informer replaces its store then, and not before.
+// initialEventsEnd ends the initial list of a streaming watch, in JSON and Protobuf. The informer
+// replaces its store then.
 var initialEventsEnd = []byte("k8s.io/initial-events-end")
 
-// watched notes that an answer is a watch of a kind that decides who is a member.
 func (r *Reach) watched(req *http.Request, res *http.Response) {
 	query := req.URL.Query()
 	kind := path.Base(req.URL.Path)
@@ -38,13 +37,11 @@ func (r *Reach) watched(req *http.Request, res *http.Response) {
 	}
 }
 
-// stream is the body of a watch.
 type stream struct {
 	io.ReadCloser
 	kind    string
 	watches *removal.Watches
-	// lists is true until the end of all objects was shown; tail is what was read before, in which
-	// the mark may begin.
+	// tail holds the previous bytes, in which the mark may start.
 	lists bool
 	tail  []byte
 
@@ -70,7 +67,6 @@ func (s *stream) ends() {
 	s.over = true
 }
 
-// Read implements io.Reader.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	if s.lists && n > 0 {
@@ -88,7 +84,6 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (s *stream) Close() error {
 	s.ends()
 	return s.ReadCloser.Close()

@@ -14,15 +14,13 @@ import (
 	"time"
 )
 
-// answering answers each request with a stream.
 type answering struct{ body io.Reader }
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(a.body)}, nil
 }
 
-// A watch counts from when its store holds what there is: at once if it goes on, at the end of all
-// objects if it begins with these. It ends with its stream, and once.
+// A resumed watch counts at once, a streaming list after its initial list.
 func TestWhichWatchesAreThere(t *testing.T) {
 	const mark = `{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}`
 	for _, tt := range []struct {

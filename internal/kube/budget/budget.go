@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget shares an amount, such as bytes of memory or writes per second, among namespaces in turns: a namespace
-// with a thousand requests delays a neighbor by one of them.
+// Package budget shares a resource fairly among namespaces: a namespace with a thousand requests
+// delays a neighbor by one of them.
 package budget
 
 import (
@@ -15,8 +15,9 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// Budget is an amount that is taken and given back. A request that does not fit makes all later ones wait, so that a
-// large one is not passed by small ones for ever. A namespace that holds more than its share is passed.
+// Budget is an amount that is taken and released. A request that does not fit blocks all later
+// ones, so that small ones cannot starve it. A namespace that holds more than its share is skipped.
+// Safe for concurrent use.
 type Budget struct {
 	share int64
 
@@ -25,36 +26,36 @@ type Budget struct {
 	held    map[string]int64 // by namespace
 	holds   map[*Hold]bool
 	line    turns.Line
-	waiting []*waiter // in the order of arrival
+	waiting []*waiter // in order of arrival
 }
 
 type waiter struct {
 	namespace string
 	amount    int64
-	granted   chan struct{} // closed once it holds the amount
+	granted   chan struct{} // closed when granted
 	hold      *Hold
 }
 
-// New returns a Budget of this amount. A namespace gets no more of it while it holds more than share.
+// New returns a Budget. A namespace holding more than share gets no more.
 func New(total, share int64) *Budget {
 	return &Budget{left: total, share: share, held: map[string]int64{}, holds: map[*Hold]bool{}}
 }
 
-// Hold is an amount that was taken.
+// Hold is an amount taken from a Budget.
 type Hold struct {
 	budget    *Budget
 	namespace string
-	amount    int64 // guarded by the budget's mutex, as is isShrunk
+	amount    int64 // amount and isShrunk are guarded by the budget's mutex
 	isShrunk  bool
 	recalled  chan struct{}
 }
 
-// Recalled returns a channel that is closed when a request of another namespace waits for what this Hold has kept since Shrink. The caller
-// should release it then.
+// Recalled is closed when another namespace waits for what the caller kept after a reduction. The
+// caller should release it then.
 func (h *Hold) Recalled() <-chan struct{} { return h.recalled }
 
-// Take waits until the amount is left and it is the namespace's turn. An amount larger than the whole budget waits until the
-// context ends. The caller has to release what it holds, and to take nothing else of this budget before.
+// Take waits for the amount and the namespace's turn. The caller must release the result, and must
+// not wait for another one of this budget before.
 func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hold, error) {
 	w := &waiter{namespace: namespace, amount: amount, granted: make(chan struct{})}
 	w.hold = &Hold{budget: b, namespace: namespace, amount: amount, recalled: make(chan struct{})}
@@ -71,7 +72,7 @@ func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hol
 	defer b.mu.Unlock()
 	if at := slices.Index(b.waiting, w); at >= 0 {
 		b.waiting = slices.Delete(b.waiting, at, at+1)
-	} else { // it was granted as the context ended
+	} else { // granted while the context ended
 		b.add(namespace, -amount)
 		delete(b.holds, w.hold)
 	}
@@ -79,7 +80,6 @@ func (b *Budget) Take(ctx context.Context, namespace string, amount int64) (*Hol
 	return nil, context.Cause(ctx)
 }
 
-// add changes what a namespace holds.
 func (b *Budget) add(namespace string, amount int64) {
 	b.left -= amount
 	if b.held[namespace] += amount; b.held[namespace] == 0 {
@@ -87,7 +87,6 @@ func (b *Budget) add(namespace string, amount int64) {
 	}
 }
 
-// grant gives waiters in the order of their turns what they wait for, up to the first that does not fit.
 func (b *Budget) grant() {
 	for {
 		namespaces := make([]string, len(b.waiting))
@@ -117,8 +116,8 @@ func (b *Budget) grant() {
 	}
 }
 
-// recall recalls holds until w fits once they are released: first those of the namespace that holds most. A Hold that was not
-// shrunk yet is released without it.
+// recall requests the release of amounts until w would fit, largest holder first. An amount that is
+// not reduced yet will be released without it.
 func (b *Budget) recall(w *waiter) {
 	missing := w.amount - b.left
 	var others []*Hold
@@ -151,7 +150,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Shrink gives back all but this amount.
+// Shrink releases all but this amount.
 func (h *Hold) Shrink(to int64) {
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
@@ -164,21 +163,21 @@ func (h *Hold) Shrink(to int64) {
 	h.budget.grant()
 }
 
-// Release gives back what is left of it.
+// Release releases the whole amount.
 func (h *Hold) Release() { h.Shrink(0) }
 
-// Rate is how often something is done, for all namespaces together.
+// Rate is a rate limit shared by all namespaces.
 type Rate struct {
 	turn    *Budget
 	limiter *rate.Limiter
 }
 
-// NewRate returns a Rate of so many per second, and of so many at once after a pause.
+// NewRate returns a Rate with a burst of atOnce.
 func NewRate(perSecond rate.Limit, atOnce int) *Rate {
 	return &Rate{New(1, 1), rate.NewLimiter(perSecond, atOnce)}
 }
 
-// Wait waits until the namespace may do it once.
+// Wait waits until the namespace may proceed once.
 func (r *Rate) Wait(ctx context.Context, namespace string) error {
 	hold, err := r.turn.Take(ctx, namespace, 1)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// users hold amounts of a Budget for a second each, and keep the order in which they got them.
+// users hold amounts for a second each and record the order of grants.
 type users struct {
 	*Budget
 
@@ -44,7 +44,6 @@ func (u *users) add(ctx context.Context, namespace string, amount int64) {
 	synctest.Wait()
 }
 
-// A namespace with a thousand requests has one turn, as has each other that waits, and no more is held than there is.
 func TestNamespacesHaveTheirTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{Budget: New(10, 10)}
@@ -62,7 +61,7 @@ func TestNamespacesHaveTheirTurns(t *testing.T) {
 	})
 }
 
-// A large request is not passed by small ones, and small ones share what is left.
+// Small requests do not pass a large one, and share what remains.
 func TestALargeRequestIsNotPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{Budget: New(10, 10)}
@@ -83,7 +82,7 @@ func TestALargeRequestIsNotPassed(t *testing.T) {
 	})
 }
 
-// A request whose context ends takes nothing along, whenever that is, and what shrinks is granted to others.
+// A canceled request leaks nothing, and a reduced amount frees its rest for others.
 func TestWhatIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{Budget: New(10, 10)}
@@ -112,7 +111,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hold.Shrink(8) // it does not grow
+		hold.Shrink(8) // an amount never grows
 		hold.Release()
 		hold.Release()
 		other.Release()
@@ -122,7 +121,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 	})
 }
 
-// Whatever one namespace does, a neighbor is no further behind than one turn of it.
+// A namespace is at most one turn behind any other.
 func TestARateIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, began := NewRate(10, 5), time.Now()
@@ -149,7 +148,7 @@ func TestARateIsShared(t *testing.T) {
 	})
 }
 
-// A namespace that holds more than its share is passed by others, and waits until it has given some of it back.
+// A namespace above its share is skipped until it releases some.
 func TestANamespaceHasItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(10, 2)
@@ -184,7 +183,7 @@ func TestANamespaceHasItsShare(t *testing.T) {
 	})
 }
 
-// What namespaces keep is recalled for another one, first from the one that holds most, and no more than it needs.
+// Amounts are recalled for another namespace, largest holder first, and no more than needed.
 func TestHoldsAreRecalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(96, 8)

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// TestMain has this program be the child that it starts.
+// TestMain runs this binary as the child.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
 		if err := Child(os.Stdin, os.Stdout); err != nil {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// reaches reports whether a limited process opens a file or a socket.
+// reaches returns 1 if a limited process can open a file or socket.
 func reaches() int {
 	if err := limit(); err != nil {
 		return 3
@@ -50,14 +50,13 @@ func reaches() int {
 	return 0
 }
 
-// Whatever a chart finds in Helm's functions, its process opens nothing.
+// The rendering process can open nothing, whatever functions a chart calls.
 func TestLimitedProcessReachesNothing(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), os.Args[0], "reach").CombinedOutput(); err != nil { //nolint:gosec // this program
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// pack packs a chart.
 func pack(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -97,8 +96,6 @@ func textOf(all []Document) string {
 	return strings.Join(out, "; ")
 }
 
-// A chart is rendered as Helm does: values over those of the chart, what the target is, what is in crds/ first,
-// kinds in the order in which they are installed, notes and tests left out.
 func TestChartIsRendered(t *testing.T) {
 	chart := pack(t, map[string]string{
 		"values.yaml":               "a: chart\nb: chart\nc: chart\n",
@@ -119,7 +116,7 @@ func TestChartIsRendered(t *testing.T) {
 	}
 }
 
-// What a chart cannot be says so, and is its author's to mend.
+// An unsupported chart is reported to its author.
 func TestChartIsRefused(t *testing.T) {
 	hook := func(kind string) map[string]string {
 		return map[string]string{"templates/h.yaml": "{kind: Job, metadata: {name: migrate, annotations: {helm.sh/hook: '" + kind + "'}}}"}
@@ -156,7 +153,7 @@ func TestChartIsRefused(t *testing.T) {
 	}
 }
 
-// A hostile chart gets no further than its process: not in time, not in memory, and it sees nothing.
+// A hostile chart is limited in time, memory and access.
 func TestChartIsBounded(t *testing.T) {
 	one := func(text string) Request { return requestOf(pack(t, map[string]string{"templates/a.yaml": text})) }
 	for name, tt := range map[string]struct{ text, want string }{
@@ -189,7 +186,7 @@ func TestChartIsBounded(t *testing.T) {
 	}
 }
 
-// A child has its memory of the same container: this process takes as much less meanwhile, and no longer.
+// While a child runs, the parent's memory limit is lower, because they share a container.
 func TestAChildHasRoom(t *testing.T) {
 	was := debug.SetMemoryLimit(460 << 20)
 	defer debug.SetMemoryLimit(was)
@@ -199,7 +196,7 @@ func TestAChildHasRoom(t *testing.T) {
 		ended <- err
 	}()
 	least := int64(460 << 20)
-	for len(ended) == 0 { // a process is started and read meanwhile
+	for len(ended) == 0 {
 		least = min(least, debug.SetMemoryLimit(-1))
 		runtime.Gosched()
 	}

@@ -10,18 +10,16 @@ import (
 )
 
 const (
-	// mostMemory bounds the memory of a child. It is in the same container as Weir, whose limit is 512 MiB.
-	mostMemory = 128 << 20
-	// mostSeconds bounds its time on a processor.
+	// mostMemory is in bytes. The child shares a container with a limit of 512 MiB.
+	mostMemory  = 128 << 20
 	mostSeconds = 5
-	// mostStack bounds what templates that include each other take.
-	mostStack = 32 << 20
-	// mostOfError bounds its words, in bytes.
+	// mostStack is in bytes; templates may recurse.
+	mostStack   = 32 << 20
 	mostOfError = 2 << 10
 )
 
-// Child renders the chart that it reads, and writes what comes of it. All is read before a limit is
-// set: from then on the process opens nothing any more.
+// Child renders the chart read from in and writes the result to out. It reads everything before it
+// sets the limits, after which nothing can be opened.
 func Child(in io.Reader, out io.Writer) error {
 	var r Request
 	if err := json.NewDecoder(in).Decode(&r); err != nil {

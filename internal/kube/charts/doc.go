@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package charts renders Helm charts with Helm's own library. A chart is a program, and whoever
-// may write in a namespace writes it: so it is rendered by a process of its own that has no
-// environment, opens no file and no connection, and ends when its memory or its time is used up.
+// Package charts renders Helm charts with Helm's library. Charts are programs written by tenants,
+// so each is rendered in a child process without environment, files or connections, and with
+// limited memory and time.
 package charts

@@ -16,18 +16,15 @@ import (
 )
 
 const (
-	// maxKnown bounds the bytes of the kinds of a target, which are kept until a chart is rendered: those of 3,000 definitions.
-	maxKnown = 256 << 10
-	// textCost is what a text takes beside its bytes.
-	textCost = 32
-	// maxVersion bounds the bytes of a version of Kubernetes.
-	maxVersion = 128
-	// requestsAtOnce is how many group versions are read at a time.
+	// maxKnown is in bytes: the kinds of 3,000 CRDs.
+	maxKnown       = 256 << 10
+	textCost       = 32
+	maxVersion     = 128
 	requestsAtOnce = 8
 )
 
-// Known returns the version and the kinds of a target. If one group version cannot be read, it is an error: a chart leaves out objects
-// of kinds that do not exist. Each answer is reduced to the names of its kinds before the next one is read.
+// Known returns the version and the kinds of a target. It fails if any group version cannot be
+// read, because a chart omits objects of missing kinds.
 func Known(ctx context.Context, target rest.Interface) (version string, apis []string, err error) {
 	var is struct{ GitVersion string }
 	if err := read(ctx, target, "/version", &is); err != nil {
@@ -56,13 +53,12 @@ func Known(ctx context.Context, target rest.Interface) (version string, apis []s
 	return is.GitVersion, slices.Concat(of...), nil
 }
 
-// reader reads the kinds of a target up to maxKnown.
 type reader struct {
 	target rest.Interface
 	had    atomic.Int64
 }
 
-// add counts a text of so many bytes before it is kept: a long group version is repeated for each of its kinds.
+// add accounts for a long group version that is repeated for each kind.
 func (r *reader) add(bytes int) error {
 	if r.had.Add(int64(bytes)+textCost) > maxKnown {
 		return fmt.Errorf("their names have more than %d KiB", maxKnown>>10)
@@ -98,7 +94,6 @@ func (r *reader) groupVersions(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// kinds returns a group version and its kinds.
 func (r *reader) kinds(ctx context.Context, groupVersion string) ([]string, error) {
 	path := "/apis/" + groupVersion
 	if !strings.Contains(groupVersion, "/") {
@@ -122,7 +117,6 @@ func (r *reader) kinds(ctx context.Context, groupVersion string) ([]string, erro
 	return all, nil
 }
 
-// read reads the fields of an answer that into has.
 func read(ctx context.Context, target rest.Interface, path string, into any) error {
 	text, err := target.Get().AbsPath(path).Do(ctx).Raw()
 	if err != nil {

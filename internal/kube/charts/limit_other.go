@@ -6,5 +6,5 @@ package charts
 
 import "errors"
 
-// limit refuses: what keeps a chart in its bounds is Linux'.
+// limit fails: the limits exist on Linux only.
 func limit() error { return errors.New("charts are rendered on Linux alone") }

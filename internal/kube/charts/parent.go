@@ -16,19 +16,18 @@ import (
 )
 
 const (
-	// within is how long a child may take, however little it computes.
 	within = time.Minute
-	// mostOfAnswer bounds what is read of a child: JSON makes at most six bytes of one.
+	// JSON escapes a byte as at most six.
 	mostOfAnswer = 6*mostRendered + 1<<20
 )
 
-// Error is what is wrong with a chart or its values, and no other attempt mends.
+// Error is a permanent error in a chart or its values.
 type Error struct{ Text string }
 
 // Error implements error.
 func (e Error) Error() string { return e.Text }
 
-// Render has a process of its own render a chart.
+// Render renders a chart in a child process. Callers run one at a time.
 func Render(ctx context.Context, r Request) ([]Document, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -43,7 +42,7 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 	defer makeRoom()()
 	out := &atMost{left: mostOfAnswer}
 	child := exec.CommandContext(ctx, program, Command)
-	child.Env = []string{"GOMAXPROCS=1"} // and nothing of Weir's
+	child.Env = []string{"GOMAXPROCS=1"} // nothing from Weir's environment
 	child.Dir = "/"
 	child.Stdin, child.Stdout = bytes.NewReader(request), out
 	child.WaitDelay = time.Second
@@ -55,7 +54,7 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 		return nil, fmt.Errorf("rendering: %w", err)
 	case child.ProcessState.UserTime()+child.ProcessState.SystemTime() >= (mostSeconds-1)*time.Second:
 		return nil, Error{fmt.Sprintf("rendering takes more than %d s of a processor", mostSeconds)}
-	case child.ProcessState.ExitCode() == 2: // that of a Go program that cannot go on
+	case child.ProcessState.ExitCode() == 2: // a fatal Go runtime error
 		return nil, Error{fmt.Sprintf("rendering takes more than %d MiB of memory, or templates that include each other without end", mostMemory>>20)}
 	case err != nil:
 		return nil, fmt.Errorf("rendering: %w", err)
@@ -70,25 +69,23 @@ func Render(ctx context.Context, r Request) ([]Document, error) {
 	return a.Documents, nil
 }
 
-// makeRoom has this process collect its garbage sooner while a child runs, whose memory is of the same container: with
-// GOMEMLIMIT alone both together were more than it has. One child runs at a time.
+// makeRoom lowers this process's memory limit while a child runs, because both share a container.
+// Only one child may run.
 func makeRoom() (done func()) {
 	before := debug.SetMemoryLimit(-1)
-	if before == math.MaxInt64 { // nobody says what the container has
+	if before == math.MaxInt64 { // no limit set
 		return func() {}
 	}
 	debug.SetMemoryLimit(max(before-mostMemory, mostMemory))
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-// atMost is a buffer that refuses what is more.
 type atMost struct {
 	bytes.Buffer
 
 	left int
 }
 
-// Write implements io.Writer.
 func (b *atMost) Write(p []byte) (int, error) {
 	if b.left -= len(p); b.left < 0 {
 		return 0, errors.New("the answer is too long")

@@ -26,17 +26,13 @@ import (
 )
 
 const (
-	// mostUnpacked bounds a chart once it is unpacked, in bytes.
 	mostUnpacked = 8 << 20
-	// mostFiles bounds its files.
-	mostFiles = 2000
-	// mostRendered bounds what is rendered, in bytes: as much as a step of manifests has.
+	mostFiles    = 2000
 	mostRendered = 1 << 20
 )
 
-// render renders a chart in this process, which is that of a child.
 func render(r Request) ([]Document, error) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm's words are for who runs helm
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	archive.MaxDecompressedChartSize = mostUnpacked
 	c, err := loader.LoadArchive(bytes.NewReader(r.Chart))
 	if err != nil {
@@ -63,7 +59,7 @@ func render(r Request) ([]Document, error) {
 	caps := common.DefaultCapabilities.Copy()
 	caps.KubeVersion, caps.APIVersions = *version, common.VersionSet(r.APIVersions)
 	as := common.ReleaseOptions{Name: r.ReleaseName, Namespace: r.Namespace, Revision: 1, IsInstall: true}
-	// A schema of values may name others by their address: none is looked at.
+	// Skip schema validation: a schema may refer to remote URLs.
 	all, err := util.ToRenderValuesWithSchemaValidation(c, values, as, caps, true)
 	if err != nil {
 		return nil, err
@@ -76,7 +72,7 @@ func render(r Request) ([]Document, error) {
 	return documents(c, files)
 }
 
-// alone returns an error for values with text after the end of their document, which Helm does not read.
+// alone rejects text after the document, which Helm would ignore.
 func alone(values []byte) error {
 	var node yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(values))
@@ -86,7 +82,6 @@ func alone(values []byte) error {
 	return errors.New("text follows the end of the document: values are one document")
 }
 
-// installs says why a chart cannot be installed.
 func installs(c *chart.Chart, version *common.KubeVersion) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -108,7 +103,6 @@ func installs(c *chart.Chart, version *common.KubeVersion) error {
 	return nil
 }
 
-// documents are what is applied, in the order in which it is.
 func documents(c *chart.Chart, files map[string]string) ([]Document, error) {
 	var all []Document
 	size := 0
@@ -134,8 +128,7 @@ func documents(c *chart.Chart, files map[string]string) ([]Document, error) {
 	return all, nil
 }
 
-// noHooks refuses hooks: they are run at moments that an attempt which is repeated does not have. Those
-// of tests are left out, as they are by helm install.
+// noHooks rejects hooks, which do not fit repeated attempts, except tests.
 func noHooks(file, text string) error {
 	for _, document := range releaseutil.SplitManifests(text) {
 		var head releaseutil.SimpleHead

@@ -2,28 +2,26 @@
 
 package charts
 
-// Command is the argument with which this program renders a chart.
+// Command is the argument that makes this program render a chart.
 const Command = "render-chart"
 
-// Request is a chart, and what it is rendered with.
+// Request is the input of a child.
 type Request struct {
 	Chart []byte // a .tgz
-	// Values are YAML or JSON; of several the later one counts.
+	// Values are YAML or JSON; later ones win.
 	Values      [][]byte
 	ReleaseName string
 	Namespace   string
 	KubeVersion string
-	// APIVersions are what the target knows, as group/version and group/version/Kind.
+	// APIVersions are group/version and group/version/Kind strings.
 	APIVersions []string
 }
 
-// Answer is what was rendered.
+// Answer is the output of a child.
 type Answer struct {
-	// Documents are the objects as YAML: those of crds/ first, then the others in the order in which Helm
-	// installs their kinds.
+	// Documents are in install order, crds/ first.
 	Documents []Document
-	// Error is why there are none.
-	Error string
+	Error     string
 }
 
 // Document is the YAML of one or more objects.

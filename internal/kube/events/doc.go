@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events writes events of Kubernetes: all of them, one after the other, for as long
-// as somebody has something to say.
-//
-//	queue.go     the events that wait
-//	write.go     what one try makes of an event
-//	runnable.go  what the leader runs, to whose end events are written
+// Package events writes Kubernetes events, one at a time, until the last attempt of the leader has
+// ended.
 package events

@@ -24,64 +24,56 @@ import (
 )
 
 const (
-	// mostWaiting bounds the events that wait for the API server, a few megabytes.
 	mostWaiting = 10_000
-	// triedFor is for how long an event is tried that the API server has no use for: an
-	// API server keeps none longer.
+	// triedFor is as long as API servers keep events.
 	triedFor = time.Hour
-	// deadline bounds one request. client-go asks again within it.
+	// deadline includes client-go's retries.
 	deadline = 10 * time.Second
-	// stopWithin bounds how long the last events may take when the controller stops,
-	// counted from the end of the lanes. These may need 10 s, if the API server does not
-	// answer: for the resource lease, which they acquire or release. The leader's lease is
-	// released after both, and a pod has 30 s in all.
-	stopWithin = 5 * time.Second
-	// pauseAfterFailure is the pause after a try that failed.
+	// stopWithin starts after the workers have ended, which may take 10 s without an API server. A
+	// pod has 30 s.
+	stopWithin        = 5 * time.Second
 	pauseAfterFailure = time.Second
-	// lastPause is the pause after a try that failed when the controller stops.
-	lastPause = 200 * time.Millisecond
+	lastPause         = 200 * time.Millisecond
 )
 
-// API is the API server as far as events are concerned.
+// API writes events to the API server.
 type API interface {
 	CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error)
 	PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, patch []byte) (*corev1.Event, error)
 }
 
-// Queue writes events one after the other. client-go's own recorder drops what comes
-// while 25 wait, and sums up after 10 in 10 minutes, but every failed attempt is an event.
+// Queue writes events one at a time. client-go's recorder would drop events beyond 25 and aggregate
+// after 10 in 10 minutes. Safe for concurrent use.
 type Queue struct {
 	scheme     *runtime.Scheme
 	api        API
 	correlator *record.EventCorrelator
 	log        *slog.Logger
-	added      chan struct{} // has room for one token
+	added      chan struct{} // capacity 1
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	waiting []waitingEvent
-	// failed are those that a try has failed for. They stand back behind the others: what
-	// failed may fail for them alone.
+	// failed events are retried after the waiting ones.
 	failed  []waitingEvent
 	dropped int
-	// named is the time in the last name: two events of one instant are two.
+	// named is the time in the last name. It makes the names of two events of one instant differ.
 	named int64
 }
 
-// waitingEvent is an event that waits.
 type waitingEvent struct {
 	*corev1.Event
-	// seen is what the correlator made of it, once it was asked.
+	// seen is nil before the first attempt.
 	seen *record.EventCorrelateResult
 }
 
-// New returns a queue, which writes nothing before it runs.
+// New returns a Queue. It writes nothing before Run.
 func New(scheme *runtime.Scheme, api API, log *slog.Logger) *Queue {
 	return &Queue{
 		scheme: scheme, api: api, log: log, added: make(chan struct{}, 1),
-		// What is left of the correlator: the same again is counted, not written anew.
+		// The correlator only counts repeated events.
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			BurstSize: math.MaxInt32, QPS: math.MaxInt32, MaxEvents: math.MaxInt32,
-			// Each message is a group of its own, so that no group grows.
+			// One group per message disables aggregation.
 			KeyFunc: func(e *corev1.Event) (group, within string) {
 				group, within = record.EventAggregatorByReasonFunc(e)
 				return group + within, within
@@ -90,17 +82,17 @@ func New(scheme *runtime.Scheme, api API, log *slog.Logger) *Queue {
 	}
 }
 
-// Add queues an event about an object. It waits for nothing.
+// Add does not block.
 func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	ref, err := reference.GetReference(q.scheme, about)
-	if err != nil { // not a kind of the scheme
+	if err != nil {
 		q.log.Error("no event", "reason", reason, "err", err)
 		return
 	}
 	now, message := metav1.Now(), words.OfAnyTry(message)
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), // that of events about nodes
+			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), // events about cluster-scoped objects
 		},
 		InvolvedObject: *ref, Reason: reason, Message: message, Type: kind,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
@@ -125,8 +117,7 @@ func (q *Queue) Add(about runtime.Object, kind, reason, message string) {
 	}
 }
 
-// next takes the oldest event, of those that no try has failed for if there are such;
-// false if none waits.
+// next returns new events before failed ones.
 func (q *Queue) next() (waitingEvent, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,22 +137,21 @@ func (q *Queue) next() (waitingEvent, bool) {
 	return event, true
 }
 
-// Run writes events until the context is done, and then those that still wait, as long
-// as it may.
+// Run writes events until ctx is done, then the remaining ones for at most stopWithin.
 func (q *Queue) Run(ctx context.Context) {
-	ending, end := context.WithCancel(context.WithoutCancel(ctx))
+	writeCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopWithin, end) })
 	defer stop()
-	for ending.Err() == nil {
+	for writeCtx.Err() == nil {
 		if event, waits := q.next(); waits {
-			if q.write(ending, &event) {
+			if q.write(writeCtx, &event) {
 				q.forgets(event)
 				continue
 			}
 			q.again(event)
 			if ctx.Err() != nil {
-				_ = sleep.For(ending, lastPause)
+				_ = sleep.For(writeCtx, lastPause)
 			} else {
 				_ = sleep.For(ctx, pauseAfterFailure)
 			}
@@ -182,27 +172,25 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// again puts an event behind all that wait.
 func (q *Queue) again(event waitingEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failed = append(q.failed, event)
 }
 
-// forgets drops what failed before an event that counts on from it: written later, it
-// would put the count back.
-func (q *Queue) forgets(told waitingEvent) {
-	if told.seen == nil {
+// forgets drops older versions of a written event, which would reset its count.
+func (q *Queue) forgets(written waitingEvent) {
+	if written.seen == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failed = slices.DeleteFunc(q.failed, func(e waitingEvent) bool {
-		return e.seen.Event.Name == told.seen.Event.Name && e.seen.Event.Count < told.seen.Event.Count
+		return e.seen.Event.Name == written.seen.Event.Name && e.seen.Event.Count < written.seen.Event.Count
 	})
 }
 
-// Waiting are the events that no try was made for yet.
+// Waiting returns the events not attempted yet.
 func (q *Queue) Waiting() []*corev1.Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,11 +20,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// apiEvents is what the API server holds. Each request takes a while.
+// apiEvents is a fake API server with slow requests.
 type apiEvents struct {
 	takes time.Duration
 	fail  func(try int) error
-	// refuse answers 500 for an event.
+	// refuse returns 500 for an event.
 	refuse func(event *corev1.Event) bool
 
 	mu     sync.Mutex
@@ -67,7 +67,6 @@ func (a *apiEvents) write(ctx context.Context, event *corev1.Event) (*corev1.Eve
 	return event, nil
 }
 
-// story runs a queue over an API server, and stops it after the telling.
 func story(t *testing.T, api *apiEvents, tell func(q *Queue)) (stopped time.Duration) {
 	t.Helper()
 	api.counts = map[string]int32{}
@@ -100,7 +99,7 @@ func TestNoEventOfABurstIsLost(t *testing.T) {
 	})
 }
 
-// An event says who it is from, in the field of each of both APIs: tools filter by it.
+// An event names its source in the fields of both APIs, which tools filter by.
 func TestEventsNameTheirSource(t *testing.T) {
 	var got *corev1.Event
 	api := &apiEvents{refuse: func(event *corev1.Event) bool { got = event; return false }}
@@ -113,7 +112,7 @@ func TestEventsNameTheirSource(t *testing.T) {
 	}
 }
 
-// Each try has another request, and another one follows at another time: it is the same event.
+// Attempts differ in request ID and time, but are one event.
 func TestAnotherTryIsTheSameEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{}
@@ -149,7 +148,7 @@ func TestTheSameAgainIsCounted(t *testing.T) {
 	})
 }
 
-// Nor is it counted wrong when the API server was away, and the newest goes first.
+// Counts are correct after an outage, and the newest event comes first.
 func TestWhatCameLaterCountsWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{fail: func(try int) error {
@@ -171,7 +170,7 @@ func TestWhatCameLaterCountsWhatFailed(t *testing.T) {
 	})
 }
 
-// Events that wait when the controller stops are written, unless that takes too long.
+// Queued events are written on shutdown, within a time limit.
 func TestTheLastEventsAreWritten(t *testing.T) {
 	for _, tt := range []struct {
 		takes, within time.Duration
@@ -234,8 +233,7 @@ func TestAnEventThatIsRefusedHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// Events that never get through hold up no other, and are given up when nobody would keep
-// them any more.
+// Failing events delay no others and are dropped after an hour.
 func TestEventsThatKeepFailingHoldUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, poison := &apiEvents{}, true
@@ -252,7 +250,7 @@ func TestEventsThatKeepFailingHoldUpNobody(t *testing.T) {
 			for i := range 30 {
 				time.Sleep(time.Minute)
 				q.Add(subject("api"), corev1.EventTypeNormal, "R", fmt.Sprint(i))
-				time.Sleep(2 * time.Second) // the pause after a try that failed is one
+				time.Sleep(2 * time.Second) // one of the pauses after a failure
 				if !arrived(fmt.Sprint(i)) {
 					t.Errorf("event %d waits behind those that fail: %v", i, api.counts)
 					return
@@ -276,7 +274,7 @@ func TestTheQueueOfEventsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{}
 		story(t, api, func(q *Queue) {
-			q.mu.Lock() // the writer cannot keep up
+			q.mu.Lock()
 			for range mostWaiting {
 				q.waiting = append(q.waiting, waitingEvent{Event: &corev1.Event{}})
 			}

@@ -7,22 +7,21 @@ import (
 	"sync"
 )
 
-// Runnable is what only the leader runs, besides the controllers: the manager starts it
-// when it leads and the caches are filled, and releases the lead after its end.
+// Runnable is the work of the leader in addition to the controllers. The manager releases
+// leadership after it ends.
 type Runnable struct {
-	// First comes to its end before any of Runs begins; nil is nothing.
+	// First runs to completion before Runs start; may be nil.
 	First func(ctx context.Context)
-	// Runs are the lanes, and what else writes to Azure.
+	// Runs are the workers and everything else that writes to Azure.
 	Runs []func(ctx context.Context)
-	// Last puts the events that they have left.
+	// Last runs after Runs have ended.
 	Last func()
-	// Events are written to the end of both.
+	// Events are written until Last has returned.
 	Events *Queue
 }
 
-// Start implements manager.Runnable. Events are written to the end of the last attempt and
-// a little longer. The manager would stop first what needs no leader, and an event of an
-// attempt that settles meanwhile would be lost.
+// Start implements manager.Runnable. It runs the event writer, too, because the manager would stop
+// that first and lose events of the last attempts.
 func (r Runnable) Start(ctx context.Context) error {
 	untilTheyEnd, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

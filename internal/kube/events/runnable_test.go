@@ -16,8 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// stopping runs a leader whose lanes take so long to end, and tell this meanwhile; it
-// returns how long the stop took, and the log.
+// stopping returns the duration of the shutdown and the log.
 func stopping(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q *Queue)) (time.Duration, string) {
 	t.Helper()
 	var log bytes.Buffer
@@ -41,7 +40,7 @@ func stopping(t *testing.T, api *apiEvents, lanesTake time.Duration, tell func(q
 	return time.Since(began), log.String()
 }
 
-// What an attempt has to say that settles while the controller stops is written.
+// Events of an attempt that ends during shutdown are written.
 func TestEventsEndAfterTheLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{takes: 100 * time.Millisecond}
@@ -54,8 +53,7 @@ func TestEventsEndAfterTheLanes(t *testing.T) {
 	})
 }
 
-// A server that answers nothing takes 5 s of the time that a pod has to stop, and what is
-// lost is counted in the log.
+// A silent API server delays the shutdown by 5 s, and lost events are counted in the log.
 func TestASilentServerDoesNotHoldUpTheStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took, log := stopping(t, &apiEvents{takes: time.Hour}, 3*time.Second, func(q *Queue) {
@@ -69,8 +67,8 @@ func TestASilentServerDoesNotHoldUpTheStop(t *testing.T) {
 	})
 }
 
-// One event that cannot be written takes no other along when the controller stops, whether
-// it was tried for the first time or waits to be tried again.
+// An event that cannot be written during shutdown does not affect others, on its first or a later
+// attempt.
 func TestAnEventThatKeepsFailingIsLostAlone(t *testing.T) {
 	for name, first := range map[string]time.Duration{"new": 0, "in its pause": 8 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +89,7 @@ func TestAnEventThatKeepsFailingIsLostAlone(t *testing.T) {
 	}
 }
 
-// A request that gets no answer is given up, and made again.
+// An unanswered request times out and is repeated.
 func TestARequestThatIsNotAnsweredIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &apiEvents{takes: time.Hour}
@@ -110,7 +108,7 @@ func TestARequestThatIsNotAnsweredIsMadeAgain(t *testing.T) {
 	})
 }
 
-// Nobody but the leader writes events: each process has a queue, one of them leads.
+// Only the leader writes events.
 func TestOnlyTheLeaderWritesEvents(t *testing.T) {
 	if !(Runnable{}).NeedLeaderElection() {
 		t.Error("every process would write events")

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// write tries once to write an event, and reports whether the API server has taken it, or
-// refuses it for good.
+// write reports whether an event is written or rejected for good.
 func (q *Queue) write(ctx context.Context, event *waitingEvent) (done bool) {
 	if event.seen == nil {
 		seen, err := q.correlator.EventCorrelate(event.Event)
@@ -27,14 +26,14 @@ func (q *Queue) write(ctx context.Context, event *waitingEvent) (done bool) {
 	}
 	err := q.writeOnce(ctx, event.seen.Event, event.seen.Patch)
 	if errors.Is(err, lead.ErrNotLeading) {
-		return true // what this process knows is for others to say now
+		return true // the new leader reports from now on
 	}
 	if err != nil && apiserver.Passes(err) && (!apiserver.Answered(err) || time.Since(event.FirstTimestamp.Time) <= triedFor) {
 		q.log.Debug("event not written, trying again", "reason", event.Reason, "err", err)
 		return false
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return true // nobody is left to read it
+		return true // the namespace is being deleted
 	}
 	if err != nil {
 		q.log.Warn("event refused", "object", event.InvolvedObject.Kind+" "+event.InvolvedObject.Namespace+"/"+event.InvolvedObject.Name,
@@ -43,7 +42,6 @@ func (q *Queue) write(ctx context.Context, event *waitingEvent) (done bool) {
 	return true
 }
 
-// writeOnce counts an event that was written before, or writes it.
 func (q *Queue) writeOnce(ctx context.Context, event *corev1.Event, patch []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -53,11 +51,11 @@ func (q *Queue) writeOnce(ctx context.Context, event *corev1.Event, patch []byte
 	if again {
 		written, err = q.api.PatchWithEventNamespaceWithContext(ctx, event, patch)
 	}
-	if !again || apierrors.IsNotFound(err) { // it has expired
+	if !again || apierrors.IsNotFound(err) { // expired
 		event.ResourceVersion = ""
 		written, err = q.api.CreateWithEventNamespaceWithContext(ctx, event)
 	}
-	if apierrors.IsAlreadyExists(err) { // an earlier try of ours has arrived
+	if apierrors.IsAlreadyExists(err) { // an earlier attempt succeeded
 		return nil
 	}
 	if err == nil {

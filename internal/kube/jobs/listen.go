@@ -14,21 +14,20 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// How much of what a container at work has said is asked for: 8 KiB in five minutes are nothing to a link of 5 kB/s.
+// 8 KiB every five minutes is negligible even at 5 kB/s.
 const (
 	linesHeard = 20
 	bytesHeard = 8 << 10
 )
 
-// heard is what a container at work had said last.
 type heard struct {
-	pod   string // empty for nothing
+	pod   string // empty means none
 	at    time.Time
 	lines []line
 }
 
-// Listen reads what the container of a Job at work has said last, and returns the log with that at its end; nil where
-// nothing is to be had. A pod that goes with its node leaves no more than this.
+// Listen reads the latest output of a running container, which may be lost with its pod, and
+// returns a copy of the log with it appended; nil if there is none.
 func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
@@ -39,8 +38,8 @@ func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	if pod.Name != r.heard.pod {
 		r.TellHeard()
 	}
-	lines, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(linesHeard)), LimitBytes: new(int64(bytesHeard))})
-	if err == nil && !whole { // of too long lines the last ones are cut off
+	lines, complete, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(linesHeard)), LimitBytes: new(int64(bytesHeard))})
+	if err == nil && !complete { // long lines: the last ones are cut off
 		lines, _, err = r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: new(int64(1)), LimitBytes: new(int64(bytesHeard))})
 	}
 	if err != nil || len(lines) == 0 {
@@ -52,7 +51,7 @@ func (r *Reader) Listen(ctx context.Context, job *batchv1.Job) *provision.Log {
 	return log
 }
 
-// TellHeard puts into the log what was heard of a container, unless Tell has put more of it there.
+// TellHeard appends the tail that was read last.
 func (r *Reader) TellHeard() {
 	r.tellHeardTo(r.Log)
 	r.heard = heard{}

@@ -24,32 +24,29 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// How much of what a container has said is asked for, in bytes: seconds, over a slow link. An attempt keeps
-// 64 KiB of all that its steps say.
+// Bounds for the head and the tail of a log, in bytes. An attempt's log holds 64 KiB for all steps.
 const (
 	headOfPod = 8 << 10
 	tailOfPod = 32 << 10
 )
 
-// readsWithin is how long what a container has said is waited for: no step fails for it, nor waits much longer. It is more than 32 KiB
-// take on a link of 1 kB/s.
+// readsWithin suffices for 32 KiB at 1 kB/s.
 const readsWithin = time.Minute
 
-// tokens finds what a container may print without having been given it: its ServiceAccount's.
+// tokens matches ServiceAccount tokens, which a container may print.
 var tokens = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
-// Reader reads what the container of a Job says, into the log of an attempt.
+// Reader copies the output of a Job's container into an attempt's log. Not safe for concurrent use.
 type Reader struct {
-	API  client.Reader
-	Pods typedcorev1.PodsGetter
-	Log  *provision.Log
-	// heard is what was read while the container ran.
+	API   client.Reader
+	Pods  typedcorev1.PodsGetter
+	Log   *provision.Log
 	heard heard
-	// unseen is why what it says is left out: a Secret that cannot be read could not be taken out of it.
+	// unseen is why the output is withheld: a Secret that cannot be read cannot be redacted.
 	unseen error
 }
 
-// Hide has what the container gets from Secrets be left out of all that is said.
+// Hide redacts the container's Secrets in the log.
 func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobEnv) error {
 	var values []string
 	for _, e := range env {
@@ -59,7 +56,7 @@ func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobE
 		secret := &corev1.Secret{}
 		err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: e.SecretKeyRef.Name}, secret)
 		switch value, is := secret.Data[e.SecretKeyRef.Key]; {
-		case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // nobody has answered
+		case err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // no response of an API server
 			return fmt.Errorf("Secret %s: %w", e.SecretKeyRef.Name, err) //nolint:staticcheck // it begins with a kind
 		case err != nil:
 			r.unseen = fmt.Errorf("Secret %s, which it may quote, cannot be read (%s)", e.SecretKeyRef.Name, apierrors.ReasonForError(err)) //nolint:staticcheck // it begins with a kind
@@ -73,8 +70,8 @@ func (r *Reader) Hide(ctx context.Context, namespace string, env []v1alpha1.JobE
 	return nil
 }
 
-// Tell puts into the log what the container has said, its beginning and its end, and returns the Job's pod.
-// That it cannot be read fails no step.
+// Tell appends the beginning and the end of the container's output and returns the Job's pod.
+// Errors are only logged.
 func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
 	ctx, cancel := context.WithTimeout(ctx, readsWithin)
 	defer cancel()
@@ -92,7 +89,7 @@ func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
 	}
 	lines, err := r.readLog(ctx, pod)
 	if pod.Name == r.heard.pod && len(lines) > 0 {
-		r.heard = heard{} // these are more
+		r.heard = heard{} // superseded
 	}
 	r.TellHeard()
 	r.tell(r.Log, lines)
@@ -102,7 +99,6 @@ func (r *Reader) Tell(ctx context.Context, job *batchv1.Job) *corev1.Pod {
 	return pod
 }
 
-// tell puts lines into a log.
 func (r *Reader) tell(log *provision.Log, lines []line) {
 	for _, l := range lines {
 		log.Add(cmp.Or(l.at, time.Now()), "| "+r.cleaned(l.text))
@@ -113,29 +109,26 @@ func (r *Reader) says(format string, args ...any) {
 	r.Log.Add(time.Now(), fmt.Sprintf(format, args...))
 }
 
-// cleaned is a line without secrets.
 func (r *Reader) cleaned(line string) string {
 	return tokens.ReplaceAllString(r.Log.Clean(line), "[hidden]")
 }
 
-// line is one that a container has said.
 type line struct {
 	at   time.Time
 	text string
 }
 
-// readLog reads the beginning of a pod's log, and its end.
 func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
-	all, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(headOfPod))})
-	if err != nil || whole {
+	all, complete, err := r.readPart(ctx, pod, corev1.PodLogOptions{LimitBytes: new(int64(headOfPod))})
+	if err != nil || complete {
 		return all, err
 	}
-	for _, most := range []int64{100, 10, 1} { // of too long lines the last ones would be cut off
-		tail, whole, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: &most, LimitBytes: new(int64(tailOfPod))})
+	for _, lines := range []int64{100, 10, 1} { // long lines: the last ones would be cut off
+		tail, complete, err := r.readPart(ctx, pod, corev1.PodLogOptions{TailLines: &lines, LimitBytes: new(int64(tailOfPod))})
 		if err != nil {
 			return all, err
 		}
-		if whole || most == 1 {
+		if complete || lines == 1 {
 			if len(all) > 0 {
 				last := all[len(all)-1].at
 				tail = slices.DeleteFunc(tail, func(l line) bool { return !l.at.After(last) })
@@ -146,8 +139,8 @@ func (r *Reader) readLog(ctx context.Context, pod *corev1.Pod) ([]line, error) {
 	return all, nil
 }
 
-// readPart reads a part of a pod's log, and reports whether it is all that was asked for. A line that is cut is left
-// out: it may be cut within a secret.
+// readPart reports whether the part is complete. It drops a truncated line, because the cut may
+// split a secret.
 func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodLogOptions) ([]line, bool, error) {
 	part.Container, part.Timestamps = Container, true
 	stream, err := r.Pods.Pods(pod.Namespace).GetLogs(pod.Name, &part).Stream(ctx)
@@ -156,14 +149,13 @@ func (r *Reader) readPart(ctx context.Context, pod *corev1.Pod, part corev1.PodL
 	}
 	defer func() { _ = stream.Close() }()
 	text, err := io.ReadAll(io.LimitReader(stream, *part.LimitBytes))
-	whole := int64(len(text)) < *part.LimitBytes
-	if err != nil || !whole {
+	complete := int64(len(text)) < *part.LimitBytes
+	if err != nil || !complete {
 		text = text[:bytes.LastIndexByte(text, '\n')+1]
 	}
-	return linesOf(string(text)), whole, err
+	return linesOf(string(text)), complete, err
 }
 
-// linesOf are the lines of a log that has the time of each.
 func linesOf(text string) []line {
 	var all []line
 	for one := range strings.Lines(text) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pod returns the newest pod of a Job, nil if there is none.
+// Pod returns the newest pod of a Job, or nil.
 func (r *Reader) Pod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error) {
 	var pods corev1.PodList
 	err := r.API.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)})
@@ -27,7 +27,7 @@ func (r *Reader) Pod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error)
 	return &newest, nil
 }
 
-// State is how a pod is, in words.
+// State describes the state of a pod.
 func State(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		switch {
@@ -45,7 +45,7 @@ func State(pod *corev1.Pod) string {
 	return fmt.Sprintf("its pod %s is %s", pod.Name, cmp.Or(string(pod.Status.Phase), "new"))
 }
 
-// Why is what a Job has failed for: the container's last line, where it may be told.
+// Why describes why a Job failed.
 func (r *Reader) Why(job *batchv1.Job, pod *corev1.Pod) string {
 	why := ""
 	if c := conditionOf(job, batchv1.JobFailed); c != nil {
@@ -66,8 +66,7 @@ func (r *Reader) Why(job *batchv1.Job, pod *corev1.Pod) string {
 	return why
 }
 
-// lastLine is the last line of a message that has all of it: a message is cut at its beginning, where it may
-// be cut within a secret.
+// lastLine returns the last line of a message unless it may be cut, which may split a secret.
 func lastLine(message string) string {
 	message = strings.TrimSpace(message)
 	i := strings.LastIndexByte(message, '\n')

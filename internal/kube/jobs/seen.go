@@ -13,12 +13,12 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// Seen is what a decision is made from.
+// Seen converts a Job for provision.NextOfJob.
 func Seen(job *batchv1.Job) *provision.Job {
 	if job == nil {
 		return nil
 	}
-	number, _ := strconv.ParseInt(job.Annotations[AttemptAnnotation], 10, 64) // 0 is that of no attempt
+	number, _ := strconv.ParseInt(job.Annotations[AttemptAnnotation], 10, 64) // 0 means no attempt
 	is := &provision.Job{Leaving: job.DeletionTimestamp != nil, Attempt: number}
 	switch failed := conditionOf(job, batchv1.JobFailed); {
 	case conditionOf(job, batchv1.JobComplete) != nil:
@@ -40,8 +40,8 @@ func conditionOf(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCo
 	return nil
 }
 
-// Taken is the patch by which a Job becomes that of another attempt, and may run until that one ends. Its time
-// counts from its start.
+// Taken returns the patch that assigns a Job to another attempt. activeDeadlineSeconds counts from
+// the Job's start.
 func Taken(job *batchv1.Job, attempt int64, now, ends time.Time) ([]byte, error) {
 	left := ends.Sub(now)
 	if job.Status.StartTime != nil {

@@ -20,28 +20,27 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// Annotations of Jobs: whose they are, and which attempt waits for them.
+// Annotations of Jobs.
 const (
 	ProvisionAnnotation = "weir.dev/provision"
 	StepAnnotation      = "weir.dev/step"
 	AttemptAnnotation   = "weir.dev/attempt"
 )
 
-// Container is the name of a Job's only one.
+// Container is the name of the Job's container.
 const Container = "step"
 
-// keptFor is how long a Job stays that has ended: a target may be out of reach for days, and a Job that
-// was done meanwhile is not done again.
+// keptFor covers days without a connection, after which the Job must not run again.
 const keptFor = 7 * 24 * time.Hour
 
-// Name is the one name of a step's Job, so that the API server lets no two be there at a time.
+// Name returns the deterministic Job name of a step, so that the API server allows only one.
 func Name(of types.UID, step string) string {
 	sum := sha256.Sum256([]byte(string(of) + "/" + step))
 	return fmt.Sprintf("weir-%s-%s", strings.TrimRight(step[:min(len(step), 24)], "-"), hex.EncodeToString(sum[:8]))
 }
 
-// New is the Job of a step, which may run for so long. Weir decides when there is another attempt, so it
-// has one pod; a pod that is evicted has not failed, and the cluster replaces it.
+// New returns the Job of a step. Only an evicted pod is replaced, because Weir decides about
+// retries.
 func New(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectKey, left time.Duration) *batchv1.Job {
 	labels := map[string]string{"app.kubernetes.io/managed-by": "weir"}
 	about := map[string]string{
@@ -61,8 +60,8 @@ func New(p *v1alpha1.Provision, step *v1alpha1.ProvisionStep, key client.ObjectK
 	}
 }
 
-// failurePolicy says which failures of a pod are none, and which no other attempt can mend. The first rule
-// that fits counts: what a container says while it is evicted is not its own word.
+// failurePolicy ignores evictions, including their exit codes, and makes terminal exit codes
+// permanent.
 func failurePolicy(terminal []int32) *batchv1.PodFailurePolicy {
 	rules := []batchv1.PodFailurePolicyRule{{
 		Action:          batchv1.PodFailurePolicyActionIgnore,
@@ -77,7 +76,7 @@ func failurePolicy(terminal []int32) *batchv1.PodFailurePolicy {
 	return &batchv1.PodFailurePolicy{Rules: rules}
 }
 
-// podOf is the pod of a step: no more rights on its node than its image needs, and no token that nobody asked for.
+// podOf returns a pod spec with minimal privileges.
 func podOf(s *v1alpha1.JobStep) corev1.PodSpec {
 	c := corev1.Container{
 		Name: Container, Image: s.Image, Command: s.Command, Args: s.Args,
@@ -127,5 +126,5 @@ func resources(of map[string]resource.Quantity) corev1.ResourceList {
 	return all
 }
 
-// Seconds are whole ones, and one at least: the API server takes no less.
+// Seconds returns whole seconds, at least one, as the API server requires.
 func Seconds(d time.Duration) int64 { return max(1, int64(d/time.Second)) }

@@ -19,8 +19,8 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// The name of a step's Job is the same whoever asks, another one for another step, and short enough for the
-// names and labels of its pods.
+// A step's Job name is deterministic, unique per step, and short enough for its pods' names and
+// labels.
 func TestLawNamesOfJobs(t *testing.T) {
 	fits := regexp.MustCompile(`^weir-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[0-9a-f]{16}$`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -37,7 +37,7 @@ func TestLawNamesOfJobs(t *testing.T) {
 	})
 }
 
-// A container gets what the step says, and no right that it does not say.
+// A container gets what the step specifies and no additional rights.
 func TestWhatAContainerGets(t *testing.T) {
 	p := &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", UID: "1"}, Status: v1alpha1.ProvisionStatus{AttemptNumber: 7}}
 	of := func(step v1alpha1.JobStep) *batchv1.Job {
@@ -75,7 +75,7 @@ func TestWhatAContainerGets(t *testing.T) {
 	}
 }
 
-// The time of a Job that is taken over is that of the attempt that takes it over, which counts from the Job's start.
+// An adopted Job gets the deadline of the attempt, counted from the Job's start.
 func TestTimeOfAJobThatIsTakenOver(t *testing.T) {
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "1"}}
@@ -91,7 +91,7 @@ func TestTimeOfAJobThatIsTakenOver(t *testing.T) {
 	}
 }
 
-// How a pod is, in words: what a person has to know who waits for it.
+// Descriptions of pod states.
 func TestWordsOfPods(t *testing.T) {
 	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}
 	for want, status := range map[string]corev1.PodStatus{
@@ -107,7 +107,7 @@ func TestWordsOfPods(t *testing.T) {
 	}
 }
 
-// A message of a pod is cut at its beginning, so a line that may be cut is not told.
+// Messages are cut at the beginning, so a possibly incomplete line is dropped.
 func TestLastLineOfAMessage(t *testing.T) {
 	long := strings.Repeat("x", 2048)
 	for message, want := range map[string]string{"": "", "a\n": "a", "a\nb\n\n": "b", long: "", long + "\nend": "end"} {

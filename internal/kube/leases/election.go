@@ -25,33 +25,33 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// Provisioner is the Lease of the leader among the processes of weir-provisioner.
+// Provisioner is the leader election Lease of weir-provisioner.
 const Provisioner = "weir-provisioner"
 
-// Election is the pace of the leader's election, as client-go names it.
+// Election holds the leader election timing, named as in client-go.
 type Election struct {
-	// LeaseDuration is how long others wait after the leader's last renewal that they saw.
+	// LeaseDuration is how long others wait after the last renewal they observed.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long the leader writes after its last renewal. What it has begun
-	// by then has the rest of LeaseDuration to arrive.
+	// RenewDeadline is how long the leader writes after its last renewal. The rest of LeaseDuration
+	// is for requests in flight.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often the Lease is renewed, and tried by others.
+	// RetryPeriod is the interval of renewals and acquisition attempts.
 	RetryPeriod time.Duration
 }
 
-// DefaultElection is that of the controllers of Kubernetes.
+// DefaultElection returns the timing of the Kubernetes controllers.
 func DefaultElection() Election {
 	return Election{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 }
 
-// Validate names the field that makes no election.
+// Validate returns an error that names the field.
 func (e Election) Validate() error {
-	least := time.Duration(float64(e.RetryPeriod) * leaderelection.JitterFactor)
+	minimum := time.Duration(float64(e.RetryPeriod) * leaderelection.JitterFactor)
 	switch {
 	case e.RetryPeriod <= 0:
 		return fmt.Errorf("retry-period %s: want more than 0", e.RetryPeriod)
-	case e.RenewDeadline <= least:
-		return fmt.Errorf("renew-deadline %s: want more than %s, %g times the retry period", e.RenewDeadline, least, leaderelection.JitterFactor)
+	case e.RenewDeadline <= minimum:
+		return fmt.Errorf("renew-deadline %s: want more than %s, %g times the retry period", e.RenewDeadline, minimum, leaderelection.JitterFactor)
 	case e.LeaseDuration%time.Second != 0:
 		return fmt.Errorf("lease-duration %s: want whole seconds, for a Lease holds no others", e.LeaseDuration)
 	case e.LeaseDuration <= e.RenewDeadline:
@@ -60,33 +60,30 @@ func (e Election) Validate() error {
 	return nil
 }
 
-// errGivenBack is how a lead ends in good order.
 var errGivenBack = errors.New("it has given its lease back")
 
-// leaderLock is the lock of the leader's election. It has the fence know of every renewal,
-// and when it was asked for. The elector calls it from one goroutine.
+// leaderLock reports every renewal and its start time to the fence. The elector calls it from one
+// goroutine.
 type leaderLock struct {
 	resourcelock.Interface
 
-	fence *lead.Fence
-	// stands is the holder that the last read showed.
+	fence  *lead.Fence
 	stands string
-	// first is done once the lead has begun, and again until it succeeds. Nothing that needs
-	// the lead is started before.
+	// first runs after acquisition, and is retried until it succeeds.
 	first func(context.Context) error
 	begun bool
 }
 
-// NewLeaderLock returns the lock of the leader's election, which tells the fence of its
-// renewals. The configuration is not that of Fenced: who asks for the lead has none. Its
-// events are written until the context is done. First is what a leader does before all else.
+// NewLeaderLock returns a lock that reports renewals to the fence. cfg must not be fenced: a
+// candidate is not the leader yet. Events are written until ctx is done. first runs before all
+// other work of a leader.
 func NewLeaderLock(ctx context.Context, cfg *rest.Config, namespace, name string, e Election, fence *lead.Fence, first func(context.Context) error) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("this host's name, which the leader's lease shows: %w", err)
 	}
 	config := rest.AddUserAgent(rest.CopyConfig(cfg), "leader-election")
-	config.Timeout = max(e.RenewDeadline/2, time.Second) // one answer that is late does not cost the lead
+	config.Timeout = max(e.RenewDeadline/2, time.Second) // one slow response must not cost the leadership
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client for the leader's lease: %w", err)
@@ -123,8 +120,8 @@ func (l *leaderLock) Update(ctx context.Context, next resourcelock.LeaderElectio
 	if next.HolderIdentity == l.Identity() {
 		return l.write(ctx, next, func() error { return l.Interface.Update(ctx, next) })
 	}
-	// The elector gives the lead back by what it remembers, with the version that it has
-	// just read: without this, it would take another's.
+	// The elector releases from memory but with the version it just read, which may be another
+	// holder's.
 	if l.stands != l.Identity() {
 		return fmt.Errorf("the leader's lease is not given back: it is held by %q", l.stands)
 	}
@@ -132,47 +129,46 @@ func (l *leaderLock) Update(ctx context.Context, next resourcelock.LeaderElectio
 	return l.Interface.Update(ctx, next)
 }
 
-// RecordEvent implements resourcelock.Interface. Who lost the lead says so in its log alone.
+// RecordEvent implements resourcelock.Interface.
 func (l *leaderLock) RecordEvent(what string) {
-	if over := l.fence.Over(); over == nil || errors.Is(over, errGivenBack) {
+	if endReason := l.fence.Over(); endReason == nil || errors.Is(endReason, errGivenBack) {
 		l.Interface.RecordEvent(what)
 	}
 }
 
-// write acquires or renews the Lease.
 func (l *leaderLock) write(ctx context.Context, next resourcelock.LeaderElectionRecord, send func() error) error {
-	if over := l.fence.Over(); over != nil { // others need not wait for who writes no more
-		return fmt.Errorf("the leader's lease is not renewed: %w", over)
+	if endReason := l.fence.Over(); endReason != nil { // let others take over without waiting
+		return fmt.Errorf("the leader's lease is not renewed: %w", endReason)
 	}
-	asked := l.fence.Elapsed()
+	requestedAt := l.fence.Elapsed()
 	if err := send(); err != nil {
 		return err
 	}
 	l.fence.Renewed(lead.Epoch{
 		Lease: l.Describe(), Transitions: next.LeaderTransitions, Acquired: next.AcquireTime.UnixMicro(),
-	}, asked)
+	}, requestedAt)
 	if l.begun {
 		return nil
 	}
-	if err := l.first(ctx); err != nil { // the elector asks for the lease again, which is ours
+	if err := l.first(ctx); err != nil { // the elector tries again, and this process holds the lease
 		return fmt.Errorf("this process has the leader's lease, and does not begin: %w", err)
 	}
 	l.begun = true
 	return nil
 }
 
-// Leading is what a Lease says of who leads.
+// Leading is the leader according to a Lease.
 type Leading struct {
-	// Holder leads; empty if nobody does.
+	// Holder is the current leader; empty if none.
 	Holder string
-	// Last led before nobody did, and Renewed is when the Lease was renewed last; either may not be known.
+	// Last is the previous leader while there is none.
 	Last    string
 	Renewed time.Time
-	// Namespace is that of the Lease; empty if there is none, as where Weir runs with --leader-elect=false.
+	// Namespace is empty if there is no Lease, as with --leader-elect=false.
 	Namespace string
 }
 
-// Leader returns who leads by a Lease of this name.
+// Leader returns the leader by the Lease with this name.
 func Leader(ctx context.Context, api client.Reader, name string, now time.Time) (Leading, error) {
 	var all coordinationv1.LeaseList
 	if err := api.List(ctx, &all); err != nil {

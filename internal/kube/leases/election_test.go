@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// oneLease is the leader's lease as the API server holds it.
 type oneLease struct {
 	resourcelock.Interface
 
@@ -49,7 +48,6 @@ func (o *oneLease) Update(_ context.Context, next resourcelock.LeaderElectionRec
 	return o.fail
 }
 
-// candidate is a process that stands for the lead.
 func candidate() (*leaderLock, *oneLease) {
 	now := new(time.Duration)
 	api := &oneLease{now: now}
@@ -70,7 +68,7 @@ func (l *leaderLock) releases() error {
 	return l.Update(context.Background(), resourcelock.LeaderElectionRecord{})
 }
 
-// A renewal counts from before it was asked for.
+// A renewal counts from the time before its request.
 func TestTheFenceHearsOfRenewals(t *testing.T) {
 	l, api := candidate()
 	if l.fence.MayWrite() == nil {
@@ -94,8 +92,8 @@ func TestTheFenceHearsOfRenewals(t *testing.T) {
 	}
 }
 
-// Who reads that another leads writes nothing more, and leaves that one the lease: the
-// elector would give it back by what it remembers.
+// A process that finds another leader writes nothing more, and does not release that leader's
+// lease.
 func TestTheLeaseOfAnotherIsNotGivenBack(t *testing.T) {
 	l, api := candidate()
 	if err := l.renews(4); err != nil {
@@ -111,8 +109,7 @@ func TestTheLeaseOfAnotherIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// What a leader does first is done before the elector hears that it leads, with the right to
-// write, until it succeeds, and once.
+// first runs before the elector learns of the acquisition, until it succeeds, and once.
 func TestALeadBeginsWithWhatIsFirst(t *testing.T) {
 	l, _ := candidate()
 	tries, fails := 0, errAPI
@@ -150,7 +147,6 @@ func TestALeadThatIsGivenBackIsOver(t *testing.T) {
 	}
 }
 
-// wire answers every request, and keeps what it has seen of it.
 type wireSeen struct{ seen []string }
 
 func (w *wireSeen) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -166,8 +162,7 @@ func (w *wireSeen) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 }
 
-// Whatever changes something asks the fence; what reads does not, nor what asks who
-// somebody is.
+// Requests that change something check the fence; reads and access reviews do not.
 func TestWhatPassesTheFence(t *testing.T) {
 	for _, tt := range []struct {
 		method, path  string
@@ -208,14 +203,14 @@ func TestWhatPassesTheFence(t *testing.T) {
 	}
 }
 
-// A body that is to leave after the lead is over does not.
+// A request body is not sent after the leadership has ended.
 func TestWhatIsLeftOfARequestAsksAgain(t *testing.T) {
 	l, _ := candidate()
 	if err := l.renews(1); err != nil {
 		t.Fatal(err)
 	}
 	wire := &wireSeen{}
-	late := roundTripper(func(req *http.Request) (*http.Response, error) { // a connection is made
+	late := roundTripper(func(req *http.Request) (*http.Response, error) { // after connecting
 		l.fence.Ends(errAPI)
 		return wire.RoundTrip(req)
 	})
@@ -244,7 +239,7 @@ func TestAnElectionThatIsNone(t *testing.T) {
 
 var errAPI = errors.New("the API server is away")
 
-// Who leads is told apart from a Lease that nobody holds, and from none at all.
+// A current leader, an expired Lease and a missing one are distinguished.
 func TestWhoLeads(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	lease := func(name, holder string, renewed time.Duration) *coordinationv1.Lease {

@@ -12,9 +12,8 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// Fenced returns the configuration of clients whose requests change something only while
-// this process leads. Whatever else is refused to a process that leads no more, its memory
-// is older than the cluster, so it must not get as far as the API server.
+// Fenced returns a client configuration that sends writes only while this process leads: a former
+// leader's cache is outdated.
 func Fenced(cfg *rest.Config, fence *lead.Fence) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	if fence != nil {
@@ -23,29 +22,27 @@ func Fenced(cfg *rest.Config, fence *lead.Fence) *rest.Config {
 	return cfg
 }
 
-// fenced is a transport over which nothing is changed by who does not lead.
 type fenced struct {
 	next  http.RoundTripper
 	fence *lead.Fence
 }
 
-// RoundTrip implements http.RoundTripper.
 func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !changes(req) {
 		return f.next.RoundTrip(req)
 	}
 	if err := f.fence.MayWrite(); err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as a transport has to; nothing was read
+			_ = req.Body.Close() // required of a RoundTripper
 		}
 		return nil, err
 	}
 	if req.Body != nil && req.Body != http.NoBody {
 		req = req.Clone(req.Context())
 		req.Body = f.fence.Body(req.Body)
-		if again := req.GetBody; again != nil {
+		if getBody := req.GetBody; getBody != nil {
 			req.GetBody = func() (io.ReadCloser, error) {
-				body, err := again()
+				body, err := getBody()
 				return f.fence.Body(body), err
 			}
 		}
@@ -53,14 +50,11 @@ func (f *fenced) RoundTrip(req *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
 func (f *fenced) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// reviews are the groups of the questions that are asked by POST. They change nothing, and
-// who serves metrics asks them without leading.
+// reviews are API groups in which POST requests change nothing.
 var reviews = []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"}
 
-// changes reports whether a request changes something.
 func changes(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

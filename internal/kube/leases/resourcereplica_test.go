@@ -20,7 +20,7 @@ func leads(in lead.Epoch) *lead.Fence {
 	return f
 }
 
-// Who may take the resource lease from a replica whose term is not over.
+// Which replica may take the Lease from another one within its term.
 func TestWhichReplicaSucceedsAnother(t *testing.T) {
 	deposed := leads(lead.Epoch{Lease: election, Transitions: 9})
 	deposed.Ends(errAPI)
@@ -57,7 +57,7 @@ func TestWhichReplicaSucceedsAnother(t *testing.T) {
 	}
 }
 
-// What a replica writes says who it is and in which epoch, and leaves no older one's.
+// An acquisition writes holder and epoch, and removes an old epoch.
 func TestWhatAReplicaWritesIntoTheLease(t *testing.T) {
 	old := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{leaderEpoch: election + " 3"}}}
 	for want, fence := range map[string]*lead.Fence{election + " 4": leads(lead.Epoch{Lease: election, Transitions: 4}), "": nil} {

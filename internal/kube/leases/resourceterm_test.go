@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Whatever another's clock says, a holder that we do not see renew for a term is gone.
+// A holder not seen renewing for a term is expired, whatever its clock.
 func TestAHolderWhoseClockIsAheadIsGoneAfterATermAsWeSeeIt(t *testing.T) {
 	start := time.Now()
 	stands := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
@@ -26,11 +26,11 @@ func TestAHolderWhoseClockIsAheadIsGoneAfterATermAsWeSeeIt(t *testing.T) {
 	}{
 		{at: 0},
 		{at: 14 * time.Minute},
-		{at: 14*time.Minute + time.Second, renews: true}, // it lives
+		{at: 14*time.Minute + time.Second, renews: true}, // still running
 		{at: 16 * time.Minute},
 		{at: 29 * time.Minute},
 		{at: 29*time.Minute + time.Second, free: true},
-		{at: 30 * time.Minute, holder: "another"}, // of the same moment
+		{at: 30 * time.Minute, holder: "another"}, // same instant
 		{at: 44 * time.Minute},
 		{at: 45 * time.Minute, free: true},
 	} {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leave takes out of a cluster what Weir wrote there, for another service controller.
-//
-//	leave.go Services, BackendPools, Nodes
+// Package leave removes from a cluster what Weir wrote there, so that another service controller
+// can take over.
 package leave

@@ -23,27 +23,25 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Leaving takes out of a cluster what Weir wrote for the Services without a class, so that
-// another service controller finds them as if Weir had never been there. It calls no Azure:
-// what is there stays as it is. No Weir may run meanwhile.
+// Leaving removes what Weir wrote for Services without a class. Azure is not changed. Weir must not
+// run at the same time.
 type Leaving struct {
 	API client.Client
 	// DryRun writes nothing.
 	DryRun bool
-	// Say is told of each step, in words.
+	// Say reports each step.
 	Say func(string)
 
-	// Services, Pools and Nodes count what was let go; Kept what was not, though it should.
+	// Services, Pools and Nodes count the released objects; Kept those that could not be.
 	Services, Pools, Nodes, Kept int
 
-	// stay are the Services that stay Weir's, and their load balancers.
 	stay, stays []string
-	// served are the UIDs of the Services that had Weir's finalizer, by name.
+	// served maps Services with Weir's finalizer to their UIDs.
 	served map[string]types.UID
 }
 
-// Leave lets go of everything. Whoever is interrupted begins anew: a Service goes last, because
-// what it has on it says which BackendPools were made for it.
+// Leave can be repeated after an interruption: Services go last, because they identify the
+// BackendPools Weir created.
 func (l *Leaving) Leave(ctx context.Context) error {
 	objects, err := offline.Read(ctx, l.API, false)
 	if err != nil {
@@ -74,7 +72,6 @@ func (l *Leaving) Leave(ctx context.Context) error {
 	return nil
 }
 
-// stayed reports whether a Service that Weir serves stays Weir's, and says why.
 func (l *Leaving) stayed(s *corev1.Service) bool {
 	key := view.Key(s.Namespace, s.Name)
 	l.served[key] = s.UID
@@ -91,7 +88,6 @@ func (l *Leaving) stayed(s *corev1.Service) bool {
 	return true
 }
 
-// service takes the finalizer and the records off a Service.
 func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 	name := "Service " + view.Key(s.Namespace, s.Name)
 	if groups := s.Annotations[view.LinkGroupsAnnotation]; groups != "" {
@@ -107,7 +103,6 @@ func (l *Leaving) service(ctx context.Context, s *corev1.Service) error {
 	return l.patch(ctx, name, before, s)
 }
 
-// pool deletes a BackendPool that Weir made, and leaves its pool as it is.
 func (l *Leaving) pool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	name := "BackendPool " + view.Key(p.Namespace, p.Name)
 	if !l.made(p) {
@@ -134,8 +129,7 @@ func (l *Leaving) pool(ctx context.Context, p *v1alpha1.BackendPool) error {
 	return nil
 }
 
-// made reports whether Weir made a BackendPool: its status says so, or, if no Weir has run yet
-// that records that, it is to the letter what Weir made for a Service that it served.
+// made uses the recorded status, or, for versions without it, compares with what Weir created.
 func (l *Leaving) made(p *v1alpha1.BackendPool) bool {
 	ref := p.Spec.ServiceRef
 	if p.Status.MadeFor != "" || ref == nil {
@@ -145,7 +139,6 @@ func (l *Leaving) made(p *v1alpha1.BackendPool) bool {
 	return served && p.Status.PoolID != "" && ownership.OwnedBy(p, uid) && p.Name == view.PoolObjectName(ref.Name, p.Spec.LoadBalancer.Name, lb.Family(p.Spec.IPFamily))
 }
 
-// needs reports whether a Service that stays Weir's has the pool of a BackendPool.
 func (l *Leaving) needs(p *v1alpha1.BackendPool) bool {
 	if ref := p.Spec.ServiceRef; ref != nil {
 		return slices.Contains(l.stay, view.Key(p.Namespace, ref.Name))
@@ -153,7 +146,6 @@ func (l *Leaving) needs(p *v1alpha1.BackendPool) bool {
 	return slices.ContainsFunc(l.stays, func(place string) bool { return strings.EqualFold(place, p.Spec.LoadBalancer.Name) })
 }
 
-// node takes the label off a node that says on which load balancer it belongs.
 func (l *Leaving) node(ctx context.Context, n *corev1.Node) error {
 	name := "Node " + n.Name
 	if _, announced := n.Annotations[view.PreemptionAnnotation]; announced {
@@ -169,7 +161,6 @@ func (l *Leaving) node(ctx context.Context, n *corev1.Node) error {
 	return l.patch(ctx, name, before, n)
 }
 
-// patch writes what differs, if nobody else has written meanwhile.
 func (l *Leaving) patch(ctx context.Context, name string, before, after client.Object) error {
 	if l.DryRun {
 		return nil

@@ -24,7 +24,7 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// Everything that Weir wrote goes, what others wrote stays, and who stays is named.
+// What Weir wrote is removed, everything else is kept, and kept Services are reported.
 func TestLeave(t *testing.T) {
 	c := newCluster(t, plainService("web", true), plainService("api", true), recorded(), unrecorded("api"), plainService("other", false), peoples(), placedNode())
 	l, said := c.leave(t, false)
@@ -48,7 +48,7 @@ func TestLeave(t *testing.T) {
 		"services web [of/others] peoples=own")
 }
 
-// A Service with a class stays Weir's, and with it what it needs.
+// A Service with a class is kept with everything it needs.
 func TestAServiceWithAClassStays(t *testing.T) {
 	classed := plainService("web", true)
 	classed.Spec.LoadBalancerClass = new("weir.dev/azure")
@@ -64,7 +64,7 @@ func TestAServiceWithAClassStays(t *testing.T) {
 	c.same(t, c.left(t), before...)
 }
 
-// A Service that is being deleted stays, unless the other controller will clean up after it.
+// A Service being deleted is kept, unless the other controller has its own finalizer.
 func TestAServiceThatIsBeingDeleted(t *testing.T) {
 	for _, tt := range []struct {
 		name, finalizer string
@@ -89,7 +89,7 @@ func TestAServiceThatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// A Private Link Service stays in Azure, and whoever takes the Service is told where it is.
+// A Private Link Service remains in Azure and is reported.
 func TestAPrivateLinkServiceStays(t *testing.T) {
 	published := plainService("web", true)
 	published.Annotations[view.LinkGroupsAnnotation] = "links"
@@ -105,7 +105,7 @@ func TestAPrivateLinkServiceStays(t *testing.T) {
 		"services web [of/others] peoples=own service.beta.kubernetes.io/azure-pls-create=true")
 }
 
-// A dry run says the same, and writes nothing.
+// A dry run reports the same and writes nothing.
 func TestDryRun(t *testing.T) {
 	all := []runtime.Object{plainService("web", true), plainService("api", true), recorded(), unrecorded("api"), placedNode()}
 	c := newCluster(t, all...)
@@ -119,7 +119,7 @@ func TestDryRun(t *testing.T) {
 	c.same(t, does, would...)
 }
 
-// Whoever is interrupted at any write begins anew, and ends where it would have.
+// A run interrupted at any write can be repeated with the same result.
 func TestInterruptedAnywhere(t *testing.T) {
 	all := func() *cluster {
 		return newCluster(t, plainService("web", true), plainService("api", true), recorded(), unrecorded("api"), peoples(), placedNode())
@@ -138,12 +138,11 @@ func TestInterruptedAnywhere(t *testing.T) {
 	}
 }
 
-// cluster is an API server, and what was said.
 type cluster struct {
 	server *apiserver.Server
 	api    client.Client
 	said   []string
-	// written counts writes; that of number stopAt, if it is not 0, does not arrive.
+	// Write number stopAt, if not 0, is lost.
 	written, stopAt int
 }
 
@@ -182,7 +181,6 @@ func newCluster(t *testing.T, all ...runtime.Object) *cluster {
 	return c
 }
 
-// transport counts writes, and loses one.
 type transport struct {
 	c    *cluster
 	next http.RoundTripper
@@ -214,7 +212,6 @@ func (c *cluster) leave(t *testing.T, dry bool) (*leave.Leaving, []string) {
 	return l, c.said
 }
 
-// left is what is on the objects of the cluster.
 func (c *cluster) left(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, resource := range []string{"backendpools", "nodes", "services"} {
@@ -249,7 +246,6 @@ func (c *cluster) same(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// plainService has no class; one that is served has Weir's finalizer and record.
 func plainService(name string, served bool) *corev1.Service {
 	s := objects.Service(corev1.ServiceTypeLoadBalancer)
 	s.Name = name
@@ -263,19 +259,17 @@ func plainService(name string, served bool) *corev1.Service {
 	return s
 }
 
-// recorded is the BackendPool of the Service web, and says for whom it was made.
 func recorded() *v1alpha1.BackendPool {
 	return objects.Made(objects.Took, objects.RecordedAs(objects.WebUID), func(p *v1alpha1.BackendPool) {
 		p.Status.Down = []v1alpha1.DownAddress{{Address: "10.0.0.1", Node: "n1", Reason: "it is deleted", Since: metav1.Now()}}
 	})
 }
 
-// unrecorded is one that was made before a release that records for whom.
+// unrecorded is a BackendPool created before the record existed.
 func unrecorded(service string) *v1alpha1.BackendPool {
 	return objects.Made(objects.Took, objects.Named(view.PoolObjectName(service, "kubernetes", lb.IPv4)), objects.OfService(service))
 }
 
-// peoples is one that people made.
 func peoples() *v1alpha1.BackendPool { return objects.BackendPool("mine", 0, objects.Took) }
 
 func placedNode() *corev1.Node {

@@ -10,10 +10,10 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 )
 
-// ErrMore is that of a document with text after its end, such as a second JSON object, which nothing would read.
+// ErrMore means text follows the end of a document, which would be ignored.
 var ErrMore = errors.New("text follows the end of the document: a line --- begins another one, also in JSON")
 
-// Alone returns ErrMore if a YAML document has text after its end. What else is wrong with it is not looked at.
+// Alone returns ErrMore if text follows a YAML document, and no other errors.
 func Alone(document []byte) error {
 	var node yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(document))

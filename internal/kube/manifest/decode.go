@@ -10,8 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads an object as an API server does that is strict about fields: unknown ones, and
-// those that are there twice, are named with their path.
+// Decode rejects unknown and duplicate fields.
 func Decode(doc []byte, into any) error {
 	strict, err := kjson.UnmarshalStrict(doc, into)
 	if err != nil {
@@ -20,17 +19,17 @@ func Decode(doc []byte, into any) error {
 	return joined(strict)
 }
 
-// Refusal is what is wrong with an object, in one error; nil if nothing is.
-func Refusal(wrong field.ErrorList) error {
-	all := make([]error, len(wrong))
-	for i, w := range wrong {
+// Refusal joins errors of an object; nil if there are none.
+func Refusal(errs field.ErrorList) error {
+	all := make([]error, len(errs))
+	for i, w := range errs {
 		all[i] = w
 	}
 	return joined(all)
 }
 
 const (
-	// mostTold bounds what is told of one object, and longest a complaint: values are of any size.
+	// Values may be large, so an object's errors are limited in number and length.
 	mostTold = 10
 	longest  = 300
 )

@@ -12,99 +12,98 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// mostTimeout is the longest session affinity, a day.
+// mostTimeout is in seconds.
 const mostTimeout = 86400
 
 func affinity(s *corev1.Service) field.ErrorList {
-	wrong := oneOf(spec.Child("sessionAffinity"), s.Spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	errs := oneOf(spec.Child("sessionAffinity"), s.Spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
 	c := s.Spec.SessionAffinityConfig
 	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
-		return wrong // what goes with no affinity, an API server drops
+		return errs // the API server drops the config without affinity
 	}
 	if t := *c.ClientIP.TimeoutSeconds; t < 1 || t > mostTimeout {
-		wrong = append(wrong, field.Invalid(spec.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t, "must be 1 to 86400"))
+		errs = append(errs, field.Invalid(spec.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t, "must be 1 to 86400"))
 	}
-	return wrong
+	return errs
 }
 
-func families(s *corev1.Service) (wrong field.ErrorList) {
+func families(s *corev1.Service) (errs field.ErrorList) {
 	for i, f := range s.Spec.IPFamilies {
 		at := spec.Child("ipFamilies").Index(i)
-		if wrong = append(wrong, oneOf(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)...); slices.Contains(s.Spec.IPFamilies[:i], f) {
-			wrong = append(wrong, field.Duplicate(at, f))
+		if errs = append(errs, oneOf(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)...); slices.Contains(s.Spec.IPFamilies[:i], f) {
+			errs = append(errs, field.Duplicate(at, f))
 		}
 	}
 	if p := s.Spec.IPFamilyPolicy; p != nil {
 		at := spec.Child("ipFamilyPolicy")
-		wrong = append(wrong, oneOf(at, *p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
+		errs = append(errs, oneOf(at, *p, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
 		if *p == corev1.IPFamilyPolicySingleStack && len(s.Spec.IPFamilies) > 1 {
-			wrong = append(wrong, field.Invalid(at, *p, "may not be 'SingleStack' when there are two ipFamilies"))
+			errs = append(errs, field.Invalid(at, *p, "may not be 'SingleStack' when there are two ipFamilies"))
 		}
 	}
 	for i, ip := range slices.Compact(append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...)) {
 		if ip != "" && ip != corev1.ClusterIPNone {
-			wrong = append(wrong, validation.IsValidIPForLegacyField(spec.Child("clusterIPs").Index(max(i-1, 0)), ip, false, nil)...)
+			errs = append(errs, validation.IsValidIPForLegacyField(spec.Child("clusterIPs").Index(max(i-1, 0)), ip, false, nil)...)
 		}
 	}
-	return wrong
+	return errs
 }
 
-func externalIPs(s *corev1.Service) (wrong field.ErrorList) {
+func externalIPs(s *corev1.Service) (errs field.ErrorList) {
 	for i, text := range s.Spec.ExternalIPs {
 		at := spec.Child("externalIPs").Index(i)
-		wrong = append(wrong, validation.IsValidIPForLegacyField(at, text, false, nil)...)
+		errs = append(errs, validation.IsValidIPForLegacyField(at, text, false, nil)...)
 		if ip, err := netip.ParseAddr(text); err == nil && (ip.IsUnspecified() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast()) {
-			wrong = append(wrong, field.Invalid(at, text, "may not be unspecified, of the loopback or of a link-local range"))
+			errs = append(errs, field.Invalid(at, text, "may not be unspecified, of the loopback or of a link-local range"))
 		}
 	}
-	return wrong
+	return errs
 }
 
-func sourceRanges(s *corev1.Service) (wrong field.ErrorList) {
+func sourceRanges(s *corev1.Service) (errs field.ErrorList) {
 	at, list := spec.Child("loadBalancerSourceRanges"), s.Spec.LoadBalancerSourceRanges
 	text, annotated := s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]
 	if len(list) == 0 && annotated {
 		at = field.NewPath("metadata", "annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
-		if wrong = only(at, true, balanced(s), "LoadBalancer"); strings.TrimSpace(text) != "" {
+		if errs = only(at, true, balanced(s), "LoadBalancer"); strings.TrimSpace(text) != "" {
 			list = strings.Split(text, ",")
 		}
 	} else {
-		wrong = only(at, len(list) > 0, balanced(s), "LoadBalancer")
+		errs = only(at, len(list) > 0, balanced(s), "LoadBalancer")
 	}
 	for i, value := range list {
 		place := at
 		if len(s.Spec.LoadBalancerSourceRanges) > 0 {
 			place = at.Index(i)
 		}
-		wrong = append(wrong, validation.IsValidCIDRForLegacyField(place, strings.TrimSpace(value), true, nil)...) // so does a wish
+		errs = append(errs, validation.IsValidCIDRForLegacyField(place, strings.TrimSpace(value), true, nil)...) // values may be space-padded
 	}
-	return wrong
+	return errs
 }
 
-// balancerOnly are the fields that go with type LoadBalancer alone.
 func balancerOnly(s *corev1.Service) field.ErrorList {
-	wrong := only(spec.Child("allocateLoadBalancerNodePorts"), s.Spec.AllocateLoadBalancerNodePorts != nil, balanced(s), "LoadBalancer")
+	errs := only(spec.Child("allocateLoadBalancerNodePorts"), s.Spec.AllocateLoadBalancerNodePorts != nil, balanced(s), "LoadBalancer")
 	if class := s.Spec.LoadBalancerClass; class != nil {
-		wrong = append(wrong, only(spec.Child("loadBalancerClass"), true, balanced(s), "LoadBalancer")...)
-		wrong = append(wrong, invalid(spec.Child("loadBalancerClass"), *class, validation.IsQualifiedName(*class))...)
+		errs = append(errs, only(spec.Child("loadBalancerClass"), true, balanced(s), "LoadBalancer")...)
+		errs = append(errs, invalid(spec.Child("loadBalancerClass"), *class, validation.IsQualifiedName(*class))...)
 	}
-	return wrong
+	return errs
 }
 
 func policies(s *corev1.Service) field.ErrorList {
 	at := spec.Child("externalTrafficPolicy")
-	wrong := oneOf(at, s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
-	reached := balanced(s) || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
-	wrong = append(wrong, only(at, s.Spec.ExternalTrafficPolicy != "", reached, "NodePort' or 'LoadBalancer")...)
+	errs := oneOf(at, s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
+	isExternal := balanced(s) || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
+	errs = append(errs, only(at, s.Spec.ExternalTrafficPolicy != "", isExternal, "NodePort' or 'LoadBalancer")...)
 	if n := s.Spec.HealthCheckNodePort; n != 0 {
 		at := spec.Child("healthCheckNodePort")
 		if !balanced(s) || s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
-			wrong = append(wrong, field.Invalid(at, n, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+			errs = append(errs, field.Invalid(at, n, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 		}
-		wrong = append(wrong, invalid(at, n, validation.IsValidPortNum(int(n)))...)
+		errs = append(errs, invalid(at, n, validation.IsValidPortNum(int(n)))...)
 	}
 	if p := s.Spec.InternalTrafficPolicy; p != nil {
-		wrong = append(wrong, oneOf(spec.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+		errs = append(errs, oneOf(spec.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
 	}
-	return wrong
+	return errs
 }

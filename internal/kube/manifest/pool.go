@@ -12,21 +12,19 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// mostServiceName is the longest name of a Service.
 const mostServiceName = 63
 
-// BackendPool returns what an API server would refuse about a BackendPool, by the schema of
-// config/crd.
+// BackendPool returns what an API server would reject, by the schema in config/crd.
 func BackendPool(p *v1alpha1.BackendPool) field.ErrorList {
-	wrong := meta(p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
-	wrong = append(wrong, oneOf(spec.Child("ipFamily"), p.Spec.IPFamily, string(lb.IPv4), string(lb.IPv6))...)
+	errs := meta(p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
+	errs = append(errs, oneOf(spec.Child("ipFamily"), p.Spec.IPFamily, string(lb.IPv4), string(lb.IPv6))...)
 	switch ref, nodes := p.Spec.ServiceRef, p.Spec.Nodes; {
 	case (ref != nil) == (nodes != nil):
-		wrong = append(wrong, field.Invalid(spec, "", "set exactly one of serviceRef and nodes"))
+		errs = append(errs, field.Invalid(spec, "", "set exactly one of serviceRef and nodes"))
 	case ref != nil && (ref.Name == "" || len(ref.Name) > mostServiceName):
-		wrong = append(wrong, field.Invalid(spec.Child("serviceRef", "name"), ref.Name, "must have 1 to 63 characters"))
+		errs = append(errs, field.Invalid(spec.Child("serviceRef", "name"), ref.Name, "must have 1 to 63 characters"))
 	case nodes != nil:
-		wrong = append(wrong, metavalidation.ValidateLabelSelector(&nodes.Selector, metavalidation.LabelSelectorValidationOptions{}, spec.Child("nodes", "selector"))...)
+		errs = append(errs, metavalidation.ValidateLabelSelector(&nodes.Selector, metavalidation.LabelSelectorValidationOptions{}, spec.Child("nodes", "selector"))...)
 	}
 	on := p.Spec.LoadBalancer
 	id := lb.LoadBalancerID{SubscriptionID: on.SubscriptionID, ResourceGroup: on.ResourceGroup, Name: on.Name}
@@ -37,15 +35,15 @@ func BackendPool(p *v1alpha1.BackendPool) field.ErrorList {
 		id.ResourceGroup = "rg"
 	}
 	if err := id.Validate(); err != nil {
-		wrong = append(wrong, field.Invalid(spec.Child("loadBalancer"), on.Name, err.Error()))
+		errs = append(errs, field.Invalid(spec.Child("loadBalancer"), on.Name, err.Error()))
 	}
 	if err := (lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Name: p.Spec.PoolName}).Validate(); err != nil {
-		wrong = append(wrong, field.Invalid(spec.Child("poolName"), p.Spec.PoolName, err.Error()))
+		errs = append(errs, field.Invalid(spec.Child("poolName"), p.Spec.PoolName, err.Error()))
 	}
-	return wrong
+	return errs
 }
 
-// Namespace returns what an API server would refuse about a Namespace.
+// Namespace returns what an API server would reject.
 func Namespace(n *corev1.Namespace) field.ErrorList {
 	return meta(n.ObjectMeta, false, apivalidation.NameIsDNSLabel)
 }

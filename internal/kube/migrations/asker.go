@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrations has the Weir of another cluster migrate its load balancers: it is asked through its record, and
-// followed there to the end. Azure is that Weir's alone.
+// Package migrations requests a load balancer migration from the Weir of another cluster, through
+// its record, and follows it. It does not call Azure.
 package migrations
 
 import (
@@ -20,37 +20,36 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// looks is how far apart looks at the record are.
 var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
 
-// underWay is what is kept of a migration that was not asked for from here.
+// underWay is recorded for a migration this step did not request.
 const underWay = "under way"
 
-// Asker asks for one migration.
+// Asker requests one migration.
 type Asker struct {
-	// API is that of the cluster, and Namespace where its Weir keeps its record.
+	// API is the target cluster's client; Namespace is where its Weir keeps the record.
 	API       client.Client
 	Namespace string
-	// Why is what people there are told.
+	// Why is shown to the target's users.
 	Why string
-	// Wish is what this attempt asks with, and Kept what the step has on record; Again is whether a person wants
-	// another answer than the last one.
+	// Wish is the request ID of this attempt, Kept the recorded one. Again is set if a user retries
+	// after a permanent failure.
 	Wish, Kept string
 	Again      bool
-	// Keep keeps what is asked, or watched, before it is.
-	Keep func(ctx context.Context, wish string) error
+	// Keep records the request ID before the request is sent.
+	Keep func(ctx context.Context, requestID string) error
 	Says func(format string, args ...any)
 }
 
-// RefusedError is why there is no migration, where no other attempt can mend that.
+// RefusedError is a permanent failure.
 type RefusedError string
 
 // Error implements error.
 func (e RefusedError) Error() string { return string(e) }
 
-// Run returns nil once no load balancer of the cluster is Basic any more.
+// Run returns nil once no load balancer of the cluster is Basic.
 func (a *Asker) Run(ctx context.Context) error {
-	said := ""
+	reported := ""
 	if a.Kept != "" {
 		a.Says("migration: it was asked for before, or under way, and is followed")
 	}
@@ -60,8 +59,8 @@ func (a *Asker) Run(ctx context.Context) error {
 			return err
 		}
 		do, why := provision.NextOfMigration(is, a.step())
-		if why != said && why != "" {
-			said = why
+		if why != reported && why != "" {
+			reported = why
 			a.Says("migration: %s", why)
 		}
 		switch do {
@@ -95,7 +94,6 @@ func (a *Asker) step() provision.MigrationStep {
 	return s
 }
 
-// look reads what the record shows.
 func (a *Asker) look(ctx context.Context) (provision.Migration, error) {
 	r, err := record.Read(ctx, a.API, a.Namespace)
 	if err != nil {
@@ -112,37 +110,37 @@ func of(r record.Record) (provision.Migration, error) {
 	return is, err
 }
 
-// ask asks the Weir there to begin, unless the record says by then that it is not to be asked.
+// ask sends the request, unless the record has changed.
 func (a *Asker) ask(ctx context.Context) error {
-	who := &authenticationv1.SelfSubjectReview{}
-	if err := a.API.Create(ctx, who); err != nil {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := a.API.Create(ctx, review); err != nil {
 		return fmt.Errorf("who asks: %w", err)
 	}
 	before := a.step()
 	if err := a.keep(ctx, a.Wish); err != nil {
 		return err
 	}
-	wish := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: a.Why, ID: a.Wish}
+	request := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: review.Status.UserInfo.Username, Why: a.Why, ID: a.Wish}
 	return record.Ask(ctx, a.API, a.Namespace, func(r record.Record) (migrate.Asked, error) {
 		is, err := of(r)
 		if err != nil {
 			return migrate.Asked{}, err
 		}
 		if do, _ := provision.NextOfMigration(is, before); do == provision.AskMigration {
-			is.Asked.Run = &wish
-			a.Says("migration: asked for %s", wish)
+			is.Asked.Run = &request
+			a.Says("migration: asked for %s", request)
 		}
 		return is.Asked, nil
 	})
 }
 
-func (a *Asker) keep(ctx context.Context, wish string) error {
-	if a.Kept == wish {
+func (a *Asker) keep(ctx context.Context, requestID string) error {
+	if a.Kept == requestID {
 		return nil
 	}
-	if err := a.Keep(ctx, wish); err != nil {
+	if err := a.Keep(ctx, requestID); err != nil {
 		return err
 	}
-	a.Kept = wish
+	a.Kept = requestID
 	return nil
 }

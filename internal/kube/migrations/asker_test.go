@@ -25,14 +25,13 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// cluster is a target, the Weir there, and what is on record here of the step.
 type cluster struct {
 	t    *testing.T
 	api  client.Client
 	on   record.Migration
-	away atomic.Bool // nothing gets there
-	lost string      // "before": the next wish gets lost on its way; "after": the answer to it does
-	// wishes are those that were written, and kept what the step has on record.
+	away atomic.Bool // unreachable
+	lost string      // "before" loses the next request, "after" its response
+	// wishes are the written requests, kept the recorded ID.
 	wishes []string
 	kept   string
 	log    strings.Builder
@@ -80,7 +79,6 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// attempt makes an attempt, as this process, or another one, would.
 func (c *cluster) attempt(n int, again bool) error {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Minute)
 	defer cancel()
@@ -92,7 +90,7 @@ func (c *cluster) attempt(n int, again bool) error {
 	return a.Run(ctx)
 }
 
-// leads is the Weir there, which looks every ten seconds, and has this to say of whatever it is asked.
+// leads simulates the target's Weir, which polls every ten seconds.
 func (c *cluster) leads(answer migrate.Told) {
 	c.must(c.on.Say(c.t.Context(), migrate.Tell(migrate.Listens)))
 	go func() {
@@ -112,7 +110,6 @@ func (c *cluster) leads(answer migrate.Told) {
 	}()
 }
 
-// migrates takes two minutes.
 func (c *cluster) migrates() {
 	j := migrate.Journal{Balancers: []migrate.Balancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
 	c.must(c.on.Keep(c.t.Context(), j))
@@ -130,7 +127,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// It is asked for once, and followed step by step.
+// The migration is requested once and followed step by step.
 func TestAMigrationFromAfar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -149,7 +146,8 @@ func TestAMigrationFromAfar(t *testing.T) {
 	})
 }
 
-// Wherever the link or the process is lost, the next attempt asks only where no wish has arrived.
+// After a lost connection or process, the next attempt repeats the request only if it did not
+// arrive.
 func TestALinkThatIsLost(t *testing.T) {
 	for _, tt := range []struct {
 		about  string
@@ -182,7 +180,8 @@ func TestALinkThatIsLost(t *testing.T) {
 	}
 }
 
-// What keeps it from starting ends the step, also where the answer comes while the link is away, and a person asks anew.
+// A rejection ends the step, even if it arrives while the connection is down, until a user requests
+// a retry.
 func TestAMigrationThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -204,7 +203,8 @@ func TestAMigrationThatIsRefused(t *testing.T) {
 	})
 }
 
-// Nobody is asked while a person there has it stop; and one that was under way, and is taken back, is not begun again.
+// Nothing is requested while a user of the target has stopped it, and an undone migration is not
+// restarted.
 func TestWhatPeopleThereWant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -245,7 +245,7 @@ func TestWhatPeopleThereWant(t *testing.T) {
 	})
 }
 
-// Where no Weir runs, or none answers, the attempt waits for one until its time is over.
+// Without a responding Weir, the attempt waits until its deadline.
 func TestNobodyAnswers(t *testing.T) {
 	for about, then := range map[string]func(*cluster){
 		"no Weir of a version that can be asked": func(*cluster) {},

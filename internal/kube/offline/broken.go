@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// origin is where an object of a file stands, and what stands there.
 type origin struct {
 	place, kind, namespace, name string
 	doc                          []byte
@@ -26,11 +25,10 @@ func (o origin) called() string {
 	return o.kind + " " + called(metav1.ObjectMeta{Namespace: o.namespace, Name: o.name})
 }
 
-// alwaysThere are the namespaces of every cluster.
 var alwaysThere = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}
 
-// Homeless returns an error for each object of a namespace that the files do not have, if they
-// have any: such an object cannot be created.
+// Homeless returns an error for each object in a missing namespace, if the files contain
+// Namespaces.
 func (o *Objects) Homeless() []error {
 	there := slices.Clone(alwaysThere)
 	for _, n := range o.Namespaces {
@@ -45,13 +43,10 @@ func (o *Objects) Homeless() []error {
 	return all
 }
 
-// planner is who asks an API server about objects that are not created.
 const planner = "weir-plan"
 
-// Checked has an API server check the objects of files as if they were created, or changed where
-// they are there. Nothing is. It returns what is refused; err is that of a server that did not
-// judge.
-func (o *Objects) Checked(ctx context.Context, at client.Client) (refused []error, err error) {
+// Checked validates the objects with server-side dry runs. err means the server could not decide.
+func (o *Objects) Checked(ctx context.Context, at client.Client) (rejected []error, err error) {
 	strict := client.WithFieldValidation(at, metav1.FieldValidationStrict)
 	for _, from := range o.origins {
 		u := &unstructured.Unstructured{}
@@ -67,19 +62,17 @@ func (o *Objects) Checked(ctx context.Context, at client.Client) (refused []erro
 		case mayNotAsk(err), !errors.As(err, &status), status.Status().Code >= 500:
 			return nil, fmt.Errorf("%s: %s: not checked: %w", from.place, from.called(), err)
 		default:
-			refused = append(refused, fmt.Errorf("%s: %s: the API server refuses it: %w", from.place, from.called(), err))
+			rejected = append(rejected, fmt.Errorf("%s: %s: the API server refuses it: %w", from.place, from.called(), err))
 		}
 	}
-	return refused, nil
+	return rejected, nil
 }
 
-// mayNotAsk says whether err is about the rights of who asks. Admission's refusals are Forbidden
-// as well, and are about the object.
+// mayNotAsk reports whether the caller lacks a right. Admission also returns Forbidden.
 func mayNotAsk(err error) bool {
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), `is forbidden: User "`)
 }
 
-// check asks for one object. What only an API server writes is left out.
 func (o *Objects) check(ctx context.Context, at client.Client, u *unstructured.Unstructured) error {
 	for _, name := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", name)
@@ -94,7 +87,7 @@ func (o *Objects) check(ctx context.Context, at client.Client, u *unstructured.U
 	case apierrors.IsAlreadyExists(err):
 		return at.Patch(ctx, u, client.RawPatch(types.ApplyPatchType, body), client.DryRunAll, client.FieldOwner(planner), client.ForceOwnership)
 	case apierrors.IsNotFound(err) && o.hasNamespace(u.GetNamespace()):
-		return nil // it comes with its namespace
+		return nil // its namespace is among the files
 	}
 	return err
 }

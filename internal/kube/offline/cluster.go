@@ -17,15 +17,13 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Cluster is that of a controller, without an API server: it works on objects in memory, and what
-// it writes changes these. What it decides is what a controller that runs would.
+// Cluster is a controller over objects in memory, which its writes change.
 type Cluster struct {
-	// Rooms are those of the controller. Balance has them serve Services, before Fill.
+	// Rooms are the controllers. Enable load balancers before adding objects.
 	Rooms *kube.Rooms
 }
 
-// New returns one for load balancers that are rehearsed. Of the options, those of the work queues
-// are not used.
+// New returns an empty Cluster.
 func New(opts kube.Options) *Cluster {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -33,7 +31,7 @@ func New(opts kube.Options) *Cluster {
 	return &Cluster{kube.Connect(opts, events.New(view.Scheme(), nil, opts.Log), nil, services.API{})}
 }
 
-// Fill gives the cluster its objects, after Balance.
+// Fill adds the objects.
 func (c *Cluster) Fill(objects Objects) error {
 	c.Rooms.View.InMemory()
 	all := newMemory(c.Rooms.View)
@@ -57,8 +55,8 @@ func (c *Cluster) Fill(objects Objects) error {
 	return errors.Join(failed...)
 }
 
-// AllowUnseen is for objects that are not all of a cluster: namespaces may bind everything whose
-// Namespace is not among them, and pools whose members they do not tell are left out.
+// AllowUnseen is for partial clusters: namespaces without an object may bind everything, and pools
+// with unknown members are skipped.
 func (c *Cluster) AllowUnseen() { c.Rooms.Own.AllowUnseen = true }
 
 // PlaceNodes implements rehearse.Cluster.
@@ -74,7 +72,7 @@ func (c *Cluster) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	return c.Rooms.Pools.Desired(ref)
 }
 
-// LoadBalancers implements balancer.Cluster, with the statuses that are in memory.
+// LoadBalancers returns a balancer.Cluster that uses the statuses in memory.
 func (c *Cluster) LoadBalancers() balancer.Cluster { return loadBalancers{c.Rooms.Services, c} }
 
 type loadBalancers struct {

@@ -23,21 +23,19 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Decode adds the objects of a file: YAML or JSON, of any number of documents, and lists
-// among them. Kinds that a load balancer does not depend on are passed over. It returns an error
-// for each document that has an object which an API server would refuse: Services, BackendPools
-// and Namespaces, which people write. The others are what an API server shows.
+// Decode adds the objects of a YAML or JSON file, including lists. It returns one error per
+// document with a Service, BackendPool or Namespace that an API server would reject.
 func (o *Objects) Decode(file string, from io.Reader) []error {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(from))
-	var broken []error
+	var errs []error
 	for n := 1; ; n++ {
 		doc, err := docs.Read()
 		if errors.Is(err, io.EOF) {
-			return broken
+			return errs
 		}
 		o.reading = fmt.Sprintf("%s: document %d", file, n)
 		if err != nil {
-			return append(broken, fmt.Errorf("%s: %w", o.reading, err))
+			return append(errs, fmt.Errorf("%s: %w", o.reading, err))
 		}
 		if err = manifest.Alone(doc); err == nil {
 			doc, err = yaml.YAMLToJSONStrict(doc)
@@ -46,7 +44,7 @@ func (o *Objects) Decode(file string, from io.Reader) []error {
 			err = o.add(doc)
 		}
 		if err != nil {
-			broken = append(broken, fmt.Errorf("%s: %w", o.reading, err))
+			errs = append(errs, fmt.Errorf("%s: %w", o.reading, err))
 		}
 	}
 }
@@ -104,7 +102,6 @@ func (o *Objects) add(doc []byte) error {
 	return nil
 }
 
-// called is how people call an object.
 func called(m metav1.ObjectMeta) string {
 	if m.Namespace == "" {
 		return m.Name
@@ -112,7 +109,7 @@ func called(m metav1.ObjectMeta) string {
 	return view.Key(m.Namespace, m.Name)
 }
 
-// decodeInto adds an object, and says what an API server would refuse about it.
+// decodeInto adds an object and returns what an API server would reject.
 func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) error) error {
 	obj := addTo(all)
 	if err := manifest.Decode(doc, obj); err != nil {
@@ -121,14 +118,12 @@ func decodeInto[T any](doc []byte, all *[]T, finish func(obj *T, before int) err
 	return finish(obj, len(*all)-1)
 }
 
-// addTo adds an object that is still empty.
 func addTo[T any](all *[]T) *T {
 	var obj T
 	*all = append(*all, obj)
 	return &(*all)[len(*all)-1]
 }
 
-// came notes where an object stands that is to be created.
 func (o *Objects) came(kind string, m metav1.ObjectMeta, doc []byte) {
 	o.origins = append(o.origins, origin{place: o.reading, kind: kind, namespace: m.Namespace, name: m.Name, doc: doc})
 }
@@ -139,8 +134,7 @@ func inSomeNamespace(m *metav1.ObjectMeta) {
 	}
 }
 
-// withUID gives an object that no API server has seen a UID, the same each time, and reports
-// whether it had none.
+// withUID sets a deterministic UID if there is none.
 func withUID(m *metav1.ObjectMeta, kind string) bool {
 	if m.UID != "" {
 		return false
@@ -150,10 +144,9 @@ func withUID(m *metav1.ObjectMeta, kind string) bool {
 	return true
 }
 
-// firstStandIn is the first node port that stands for one that an API server would choose.
+// firstStandIn replaces a node port the API server would allocate.
 const firstStandIn = 30000
 
-// complete gives a Service of a file what an API server would.
 func complete(s *corev1.Service, before int) {
 	for i := range s.Spec.Ports {
 		if s.Spec.Ports[i].Protocol == "" {
@@ -165,7 +158,7 @@ func complete(s *corev1.Service, before int) {
 	}
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, view.NotCreatedAnnotation, "true")
 	next := int32(firstStandIn + before*16%2000) //nolint:gosec // a port
-	give := func(port *int32) {
+	setPort := func(port *int32) {
 		if *port == 0 {
 			*port = next
 		}
@@ -173,37 +166,36 @@ func complete(s *corev1.Service, before int) {
 	}
 	if ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
 		for i := range s.Spec.Ports {
-			give(&s.Spec.Ports[i].NodePort)
+			setPort(&s.Spec.Ports[i].NodePort)
 		}
 	}
 	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
-		give(&s.Spec.HealthCheckNodePort)
+		setPort(&s.Spec.HealthCheckNodePort)
 	}
 }
 
-// Twice returns the first object of a kind that is there twice, by its kind and name; empty
-// if there is none.
+// Twice returns the first duplicate object.
 func (o *Objects) Twice() string {
 	seen := map[string]bool{}
-	twice := ""
-	look := func(kind string, m metav1.ObjectMeta) {
+	duplicate := ""
+	checkName := func(kind string, m metav1.ObjectMeta) {
 		name := kind + " " + called(m)
-		if seen[name] && twice == "" {
-			twice = name
+		if seen[name] && duplicate == "" {
+			duplicate = name
 		}
 		seen[name] = true
 	}
 	for _, x := range o.Services {
-		look("Service", x.ObjectMeta)
+		checkName("Service", x.ObjectMeta)
 	}
 	for _, x := range o.Nodes {
-		look("Node", x.ObjectMeta)
+		checkName("Node", x.ObjectMeta)
 	}
 	for _, x := range o.Slices {
-		look("EndpointSlice", x.ObjectMeta)
+		checkName("EndpointSlice", x.ObjectMeta)
 	}
 	for _, x := range o.Pools {
-		look("BackendPool", x.ObjectMeta)
+		checkName("BackendPool", x.ObjectMeta)
 	}
-	return twice
+	return duplicate
 }

@@ -24,17 +24,15 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// deleted is when an object in memory was deleted.
 var deleted = metav1.NewTime(time.Unix(0, 0).UTC())
 
-// memory reads and writes objects that it holds, in the place of an API server. Deletions are
-// marked, as those of objects with a finalizer are.
+// memory is an in-memory API client. Delete only sets the deletion timestamp, as for objects with a
+// finalizer.
 type memory struct {
-	client.Reader // lists nothing
-	client.Writer // replaces nothing
+	client.Reader // List is not supported
+	client.Writer // Update is not supported
 	stores        map[reflect.Type]toolscache.Indexer
-	// made counts the objects that were created.
-	made int
+	made          int
 }
 
 func newMemory(snap *view.Snapshot) *memory {
@@ -47,7 +45,6 @@ func newMemory(snap *view.Snapshot) *memory {
 	}}
 }
 
-// find returns the object of the same kind and name, or the error of an API server.
 func (s *memory) find(like client.Object) (is client.Object, err error) {
 	name, err := toolscache.MetaNamespaceKeyFunc(like)
 	if err != nil {
@@ -60,7 +57,6 @@ func (s *memory) find(like client.Object) (is client.Object, err error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: reflect.TypeOf(like).Elem().Name()}, like.GetName())
 }
 
-// Get implements client.Reader.
 func (s *memory) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetNamespace(name.Namespace)
 	into.SetName(name.Name)
@@ -69,13 +65,12 @@ func (s *memory) Get(_ context.Context, name client.ObjectKey, into client.Objec
 		return err
 	}
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(is.DeepCopyObject()).Elem())
-	if into.GetResourceVersion() == "" { // it was read from a file, and a patch may want one
+	if into.GetResourceVersion() == "" { // objects from files have none, and a patch may need one
 		into.SetResourceVersion("1")
 	}
 	return nil
 }
 
-// Create implements client.Writer.
 func (s *memory) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	if _, err := s.find(obj); err == nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: reflect.TypeOf(obj).Elem().Name()}, obj.GetName())
@@ -85,7 +80,6 @@ func (s *memory) Create(_ context.Context, obj client.Object, _ ...client.Create
 	return s.stores[reflect.TypeOf(obj)].Add(obj)
 }
 
-// Delete implements client.Writer.
 func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
 	is, err := s.find(obj)
 	if err != nil {
@@ -99,7 +93,6 @@ func (s *memory) Delete(_ context.Context, obj client.Object, _ ...client.Delete
 	return s.stores[reflect.TypeOf(obj)].Update(next)
 }
 
-// Patch implements client.Writer for merge patches, strategic ones included.
 func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	is, err := s.find(obj)
 	if err != nil {
@@ -127,7 +120,6 @@ func (s *memory) Patch(_ context.Context, obj client.Object, patch client.Patch,
 	return s.stores[reflect.TypeOf(is)].Update(next)
 }
 
-// patched applies a patch of some type to an object like this.
 func patched(before, data []byte, kind types.PatchType, like client.Object) ([]byte, error) {
 	if kind == types.StrategicMergePatchType {
 		return strategicpatch.StrategicMergePatch(before, data, like)
@@ -135,13 +127,11 @@ func patched(before, data []byte, kind types.PatchType, like client.Object) ([]b
 	return jsonpatch.MergePatch(before, data)
 }
 
-// statuses writes the statuses of objects in memory.
 type statuses struct {
-	client.SubResourceWriter // makes and replaces none
+	client.SubResourceWriter // only Patch is supported
 	memory                   *memory
 }
 
-// Patch implements client.SubResourceWriter.
 func (s statuses) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.memory.Patch(ctx, obj, patch)
 }

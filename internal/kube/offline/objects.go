@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// Objects are those that a Cluster works on.
+// Objects are the objects of a Cluster.
 type Objects struct {
 	Services   []corev1.Service
 	Nodes      []corev1.Node
@@ -23,13 +23,12 @@ type Objects struct {
 	Pools      []v1alpha1.BackendPool
 	Namespaces []corev1.Namespace
 
-	// origins are those that come from files, and reading is what is read of these.
+	// reading is the document being read.
 	origins []origin
 	reading string
 }
 
-// Read reads the objects from an API server. A server that does not know BackendPools
-// has none; namespaces are read if they are asked for.
+// Read reads the objects from an API server, which may not know BackendPools.
 func Read(ctx context.Context, from client.Reader, namespaces bool) (Objects, error) {
 	var (
 		services corev1.ServiceList
@@ -51,8 +50,8 @@ func Read(ctx context.Context, from client.Reader, namespaces bool) (Objects, er
 	return Objects{Services: services.Items, Nodes: nodes.Items, Slices: slcs.Items, Pools: pools.Items, Namespaces: spaces.Items}, nil
 }
 
-// NamespaceOfNodePools is where the BackendPools are that Weir made for nodes, as the
-// objects show; otherwise if there are none.
+// NamespaceOfNodePools returns the namespace of the node pools' BackendPools, or otherwise if there
+// are none.
 func NamespaceOfNodePools(pools []v1alpha1.BackendPool, otherwise string) string {
 	for i := range pools {
 		if pools[i].Spec.Nodes != nil && pools[i].Status.MadeFor == v1alpha1.MadeForNodes {

@@ -17,8 +17,8 @@ import (
 	"weir.dev/weir/internal/kube/offline"
 )
 
-// What admission forbids is a refusal of the object, told with all others; a right that is missing
-// is none, for nothing was judged.
+// A Forbidden of admission is about the object and reported with the others; a missing right is an
+// error.
 func TestForbiddenByAdmissionIsRefused(t *testing.T) {
 	services := schema.GroupResource{Resource: "services"}
 	for _, c := range []struct {

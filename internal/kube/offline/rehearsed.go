@@ -24,7 +24,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// served are the Services that have a load balancer of Weir's, or are to have one, by name.
+// served returns the Services that have, or should have, a managed load balancer.
 func (c *Cluster) served() []*corev1.Service {
 	all := view.List[corev1.Service](c.Rooms.View.Services, view.ServicesBalanced, "")
 	slices.SortFunc(all, func(a, b *corev1.Service) int {
@@ -33,7 +33,7 @@ func (c *Cluster) served() []*corev1.Service {
 	return all
 }
 
-// Addressed counts the Services of Weir's whose status shows an address.
+// Addressed returns the number of served Services with an address in their status.
 func (c *Cluster) Addressed() int {
 	n := 0
 	for _, s := range c.served() {
@@ -115,7 +115,6 @@ func (c *Cluster) Pools() []rehearse.Pool {
 	return all
 }
 
-// unseenMembers reports whether the objects do not say who the members of a pool are.
 func (c *Cluster) unseenMembers(p *v1alpha1.BackendPool) bool {
 	return len(c.Rooms.View.Nodes.ListKeys()) == 0 || p.Spec.ServiceRef != nil && len(c.Rooms.View.Slices.ListKeys()) == 0
 }

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/kube/offline"
 )
 
-// A second object in JSON without a separator is an error, and is not left out of the plan.
+// A second JSON object without a separator is an error and not ignored.
 func TestTextThatFollowsAnObject(t *testing.T) {
 	const object = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`
 	for text, fails := range map[string]bool{object: false, object + "\n---\n" + object: false, object + "\n" + object: true, object + "\n...\n" + object: true} {

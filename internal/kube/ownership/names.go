@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// serviceWithPools converts a Service, with the names of the pools that it has for itself.
 func (o *Pools) serviceWithPools(s *corev1.Service) service.Service {
 	of := view.ServiceOf(s)
 	if names := o.Names(s); len(names) > 0 {
@@ -22,8 +21,8 @@ func (o *Pools) serviceWithPools(s *corev1.Service) service.Service {
 	return of
 }
 
-// Names are the names of the pools that a Service has for itself, that of IPv4 first;
-// none if they are the usual ones, since no other Service's names make the same.
+// Names returns the names of a Service's own pools, IPv4 first; nil if the usual names do not
+// collide.
 func (o *Pools) Names(s *corev1.Service) []string {
 	var names []string
 	apart := false
@@ -44,8 +43,7 @@ func (o *Pools) Names(s *corev1.Service) []string {
 	return names
 }
 
-// contender is a Service with the names of its own pools, as its BackendPools and what this
-// process has seen in Azure show.
+// contender returns a Service with the pools it already has.
 func (o *Pools) contender(s *corev1.Service) service.Contender {
 	name := view.Key(s.Namespace, s.Name)
 	one := service.Contender{Key: name, Created: s.CreationTimestamp.Time}
@@ -64,14 +62,11 @@ func (o *Pools) contender(s *corev1.Service) service.Contender {
 	return one
 }
 
-// ofItsOwn reports whether a Service has pools for itself; those of network interfaces hold all
-// nodes.
+// ofItsOwn is false for network interfaces: their pools are shared by all nodes.
 func (o *Pools) ofItsOwn(s *corev1.Service) bool {
 	return !o.Settings.Interfaces && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// needsPool reports whether a Service needs a pool of this name for itself, as long as no
-// other does.
 func (o *Pools) needsPool(s *corev1.Service, usual string) bool {
 	if !o.View.Serving.Ours(s) || !o.ofItsOwn(s) {
 		return false

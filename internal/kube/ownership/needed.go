@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// For is the BackendPool of a pool that a Service needs.
+// For returns the BackendPool for a pool that a Service needs.
 func (o *Pools) For(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) *v1alpha1.BackendPool {
 	p := &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{view.ManagedBy: apiserver.FieldOwner}},
@@ -46,17 +46,16 @@ func (o *Pools) For(s *corev1.Service, on lb.LoadBalancerID, pool service.Pool) 
 	return p
 }
 
-// FillsSame reports whether a BackendPool is for the same Service and pool as another.
-func (o *Pools) FillsSame(is, shall *v1alpha1.BackendPool) bool {
+// FillsSame reports whether two BackendPools have the same Service and pool.
+func (o *Pools) FillsSame(is, desired *v1alpha1.BackendPool) bool {
 	at, err1 := o.View.Target(is)
-	want, err2 := o.View.Target(shall)
-	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == shall.Spec.IPFamily &&
-		is.Spec.ServiceRef != nil && shall.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == shall.Spec.ServiceRef.Name
+	want, err2 := o.View.Target(desired)
+	return err1 == nil && err2 == nil && at.Key() == want.Key() && is.Spec.IPFamily == desired.Spec.IPFamily &&
+		is.Spec.ServiceRef != nil && desired.Spec.ServiceRef != nil && is.Spec.ServiceRef.Name == desired.Spec.ServiceRef.Name
 }
 
-// Needed reports whether a Service that Weir serves has the pool of a BackendPool. The
-// members of one that somebody deletes stay where they are, and the next BackendPool of the
-// pool takes them over. A dry run leaves them there, whatever its Service wants by now.
+// Needed reports whether a Service still uses the pool. Its members then remain for the next
+// BackendPool.
 func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
 	at, err := o.View.Target(p)
 	if has, _ := o.Right(p, at); err != nil || has < backendpool.Own {
@@ -72,23 +71,21 @@ func (o *Pools) Needed(p *v1alpha1.BackendPool) bool {
 	return len(o.ServedBy(p.Spec.LoadBalancer.Name)) > 0 && !view.SelectsNobody(p)
 }
 
-// Belongs reports whether a load balancer is the one where a Service belongs, which may be of
-// another class and keep what it has.
+// Belongs reports whether a Service is on this load balancer.
 func (o *Pools) Belongs(s *corev1.Service, balancer string) bool {
 	places := servicelb.Names(s.Annotations[view.PlaceAnnotation])
 	return (o.View.Serving.Ours(s) || o.View.Serving.Keeps(s)) && len(places) > 0 && strings.EqualFold(places[0], balancer)
 }
 
-// ServedBy are the Services that belong on a load balancer.
+// ServedBy returns the Services on a load balancer.
 func (o *Pools) ServedBy(balancer string) []*corev1.Service {
 	return slices.DeleteFunc(view.List[corev1.Service](o.View.Services, view.ServicesBalanced, ""), func(s *corev1.Service) bool {
 		return !o.Belongs(s, balancer)
 	})
 }
 
-// Held are the pools of a Service's own, on these load balancers, that are on record as
-// Weir's: what is in them came from this cluster. A BackendPool alone, which anybody may write,
-// is no record. Of these made are the ones that it has a BackendPool of Weir's for.
+// Held returns a Service's own pools with members recorded as this cluster's; a BackendPool alone,
+// which any tenant may create, proves nothing. made are those with a BackendPool of Weir.
 func (o *Pools) Held(s *corev1.Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID) {
 	for _, balancer := range on {
 		for _, name := range names {

@@ -14,14 +14,14 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// A dry run keeps the members of its pool where they are, whatever becomes of the BackendPool.
+// A dry run keeps the members of its pool, even if the BackendPool is deleted.
 func TestADryRunNeedsWhatItHas(t *testing.T) {
 	for _, dry := range []string{"", "true"} {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "web", Finalizers: []string{view.ServiceFinalizer},
 			Annotations: map[string]string{view.PlaceAnnotation: "lb", view.DryRunAnnotation: dry},
 		}}
-		s.Spec.Type = corev1.ServiceTypeClusterIP // it was a Local one with a load balancer
+		s.Spec.Type = corev1.ServiceTypeClusterIP // it was a Local Service with a load balancer
 		p := objects.BackendPool("web.lb", 0, objects.Took, objects.In("ns"), objects.RecordedAs("uid"))
 		o := holding(t, p, s)
 		o.Balancers = balancers{"lb"}
@@ -31,9 +31,7 @@ func TestADryRunNeedsWhatItHas(t *testing.T) {
 	}
 }
 
-// Where pools hold network interfaces a Local Service has none for itself: two whose names make the
-// same need not be kept apart, a BackendPool that is left of one is not needed, and one of somebody
-// else's may have such a name.
+// With pools of network interfaces, a Local Service has no own pools.
 func TestLocalServicesHaveNoPoolsOfInterfaces(t *testing.T) {
 	local := func(namespace, name string) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{

@@ -10,28 +10,28 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Balancers name the load balancers that Weir makes.
+// Balancers describes the load balancers Weir manages.
 type Balancers interface {
-	// Names are those of all load balancers that are the cluster's.
+	// Names returns all load balancers of the cluster.
 	Names() []string
 	ID(name string) lb.LoadBalancerID
-	// LeftToOthers reports whether Weir made a pool for a Service, and left it to the addresses of others.
+	// LeftToOthers reports whether Weir created the pool and left it because of foreign members.
 	LeftToOthers(pool lb.PoolKey) bool
 }
 
-// Pools says whose the pools of load balancers are.
+// Pools decides the ownership of pools.
 type Pools struct {
 	View     *view.Snapshot
 	Statuses *backendpool.Statuses
-	// Balancers are nil if Weir makes no load balancers.
+	// Balancers is nil if Weir manages no load balancers.
 	Balancers Balancers
-	// Namespace is where the BackendPools of all nodes are, and Settings name their pools.
+	// Namespace holds the BackendPools of all nodes; Settings names their pools.
 	Namespace string
 	Settings  service.Settings
-	// Several are the load balancers on which nodes are placed; empty where there is one.
+	// Several lists the configurations of several load balancers.
 	Several []service.Configuration
-	// Served is what this process has seen in Azure of a Service, by its name and UID.
+	// Served returns what this process has seen in Azure of a Service.
 	Served func(service, uid string) *servicelb.Served
-	// AllowUnseen lets namespaces bind everything of which nothing is known.
+	// AllowUnseen allows everything to namespaces without an object.
 	AllowUnseen bool
 }

@@ -19,34 +19,33 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Says reports whether a BackendPool says what another does, to the letter. One that leaves open how
-// nodes become members means what Weir would say.
-func Says(is, shall *v1alpha1.BackendPool) bool {
-	a, b := is.Spec, shall.Spec
-	return is.Namespace == shall.Namespace && is.Name == shall.Name && owned(is, shall) &&
+// Says reports whether two BackendPools have the same spec. An unset membership matches Weir's
+// choice.
+func Says(is, desired *v1alpha1.BackendPool) bool {
+	a, b := is.Spec, desired.Spec
+	return is.Namespace == desired.Namespace && is.Name == desired.Name && owned(is, desired) &&
 		strings.EqualFold(a.LoadBalancer.Name, b.LoadBalancer.Name) && strings.EqualFold(a.PoolName, b.PoolName) && a.IPFamily == b.IPFamily &&
 		sameMembership(a.Membership, b.Membership) && (a.Nodes == nil) == (b.Nodes == nil) && ptr.Deref(a.ServiceRef, v1alpha1.ServiceReference{}) == ptr.Deref(b.ServiceRef, v1alpha1.ServiceReference{})
 }
 
-func sameMembership(is, shall string) bool {
-	return is == "" || is == v1alpha1.MembershipAuto || is == cmp.Or(shall, v1alpha1.MembershipAddress)
+func sameMembership(is, desired string) bool {
+	return is == "" || is == v1alpha1.MembershipAuto || is == cmp.Or(desired, v1alpha1.MembershipAddress)
 }
 
-// owned reports whether a BackendPool is that of the same Service, not of an earlier one.
-func owned(is, shall *v1alpha1.BackendPool) bool {
-	if len(shall.OwnerReferences) == 0 {
+func owned(is, desired *v1alpha1.BackendPool) bool {
+	if len(desired.OwnerReferences) == 0 {
 		return true
 	}
-	return OwnedBy(is, shall.OwnerReferences[0].UID)
+	return OwnedBy(is, desired.OwnerReferences[0].UID)
 }
 
-// OwnedBy reports whether one of the owner references of a BackendPool is of this UID.
+// OwnedBy reports whether p has an owner reference with this UID.
 func OwnedBy(p *v1alpha1.BackendPool, uid types.UID) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
 }
 
-// Made reports whether a BackendPool is provably one that Weir made: its status says so,
-// which nobody else writes, or it says what Weir would make now, to the letter.
+// Made reports whether Weir provably created a BackendPool: by its status, which only Weir writes,
+// or because it equals what Weir would create.
 func (o *Pools) Made(p *v1alpha1.BackendPool) bool {
 	at, err := o.View.Target(p)
 	if err != nil || !o.Owns(at.LoadBalancer) {
@@ -63,15 +62,15 @@ func (o *Pools) Made(p *v1alpha1.BackendPool) bool {
 	return s != nil && o.fills(s, p, at) && Says(p, o.For(s, at.LoadBalancer, service.Pool{Name: at.Name, Family: lb.Family(p.Spec.IPFamily)}))
 }
 
-// RecordedFor is for whom Weir made a BackendPool, as recorded; empty if it did not.
+// RecordedFor returns the recorded value of MadeFor.
 func (o *Pools) RecordedFor(p *v1alpha1.BackendPool) string { return o.Statuses.MadeFor(p) }
 
-// LeftToOthers reports whether Weir made a pool, and left it to the addresses of others.
+// LeftToOthers reports whether Weir left the pool because of foreign members.
 func (o *Pools) LeftToOthers(pool lb.PoolKey) bool {
 	return o.Balancers != nil && o.Balancers.LeftToOthers(pool)
 }
 
-// MadeFor is for whom Weir made a BackendPool, to be recorded; empty if it did not.
+// MadeFor returns the value to record; empty if Weir did not create the BackendPool.
 func (o *Pools) MadeFor(p *v1alpha1.BackendPool) string {
 	if !o.Made(p) {
 		return ""
@@ -80,21 +79,19 @@ func (o *Pools) MadeFor(p *v1alpha1.BackendPool) string {
 		return v1alpha1.MadeForNodes
 	}
 	s := o.servedService(p)
-	if s == nil { // it went this moment
+	if s == nil { // just deleted
 		return ""
 	}
 	return string(s.UID)
 }
 
-// Owns reports whether a load balancer is one of those that Weir makes for Services.
+// Owns reports whether Weir manages a load balancer for Services.
 func (o *Pools) Owns(id lb.LoadBalancerID) bool {
 	return o.Balancers != nil && slices.ContainsFunc(o.Balancers.Names(), func(name string) bool {
-		return strings.EqualFold(name, id.Name) && o.Balancers.ID(name).Key() == id.Key() // keys are made anew each time
+		return strings.EqualFold(name, id.Name) && o.Balancers.ID(name).Key() == id.Key() // compare names first: keys allocate
 	})
 }
 
-// ofAllNodes reports whether a BackendPool in Weir's own namespace says what that of all
-// nodes would.
 func (o *Pools) ofAllNodes(p *v1alpha1.BackendPool, at lb.PoolID) bool {
 	families := []lb.Family{lb.IPv4, lb.IPv6}
 	for i, name := range o.Settings.NodePools() {
@@ -103,13 +100,13 @@ func (o *Pools) ofAllNodes(p *v1alpha1.BackendPool, at lb.PoolID) bool {
 			if Says(p, o.For(nil, at.LoadBalancer, pool)) {
 				return true
 			}
-			pool.Interfaces = pool.Interfaces != o.Settings.Converts // it may have been the other kind, or is to be emptied of that
+			pool.Interfaces = pool.Interfaces != o.Settings.Converts // from before a conversion
 		}
 	}
 	return false
 }
 
-// servedService is the Service of a BackendPool, if Weir serves it; else nil.
+// servedService returns the Service of a BackendPool if Weir manages it.
 func (o *Pools) servedService(p *v1alpha1.BackendPool) *corev1.Service {
 	if p.Spec.ServiceRef == nil {
 		return nil
@@ -121,8 +118,8 @@ func (o *Pools) servedService(p *v1alpha1.BackendPool) *corev1.Service {
 	return s
 }
 
-// fills reports whether a pool is one that a Service has for itself, and which Azure took for
-// it. What somebody writes before Weir has asked Azure takes no pool that was there already.
+// fills reports whether Azure confirmed a pool as the Service's own. A BackendPool created before
+// cannot take over an existing pool.
 func (o *Pools) fills(s *corev1.Service, p *v1alpha1.BackendPool, at lb.PoolID) bool {
 	if !view.ContainsFold(view.OwnPools(s), at.Name) {
 		return false

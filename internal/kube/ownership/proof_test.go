@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// balancers are those that Weir makes, in subscription s0 and resource group rg0.
 type balancers []string
 
 func (b balancers) LeftToOthers(lb.PoolKey) bool { return false }
@@ -30,9 +29,7 @@ func (balancers) ID(name string) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: "s0", ResourceGroup: "rg0", Name: name}
 }
 
-// holding knows these objects, besides the Service shop/web, which is served on the load balancers
-// kubernetes and kubernetes-internal, and the namespaces: team may bind pools of kubernetes, shop
-// nothing.
+// Of the namespaces, team may bind pools of kubernetes, and shop none.
 func holding(t *testing.T, all ...client.Object) *ownership.Pools {
 	t.Helper()
 	web := objects.Service(corev1.ServiceTypeLoadBalancer)
@@ -52,7 +49,6 @@ func holding(t *testing.T, all ...client.Object) *ownership.Pools {
 	}
 }
 
-// served has Azure hold the Service shop/web.
 func served(o *ownership.Pools) {
 	o.Served = func(name, _ string) *servicelb.Served {
 		if name != "shop/web" {
@@ -70,7 +66,8 @@ func joinAs(membership string) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) { p.Spec.Membership = membership }
 }
 
-// What counts as made by Weir, what holds a pool, and what of either somebody else may write.
+// Which BackendPools count as created by Weir or as owners, and which of their fields tenants may
+// write.
 func TestWhatWeirMade(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -126,8 +123,7 @@ func TestWhatWeirMade(t *testing.T) {
 	}
 }
 
-// What is on record as a Service's pool is what Weir filled; a BackendPool that somebody wrote
-// before does not make a pool of others the Service's.
+// A BackendPool created before the Service cannot claim a foreign pool.
 func TestHeldPools(t *testing.T) {
 	noneForeign := func(p *v1alpha1.BackendPool) { p.Status.Foreign = new(int32(0)) }
 	someForeign := func(p *v1alpha1.BackendPool) { p.Status.Foreign = new(int32(1)) }
@@ -156,8 +152,7 @@ func TestHeldPools(t *testing.T) {
 	}
 }
 
-// How nodes become members of the pools that Weir makes goes by azure.json, and whoever has edited that
-// of a BackendPool has another one.
+// A BackendPool with an edited membership type is not Weir's.
 func TestHowNodesBecomeMembers(t *testing.T) {
 	for _, interfaces := range []bool{false, true} {
 		o := holding(t)

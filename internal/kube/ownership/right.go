@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Right says which right a BackendPool has to its pool, and why it has none.
+// Right returns a BackendPool's claim to its pool, or why it has none.
 func (o *Pools) Right(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right, backendpool.Refusal) {
 	if o.Made(p) {
 		return backendpool.Own, backendpool.Refusal{}
@@ -38,7 +38,7 @@ func (o *Pools) Right(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right,
 	if !own && p.Spec.Membership == v1alpha1.MembershipNetworkInterface {
 		return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonNotAllowed, Why: elsewhere(at)}
 	}
-	// One that goes takes its addresses out, while nobody has more right to the pool.
+	// A deleted BackendPool still removes its addresses while no other has a stronger claim.
 	if own && p.DeletionTimestamp == nil {
 		if whose := o.neededBy(p, at); whose != "" {
 			return backendpool.NoRight, backendpool.Refusal{Reason: v1alpha1.ReasonDuplicate, Why: fmt.Sprintf("%s is that of %s, and Weir fills it: bind another pool", backendpool.DescribePool(at), whose)}
@@ -47,22 +47,20 @@ func (o *Pools) Right(p *v1alpha1.BackendPool, at lb.PoolID) (backendpool.Right,
 	return backendpool.Granted, backendpool.Refusal{}
 }
 
-// ByMachine reports whether the members of a pool are to be network interfaces. A BackendPool of
-// somebody's that does not ask for them gets addresses.
+// ByMachine reports whether a pool's members are network interfaces.
 func (o *Pools) ByMachine(p *v1alpha1.BackendPool) bool {
 	switch p.Spec.Membership {
 	case v1alpha1.MembershipNetworkInterface:
 		return true
 	case v1alpha1.MembershipAddress:
 		return false
-	case "": // where it matters Weir writes NetworkInterface: this one is from before, and has addresses
+	case "": // created before Weir always set NetworkInterface
 		return o.Settings.Interfaces && !o.Settings.Converts && o.Made(p)
 	}
 	return o.Settings.Interfaces && o.Made(p)
 }
 
-// elsewhere is why interfaces join no pool of a load balancer that is not the cluster's: Azure takes one
-// into the pools of one public load balancer and one internal one, so it would leave the cluster's.
+// Azure allows an interface in one public and one internal load balancer.
 func elsewhere(at lb.PoolID) string {
 	return fmt.Sprintf("load balancer %s is none of the cluster's own, and a network interface can be in the pools of one load balancer alone: set membership to Address, and name a pool of IP addresses",
 		at.LoadBalancer.Name)
@@ -74,8 +72,6 @@ func notAllowed(namespace string, at lb.PoolID) string {
 		namespace, at.LoadBalancer.Name, grant.Annotation, at.LoadBalancer.SubscriptionID, at.LoadBalancer.ResourceGroup, at.LoadBalancer.Name)
 }
 
-// allowed reports whether an administrator allows a load balancer to a namespace. Weir's own
-// may bind everything.
 func (o *Pools) allowed(namespace string, balancer lb.LoadBalancerID) (is, known bool) {
 	if namespace == o.Namespace {
 		return true, true
@@ -99,8 +95,7 @@ func (o *Pools) AllowedPublicIPs(namespace string) string {
 	return ""
 }
 
-// neededBy says whose a pool of the cluster's own load balancers is, if it is not that of
-// the Service of a BackendPool; empty if it is nobody's.
+// neededBy returns the other user of a managed pool, if any.
 func (o *Pools) neededBy(p *v1alpha1.BackendPool, at lb.PoolID) string {
 	if p.Namespace != o.Namespace && view.ContainsFold(o.Settings.NodePools(), at.Name) {
 		return "all nodes"
@@ -114,8 +109,7 @@ func (o *Pools) neededBy(p *v1alpha1.BackendPool, at lb.PoolID) string {
 	return ""
 }
 
-// PoolsAtOf are the BackendPools of the pools that a Service may have for itself, whosever
-// they are: it comes before others there.
+// PoolsAtOf returns all BackendPools at the pools a Service may own.
 func (o *Pools) PoolsAtOf(s *corev1.Service) []*v1alpha1.BackendPool {
 	var all []*v1alpha1.BackendPool
 	if o.Balancers == nil {

@@ -23,10 +23,10 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// API is the API server as far as BackendPools are concerned.
+// API accesses BackendPools at the API server.
 type API struct {
-	Reader client.Reader            // the API server, never the cache
-	Status client.SubResourceWriter // of the status
+	Reader client.Reader // uncached
+	Status client.SubResourceWriter
 	Writer client.Writer
 }
 
@@ -43,15 +43,14 @@ func (a API) Load(ctx context.Context, ref poolschedule.Ref) (*v1alpha1.BackendP
 	return p, nil
 }
 
-// applied is what a status is applied by.
 type applied struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        map[string]string           `json:"metadata"`
 	Status          *v1alpha1.BackendPoolStatus `json:"status"`
 }
 
-// Apply implements backendpool.API by server-side apply. Of what the API server answers nothing is asked
-// for but the metadata: of all requests these are the most, and the rest is what was sent.
+// Apply implements backendpool.API by server-side apply. These are the most frequent requests, so
+// only metadata is requested in return.
 func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus) (string, error) {
 	kind := metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "BackendPool"}
 	patch, err := json.Marshal(applied{kind, map[string]string{"namespace": ref.Namespace, "name": ref.Name, "uid": ref.UID, "resourceVersion": version}, status})
@@ -71,7 +70,6 @@ func (a API) Apply(ctx context.Context, ref poolschedule.Ref, version string, st
 	return is.ResourceVersion, nil
 }
 
-// pageOf is how many BackendPools are read at a time.
 const pageOf = 500
 
 // All implements backendpool.API.
@@ -82,8 +80,8 @@ func (a API) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
 		if err := a.Reader.List(ctx, &page, client.Limit(pageOf), client.Continue(next)); err != nil {
 			return nil, err
 		}
-		for _, p := range page.Items { // by itself: whoever keeps one keeps no page
-			p.ManagedFields, p.Annotations, p.Labels = nil, nil, nil // half of what is read
+		for _, p := range page.Items { // loop copy: an item must not keep its page alive
+			p.ManagedFields, p.Annotations, p.Labels = nil, nil, nil // half of the size
 			p.Status = view.Shared(&p.Status)
 			all = append(all, &p)
 		}
@@ -93,16 +91,15 @@ func (a API) All(ctx context.Context) ([]*v1alpha1.BackendPool, error) {
 	}
 }
 
-// finalizerDeadline bounds one try to set a finalizer.
 const finalizerDeadline = 10 * time.Second
 
 // SetFinalizer implements backendpool.API.
 func (a API) SetFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
 	ref, tried := backendpool.RefOf(p), false
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-		ctx, cancel := context.WithTimeout(ctx, finalizerDeadline) // one that cannot be reached holds up no other pool
+		ctx, cancel := context.WithTimeout(ctx, finalizerDeadline) // a slow request must not delay other pools
 		defer cancel()
-		if tried { // it is not as it was seen
+		if tried {
 			if p, err = a.Load(ctx, ref); err != nil {
 				return err
 			}
@@ -120,7 +117,6 @@ func (a API) SetFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want boo
 	return p, nil
 }
 
-// setFinalizer writes the finalizers of a BackendPool that has the resource version of p.
 func (a API) setFinalizer(ctx context.Context, p *v1alpha1.BackendPool, want bool) (*v1alpha1.BackendPool, error) {
 	if slices.Contains(p.Finalizers, v1alpha1.Finalizer) == want {
 		return p, nil

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// writer is a writer of statuses that keeps what it was asked for.
 type writer struct {
 	client.SubResourceWriter
 	asked client.Object
@@ -29,7 +28,7 @@ func (w *writer) Patch(_ context.Context, obj client.Object, patch client.Patch,
 	return err
 }
 
-// Of a status that is written nothing is asked back for but the metadata of its object.
+// A status write requests only the metadata in return.
 func TestOfAWrittenStatusTheAPIServerAnswersTheMetadata(t *testing.T) {
 	w := &writer{}
 	version, err := API{Status: w}.Apply(t.Context(), poolschedule.Ref{Namespace: "shop", Name: "web", UID: "u"}, "7", &v1alpha1.BackendPoolStatus{PoolID: "/x"})
@@ -45,7 +44,6 @@ func TestOfAWrittenStatusTheAPIServerAnswersTheMetadata(t *testing.T) {
 	}
 }
 
-// lister is an API server with two pages of BackendPools.
 type lister struct{ client.Reader }
 
 func (lister) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -63,7 +61,7 @@ func (lister) List(_ context.Context, list client.ObjectList, opts ...client.Lis
 	return nil
 }
 
-// What is read of all BackendPools is kept without what nobody asks for.
+// All drops fields that are not needed.
 func TestAllAreReadWithoutBookkeeping(t *testing.T) {
 	all, err := API{Reader: lister{}}.All(t.Context())
 	if err != nil || len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" {

@@ -16,14 +16,12 @@ import (
 	"weir.dev/weir/internal/kube/workqueue"
 )
 
-// reconcile brings a BackendPool into the state that it is entitled to.
 func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	next, err := r.Reconcile(ctx, req.Namespace, req.Name, time.Now())
 	return workqueue.Result(ctx, err, next.After)
 }
 
-// poolAndRivals maps a BackendPool to itself and to the others that name its pool:
-// who holds the pool may change for them too.
+// poolAndRivals maps a BackendPool to all with the same pool, because their ownership may change.
 func (r *Reconciler) poolAndRivals(_ context.Context, obj client.Object) []reconcile.Request {
 	requests := []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 	p, ok := obj.(*v1alpha1.BackendPool)
@@ -40,7 +38,7 @@ func (r *Reconciler) poolAndRivals(_ context.Context, obj client.Object) []recon
 	return requests
 }
 
-// poolChanged drops updates of the status, which are our own. Of annotations one is heard.
+// poolChanged drops status updates and annotation updates except RetryNow.
 func poolChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, after := u.ObjectOld, u.ObjectNew

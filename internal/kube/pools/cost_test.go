@@ -24,8 +24,7 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// crowd is a cluster of so many Services, ten endpoints and a BackendPool each, on 1,000 nodes. All
-// pools are level.
+// crowd has a BackendPool and ten endpoints per Service, on 1,000 nodes, in sync.
 func crowd(tb testing.TB, services int) *Reconciler {
 	tb.Helper()
 	s := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}}
@@ -61,7 +60,6 @@ func crowd(tb testing.TB, services int) *Reconciler {
 	return r
 }
 
-// slice has the endpoints of a Service; moved is by how many nodes the first is elsewhere.
 func slice(i, moved int) *discoveryv1.EndpointSlice {
 	es := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -80,7 +78,7 @@ func slice(i, moved int) *discoveryv1.EndpointSlice {
 	return es
 }
 
-// everyone owns no pool, and may bind all.
+// everyone allows every binding and owns no pool.
 type everyone struct{ backendpool.Owner }
 
 func (everyone) Right(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Right, backendpool.Refusal) {
@@ -88,7 +86,6 @@ func (everyone) Right(*v1alpha1.BackendPool, lb.PoolID) (backendpool.Right, back
 }
 func (everyone) Made(*v1alpha1.BackendPool) bool { return false }
 
-// sink takes operations, and knows no pool to be level.
 type sink struct {
 	backendpool.Lanes
 	added int
@@ -99,8 +96,7 @@ func (s *sink) LevelAs(lb.PoolID, uint64) bool    { return false }
 
 var _ backendpool.Lanes = (*poolupdate.Lanes)(nil)
 
-// An event that changes no member of a level pool costs next to nothing, however many pools there
-// are, and queues nothing. One that does passes.
+// An event that changes no member of a pool in sync costs almost nothing and queues nothing.
 func TestAnEventWithoutAMemberCostsNextToNothing(t *testing.T) {
 	for _, services := range []int{100, 1000} {
 		r := crowd(t, services)
@@ -124,7 +120,7 @@ func TestAnEventWithoutAMemberCostsNextToNothing(t *testing.T) {
 	}
 }
 
-// What an event costs that moves a member does not grow with the number of pools.
+// The cost of an event that moves a member does not depend on the number of pools.
 func TestAnEventThatMovesAMemberCostsTheSameInALargeCluster(t *testing.T) {
 	cost := func(services int) float64 {
 		r := crowd(t, services)

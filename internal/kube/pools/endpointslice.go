@@ -17,8 +17,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// servicesOfSlice maps a slice to its Service. An update is mapped by its old and its
-// new label, so a slice that moves is taken from one Service and given to the other.
+// servicesOfSlice maps a slice to its Service. A slice that moves affects both Services.
 func (r *Reconciler) servicesOfSlice(_ context.Context, obj client.Object) []reconcile.Request {
 	s, ok := obj.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -27,8 +26,7 @@ func (r *Reconciler) servicesOfSlice(_ context.Context, obj client.Object) []rec
 	return r.ifBound(view.ServiceOfSlice(s))
 }
 
-// ifBound is the request of a Service that a BackendPool refers to. Nobody needs to
-// hear of others: a BackendPool that comes later is reconciled for itself.
+// ifBound returns a request for a Service that a BackendPool refers to.
 func (r *Reconciler) ifBound(name poolschedule.ServiceName) []reconcile.Request {
 	if name.Name == "" || len(r.view.PoolsOf(name)) == 0 {
 		return nil
@@ -36,9 +34,8 @@ func (r *Reconciler) ifBound(name poolschedule.ServiceName) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: name.Namespace, Name: name.Name}}}
 }
 
-// sliceChanged drops updates that change no endpoint, and those that leave all members as they are
-// where all pools of the Service are level. Where one is not such an update passes: people are told
-// that it starts another attempt.
+// sliceChanged drops updates that change no endpoint. Those that keep the members pass if a pool of
+// the Service is out of sync, where they trigger another attempt.
 func (r *Reconciler) sliceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := u.ObjectOld.(*discoveryv1.EndpointSlice)
@@ -46,17 +43,16 @@ func (r *Reconciler) sliceChanged() predicate.Predicate {
 		if !ok1 || !ok2 {
 			return false
 		}
-		// The address type of a slice cannot change, but that of its name can: after a
-		// lost watch another object arrives as an update.
+		// After a lost watch, another object of the same name, with another address type, may
+		// arrive as an update.
 		if before.UID != after.UID || view.ServiceOfSlice(before) != view.ServiceOfSlice(after) || !view.SameMembers(before, after) {
 			return true
 		}
-		// The generation tells of what the cache has left out, such as a pod's own address.
+		// The generation also covers fields the cache drops, such as the pod address.
 		return before.Generation != after.Generation && !r.allLevel(view.ServiceOfSlice(after))
 	}}
 }
 
-// allLevel reports whether all pools of a Service are known to be level.
 func (r *Reconciler) allLevel(service poolschedule.ServiceName) bool {
 	for _, p := range r.view.PoolsOf(service) {
 		if !r.Statuses.IsLevel(p) {
@@ -66,9 +62,8 @@ func (r *Reconciler) allLevel(service poolschedule.ServiceName) bool {
 	return true
 }
 
-// poolsOfLeavingNodes maps a slice to the BackendPools of nodes in which a node is that a label keeps
-// out, and that hosts an endpoint of the slice: once it hosts none it leaves them. An update is mapped
-// by its old and its new endpoints.
+// poolsOfLeavingNodes maps a slice to the node pools of excluded nodes that host its endpoints:
+// such a node leaves once it hosts none.
 func (r *Reconciler) poolsOfLeavingNodes(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
 	s, ok := obj.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -82,7 +77,6 @@ func (r *Reconciler) poolsOfLeavingNodes(ctx context.Context, obj client.Object)
 	return requests
 }
 
-// hostsChanged drops updates of slices whose endpoints are on the same nodes as before.
 func (r *Reconciler) hostsChanged() predicate.Predicate {
 	return workqueue.Changed(func(before, after *discoveryv1.EndpointSlice) bool { return !view.SameMembers(before, after) })
 }

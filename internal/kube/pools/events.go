@@ -16,35 +16,30 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// EventHeldBack is the reason of the event on a Service, or a BackendPool that has none, of
-// which members stay up though their eviction is announced.
+// EventHeldBack is the event reason for members retained despite an announced eviction.
 const EventHeldBack = "SpotEvictionsHeldBack"
 
-// Events takes events about objects, and waits for nothing.
+// Events queues events about objects without blocking.
 type Events interface {
 	Add(about runtime.Object, kind, reason, message string)
 }
 
-// reporter implements backendpool.Events.
 type reporter struct {
 	view        *view.Snapshot
 	events      Events
 	adminStates func(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned)
 }
 
-// OnPool implements backendpool.Events.
 func (e reporter) OnPool(p *v1alpha1.BackendPool, event backendpool.Event) {
 	e.events.Add(p, event.Kind, event.Reason, event.Text)
 }
 
-// OnService implements backendpool.Events.
 func (e reporter) OnService(name poolschedule.ServiceName, event backendpool.Event) {
 	if s := e.view.Service(name); s != nil {
 		e.events.Add(s, event.Kind, event.Reason, event.Text)
 	}
 }
 
-// Spares implements backendpool.Events.
 func (e reporter) Spares(p *v1alpha1.BackendPool, is backendpool.Entitlement, set membership.Set) {
 	event := backendpool.Event{
 		Kind: corev1.EventTypeWarning, Reason: EventHeldBack,
@@ -57,7 +52,6 @@ func (e reporter) Spares(p *v1alpha1.BackendPool, is backendpool.Entitlement, se
 	}
 }
 
-// AdminStates implements backendpool.Events.
 func (e reporter) AdminStates(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned) {
 	if e.adminStates != nil {
 		e.adminStates(p, is, r, t)

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// poolsIn maps a namespace to its BackendPools, and to those that name the same pools.
+// poolsIn maps a namespace to its BackendPools and those with the same pools.
 func (r *Reconciler) poolsIn(ctx context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, p := range view.List[v1alpha1.BackendPool](r.view.Pools, view.PoolsByNamespace, obj.GetName()) {
@@ -24,7 +24,6 @@ func (r *Reconciler) poolsIn(ctx context.Context, obj client.Object) []reconcile
 	return requests
 }
 
-// grantChanged lets through what changes which load balancers a namespace may bind.
 func grantChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(u event.UpdateEvent) bool {

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// judgedWith returns a node and those that are one member with it: which of them counts depends on all.
+// judgedWith returns a node and its duplicates. Which of them is a member depends on all.
 func (r *Reconciler) judgedWith(obj client.Object) []*corev1.Node {
 	n, ok := obj.(*corev1.Node)
 	if !ok {
@@ -29,7 +29,6 @@ func (r *Reconciler) judgedWith(obj client.Object) []*corev1.Node {
 	return append(r.view.Duplicates(n), n)
 }
 
-// servicesOnNode maps a node to the Services that have an endpoint on it, or on a node that is judged with it.
 func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reconcile.Request {
 	seen := map[poolschedule.ServiceName]struct{}{}
 	var requests []reconcile.Request
@@ -46,8 +45,6 @@ func (r *Reconciler) servicesOnNode(_ context.Context, obj client.Object) []reco
 	return requests
 }
 
-// poolsOfNode maps a node to the BackendPools whose selector matches it, or a node that is judged with it. An
-// update is mapped by its old and its new labels.
 func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	nodes := r.judgedWith(obj)
@@ -61,11 +58,8 @@ func (r *Reconciler) poolsOfNode(_ context.Context, obj client.Object) []reconci
 	return requests
 }
 
-// nodeChanged drops updates that change no address and no exclusion: a heartbeat, a
-// condition, a label that excludes nobody.
 func (r *Reconciler) nodeChanged() predicate.Predicate { return workqueue.Changed(r.view.NodeDiffers) }
 
-// nodeOrLabelsChanged lets changes of labels through as well, which select nodes.
 func (r *Reconciler) nodeOrLabelsChanged() predicate.Predicate {
 	return workqueue.Changed(r.view.NodeOrLabelsDiffer)
 }

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// cluster implements backendpool.Cluster.
 type cluster struct {
 	snap            *view.Snapshot
 	configurationOf func(loadBalancer string) string

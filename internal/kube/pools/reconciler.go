@@ -25,41 +25,36 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// Config is what a Reconciler works with.
+// Config holds the dependencies of a Reconciler.
 type Config struct {
 	View     *view.Snapshot
 	Statuses *backendpool.Statuses
-	// Owner says whose pools are.
-	Owner backendpool.Owner
-	// Events takes what people are told, and AdminStates what becomes of those of nodes.
+	Owner    backendpool.Owner
+	// AdminStates receives changes of nodes' admin states.
 	Events      Events
 	AdminStates func(p *v1alpha1.BackendPool, is backendpool.Entitlement, r poolupdate.Report, t backendpool.Turned)
-	// OfLoadBalancer returns the BackendPools of the pools that a Service with a load balancer
-	// may have for itself, whosever they are.
-	OfLoadBalancer func(*corev1.Service) []*v1alpha1.BackendPool
-	// ConfigurationOf names the load balancer configuration that a load balancer belongs to.
+	// OfLoadBalancer returns the BackendPools at the pools a load-balanced Service may own.
+	OfLoadBalancer  func(*corev1.Service) []*v1alpha1.BackendPool
 	ConfigurationOf func(loadBalancer string) string
-	// RecheckAfter and ReleaseAgainAfter are those of backendpool.Config.
+	// RecheckAfter and ReleaseAgainAfter are as in backendpool.Config.
 	RecheckAfter, ReleaseAgainAfter time.Duration
-	// Stale reports whether what the informers hold may be old; nil if it never is.
+	// Stale reports whether the informers may be outdated; nil means never.
 	Stale func(now time.Time) bool
 	Log   *slog.Logger
 }
 
-// Reconciler brings BackendPools into the state that they are entitled to. Package backendpool
-// decides what that is.
+// Reconciler reconciles BackendPools. Package backendpool decides about them.
 type Reconciler struct {
 	*backendpool.Controller
 	Statuses *backendpool.Statuses
 
-	view *view.Snapshot
-	// poolsOfBalanced is Config.OfLoadBalancer.
+	view            *view.Snapshot
 	poolsOfBalanced func(*corev1.Service) []*v1alpha1.BackendPool
 	queue           workqueue.Queue // of BackendPools
 	endpoints       workqueue.Queue // of Services
 }
 
-// New returns a Reconciler, whose Controller gets its Lanes before Setup.
+// New returns a Reconciler. Its Controller needs its workers before Setup.
 func New(c Config) *Reconciler {
 	r := &Reconciler{Statuses: c.Statuses, view: c.View, poolsOfBalanced: c.OfLoadBalancer}
 	r.Controller = backendpool.New(backendpool.Config{
@@ -70,39 +65,35 @@ func New(c Config) *Reconciler {
 	return r
 }
 
-// Queue has a BackendPool reconciled.
+// Queue requeues a BackendPool.
 func (r *Reconciler) Queue(name types.NamespacedName) { r.queue.Add(name) }
 
-// Retry has those reconciled again that failed because of the API server.
+// Retry requeues what failed because of the API server.
 func (r *Reconciler) Retry(now time.Time) {
 	r.endpoints.Retry(now)
 	r.queue.Retry(now)
 }
 
-// MembersOf returns which nodes belong in the pool of a BackendPool, those included that stay for a while.
+// MembersOf returns the nodes of a pool, including retained ones.
 func (r *Reconciler) MembersOf(p *v1alpha1.BackendPool) (membership.Set, error) {
 	return backendpool.MembersOf(r.Controller, p)
 }
 
-// ReleaseHeld has those pools looked at again in which members stayed because what was known of the
-// cluster might have been old.
+// ReleaseHeld requeues pools with members retained while the informers may have been outdated.
 func (r *Reconciler) ReleaseHeld(now time.Time) {
 	backendpool.LookAgainAt(r.Controller, r.Keeper.Release(), now)
 }
 
-// RetryStatuses has those reconciled again whose status could not be written.
+// RetryStatuses requeues the BackendPools with pending status writes.
 func (r *Reconciler) RetryStatuses() {
 	for _, ref := range r.Statuses.Unsaved() {
 		r.Queue(client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
 	}
 }
 
-// sideBySide is how many objects of a kind are reconciled at a time: most of that is waiting for
-// the API server.
 const sideBySide = 4
 
-// Setup adds the controllers to the manager: one keyed by Service, for endpoints, and one keyed by
-// BackendPool.
+// Setup adds two controllers, keyed by Service for endpoints and by BackendPool.
 func (r *Reconciler) Setup(mgr manager.Manager, backoff workqueue.Backoff) error {
 	options := func() controller.Options {
 		return controller.Options{RateLimiter: backoff.RateLimiter(), NewQueue: workqueue.NewFair, MaxConcurrentReconciles: sideBySide}

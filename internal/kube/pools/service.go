@@ -17,19 +17,16 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// reconcileEndpoints queues an operation for each pool of a Service that is not known to
-// be level.
+// reconcileEndpoints queues an operation for each pool that is not in sync.
 func (r *Reconciler) reconcileEndpoints(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	name := poolschedule.ServiceName{Namespace: req.Namespace, Name: req.Name}
 	return workqueue.Result(ctx, r.EndpointsChanged(ctx, name, time.Now()), 0)
 }
 
-// boundService maps a Service to itself, if a BackendPool refers to it.
 func (r *Reconciler) boundService(_ context.Context, obj client.Object) []reconcile.Request {
 	return r.ifBound(poolschedule.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()})
 }
 
-// poolsOfService maps a Service to the BackendPools that refer to it, and to those of its pools.
 func (r *Reconciler) poolsOfService(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, p := range r.view.PoolsOf(poolschedule.ServiceName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
@@ -43,8 +40,8 @@ func (r *Reconciler) poolsOfService(_ context.Context, obj client.Object) []reco
 	return requests
 }
 
-// serviceChanged drops updates that leave a Service as fit for a pool as it was, and its load balancer
-// where it was: a BackendPool that is being deleted waits for its Service to give that up.
+// serviceChanged passes the removal of the Service finalizer, because a deleted BackendPool waits
+// for it.
 func serviceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := u.ObjectOld.(*corev1.Service)

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// After a lost watch, a slice that was made anew under its name comes as an update.
+// After a lost watch, a recreated slice arrives as an update.
 func TestSliceMadeAnewIsAChange(t *testing.T) {
 	node := "n1"
 	slice := func(uid types.UID, kind discoveryv1.AddressType) *discoveryv1.EndpointSlice {

@@ -29,7 +29,6 @@ var (
 	deleting      = objects.Deleting
 )
 
-// stored is a Reconciler that sees these objects.
 func stored(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	s := &view.Snapshot{Placement: view.Placement{SubscriptionID: "s0", ResourceGroup: "rg0"}}
@@ -40,17 +39,15 @@ func stored(t *testing.T, objects ...client.Object) *Reconciler {
 	return &Reconciler{view: s, Statuses: backendpool.NewStatuses(nil)}
 }
 
-// balanced is one that Weir has made a load balancer for.
 func balanced(kind corev1.ServiceType) *corev1.Service {
 	s := serviceOfType(kind)
 	s.Finalizers = []string{view.ServiceFinalizer}
 	return s
 }
 
-// What changes nothing that is read starts nothing: heartbeats and our own status
-// writes are most of what a cluster sends.
+// Irrelevant updates, such as heartbeats and Weir's own status writes, trigger nothing.
 func TestUpdatesThatStartNothing(t *testing.T) {
-	r := stored(t, bp("a", 0)) // which is not level
+	r := stored(t, bp("a", 0)) // not in sync
 	node := func(edit func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "1"}},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
@@ -100,7 +97,7 @@ func TestUpdatesThatStartNothing(t *testing.T) {
 	}
 }
 
-// A live change goes first, however long the initial list is.
+// Live changes have priority over the initial list.
 func TestLiveChangesComeBeforeTheInitialList(t *testing.T) {
 	objects := []client.Object{}
 	for i := range 200 {

@@ -18,11 +18,9 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// many is a list of so many values.
 func many(one string, n int) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
 
-// A target that its owner has made for it takes no more of Weir's memory than a real one: a few bytes of an answer become
-// a thousand of a Pod, and what it knows is asked for in as many requests as it wants.
+// Responses that decode into far larger objects are bounded.
 func TestATargetTakesNoMemory(t *testing.T) {
 	const core = `{"kind":"APIVersions","versions":["v1"]}`
 	groups := func(n int) string {
@@ -66,7 +64,7 @@ func TestATargetTakesNoMemory(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, answer)
 			}))
-			server.EnableHTTP2 = true // or there are a thousand connections
+			server.EnableHTTP2 = true // otherwise the test opens a thousand connections
 			server.StartTLS()
 			t.Cleanup(server.Close)
 			to := reached(t.Context(), t, server)

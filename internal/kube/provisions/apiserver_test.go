@@ -16,8 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer is as much of a target's API server as a step sees of it: objects by their paths, applied,
-// read and deleted.
+// apiServer is a minimal API server: objects by path, with apply, get and delete.
 type apiServer struct {
 	warning string
 
@@ -26,7 +25,6 @@ type apiServer struct {
 	deleted []string
 }
 
-// ServeHTTP implements http.Handler.
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +56,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// apply keeps what is applied as it is, but for the status, which others write.
+// apply keeps the object's status, which controllers write.
 func (s *apiServer) apply(w http.ResponseWriter, req *http.Request) {
 	var object map[string]any
 	if err := json.NewDecoder(req.Body).Decode(&object); err != nil {
@@ -81,7 +79,6 @@ func (s *apiServer) apply(w http.ResponseWriter, req *http.Request) {
 
 func answer(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
 
-// reached is the way to it, as to a target.
 func (s *apiServer) reached(ctx context.Context, t *testing.T) *target {
 	t.Helper()
 	server := httptest.NewTLSServer(s)

@@ -37,18 +37,16 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// attackedCommand has this program be a Room that provisions all Provisions of the API server that follows it.
+// attackedCommand runs this binary as a provisioner.
 const attackedCommand = "attacked"
 
 const (
-	// memoryOfContainer is the limit of the provisioner's container, and maxResident half of it.
 	memoryOfContainer = 512 << 20
 	maxResident       = memoryOfContainer / 2
 )
 
-// attacked provisions until its standard input ends.
 func attacked(server string) error {
-	debug.SetMemoryLimit(460 << 20) // as the Deployment sets it
+	debug.SetMemoryLimit(460 << 20) // as in the Deployment
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: memoryOfContainer, Max: memoryOfContainer}); err != nil {
 		return err
 	}
@@ -62,7 +60,7 @@ func attacked(server string) error {
 		return err
 	}
 	r := New(Config{API: cfg, Cached: cached(api), Live: api, Writer: api, Events: noEvents{}, Log: slog.New(slog.DiscardHandler)})
-	r.dial = func(ctx context.Context, network, address string) (net.Conn, error) { // targets of this test are on loopback
+	r.dial = func(ctx context.Context, network, address string) (net.Conn, error) { // the test's targets are on loopback
 		return new(net.Dialer).DialContext(ctx, network, strings.Replace(address, "target.example.com", "127.0.0.1", 1))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,7 +93,7 @@ func attacked(server string) error {
 	return nil
 }
 
-// localAPI is the API server of Weir's own cluster, as far as an attempt needs it: objects by their paths.
+// localAPI is a minimal API server of Weir's own cluster.
 type localAPI struct {
 	mu      sync.Mutex
 	objects map[string]map[string]any
@@ -114,7 +112,6 @@ func (s *localAPI) add(path string, o any) {
 	s.objects[path] = fields
 }
 
-// ServeHTTP implements http.Handler.
 func (s *localAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +172,6 @@ func (s *localAPI) write(w http.ResponseWriter, req *http.Request, path string) 
 	answer(w, is)
 }
 
-// state returns the state of a Provision, and how many of its attempts have begun.
 func (s *localAPI) state(namespace, name string) (string, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +181,6 @@ func (s *localAPI) state(namespace, name string) (string, int) {
 	return state, int(n)
 }
 
-// provision adds a Provision whose steps apply these texts, each of them a ConfigMap of its own, to a target.
 func (s *localAPI) provision(namespace, name, target string, policy v1alpha1.RetryPolicy, texts ...map[string]string) {
 	core := "/api/v1/namespaces/" + namespace
 	p := &v1alpha1.Provision{
@@ -205,23 +200,22 @@ func (s *localAPI) provision(namespace, name, target string, policy v1alpha1.Ret
 	s.add("/apis/weir.dev/v1alpha1/namespaces/"+namespace+"/provisions/"+name, p)
 }
 
-// hostileTarget is a target that accepts TLS and never answers what it is silent about.
+// hostileTarget accepts TLS connections and never answers requests for silent.
 type hostileTarget struct {
 	apiServer
 
 	silent func(*http.Request) bool
-	kinds  bool // whether it reports as many kinds as are read
+	kinds  bool // report the maximum number of kinds
 	mu     sync.Mutex
-	held   int // requests that it has not answered, and large answers
+	held   int // unanswered requests and large responses
 }
 
-// largeNode is a Node of 190,000 values, as an answer is counted, that is never ready.
+// largeNode is a Node of 190,000 counted values that never becomes ready.
 var largeNode = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","generation":2},"status":{"observedGeneration":1},"data":` + many("{}", 95_000) + `}`
 
-// manyKinds are 3 MiB of kinds, with as many values as are read.
+// manyKinds is a 3 MiB resource list with the maximum number of values.
 var manyKinds = `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true},` + many(`{"name":"`+strings.Repeat("x", 1000)+`","kind":"A"}`, 3000)[1:] + `}`
 
-// ServeHTTP implements http.Handler.
 func (s *hostileTarget) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if s.kinds && req.URL.Path == "/api/v1" {
 		w.Header().Set("Content-Type", "application/json")
@@ -253,7 +247,6 @@ func (s *hostileTarget) heldSoFar() int {
 	return s.held
 }
 
-// child is a process that provisions.
 type child struct {
 	*exec.Cmd
 
@@ -276,7 +269,6 @@ func startAttacked(t *testing.T, server string) *child {
 	return &child{cmd, in, said}
 }
 
-// processor returns the time that a process has had on processors.
 func (c *child) processor(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
@@ -292,7 +284,6 @@ func (c *child) processor(t *testing.T) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// resident returns the most memory that a process has had, in bytes.
 func (c *child) resident(t *testing.T) int {
 	t.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
@@ -312,7 +303,6 @@ func (c *child) resident(t *testing.T) int {
 
 func tail(text string) string { return text[max(0, len(text)-2000):] }
 
-// until waits until something is so, and fails if the process ends before.
 func (c *child) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for !is() {
@@ -325,8 +315,8 @@ func (c *child) until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// The memory of the process stays below half of its container's while namespaces attack it by what they have it decode, hold
-// or hide, also after it was killed, and the Provision of a neighbor succeeds.
+// Hostile namespaces that make the process decode, hold or hide large inputs, also after a kill, do
+// not stop a neighbor's Provision.
 func TestMemoryUnderAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the processes have a limit of memory, and the race detector takes more")
@@ -341,7 +331,7 @@ func TestMemoryUnderAttack(t *testing.T) {
 	for n := range 4 {
 		secrets[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: a%d}, stringData: {a: \"%s\", b: \"%s\"}}", n, strings.Repeat(`\x01`, 32<<10), strings.Repeat(`\x01`, 15<<10))
 	}
-	var several []map[string]string // steps of Secrets of which a log kept up to nine forms each
+	var several []map[string]string // the log hides up to nine forms of each Secret
 	for n := range 8 {
 		var values strings.Builder
 		for i := range 44 {
@@ -394,13 +384,13 @@ func TestMemoryUnderAttack(t *testing.T) {
 				}
 				return true
 			}
-			busy := func() bool { // what the target holds up is held up
+			busy := func() bool { // all hanging requests are in flight
 				return begun() && (hostile.heldSoFar() >= 5 || name == "many secrets, and a target that answers")
 			}
 			first := startAttacked(t, here.URL)
 			first.until(t, "all attempts have begun", busy)
 			first.until(t, "the neighbor is provisioned", func() bool { state, _ := api.state("shop", "edge"); return state == string(provision.Succeeded) })
-			time.Sleep(5 * time.Second) // for what a process does then; less proves less
+			time.Sleep(5 * time.Second) // a shorter time would prove less
 			before := first.resident(t)
 			_ = first.Process.Kill()
 			_ = first.Wait()
@@ -421,7 +411,7 @@ func TestMemoryUnderAttack(t *testing.T) {
 	}
 }
 
-// Provisions of large manifests that the target refuses keep no processor busy, though each is to be retried every second.
+// Large manifests that the target rejects, retried every second, do not saturate the processor.
 func TestProcessorUnderAttack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector takes ten times as long")
@@ -449,7 +439,7 @@ func TestProcessorUnderAttack(t *testing.T) {
 		})
 	}
 	process := startAttacked(t, here.URL)
-	time.Sleep(20 * time.Second) // what there is at once is over
+	time.Sleep(20 * time.Second) // until the burst is used up
 	had, began := process.processor(t), time.Now()
 	time.Sleep(30 * time.Second)
 	share := (process.processor(t) - had).Seconds() / time.Since(began).Seconds()

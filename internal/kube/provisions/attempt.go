@@ -20,30 +20,26 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// invalidError is what no other attempt can mend, because it lies in what is wanted.
+// invalidError is a permanent error: the spec has to change.
 type invalidError struct{ error }
 
-// invalid returns an error that no other attempt can mend.
 func invalid(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
 
-// run is one attempt.
 type run struct {
-	room   *Room
-	p      *v1alpha1.Provision // with the status as this attempt last recorded it
-	target *target
-	log    *provision.Log
-	has    map[string]has // by step
-	// objects counts those of the steps so far.
+	room    *Room
+	p       *v1alpha1.Provision // with the status this attempt last recorded
+	target  *target
+	log     *provision.Log
+	has     map[string]has
 	objects int
-	secret  map[thing]bool // what comes from a Secret
+	secret  map[thing]bool
 }
 
-// says writes a line of the log.
 func (a *run) says(format string, args ...any) {
 	a.log.Add(time.Now(), fmt.Sprintf(format, args...))
 }
 
-// keep keeps what the attempt has said so far. That it cannot be written fails no attempt.
+// keep saves the attempt's log. A failed write does not fail the attempt.
 func (a *run) keep(ctx context.Context, log *provision.Log) {
 	err := a.room.writes.Wait(ctx, a.p.Namespace)
 	if err == nil {
@@ -56,8 +52,7 @@ func (a *run) keep(ctx context.Context, log *provision.Log) {
 	}
 }
 
-// attempt makes the attempt that was decided on, or goes on with that of a process that has ended. It returns nil if the
-// process ends before it. The Provision is its own.
+// attempt starts or resumes an attempt. It returns nil if the process stops first. It owns d.p.
 func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 	parent, p := ctx, d.p
 	ctx, cancel := context.WithTimeout(ctx, time.Until(d.decision.At))
@@ -70,7 +65,7 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		a.says("attempt %d goes on, in another process", p.Status.Attempts)
 	} else {
 		since := ""
-		if n := p.Status.AttemptNumber; n != int64(p.Status.Attempts) { // logs are headed by that
+		if n := p.Status.AttemptNumber; n != int64(p.Status.Attempts) { // logs are named by AttemptNumber
 			since = fmt.Sprintf(", number %d of all", n)
 		}
 		a.says("attempt %d begins%s", p.Status.Attempts, since)
@@ -80,12 +75,12 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		defer a.target.close()
 	}
 	if errors.Is(err, errGone) {
-		return nil // nobody wants it any more
+		return nil
 	}
-	if parent.Err() != nil { // another process goes on with it
-		ending, cancel := context.WithTimeout(context.WithoutCancel(parent), recordDeadline)
+	if parent.Err() != nil { // another process resumes the attempt
+		saveCtx, cancel := context.WithTimeout(context.WithoutCancel(parent), recordDeadline)
 		defer cancel()
-		a.keep(ending, a.log)
+		a.keep(saveCtx, a.log)
 		return nil
 	}
 	now := time.Now()
@@ -107,20 +102,20 @@ func (r *Room) attempt(ctx context.Context, d decided) (end *ended) {
 		end.outcome.NotBefore = a.notBefore(err, now)
 	}
 	end.outcome.Result = provision.Result(end.Result)
-	how := end.Result
+	summary := end.Result
 	if step != "" {
-		how += ", step " + step
+		summary += ", step " + step
 	}
 	if end.Message != "" {
-		how += ": " + end.Message
+		summary += ": " + end.Message
 	}
-	a.says("attempt %d ends: %s", p.Status.Attempts, how)
+	a.says("attempt %d ends: %s", p.Status.Attempts, summary)
 	a.keep(parent, a.log)
 	r.Log.Info("attempt to provision has ended", "provision", p.Namespace+"/"+p.Name, "attempt", p.Status.Attempts, "result", end.Result, "step", end.Step, "err", end.Message)
 	return end
 }
 
-// resumeLog has the log begin with what another process kept of it; where that cannot be read it begins anew.
+// resumeLog loads the log of an earlier process, if it can be read.
 func (a *run) resumeLog(ctx context.Context) {
 	hold, err := a.room.reads.Take(ctx, a.p.Namespace, 1)
 	if err != nil {
@@ -131,37 +126,34 @@ func (a *run) resumeLog(ctx context.Context) {
 	a.log.Resume(kept)
 }
 
-// machinery is what libraries put before the failure of a request: how they came to ask.
 var machinery = strings.NewReplacer(
 	"failed to get restmapping: ", "", "failed to get server groups: ", "", "unexpected error when reading response body. Please retry. Original error: ", "",
 )
 
-// inShort is an error in words that begin with what is of use: a table shows no more of them. That the target was asked is not said, for
-// it is shown apart; of another server, as this cluster's, it is.
+// inShort drops the URL prefix of requests to the target, which tables show separately.
 func inShort(err error, target string) string {
 	text := machinery.Replace(err.Error())
-	asked, invalid := regexp.Compile(`\b(Get|Post|Put|Patch|Delete) "` + regexp.QuoteMeta(target) + `[/?][^"]*": ((dial|read|write) tcp \S+: ((connect|read|write): )?)?`)
+	urlPrefix, invalid := regexp.Compile(`\b(Get|Post|Put|Patch|Delete) "` + regexp.QuoteMeta(target) + `[/?][^"]*": ((dial|read|write) tcp \S+: ((connect|read|write): )?)?`)
 	if target == "" || invalid != nil {
 		return text
 	}
-	return asked.ReplaceAllString(text, "")
+	return urlPrefix.ReplaceAllString(text, "")
 }
 
-// notBefore is the time that a server named: the target's in a header, or one in what it refused.
+// notBefore returns the latest Retry-After, from a response header or a Status.
 func (a *run) notBefore(err error, now time.Time) time.Time {
 	var at time.Time
 	if a.target != nil {
 		at = a.target.wire.until()
 	}
 	if seconds, named := apierrors.SuggestsClientDelay(err); named {
-		if said := now.Add(min(time.Duration(seconds), backoff.MaxRetryAfter/time.Second) * time.Second); said.After(at) {
-			at = said
+		if retryAt := now.Add(min(time.Duration(seconds), backoff.MaxRetryAfter/time.Second) * time.Second); retryAt.After(at) {
+			at = retryAt
 		}
 	}
 	return at
 }
 
-// steps does all steps, and returns which one failed.
 func (a *run) steps(ctx context.Context) (string, error) {
 	var err error
 	if a.target, err = a.room.reach(ctx, a.p, a.log); err != nil {
@@ -170,7 +162,7 @@ func (a *run) steps(ctx context.Context) (string, error) {
 	a.says("target %s", a.target.name)
 	if a.p.Status.Target != a.target.name {
 		err := a.room.record(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
-			if s.Target != "" { // what was applied, was applied elsewhere
+			if s.Target != "" { // it was applied to another target
 				s.Steps = nil
 			}
 			s.Target = a.target.name
@@ -185,7 +177,6 @@ func (a *run) steps(ctx context.Context) (string, error) {
 	return a.eachStep(ctx)
 }
 
-// status is what is on record of a step.
 func (a *run) status(step string) v1alpha1.StepStatus {
 	for _, s := range a.p.Status.Steps {
 		if s.Name == step {
@@ -195,7 +186,6 @@ func (a *run) status(step string) v1alpha1.StepStatus {
 	return v1alpha1.StepStatus{Name: step}
 }
 
-// records puts it there.
 func (a *run) records(ctx context.Context, is v1alpha1.StepStatus) error {
 	return a.room.record(ctx, a.p, func(s *v1alpha1.ProvisionStatus) {
 		for i := range s.Steps {
@@ -208,7 +198,6 @@ func (a *run) records(ctx context.Context, is v1alpha1.StepStatus) error {
 	})
 }
 
-// done records that a step is done.
 func (a *run) done(ctx context.Context, is v1alpha1.StepStatus) error {
 	is.DoneAt, is.Applied = new(metav1.Now()), 0
 	return a.records(ctx, is)

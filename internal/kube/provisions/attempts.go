@@ -14,22 +14,20 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// How many attempts are under way at a time: over all, and of one namespace. Most of an attempt is waiting for a
-// network, a day at most: half of the places are for namespaces that have none, or few could hold all of them.
+// Bounds for concurrent attempts, in total and per namespace. Half of the slots are reserved for
+// namespaces without an attempt, because an attempt may wait a day for its network.
 const (
 	mostAttempts    = 64
 	mostInNamespace = 4
-	mostShared      = mostAttempts / 2 // beyond so many, a namespace with one has no other
+	mostShared      = mostAttempts / 2 // above this, a namespace gets one attempt only
 )
 
-// ended is how an attempt ended.
 type ended struct {
 	v1alpha1.ProvisionAttempt
 	outcome provision.Outcome
 	policy  provision.Policy
 }
 
-// why is what it failed for, in words.
 func (e *ended) why() string {
 	if e.Step != "" {
 		return "step " + e.Step + ": " + e.Message
@@ -37,15 +35,15 @@ func (e *ended) why() string {
 	return e.Message
 }
 
-// underway is an attempt that has a place.
+// underway is an attempt that holds a slot.
 type underway struct {
 	uid    types.UID
 	cancel context.CancelFunc
-	// ended is set once it has ended, and until that is recorded.
+	// ended is set from the end of the attempt until its result is recorded.
 	ended *ended
 }
 
-// attempts are those under way in this process.
+// attempts tracks the running attempts of this process. Safe for concurrent use.
 type attempts struct {
 	requeue func(types.NamespacedName)
 	runs    sync.WaitGroup
@@ -53,18 +51,18 @@ type attempts struct {
 	mu  sync.Mutex
 	ctx context.Context //nolint:containedctx // of the process as the leader; nil while it leads nothing
 	all map[types.NamespacedName]*underway
-	// in counts them by namespace; refused are those that had no place.
+	// in counts them by namespace; the other holds the Provisions without a slot.
 	in      map[string]int
 	refused map[types.NamespacedName]bool
 
-	results [3]atomic.Uint64 // by provision.Result; see figures.go
+	results [3]atomic.Uint64 // in the order of Results
 }
 
 func newAttempts(requeue func(types.NamespacedName)) *attempts {
 	return &attempts{requeue: requeue, all: map[types.NamespacedName]*underway{}, in: map[string]int{}, refused: map[types.NamespacedName]bool{}}
 }
 
-// run lets attempts begin until the context is done.
+// run allows attempts until ctx is done, then waits for them.
 func (a *attempts) run(ctx context.Context) {
 	a.mu.Lock()
 	a.ctx = ctx
@@ -77,16 +75,15 @@ func (a *attempts) run(ctx context.Context) {
 	a.runs.Wait()
 }
 
-// looked is what is known of the attempt of a Provision.
 type looked struct {
 	work, busy bool
 	ended      *ended
 	knocks     provision.Knocks
-	// wanted is that of a Provision from the cache; nil for another one.
+	// wanted is set for a cached Provision and nil for a live one.
 	wanted *view.Wanted
 }
 
-// look returns what is known, and whether an attempt could begin.
+// look returns the state, and whether an attempt could start.
 func (a *attempts) look(p *v1alpha1.Provision) looked {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	a.mu.Lock()
@@ -106,7 +103,6 @@ func (a *attempts) fits(key types.NamespacedName) bool {
 	return a.ctx != nil && a.all[key] == nil && (of == 0 && all < mostAttempts || of < mostInNamespace && all < mostShared)
 }
 
-// reserve takes a place for an attempt, and reports whether it did.
 func (a *attempts) reserve(key types.NamespacedName, uid types.UID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,7 +118,6 @@ func (a *attempts) reserve(key types.NamespacedName, uid types.UID) bool {
 	return true
 }
 
-// release gives a place up.
 func (a *attempts) release(key types.NamespacedName) {
 	a.mu.Lock()
 	if a.all[key] != nil {
@@ -135,7 +130,6 @@ func (a *attempts) release(key types.NamespacedName) {
 	a.again()
 }
 
-// again has those looked at again that had no place.
 func (a *attempts) again() {
 	a.mu.Lock()
 	waiting := a.refused
@@ -146,8 +140,7 @@ func (a *attempts) again() {
 	}
 }
 
-// start has an attempt run in its place. Its end is looked at by whoever reconciles next; one that
-// ends with the process has none.
+// start runs an attempt in its reserved slot. The next reconcile records the result.
 func (a *attempts) start(key types.NamespacedName, attempt func(context.Context) *ended) {
 	a.mu.Lock()
 	u := a.all[key]
@@ -175,8 +168,7 @@ func (a *attempts) start(key types.NamespacedName, attempt func(context.Context)
 	}()
 }
 
-// aside has something run beside the attempts, until this process leads no more, and reports whether it
-// leads.
+// aside runs a function in the background if this process leads.
 func (a *attempts) aside(run func(context.Context)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,19 +180,18 @@ func (a *attempts) aside(run func(context.Context)) bool {
 	return true
 }
 
-// settled forgets an attempt whose end is recorded.
 func (a *attempts) settled(key types.NamespacedName, e *ended) {
 	a.count(e.outcome.Result)
 	a.release(key)
 }
 
-// abandon ends an attempt of a Provision that is gone: any but one with that UID.
+// abandon cancels the attempt of a deleted Provision, that is, of any UID except but.
 func (a *attempts) abandon(key types.NamespacedName, but types.UID) {
 	a.mu.Lock()
 	u := a.all[key]
-	gone := u != nil && u.uid != but
-	done := gone && u.ended != nil
-	if gone && u.cancel != nil {
+	isOther := u != nil && u.uid != but
+	done := isOther && u.ended != nil
+	if isOther && u.cancel != nil {
 		u.cancel()
 	}
 	delete(a.refused, key)

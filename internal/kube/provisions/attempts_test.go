@@ -28,11 +28,11 @@ func named(namespace, name string) (types.NamespacedName, *v1alpha1.Provision) {
 		&v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}}
 }
 
-// A namespace has four attempts at a time and all together 64, of which half are for namespaces that have none; who had no place is looked at again
-// when there is one, and the end of an attempt keeps its place until it is recorded.
+// A namespace gets 4 slots, all together 64, half of them for namespaces without an attempt. An
+// attempt keeps its slot until its result is recorded.
 func TestPlacesOfAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex // attempts end side by side
+		var mu sync.Mutex // attempts end concurrently
 		queued := map[string]int{}
 		a := newAttempts(func(key types.NamespacedName) {
 			mu.Lock()
@@ -100,13 +100,13 @@ func TestPlacesOfAttempts(t *testing.T) {
 		}
 		stop()
 		<-ran
-		if len(a.in) != 40 { // those that have ended, and are not recorded
+		if len(a.in) != 40 { // ended, but not recorded
 			t.Errorf("left over: %v", a.in)
 		}
 	})
 }
 
-// One of a Provision that is gone is ended, and another of its name has nothing to do with it.
+// The attempt of a deleted Provision is canceled; a new Provision of that name is not affected.
 func TestAnAttemptOfAProvisionThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAttempts(func(types.NamespacedName) {})
@@ -131,8 +131,7 @@ func TestAnAttemptOfAProvisionThatIsGone(t *testing.T) {
 	})
 }
 
-// A status holds the state that was kept in it, to a microsecond, as the API server has it. Whoever reads it there decides
-// what who wrote it would have.
+// A state survives the round trip through a status, at microsecond precision.
 func TestLawStatusHoldsTheState(t *testing.T) {
 	phases := []provision.Phase{"", provision.Running, provision.Waiting, provision.Succeeded, provision.Failed, provision.Cancelled}
 	rapid.Check(t, func(t *rapid.T) {
@@ -159,7 +158,7 @@ func TestLawStatusHoldsTheState(t *testing.T) {
 		got := stateOf(&read)
 		for _, at := range []*time.Time{&got.StartedAt, &got.Since, &got.NotBefore} {
 			if !at.IsZero() {
-				*at = at.Local() // the same moment
+				*at = at.Local() // same instant
 			}
 		}
 		if got != want {
@@ -178,8 +177,7 @@ func TestLawStatusHoldsTheState(t *testing.T) {
 	})
 }
 
-// However often a target refuses, with however many words, and whatever people write into annotations, a status is as large after
-// many attempts as after a few, and small.
+// The size of a status does not grow with attempts, errors or annotations.
 func TestAStatusIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("x", 20<<10)
@@ -212,7 +210,7 @@ func TestAStatusIsBounded(t *testing.T) {
 	})
 }
 
-// What is recorded of a request is what is asked again, also where a character is cut.
+// A recorded request equals the requested one, even if it is cut inside a character.
 func TestRequestsSurviveTheirRecord(t *testing.T) {
 	for n := range 68 {
 		_, p := named("shop", "edge")
@@ -225,8 +223,7 @@ func TestRequestsSurviveTheirRecord(t *testing.T) {
 	}
 }
 
-// Of a request to the target that fails people are told what for, and not how the library came to ask; of one to another server,
-// as this cluster's, also which.
+// A failed request to the target is reported without the library's prefix.
 func TestFailuresInShort(t *testing.T) {
 	const target = "https://127.0.0.1:1"
 	for err, want := range map[string]string{

@@ -17,8 +17,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// 200 Provisions of a namespace that fail at once, and that are to be retried every second for ever, cost this cluster's API
-// server no more writes than the bound, and a neighbor's Provision begins at once.
+// 200 Provisions that retry every second stay within the write limit and do not delay a neighbor's.
 func TestProvisionsThatFailAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 200
@@ -43,7 +42,7 @@ func TestProvisionsThatFailAtOnce(t *testing.T) {
 				key, _ := named("shop", objects[2*n].GetName())
 				w.look(key)
 			}
-			time.Sleep(30 * time.Second) // what there is at once is over
+			time.Sleep(30 * time.Second) // until the burst is used up
 			w.mu.Lock()
 			before := w.writes
 			w.mu.Unlock()
@@ -68,7 +67,7 @@ func TestProvisionsThatFailAtOnce(t *testing.T) {
 	})
 }
 
-// Whoever asks for another attempt, and however often, has none within the minimum interval.
+// Repeated retry requests start no attempt within the minimum interval.
 func TestRetryNowWithinTheMinimum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWhole(t, http.NotFoundHandler(), remote(0, waitsForANode, v1alpha1.RetryPolicy{}, true)...)

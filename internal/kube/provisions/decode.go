@@ -21,31 +21,31 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// What a step may be: its sources are anybody's who writes a namespace, and the memory is everybody's.
+// Tenants write the sources, and all steps share the memory.
 const (
-	// mostOfSources bounds the bytes of all sources of a step. A full ConfigMap has as many.
+	// mostOfSources is in bytes, the size limit of a ConfigMap.
 	mostOfSources = 1 << 20
-	// mostObjects bounds the objects of a step, and maxOfProvision those of all steps: they are remembered for an attempt.
+	// mostObjects is per step, maxOfProvision for all steps, which stay in memory during an
+	// attempt.
 	mostObjects, maxOfProvision = 1000, 4000
-	// mostValues bounds the values of one text.
+	// mostValues is per text.
 	mostValues = 200_000
-	// maxDecoding bounds the memory that decoding one document may take, by estimate: separatorCost for each character that
-	// may begin a value, byteCost for each byte, and escapeCost for each that JSON escapes.
+	// maxDecoding bounds the estimated memory for one document, in bytes: separatorCost per
+	// character that may begin a value, byteCost per byte, and escapeCost per character JSON
+	// escapes.
 	maxDecoding                         = 64 << 20
 	separatorCost, byteCost, escapeCost = 448, 4, 16
 	separatorTime, timeOfKilobyte       = 5 * time.Microsecond, 50 * time.Microsecond
 )
 
-// text is one of a source.
 type text struct {
 	data   []byte
-	name   string // for people
+	name   string
 	secret bool
-	// rendered is true if it comes from a chart, which Helm takes though a key is there twice.
+	// rendered marks the output of a chart, in which Helm accepts duplicate keys.
 	rendered bool
 }
 
-// decode reads the objects of texts, one document at a time.
 func decode(ctx context.Context, texts []text) ([]object, error) {
 	var all []object
 	for _, t := range texts {
@@ -61,8 +61,8 @@ func decode(ctx context.Context, texts []text) ([]object, error) {
 	return all, nil
 }
 
-// separators counts the characters that may begin a value or end one, and those that JSON escapes. A document has no more
-// values than separators, whatever is quoted in it.
+// separators counts the characters that may delimit a value, at least one per value, and those JSON
+// escapes.
 func separators(document []byte) (values, escaped int) {
 	for _, c := range document {
 		switch c {
@@ -75,7 +75,6 @@ func separators(document []byte) (values, escaped int) {
 	return values, escaped
 }
 
-// decodingTime estimates how long a processor decodes texts.
 func decodingTime(texts []text) time.Duration {
 	var all time.Duration
 	for _, t := range texts {
@@ -85,7 +84,6 @@ func decodingTime(texts []text) time.Duration {
 	return all
 }
 
-// fits refuses a document that takes too much memory to decode, before it is.
 func fits(document []byte) error {
 	values, escaped := separators(document)
 	if takes := values*separatorCost + len(document)*byteCost + escaped*escapeCost; takes > maxDecoding {
@@ -95,12 +93,12 @@ func fits(document []byte) error {
 	return nil
 }
 
-// utf8Mark may begin a text; it says that this is UTF-8.
+// utf8Mark is the UTF-8 byte order mark.
 const utf8Mark = "\ufeff"
 
-// objects reads those of a text: each part of it but comments belongs to one of them, or it is refused. What is wrong
-// with one that comes from a Secret is said without its words.
-func (t text) objects(ctx context.Context, most int) ([]object, error) {
+// objects reads the objects of a text. Everything but comments must belong to an object. Errors do
+// not quote a Secret.
+func (t text) objects(ctx context.Context, limit int) ([]object, error) {
 	var all []object
 	documents, values := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(bytes.TrimPrefix(t.data, []byte(utf8Mark))))), mostValues
 	for n := 1; ctx.Err() == nil; n++ {
@@ -115,8 +113,8 @@ func (t text) objects(ctx context.Context, most int) ([]object, error) {
 		if _, known := errors.AsType[notPlainError](err); err != nil && t.secret && !known {
 			return nil, fmt.Errorf("object %d: no YAML that can be read", n)
 		}
-		if err == nil && fields != nil { // a comment alone has none
-			all, err = t.add(all, fields, most)
+		if err == nil && fields != nil {
+			all, err = t.add(all, fields, limit)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("object %d: %w", n, err)
@@ -125,8 +123,8 @@ func (t text) objects(ctx context.Context, most int) ([]object, error) {
 	return nil, ctx.Err()
 }
 
-// decodeDocument returns the fields of a document as JSON; nil if it has comments alone. left is how many values it may
-// have.
+// decodeDocument returns a document as JSON, or nil if it has only comments. left is the number of
+// values still allowed.
 func (t text) decodeDocument(document []byte, left *int) (fields map[string]json.RawMessage, err error) {
 	if err = fits(document); err != nil {
 		return nil, err
@@ -148,15 +146,13 @@ func (t text) decodeDocument(document []byte, left *int) (fields map[string]json
 	return fields, err
 }
 
-// notPlainError is what a document has that is not read. It quotes nothing.
+// notPlainError describes an unsupported document without quoting it.
 type notPlainError string
 
-// Error implements error.
 func (e notPlainError) Error() string { return string(e) }
 
-// plain returns the root of a document, nil of one without a value. It refuses one of more values than are left, one
-// with aliases, of which each stands for a text that may be large, so that a small document becomes one without bound,
-// and one with text after its end, which nothing would read.
+// plain returns the root node of a document, or nil without a value. It rejects aliases, which can
+// expand without bound, and text after the end, which would be ignored.
 func plain(document []byte, left *int) (*yamlnode.Node, error) {
 	var root, next yamlnode.Node
 	reads := yamlnode.NewDecoder(bytes.NewReader(document))
@@ -187,8 +183,8 @@ func plain(document []byte, left *int) (*yamlnode.Node, error) {
 	return nil, nil
 }
 
-// once refuses a document that has a key twice, of which one would not be read, as where the line --- between objects is
-// missing. Within a chart's objects Helm takes that.
+// once rejects duplicate keys, a sign of a missing --- line. Unless below is set it checks the top
+// level only, because Helm accepts the others.
 func once(root *yamlnode.Node, below bool) error {
 	for open := []*yamlnode.Node{root}; len(open) > 0; {
 		node := open[len(open)-1]
@@ -214,10 +210,9 @@ func once(root *yamlnode.Node, below bool) error {
 	return nil
 }
 
-// add adds the object that has these fields, or those of a list.
-func (t text) add(all []object, fields map[string]json.RawMessage, most int) ([]object, error) {
+func (t text) add(all []object, fields map[string]json.RawMessage, limit int) ([]object, error) {
 	one := func(fields map[string]json.RawMessage) error {
-		if len(all) == most {
+		if len(all) == limit {
 			return fmt.Errorf("it is one too many: a step has at most %d objects", mostObjects)
 		}
 		next, err := objectOf(fields)
@@ -247,7 +242,7 @@ func (t text) add(all []object, fields map[string]json.RawMessage, most int) ([]
 	return all, nil
 }
 
-// itemsOf returns the items of a list, and whether it is one: it has no name, and a kind that ends in List.
+// itemsOf returns the items of a list: a kind ending in List, without a name.
 func itemsOf(fields map[string]json.RawMessage) (items []json.RawMessage, is bool, err error) {
 	kind, metadata := textOf(fields["kind"]), fieldsOf(fields["metadata"])
 	if !strings.HasSuffix(kind, "List") || metadata["name"] != nil {
@@ -265,7 +260,7 @@ func itemsOf(fields map[string]json.RawMessage) (items []json.RawMessage, is boo
 	}
 	for key := range metadata {
 		switch key {
-		case "resourceVersion", "selfLink", "continue", "remainingItemCount": // of an API server's answer
+		case "resourceVersion", "selfLink", "continue", "remainingItemCount": // set by API servers
 		default:
 			return nil, true, errors.New("it is a list, and its metadata is that of an object")
 		}
@@ -276,7 +271,6 @@ func itemsOf(fields map[string]json.RawMessage) (items []json.RawMessage, is boo
 	return items, true, nil
 }
 
-// objectOf is the object that has these fields.
 func objectOf(fields map[string]json.RawMessage) (object, error) {
 	body, err := json.Marshal(fields)
 	if err != nil {
@@ -290,20 +284,17 @@ func objectOf(fields map[string]json.RawMessage) (object, error) {
 	return o, nil
 }
 
-// fieldsOf returns the fields of a JSON object, none of anything else.
 func fieldsOf(text json.RawMessage) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(text, &fields)
 	return fields
 }
 
-// textOf returns a JSON string, an empty one for anything else.
 func textOf(text json.RawMessage) (s string) {
 	_ = json.Unmarshal(text, &s)
 	return s
 }
 
-// check says what an object lacks.
 func (o object) check() error {
 	switch {
 	case o.gvk.Version == "" || o.gvk.Kind == "":
@@ -318,14 +309,13 @@ func (o object) check() error {
 
 func (o object) isSecret() bool { return o.gvk.GroupKind() == schema.GroupKind{Kind: "Secret"} }
 
-// hide makes the log hide what the Secrets among objects hold.
 func hide(log *provision.Log, objects []object) {
 	for _, o := range objects {
 		if !o.isSecret() {
 			continue
 		}
 		var all []string
-		for _, value := range fieldsOf(fieldsOf(o.body)["data"]) { // the API server refuses one that is not base64
+		for _, value := range fieldsOf(fieldsOf(o.body)["data"]) { // the API server rejects invalid base64
 			var data []byte
 			if json.Unmarshal(value, &data) == nil {
 				all = append(all, string(data))

@@ -55,7 +55,7 @@ items:
 	}
 }
 
-// A small text becomes no large one, whatever is in it: not in memory, and not in time.
+// A small text never expands into large memory or long decoding.
 func TestSourcesAreBounded(t *testing.T) {
 	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	large := strings.Repeat("x", 200<<10)
@@ -94,7 +94,7 @@ func TestSourcesAreBounded(t *testing.T) {
 	}
 }
 
-// An integer is the one that was written, however long.
+// Integers keep their exact value.
 func TestIntegersSurvive(t *testing.T) {
 	objects, err := text{[]byte("{apiVersion: v1, kind: X, metadata: {name: a}, big: 9007199254740993, small: -9223372036854775808}"), "", false, false}.objects(t.Context(), 1)
 	if err != nil || string(objects[0].body) != `{"apiVersion":"v1","big":9007199254740993,"kind":"X","metadata":{"name":"a"},"small":-9223372036854775808}` {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Each part of a text belongs to an object that is applied, or the text is Invalid.
+// Every part of a text belongs to an applied object, or the text is Invalid.
 func TestNoInputIsSkipped(t *testing.T) {
 	const (
 		a    = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -107,15 +107,14 @@ func TestNoInputIsSkipped(t *testing.T) {
 
 func ofChart(data string) text { return text{[]byte(data), "x", false, true} }
 
-// words are those of a text of which nothing can be lost on the way to JSON but as a whole, and ofLists those that a list
-// has itself.
+// fuzzWords matches words that JSON conversion keeps or drops with the whole text; ofLists are the
+// fields of a list itself.
 var (
 	fuzzWords = regexp.MustCompile(`[A-Za-z]{5,}`)
 	ofLists   = regexp.MustCompile(`(?i)^(items|apiversion|metadata|resourceversion|selflink|continue|remainingitemcount|[a-z]*list)$`)
 )
 
-// Whatever a text is like: each word of it is in an object, or it is refused. Comments, directives, tags and escapes are
-// left out: their words are not content.
+// Each word of an accepted text is in an object, except in comments, directives, tags and escapes.
 func FuzzNoInputIsSkipped(f *testing.F) {
 	const object = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"alpha\"}}"
 	for _, between := range []string{"", "\n", "\r", "\n---\n", "\r\n---\r\n", "\n...\n", ",", "\ufeff", "\n--- ", "\u0085---\u0085", "\u2028---\u2028"} {
@@ -131,7 +130,6 @@ func FuzzNoInputIsSkipped(f *testing.F) {
 	})
 }
 
-// skipsNothing fails if a text is read, and a word of it is in no object.
 func skipsNothing(t *testing.T, data []byte) {
 	t.Helper()
 	objects, err := text{data, "x", false, false}.objects(t.Context(), mostObjects)
@@ -150,7 +148,6 @@ func skipsNothing(t *testing.T, data []byte) {
 	}
 }
 
-// Objects and what may stand between them, in any order.
 func TestLawNoInputIsSkipped(t *testing.T) {
 	parts := []string{
 		"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"WORD\"}}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: WORD}\n", "apiVersion: v1\nkind: List\nitems: [",

@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// Results are those of attempts, as metrics have them.
+// Results lists the attempt results in metrics order.
 var Results = []provision.Result{provision.DidSucceed, provision.DidFail, provision.IsInvalid}
 
 func (a *attempts) count(r provision.Result) {
@@ -20,7 +20,7 @@ func (a *attempts) count(r provision.Result) {
 	}
 }
 
-// Attempts counts those that have ended like this, in this process.
+// Attempts returns the number of attempts with this result in this process.
 func (r *Room) Attempts(result string) uint64 {
 	if i := slices.Index(Results, provision.Result(result)); i >= 0 {
 		return r.attempts.results[i].Load()
@@ -28,18 +28,18 @@ func (r *Room) Attempts(result string) uint64 {
 	return 0
 }
 
-// Knocks counts those at targets, while attempts are waited for: that were answered, and that were not.
+// Knocks returns the number of reachability probes that succeeded and failed.
 func (r *Room) Knocks() (answered, away uint64) {
 	return r.knocks.answered.Load(), r.knocks.away.Load()
 }
 
-// States counts Provisions by their state, and says how old the oldest is that has not come to an
-// end. Its cost grows with their number.
+// States counts Provisions by state and returns the age of the oldest unfinished one, in linear
+// time.
 func (r *Room) States(now time.Time) (states map[string]int, oldest time.Duration) {
 	states = map[string]int{}
 	var list v1alpha1.ProvisionList
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // a cache that is not filled is waited for until the context ends
+	cancel() // do not wait for a cache that is not synced
 	if err := r.Cached.List(ctx, &list); err != nil {
 		return states, 0
 	}

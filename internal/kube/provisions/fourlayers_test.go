@@ -14,15 +14,15 @@ import (
 	"weir.dev/weir/lab/scenario"
 )
 
-// four is what a condition costs each of the four layers: requests that are asked again by the API call are among wire.
+// four counts what a fault costs each of the four layers.
 type four struct {
-	wire     int   // requests, of all that follows
-	pool     int   // attempts of the pool update
-	queue    int   // reconciliations that are repeated
-	attempts int32 // of the Provision
+	wire     int
+	pool     int
+	queue    int
+	attempts int32
 }
 
-// atAzure has writes of a pool meet a condition for an hour, by the real SDK, and counts. A pool update has three retries.
+// atAzure injects a fault into pool updates for an hour, through the real SDK.
 func atAzure(t *testing.T, fault string) (is four) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scenario.New(scenario.Options{Settle: synctest.Wait, MaxRetries: 3})
@@ -61,7 +61,6 @@ func atAzure(t *testing.T, fault string) (is four) {
 	return is
 }
 
-// atTarget has the object of a step meet a condition, in three attempts.
 func atTarget(t *testing.T, fault http.HandlerFunc) (is four) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &faulty{fault: fault}
@@ -73,8 +72,7 @@ func atTarget(t *testing.T, fault http.HandlerFunc) (is four) {
 	return is
 }
 
-// One condition, wherever it is met: the API call asks again, or the pool update makes another attempt, or the Provision does, or the
-// work queue looks again; each once, and never one within another.
+// Each fault is retried by exactly one layer: API call, pool update, Provision or work queue.
 func TestNoLayerRetriesForAnother(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -82,13 +80,14 @@ func TestNoLayerRetriesForAnother(t *testing.T) {
 		target http.HandlerFunc
 		want   [2]four
 	}{
-		// the SDK asks three times more, and the pool is given up; client-go asks for a write once, and the Provision tries again
+		// the SDK sends three retries and the update fails; client-go sends a write once and the
+		// Provision retries
 		{"500", "fail on=PUT status=500 times=100", refuses(500), [2]four{{wire: 5, pool: 1}, {wire: 3, attempts: 3}}},
 		{"503", "fail on=PUT status=503 times=100", refuses(503), [2]four{{wire: 5, pool: 1}, {wire: 3, attempts: 3}}},
-		// the pool update has three retries, each of one read and one write
+		// the pool update has three retries of one read and one write
 		{"409", "fail on=PUT status=409 times=100", refuses(409), [2]four{{wire: 8, pool: 4}, {wire: 3, attempts: 3}}},
 		{"429, Retry-After: 7", "throttle on=PUT pool=web code=RetryableError/ReferencedResourceNotProvisioned retry-after=7 times=100", refuses(429, "Retry-After", "7"), [2]four{{wire: 8, pool: 4}, {wire: 3, attempts: 3}}},
-		// nobody's to ask again but the Provision's, whose target somebody may mend
+		// only the Provision retries: the target's rights may be fixed
 		{"403", "fail on=PUT status=403 times=100", refuses(403), [2]four{{wire: 2, pool: 1}, {wire: 3, attempts: 3}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

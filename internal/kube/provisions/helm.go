@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/kube/charts"
 )
 
-// helm brings the objects of a chart into the target. What goes into the step is the chart and its values,
-// and which objects come of it: what is in them may be another one with each rendering.
+// helm applies the objects of a chart. The step's input includes their names but not their content,
+// which may be random.
 func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return a.bring(ctx, step.Name, step.Helm.Prune, func(ctx context.Context) (*load, error) {
 		var request charts.Request
@@ -44,7 +44,6 @@ func (a *run) helm(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	})
 }
 
-// chart reads a chart and its values, and whether any of it is of a Secret.
 func (a *run) chart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Request, bool, error) {
 	r := charts.Request{ReleaseName: step.ReleaseName, Namespace: cmp.Or(step.Namespace, a.target.namespace)}
 	var err error
@@ -69,7 +68,6 @@ func (a *run) chart(ctx context.Context, step *v1alpha1.HelmStep) (charts.Reques
 	return r, secret, nil
 }
 
-// keyOf reads one key from the namespace of the Provision.
 func keyOf(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 	source := v1alpha1.ManifestSource{ConfigMap: k.ConfigMap, Secret: k.Secret}
 	all, err := a.source(ctx, source)
@@ -79,7 +77,7 @@ func keyOf(ctx context.Context, a *run, k v1alpha1.KeySource) ([]byte, error) {
 	return nil, fmt.Errorf("%s has no key %s", cmpName(source), k.Key)
 }
 
-// rendered is what a chart becomes. Words about it may quote a Secret of which any part of it is.
+// rendered omits Helm's error message if secret is set, because it may quote a Secret.
 func rendered(ctx context.Context, a *run, request charts.Request, secret bool) ([]text, error) {
 	began := time.Now()
 	documents, err := charts.Render(ctx, request)

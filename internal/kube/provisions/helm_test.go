@@ -24,7 +24,7 @@ import (
 	"weir.dev/weir/internal/kube/charts"
 )
 
-// TestMain has this program be the child that renders charts.
+// TestMain runs this binary as the chart rendering child.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == charts.Command {
 		if err := charts.Child(os.Stdin, os.Stdout); err != nil {
@@ -40,11 +40,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	log.SetLogger(logr.Discard()) // as the controller does: until then each logger is remembered
+	log.SetLogger(logr.Discard()) // as the controller does; otherwise every logger is kept
 	os.Exit(m.Run())
 }
 
-// pack packs a chart of one template.
 func pack(t *testing.T, template string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -62,7 +61,6 @@ func pack(t *testing.T, template string) []byte {
 	return out.Bytes()
 }
 
-// helms has the Provision be one step of a chart, with values from a Secret if there are some.
 func (s *stage) helms(template, values, secret string) {
 	s.t.Helper()
 	step := &v1alpha1.HelmStep{Chart: v1alpha1.KeySource{ConfigMap: "chart", Key: "shop.tgz"}, ReleaseName: "edge", Namespace: "far", Values: &runtime.RawExtension{Raw: []byte(values)}, Prune: true}
@@ -88,8 +86,8 @@ func (s *stage) helms(template, values, secret string) {
 	}
 }
 
-// A chart's objects are applied in the release's namespace, and those that it has no more are deleted. It is not
-// done again for what is random in it, and it is for a value.
+// Chart objects are applied in the release namespace and pruned. Random output does not repeat the
+// step; changed values do.
 func TestHelmStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("what renders has a limit of memory, and the race detector takes more")
@@ -121,7 +119,7 @@ func TestHelmStep(t *testing.T) {
 	}
 }
 
-// What a chart's error quotes of a Secret is not told.
+// A chart error does not quote a Secret.
 func TestHelmTellsNoSecret(t *testing.T) {
 	if testing.Short() {
 		t.Skip("what renders has a limit of memory, and the race detector takes more")

@@ -14,11 +14,11 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// ErrNotInstalled is that of a cluster that has not what provisioning needs.
+// ErrNotInstalled means the cluster lacks the CRDs or roles for provisioning.
 var ErrNotInstalled = errors.New("apply config/crd and config/provisioning")
 
-// Installed returns ErrNotInstalled if what a Room watches cannot be listed, for want of a role or of a
-// definition. An informer for it would never be filled, and with it the whole process would end.
+// Installed returns ErrNotInstalled if the watched kinds cannot be listed: their informers would
+// never sync, which ends the process.
 func Installed(ctx context.Context, api client.Reader) error {
 	for kind, list := range map[string]client.ObjectList{
 		"provisions": &v1alpha1.ProvisionList{}, "partners": &v1alpha1.PartnerList{}, "provisioningpolicies": &v1alpha1.ProvisioningPolicyList{},

@@ -30,7 +30,7 @@ func fakeAPI(t *testing.T, of interceptor.Funcs, objects ...client.Object) clien
 	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Provision{}).Build(), of)
 }
 
-// A cluster that has not what provisioning needs is told from one whose API server is away.
+// A cluster without the provisioning CRDs is distinguished from an unreachable API server.
 func TestWhetherProvisioningIsInstalled(t *testing.T) {
 	if err := Installed(t.Context(), fakeAPI(t, interceptor.Funcs{})); err != nil {
 		t.Errorf("it is: %v", err)
@@ -56,7 +56,7 @@ func TestWhetherProvisioningIsInstalled(t *testing.T) {
 	}
 }
 
-// Metrics wait for no cache that is not filled.
+// Metrics do not wait for cache sync.
 func TestMetricsWaitForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -23,24 +23,23 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// jobStep is a step that runs a Job.
 type jobStep struct {
 	*run
 
 	step *v1alpha1.ProvisionStep
 	key  client.ObjectKey
-	ends time.Time // when the attempt's time is over
-	// awaits is whether it was seen at work: if it is gone then, another one is for another attempt.
+	ends time.Time
+	// awaits is set once the Job was seen running: if it disappears, the attempt fails.
 	awaits bool
-	said   string // of its pod
+	said   string
 	reader *jobs.Reader
-	// listens is when the pod is listened to next, listened how often it was.
+	// listens is when to read the pod's log next.
 	listens  time.Time
 	listened int
 }
 
-// job runs a Job to its end. One that an earlier attempt left, running or done, is taken over: over a
-// bad network it is the way there that has failed, and not the Job.
+// job runs a Job to completion. It adopts a Job of an earlier attempt, which may have failed only
+// because the connection was lost.
 func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	input, is := a.inputOf(step), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {
@@ -51,11 +50,11 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	if err := j.reader.Hide(ctx, j.key.Namespace, step.Job.Env); err != nil {
 		return err
 	}
-	defer j.reader.TellHeard() // whatever has ended it
-	within, cancel := context.WithDeadline(ctx, j.ends.Add(-graceOf(time.Until(j.ends))))
+	defer j.reader.TellHeard() // on every return path
+	runCtx, cancel := context.WithDeadline(ctx, j.ends.Add(-graceOf(time.Until(j.ends))))
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
-		if within.Err() != nil {
+		if runCtx.Err() != nil {
 			return j.timeIsOver(ctx)
 		}
 		job, err := j.get(ctx)
@@ -64,7 +63,7 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		}
 		seen := jobs.Seen(job)
 		do := provision.NextOfJob(seen, is.Input == input, a.p.Status.AttemptNumber)
-		if do == provision.MakeJob && is.Input != input { // on record before it is there: it is known by that
+		if do == provision.MakeJob && is.Input != input { // record the input first: it identifies the Job
 			is.Input, is.DoneAt, is.Applied = input, nil, 0
 			err = a.records(ctx, is)
 		}
@@ -74,8 +73,8 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 		case do == provision.AwaitJob:
 			j.awaits = j.awaits || !seen.Leaving
 			j.watchPod(ctx, job)
-			j.listen(within, job)
-			_ = sleep.For(within, looks.After(n)) // whose end is told above
+			j.listen(runCtx, job)
+			_ = sleep.For(runCtx, looks.After(n))
 		case do != provision.SettleJob:
 			err = j.does(ctx, do, job)
 		default:
@@ -90,7 +89,6 @@ func (a *run) job(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return fmt.Errorf("Job %s: %w", j.key, ctx.Err()) //nolint:staticcheck // it begins with a kind
 }
 
-// does what is next about a Job, but for waiting.
 func (j *jobStep) does(ctx context.Context, do provision.JobDo, job *batchv1.Job) error {
 	switch do {
 	case provision.MakeJob:
@@ -106,7 +104,6 @@ func (j *jobStep) does(ctx context.Context, do provision.JobDo, job *batchv1.Job
 	return nil
 }
 
-// jobOf is the Job of a step, there or not.
 func (a *run) jobOf(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep {
 	ends, ok := ctx.Deadline()
 	if !ok {
@@ -116,13 +113,12 @@ func (a *run) jobOf(ctx context.Context, step *v1alpha1.ProvisionStep) *jobStep 
 	return &jobStep{run: a, step: step, key: key, ends: ends, reader: &jobs.Reader{API: a.target, Pods: a.target.pods, Log: a.log}}
 }
 
-// mostGrace is how long before the end of an attempt a Job is given up that is not done: it leaves time for
-// what the container has said, over a slow link.
+// mostGrace is how long before its deadline an attempt gives up its Job, to read the log over a
+// slow link.
 const mostGrace = 30 * time.Second
 
 func graceOf(left time.Duration) time.Duration { return min(mostGrace, left/4) }
 
-// get returns the Job, nil if there is none.
 func (j *jobStep) get(ctx context.Context) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
 	err := j.target.Get(ctx, j.key, job)
@@ -135,7 +131,7 @@ func (j *jobStep) get(ctx context.Context) (*batchv1.Job, error) {
 	return job, nil
 }
 
-// make makes the Job. Its name is taken where another process was quicker, which the next look shows.
+// make creates the Job. AlreadyExists means another process was faster.
 func (j *jobStep) make(ctx context.Context) error {
 	job := jobs.New(j.p, j.step, j.key, time.Until(j.ends))
 	err := j.target.Create(ctx, job, client.FieldOwner(fieldManager))
@@ -147,11 +143,11 @@ func (j *jobStep) make(ctx context.Context) error {
 	}
 	j.awaits = true
 	j.says("made Job %s", j.key)
-	j.keep(ctx, j.log) // it says where to look
+	j.keep(ctx, j.log) // the log names the Job
 	return nil
 }
 
-// take has a Job of an earlier attempt be this one's, for as long as this one has.
+// take adopts a Job of an earlier attempt until this one's deadline.
 func (j *jobStep) take(ctx context.Context, job *batchv1.Job) error {
 	patch, err := jobs.Taken(job, j.p.Status.AttemptNumber, time.Now(), j.ends)
 	if err == nil {
@@ -164,7 +160,7 @@ func (j *jobStep) take(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// remove deletes a Job; it is there until its pods have ended, so that no two of them run side by side.
+// remove deletes a Job in the foreground, so that no two run at once.
 func (j *jobStep) remove(ctx context.Context, job *batchv1.Job) error {
 	err := j.target.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	if client.IgnoreNotFound(err) != nil {
@@ -174,7 +170,6 @@ func (j *jobStep) remove(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// watchPod says why a Job that has no pod at work has none. It is asked for no more than that.
 func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
 	if job.DeletionTimestamp != nil || job.Status.Ready != nil && *job.Status.Ready > 0 {
 		return
@@ -193,10 +188,9 @@ func (j *jobStep) watchPod(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-// hearings is how far apart a container at work is listened to.
 var hearings = backoff.Doubling{First: time.Minute, Max: 5 * time.Minute}
 
-// listen keeps what the container at work has said last: its pod may go with its node, and this process may end.
+// listen saves the log of a running container, because its node or this process may be lost.
 func (j *jobStep) listen(ctx context.Context, job *batchv1.Job) {
 	now := time.Now()
 	if atWork := job.DeletionTimestamp == nil && job.Status.Ready != nil && *job.Status.Ready > 0; !atWork || now.Before(j.listens) {
@@ -210,7 +204,6 @@ func (j *jobStep) listen(ctx context.Context, job *batchv1.Job) {
 	j.listens = now.Add(hearings.After(j.listened))
 }
 
-// settle says what the container has said, and what the Job has failed for.
 func (j *jobStep) settle(ctx context.Context, job *batchv1.Job, end provision.Result) error {
 	pod := j.reader.Tell(ctx, job)
 	if end == provision.DidSucceed {
@@ -223,8 +216,7 @@ func (j *jobStep) settle(ctx context.Context, job *batchv1.Job, end provision.Re
 	return fmt.Errorf("has failed: %s", why)
 }
 
-// timeIsOver gives up a Job that is not done in the attempt's time. It is not left to run: nobody would
-// wait for it, and another attempt might have to.
+// timeIsOver deletes a Job that missed the deadline, so that it does not block the next attempt.
 func (j *jobStep) timeIsOver(ctx context.Context) error {
 	over := fmt.Errorf("Job %s was not done in the attempt's time", j.key) //nolint:staticcheck // it begins with a kind
 	if j.said != "" {
@@ -234,8 +226,8 @@ func (j *jobStep) timeIsOver(ctx context.Context) error {
 	if err != nil || job == nil || job.DeletionTimestamp != nil {
 		return errors.Join(over, err)
 	}
-	telling, cancel := context.WithTimeout(ctx, time.Until(j.ends)/2) // the rest is for deleting it
+	logCtx, cancel := context.WithTimeout(ctx, time.Until(j.ends)/2) // the other half is for the deletion
 	defer cancel()
-	j.reader.Tell(telling, job)
+	j.reader.Tell(logCtx, job)
 	return errors.Join(over, j.remove(ctx, job))
 }

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// jobStage is a Provision of one step, a Job, in virtual time.
 type jobStage struct {
 	*whole
 
@@ -25,7 +24,7 @@ type jobStage struct {
 	key     types.NamespacedName
 }
 
-// newJobStage is for within a bubble.
+// newJobStage must be called in a synctest bubble.
 func newJobStage(t *testing.T, job v1alpha1.JobStep, runs ...podRun) *jobStage {
 	if job.Image == "" {
 		job.Image = "example.com/fetch"
@@ -37,10 +36,8 @@ func newJobStage(t *testing.T, job v1alpha1.JobStep, runs ...podRun) *jobStage {
 	return &jobStage{whole: newWhole(t, c, objects...), cluster: c, key: key}
 }
 
-// begins has the Provision be looked at.
 func (s *jobStage) begins() { s.look(s.key) }
 
-// asks asks for something, as people do.
 func (s *jobStage) asks(annotation string) {
 	s.t.Helper()
 	p := s.is(s.key)
@@ -54,14 +51,12 @@ func (s *jobStage) asks(annotation string) {
 	s.begins()
 }
 
-// sets changes what the cluster is like.
 func (s *jobStage) sets(change func(*jobCluster)) {
 	s.cluster.mu.Lock()
 	defer s.cluster.mu.Unlock()
 	change(s.cluster)
 }
 
-// outlives has the room's process be killed, and another one come after it.
 func (s *jobStage) outlives(first, then func()) {
 	ctx, stop := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
@@ -81,7 +76,6 @@ func (s *jobStage) outlives(first, then func()) {
 	s.runs(func() { time.Sleep(3 * time.Minute); then() })
 }
 
-// expect is what has come of it: the state, how many attempts were begun, how many Jobs were made.
 func (s *jobStage) expect(state string, attempts int32, made int) {
 	s.t.Helper()
 	is := s.is(s.key).Status
@@ -95,7 +89,6 @@ func (s *jobStage) expect(state string, attempts int32, made int) {
 	}
 }
 
-// logged are the logs of all attempts.
 func (s *jobStage) logged() string {
 	s.t.Helper()
 	var all corev1.ConfigMapList
@@ -117,7 +110,7 @@ func TestJobs(t *testing.T) {
 		state    string
 		attempts int32
 		made     int
-		why      string // what the last attempt failed for
+		why      string
 	}{
 		{name: "it succeeds", runs: []podRun{{takes: 5 * time.Minute}}, state: "Succeeded", attempts: 1, made: 1},
 		{name: "it fails, and then succeeds", runs: []podRun{{takes: time.Minute, code: 3}, {takes: time.Minute, code: 3}, {takes: time.Minute}}, state: "Succeeded", attempts: 3, made: 3},
@@ -155,8 +148,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// A Job whose target is out of reach goes on, and the next attempt goes on with it: the attempt has failed, and
-// not the Job.
+// The attempt fails, and the next one adopts the Job.
 func TestAJobOutlivesItsLink(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"it still runs": 40 * time.Minute, "it was done meanwhile": 6 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +158,7 @@ func TestAJobOutlivesItsLink(t *testing.T) {
 					s.begins()
 					time.Sleep(5 * time.Minute)
 					s.sets(func(c *jobCluster) { c.away = true })
-					time.Sleep(20 * time.Minute) // the fourth attempt may be under way, and not over
+					time.Sleep(20 * time.Minute) // the fourth attempt may still be running
 					s.sets(func(c *jobCluster) { c.away = false })
 					s.asks(v1alpha1.RetryNowAnnotation)
 					time.Sleep(time.Hour)
@@ -180,7 +172,7 @@ func TestAJobOutlivesItsLink(t *testing.T) {
 	}
 }
 
-// Whoever comes after a process that was killed goes on with the same Job, whatever has become of it.
+// The next process adopts the Job of a killed one, in whatever state.
 func TestAJobOutlivesItsProcess(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -205,7 +197,7 @@ func TestAJobOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// One that was killed for longer than the attempt lasts has failed; its Job was done all the same.
+// An attempt that timed out while its process was down has failed, even if its Job completed.
 func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
@@ -214,7 +206,7 @@ func TestAJobOfAnAttemptThatLapsed(t *testing.T) {
 	})
 }
 
-// What people ask while a Job runs, and after it.
+// User requests while a Job runs, and after it.
 func TestWhatIsAskedOfAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 10 * time.Minute})
@@ -223,13 +215,13 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 			time.Sleep(time.Minute)
 			s.asks(v1alpha1.CancelAnnotation)
 			time.Sleep(time.Hour)
-			s.expect("Succeeded", 1, 1) // the one under way goes on
+			s.expect("Succeeded", 1, 1)
 			s.asks(v1alpha1.RetryNowAnnotation)
 			time.Sleep(time.Hour)
-			s.expect("Succeeded", 1, 1) // what is done is not repeated
+			s.expect("Succeeded", 1, 1)
 			s.asks(v1alpha1.ResetAnnotation)
 			time.Sleep(time.Hour)
-			s.expect("Succeeded", 1, 2) // but for a reset, though the Job is there
+			s.expect("Succeeded", 1, 2) // a reset runs it again, although the Job exists
 			p := s.is(s.key)
 			p.Spec.Steps[0].Job.Args = []string{"--all"}
 			if err := s.here.Update(t.Context(), p); err != nil {
@@ -237,12 +229,12 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 			}
 			s.begins()
 			time.Sleep(time.Hour)
-			s.expect("Succeeded", 1, 3) // and for another input
+			s.expect("Succeeded", 1, 3) // as does a changed input
 		})
 	})
 }
 
-// A Job that somebody deletes is not made again behind his back: that is another attempt.
+// A deleted Job is not recreated within the attempt.
 func TestAJobThatSomebodyDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{}, podRun{takes: time.Minute})
@@ -260,7 +252,7 @@ func TestAJobThatSomebodyDeletes(t *testing.T) {
 	})
 }
 
-// A Job that hangs is not left to the attempt after it, however soon that begins.
+// A hanging Job is deleted before the next attempt.
 func TestAJobThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{says: "waiting for a lock\n"}, podRun{takes: time.Minute})
@@ -277,7 +269,7 @@ func TestAJobThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// A Job that another process has made meanwhile is this attempt's, and no failure.
+// A Job created by another process at the same time is adopted.
 func TestAJobThatAnotherProcessMakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: time.Minute})
@@ -287,8 +279,8 @@ func TestAJobThatAnotherProcessMakes(t *testing.T) {
 	})
 }
 
-// An attempt asks a target for nothing but the Job while it waits, and not often; and for what its pod says, five times in
-// twenty minutes.
+// While waiting, an attempt reads only the Job, at growing intervals, and the pod's log five times
+// in twenty minutes.
 func TestWhatWaitingForAJobCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 20 * time.Minute})

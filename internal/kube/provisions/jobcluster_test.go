@@ -21,36 +21,34 @@ import (
 	"weir.dev/weir/internal/kube/jobs"
 )
 
-// podRun is what becomes of a pod.
 type podRun struct {
-	takes   time.Duration // 0 is for ever
+	takes   time.Duration // 0 means forever
 	code    int32
 	evicted bool
-	lost    bool // its node is, and its log with it
+	lost    bool // node lost, with its logs
 	says    string
 }
 
-// jobCluster is as much of a target as the step of a Job sees of it: an API server for Jobs, pods and their
-// logs, a Job controller, and a kubelet whose pods do what they are told. Time is that of the test.
+// jobCluster is a fake target with API server, Job controller and kubelet.
 type jobCluster struct {
-	runs []podRun // of the pods to come; the last one for all others
+	runs []podRun // per pod; the last one repeats
 
-	// quicker is whether another process makes each Job first.
+	// quicker makes another process create each Job first.
 	quicker bool
-	// silent has nobody answer who asks what a pod says.
+	// silent leaves log requests unanswered.
 	silent bool
 
 	mu      sync.Mutex
 	away    bool
-	job     *batchv1.Job // there is one at most
+	job     *batchv1.Job
 	pods    []*corev1.Pod
 	logs    map[string]string
-	secret  map[string][]byte // of the Secret token; nil is forbidden
+	secret  map[string][]byte // contents of the Secret token; nil means forbidden
 	made    int
 	deleted int
-	begun   int // pods
-	atWork  int // pods
-	most    int // pods at work at a time
+	begun   int
+	atWork  int
+	most    int
 	asked   []string
 }
 
@@ -152,7 +150,6 @@ func (c *jobCluster) make(w http.ResponseWriter, req *http.Request) {
 	answer(w, job)
 }
 
-// watchDeadline ends a Job whose time is over, which may have been prolonged.
 func (c *jobCluster) watchDeadline(job *batchv1.Job, in time.Duration) {
 	time.AfterFunc(in, func() {
 		c.mu.Lock()
@@ -169,7 +166,6 @@ func (c *jobCluster) watchDeadline(job *batchv1.Job, in time.Duration) {
 	})
 }
 
-// runsPod starts a pod of a Job. What it says is in its log at once.
 func (c *jobCluster) runsPod(job *batchv1.Job) {
 	run := c.runs[0]
 	if len(c.runs) > 1 {
@@ -197,7 +193,7 @@ func (c *jobCluster) runsPod(job *batchv1.Job) {
 	}
 }
 
-// podEnds does what a Job controller does by the policy of the Job.
+// podEnds acts as the Job controller, applying the pod failure policy.
 func (c *jobCluster) podEnds(job *batchv1.Job, pod *corev1.Pod, run podRun) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,7 +228,6 @@ func (c *jobCluster) podEnds(job *batchv1.Job, pod *corev1.Pod, run podRun) {
 	}
 }
 
-// actionFor is that of the first rule that fits.
 func actionFor(policy *batchv1.PodFailurePolicy, pod *corev1.Pod, code int32) batchv1.PodFailurePolicyAction {
 	for _, rule := range policy.Rules {
 		if rule.OnExitCodes != nil && slices.Contains(rule.OnExitCodes.Values, code) {
@@ -254,7 +249,6 @@ func (c *jobCluster) ends(job *batchv1.Job, how batchv1.JobConditionType, reason
 
 func (c *jobCluster) stops() { c.atWork-- }
 
-// leaves deletes the Job once its pod has ended, which takes a while.
 func (c *jobCluster) leaves() {
 	if c.job.DeletionTimestamp != nil {
 		return
@@ -285,7 +279,6 @@ func (c *jobCluster) listPods(w http.ResponseWriter, req *http.Request) {
 	answer(w, list)
 }
 
-// log answers as kubelets do: the first bytes, or the last lines.
 func (c *jobCluster) log(w http.ResponseWriter, req *http.Request) {
 	part := strings.Split(req.URL.Path, "/")
 	text, query := c.logs[part[len(part)-2]], req.URL.Query()

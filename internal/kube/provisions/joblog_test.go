@@ -13,9 +13,9 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// What a container had said is not gone with its node, nor with the process that has heard it.
+// A container's output survives the loss of its node and of the provisioner process.
 func TestALogOutlivesItsNode(t *testing.T) {
-	long := strings.Repeat("word ", 3000) + "\n" // the lines that fit are told
+	long := strings.Repeat("word ", 3000) + "\n" // only lines that fit are kept
 	for name, tt := range map[string]struct {
 		first podRun
 		want  string
@@ -60,7 +60,7 @@ func TestALogOutlivesItsNode(t *testing.T) {
 	}
 }
 
-// A log that does not come holds up no Job for long, and fails none.
+// An unanswered log request neither delays nor fails a Job for long.
 func TestALogThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: 12 * time.Minute})
@@ -72,7 +72,7 @@ func TestALogThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// After a reset attempts are counted from one again, and logs are headed by the number of all: the log says both.
+// After a reset the log shows both the attempt's number and the total.
 func TestALogAfterAReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newJobStage(t, v1alpha1.JobStep{}, podRun{takes: time.Minute})
@@ -88,7 +88,7 @@ func TestALogAfterAReset(t *testing.T) {
 	})
 }
 
-// Of lines that are long the last ones are kept, and none in part: it may be cut within a secret.
+// Of long lines the last ones are kept, each in full: a cut could split a secret.
 func TestLongLinesOfJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var says strings.Builder
@@ -110,7 +110,7 @@ func TestLongLinesOfJobs(t *testing.T) {
 	})
 }
 
-// Where the beginning and the end of a log overlap, no line is kept twice.
+// Where head and tail of a log overlap, no line is kept twice.
 func TestLogsThatOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var says strings.Builder
@@ -128,7 +128,7 @@ func TestLogsThatOverlap(t *testing.T) {
 	})
 }
 
-// What a container says is kept, its beginning and its end, and nothing of what it gets from a Secret.
+// A container's first and last output is kept, without contents of Secrets.
 func TestLogsOfJobs(t *testing.T) {
 	var says strings.Builder
 	for n := range 2000 {

@@ -22,22 +22,21 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// doomed is a process that comes to an end at one of its requests: to this cluster's API server or to the
-// target's. Nothing that it asks afterwards is heard.
+// doomed is a process that ends at its n-th API request. Later requests are dropped.
 type doomed struct {
 	*whole
 
 	mu       sync.Mutex
 	requests int
-	at       int // the request at which it ends; 0 is none
+	at       int // request at which the process ends; 0 means never
 	dead     bool
 	stop     context.CancelFunc
-	applied  int // objects, in the target
+	applied  int
 }
 
 var errKilled = errors.New("the process is gone")
 
-// asks counts a request, and reports whether it is heard. killed leaves the process no time for anything else.
+// asks counts a request and reports whether it is served. killed ends the process at once.
 func (d *doomed) asks(killed bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,7 +49,6 @@ func (d *doomed) asks(killed bool) bool {
 	return !d.dead
 }
 
-// serve is the target.
 func (d *doomed) serve(target http.Handler, killed bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if !d.asks(killed) {
@@ -66,22 +64,20 @@ func (d *doomed) serve(target http.Handler, killed bool) http.HandlerFunc {
 	}
 }
 
-// ending is a Provision whose first process ends, and what has to come of it.
 type ending struct {
 	steps   []v1alpha1.ProvisionStep
 	retries int32
-	objects func(*testing.T) []client.Object // beside it
+	objects func(*testing.T) []client.Object
 	target  http.Handler
-	// meanwhile happens five seconds after the first look.
+	// meanwhile runs five seconds after the first reconcile.
 	meanwhile func(*doomed, types.NamespacedName)
-	state     string // in the end; empty is Succeeded
-	most      int32  // attempts; 0 is just one
+	state     string // final state; empty means Succeeded
+	most      int32  // max attempts; 0 means exactly one
 	made      func() error
-	// done is how many writes the target had when a step was on record as done; 0 if none was.
+	// done is the number of target writes when the step was recorded as done; 0 if it was not.
 	done int
 }
 
-// twoObjects are ConfigMaps a and b of the target, as manifests.
 func twoObjects(*testing.T) []client.Object {
 	return []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "source"},
@@ -89,7 +85,6 @@ func twoObjects(*testing.T) []client.Object {
 	}}
 }
 
-// endings are steps of each kind, each new.
 func endings() map[string]func() *ending {
 	manifests := v1alpha1.ProvisionStep{Name: "objects", Manifests: &v1alpha1.ManifestsStep{Sources: []v1alpha1.ManifestSource{{ConfigMap: "source"}}, Prune: true}}
 	has := func(target *apiServer, want int) func() error {
@@ -148,7 +143,6 @@ func endings() map[string]func() *ending {
 	}
 }
 
-// jobThatEnds has a Job of 20 seconds.
 func jobThatEnds(code int32) *ending {
 	target := &jobCluster{runs: []podRun{{takes: 20 * time.Second, code: code}}}
 	return &ending{
@@ -165,12 +159,12 @@ func jobThatEnds(code int32) *ending {
 	}
 }
 
-// play provisions with a process that ends at a request, and another one after it, whose clock may differ. It returns how many
-// requests the first one made.
+// play runs a process that ends at a request, then another one with a clock offset. It returns the
+// first one's number of requests.
 func (e *ending) play(t *testing.T, at int, killed bool, ahead time.Duration) (requests int) {
 	synctest.Test(t, func(t *testing.T) {
 		if e.retries == 0 && ahead > 0 {
-			e.retries, e.most = 1, 2 // the first attempt's time is over by that clock
+			e.retries, e.most = 1, 2 // by that clock, the first attempt has timed out
 		}
 		objects := append(remote(0, e.steps[0], v1alpha1.RetryPolicy{Retries: &e.retries}, true), e.objects(t)...)
 		objects[0].(*v1alpha1.Provision).Spec.Steps = e.steps
@@ -204,7 +198,6 @@ func (e *ending) play(t *testing.T, at int, killed bool, ahead time.Duration) (r
 	return requests
 }
 
-// firstProcess works until it is stopped, and the next one is not there yet.
 func (d *doomed) firstProcess(do func()) {
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(d.t.Context())
@@ -221,19 +214,17 @@ func (d *doomed) firstProcess(do func()) {
 	d.whole.mu.Unlock()
 	room := New(d.room.Config)
 	room.dial, room.attempts.requeue, room.knocks.requeue = d.dial, d.look, d.look
-	d.one <- struct{}{} // a look may be under way
+	d.one <- struct{}{} // a reconcile may be running
 	d.room = room
 	<-d.one
 }
 
-// changes changes a Provision, whoever else does.
 func (d *doomed) changes(key types.NamespacedName, change func(*v1alpha1.Provision) error) {
 	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return change(d.is(key)) }); err != nil {
 		d.t.Error(err)
 	}
 }
 
-// sets has the times of a status be others, as they are to a process whose clock differs.
 func (d *doomed) sets(key types.NamespacedName, by time.Duration) {
 	d.changes(key, func(p *v1alpha1.Provision) error {
 		for _, at := range []*metav1.MicroTime{p.Status.StartedAt, p.Status.WaitingSince, p.Status.NotBefore} {
@@ -248,7 +239,6 @@ func (d *doomed) sets(key types.NamespacedName, by time.Duration) {
 	})
 }
 
-// countsDone is how often was written to the target, if its only step that writes is done.
 func (e *ending) countsDone(d *doomed, is v1alpha1.ProvisionStatus) int {
 	if len(is.Steps) == 0 || is.Steps[0].DoneAt == nil {
 		return 0
@@ -256,7 +246,6 @@ func (e *ending) countsDone(d *doomed, is v1alpha1.ProvisionStatus) int {
 	return d.applied
 }
 
-// expect is what has come of it.
 func (e *ending) expect(d *doomed, is v1alpha1.ProvisionStatus, how string) {
 	d.t.Helper()
 	want := cmp.Or(e.state, v1alpha1.ProvisionSucceeded)
@@ -272,9 +261,9 @@ func (e *ending) expect(d *doomed, is v1alpha1.ProvisionStatus, how string) {
 	}
 }
 
-// Wherever a process ends, killed or because it leads no more, the next one goes on with the same attempt, also if its clock is an hour
-// behind: none is lost, none is begun twice, no Job is made twice, what is done is not done again, and what is cancelled stays so.
-// There is no other attempt to mend it, but where the clock is an hour ahead.
+// Wherever a process ends, the next one resumes the same attempt, even with a clock one hour
+// behind: no attempt is lost or repeated, and no Job runs twice. Only a clock one hour ahead causes
+// another attempt.
 func TestAProcessThatEndsAtAnyRequest(t *testing.T) {
 	for name, fresh := range endings() {
 		t.Run(name, func(t *testing.T) {

@@ -17,16 +17,14 @@ import (
 )
 
 const (
-	// maxKinds bounds the kinds of an attempt: a client is kept for each of them.
-	maxKinds = 200
-	// maxResourceName bounds the name of a resource, in bytes.
+	// maxKinds bounds the kinds of an attempt.
+	maxKinds        = 200
 	maxResourceName = 253
 )
 
-// kinds maps kinds to the resources of a target. It keeps the mappings that were requested, and nothing else of what the
-// target reports.
+// kinds caches the requested mappings of the target's kinds.
 type kinds struct {
-	meta.MultiRESTMapper // empty; clients use RESTMapping alone
+	meta.MultiRESTMapper // empty; clients call RESTMapping only
 
 	ctx context.Context //nolint:containedctx // of the attempt, which a mapper does not outlive
 	api rest.Interface
@@ -40,7 +38,6 @@ func newKinds(ctx context.Context, api rest.Interface) *kinds {
 	return &kinds{ctx: ctx, api: api, kept: map[schema.GroupVersionKind]*meta.RESTMapping{}}
 }
 
-// want sets the kinds that are kept together when the first one of their group version is read.
 func (k *kinds) want(objects []object) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -50,7 +47,7 @@ func (k *kinds) want(objects []object) {
 	}
 }
 
-// within has requests end with a context until the returned function is called.
+// within uses ctx for requests until the returned function is called.
 func (k *kinds) within(ctx context.Context) (end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,7 +60,8 @@ func (k *kinds) within(ctx context.Context) (end func()) {
 	}
 }
 
-// RESTMapping implements meta.RESTMapper. A kind that the target does not have is read again each time: its definition may have been applied.
+// RESTMapping implements meta.RESTMapper. Unknown kinds are not cached, because their CRD may be
+// applied.
 func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,7 +85,6 @@ func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 }
 
-// versions returns the versions of a group, the preferred one first.
 func (k *kinds) versions(group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
@@ -109,7 +106,6 @@ func (k *kinds) versions(group string) ([]string, error) {
 	return versions, nil
 }
 
-// read keeps the mappings of a kind and of others of its group version that are wanted.
 func (k *kinds) read(gvk schema.GroupVersionKind) error {
 	path := []string{"apis", gvk.Group, gvk.Version}
 	if gvk.Group == "" {
@@ -145,8 +141,8 @@ func (k *kinds) read(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// get reads the fields of an answer that into has, and reports whether the target has the path. encoding/json skips all other fields
-// without memory for them.
+// get decodes the response at path and reports whether it exists. encoding/json skips unknown
+// fields without allocating.
 func (k *kinds) get(into any, path ...string) (bool, error) {
 	for _, part := range path {
 		if part == "" || part == "." || part == ".." || strings.ContainsAny(part, "/%?#") {
@@ -154,7 +150,7 @@ func (k *kinds) get(into any, path ...string) (bool, error) {
 		}
 	}
 	res := k.api.Get().AbsPath(path...).Do(k.ctx)
-	err := res.Error() // that of Raw leaves out what the server says
+	err := res.Error() // Raw would drop the server's message
 	if apierrors.IsNotFound(err) && strings.Join(path, "/") == "api/v1" {
 		return false, fmt.Errorf("the target has no /api/v1, which each API server has: correct server of the kubeconfig: %w", err)
 	}

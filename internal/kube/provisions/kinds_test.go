@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// An attempt keeps the kinds of its objects, whatever else the target reports; those of one group version are read together.
+// An attempt keeps only the kinds of its objects, and reads those of a group version together.
 func TestKindsOfATarget(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(`{"kind":"APIResourceList","resources":[{"name":"as/status","kind":"A0"},{"name":"long","kind":"Long"},`)
@@ -88,7 +88,7 @@ func TestKindsOfATarget(t *testing.T) {
 	}
 }
 
-// A long group version is not repeated for each of its kinds, and a long version is no version.
+// A long group version is not repeated for each kind, and a long version is rejected.
 func TestKindsForCharts(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	answers := map[string]string{

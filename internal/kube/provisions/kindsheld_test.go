@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/kube/budget"
 )
 
-// A target that takes minutes to say which kinds it has holds memory for a minute once a neighbor waits for it.
+// A target that is slow to list its kinds holds memory for at most a minute while a neighbor waits.
 func TestKindsHoldNoMemoryOfANeighbor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
@@ -37,7 +37,7 @@ func TestKindsHoldNoMemoryOfANeighbor(t *testing.T) {
 			is.Data[fmt.Sprint("text-", n)] = fmt.Sprintf("{apiVersion: g%d.example.com/v1, kind: A, metadata: {name: a}, data: {a: %s}}", n, strings.Repeat("x", maxSmall/4))
 		}
 		w := newWhole(t, slow, append(remote(0, step, v1alpha1.RetryPolicy{AttemptTimeout: "24h"}, true), is)...)
-		w.room.memory = budget.New(maxDecoding+100<<10, maxShare) // a few such Provisions leave no more
+		w.room.memory = budget.New(maxDecoding+100<<10, maxShare) // room for only a few such Provisions
 		key, _ := named("shop", "edge-0")
 		w.runs(func() {
 			w.look(key)

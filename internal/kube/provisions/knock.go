@@ -20,21 +20,19 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// How many targets are knocked at at a time: over all, and of one namespace; and how long an answer is
-// waited for.
+// Bounds for concurrent reachability probes.
 const (
 	mostKnocks            = 8
 	mostKnocksInNamespace = 2
 	knockWithin           = 10 * time.Second
 )
 
-// knocks are those at the targets of Provisions that wait.
+// knocks tracks the reachability probes of waiting Provisions. Safe for concurrent use.
 type knocks struct {
 	requeue func(types.NamespacedName)
 
-	mu  sync.Mutex
-	all map[types.NamespacedName]provision.Knocks
-	// under are those under way, in counts them by namespace.
+	mu    sync.Mutex
+	all   map[types.NamespacedName]provision.Knocks
 	under map[types.NamespacedName]bool
 	in    map[string]int
 
@@ -60,7 +58,6 @@ func (k *knocks) forget(key types.NamespacedName) {
 	delete(k.all, key)
 }
 
-// change changes what is known of the knocks at one target; nothing is kept of none.
 func (k *knocks) change(key types.NamespacedName, to func(provision.Knocks) provision.Knocks) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +68,6 @@ func (k *knocks) change(key types.NamespacedName, to func(provision.Knocks) prov
 	}
 }
 
-// begins takes a place for a knock, and reports whether there was one.
 func (k *knocks) begins(key types.NamespacedName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,7 +87,6 @@ func (k *knocks) count(answered bool) {
 	k.away.Add(1)
 }
 
-// ends gives the place up.
 func (k *knocks) ends(key types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,8 +96,8 @@ func (k *knocks) ends(key types.NamespacedName) {
 	}
 }
 
-// knock knocks at the target of a Provision that waits, if it is time to, and returns when to look at it
-// again: after at most so long, 0 for only when something changes. It makes no request to any API server.
+// knock probes the target of a waiting Provision if a probe is due, and returns the requeue delay,
+// at most after; 0 waits for a change.
 func (r *Room) knock(p *v1alpha1.Provision, job string, policy provision.Policy, after time.Duration) time.Duration {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	address, host, remote := knockAt(p)
@@ -113,18 +108,18 @@ func (r *Room) knock(p *v1alpha1.Provision, job string, policy provision.Policy,
 	state, now := stateOf(&p.Status), time.Now()
 	in := provision.Input{Job: job, Policy: policy}
 	var at time.Time
-	isTime := false
+	isDue := false
 	r.knocks.change(key, func(k provision.Knocks) provision.Knocks {
 		random := rand.Float64() //nolint:gosec // jitter
 		if k, at = state.Knock(k, in, random, now); after <= 0 || at.IsZero() || now.Before(at) {
 			return k
 		}
-		isTime = true // whoever finds no place has a turn a distance later
+		isDue = true // without a free slot, try again one interval later
 		k.Next = state.Knocked(k, false, policy, random, now).Next
 		at = k.Next
 		return k
 	})
-	if isTime {
+	if isDue {
 		r.knockNow(key, address, host, state, policy)
 	}
 	if after <= 0 || at.IsZero() {
@@ -133,7 +128,6 @@ func (r *Room) knock(p *v1alpha1.Provision, job string, policy provision.Policy,
 	return min(after, max(time.Millisecond, at.Sub(now)))
 }
 
-// knockNow has a target be knocked at, unless too many are. s is the state that waits.
 func (r *Room) knockNow(key types.NamespacedName, address, host string, s provision.State, policy provision.Policy) {
 	if !r.knocks.begins(key) {
 		return
@@ -147,7 +141,7 @@ func (r *Room) knockNow(key types.NamespacedName, address, host string, s provis
 		r.knocks.count(err == nil)
 		r.knocks.change(key, func(k provision.Knocks) provision.Knocks {
 			if k.Number != s.Number || !k.Since.Equal(s.Since) {
-				return k // another wait has begun
+				return k // a newer wait has started
 			}
 			return s.Knocked(k, err == nil, policy, rand.Float64(), time.Now()) //nolint:gosec // jitter
 		})
@@ -158,7 +152,6 @@ func (r *Room) knockNow(key types.NamespacedName, address, host string, s provis
 	}
 }
 
-// knockAt is where the target of a Provision was reached for by the attempt before.
 func knockAt(p *v1alpha1.Provision) (address, host string, ok bool) {
 	if p.Spec.Target.KubeconfigSecret == nil {
 		return "", "", false
@@ -170,8 +163,8 @@ func knockAt(p *v1alpha1.Provision) (address, host string, ok bool) {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), u.Hostname(), true
 }
 
-// answers makes a connection as an attempt does, within the same bounds, and sends nothing over it:
-// who answers is not asked for proof, for nothing is told to them.
+// answers opens a connection as an attempt does and sends no data, so the certificate is not
+// verified.
 func (o outward) answers(ctx context.Context, address, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, knockWithin)
 	defer cancel()

@@ -19,8 +19,7 @@ import (
 
 var waitsForANode = v1alpha1.ProvisionStep{Name: "step", Wait: &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"}}
 
-// A target that is away answers again: the next attempt begins within two minutes of that, though its wait
-// has 40 minutes left. Until then no API server is asked for anything.
+// When an unreachable target answers again, the next attempt starts within two minutes.
 func TestATargetThatAnswersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &apiServer{objects: map[string]map[string]any{"/api/v1/nodes/a": {"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "a"}}}}
@@ -61,7 +60,7 @@ func TestATargetThatAnswersAgain(t *testing.T) {
 	})
 }
 
-// A target that answers, and refuses, is left alone until the wait is over; so is this cluster.
+// A reachable target that rejects the attempt is not probed, nor is this cluster.
 func TestATargetThatIsNotAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &faulty{fault: refuses(403)}
@@ -94,15 +93,14 @@ type counts struct {
 	attempts        int32
 }
 
-// seen are the requests that API servers have had.
 func (w *whole) seen() counts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return counts{w.requests, w.asked, w.is(client.ObjectKey{Namespace: "shop", Name: "edge-0"}).Status.Attempts}
 }
 
-// Of 1,000 Provisions that wait no API server hears, and at most eight targets are knocked at
-// side by side, two of a namespace.
+// 1,000 waiting Provisions send no request to an API server, and at most eight targets are probed
+// at once.
 func TestAThousandProvisionsThatWait(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -129,7 +127,7 @@ func TestAThousandProvisionsThatWait(t *testing.T) {
 			most = max(most, side)
 			w.mu.Unlock()
 		}
-		w.dials = func() error { // silence
+		w.dials = func() error { // no answer
 			knocks(1)
 			time.Sleep(10 * time.Second)
 			knocks(-1)
@@ -141,7 +139,7 @@ func TestAThousandProvisionsThatWait(t *testing.T) {
 					w.look(client.ObjectKeyFromObject(o))
 				}
 			}
-			time.Sleep(time.Minute) // each has its status written once
+			time.Sleep(time.Minute) // until every status is written once
 			w.mu.Lock()
 			before := w.requests
 			w.requests = 0

@@ -11,14 +11,12 @@ import (
 	"weir.dev/weir/internal/kube/kubeconfig"
 )
 
-// mostOfKubeconfig and valuesOfKubeconfig bound one, in bytes and in values: a user of two bytes takes more than a
-// thousand once it is read.
+// A two-byte user takes over a kilobyte once decoded, so values are bounded as well as bytes.
 const mostOfKubeconfig, valuesOfKubeconfig = 256 << 10, 10_000
 
-// maxServer bounds the URL of a server, in bytes: a status and the cache keep it.
+// maxServer is in bytes: the status and the cache store it.
 const maxServer = 1024
 
-// parseKubeconfig is kubeconfig.Parse of one that is small.
 func parseKubeconfig(text []byte) (*rest.Config, string, error) {
 	left := valuesOfKubeconfig
 	if len(text) > mostOfKubeconfig {
@@ -30,7 +28,7 @@ func parseKubeconfig(text []byte) (*rest.Config, string, error) {
 		return nil, "", known
 	case is:
 		return nil, "", fmt.Errorf("it has more than %d values", valuesOfKubeconfig)
-	case err != nil: // it may quote what is secret
+	case err != nil: // the error may quote credentials
 		return nil, "", errors.New("it is no kubeconfig")
 	}
 	cfg, namespace, err := kubeconfig.Parse(text)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds that are ready later than kstatus says.
+// Kinds with readiness rules stricter than kstatus.
 var (
 	jobKind     = schema.GroupKind{Group: "batch", Kind: "Job"}
 	pod         = schema.GroupKind{Kind: "Pod"}
@@ -24,8 +24,8 @@ var (
 	apiService  = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
-// lacksOf returns what an object lacks, though kstatus may call it Current, and why it will never be ready; both are empty
-// if it is ready. They quote nothing of the object.
+// lacksOf returns what keeps an object from being ready even if kstatus reports Current, and why it
+// can never be ready. Neither quotes the object.
 func lacksOf(u *unstructured.Unstructured, waited bool) (lacks, failed string) {
 	if why := outdated(u); why != "" {
 		return why, ""
@@ -37,7 +37,7 @@ func lacksOf(u *unstructured.Unstructured, waited bool) (lacks, failed string) {
 	case pod:
 		return "", unless(phase != "Failed", "the Pod has failed")
 	case claim:
-		bound := phase == "Bound" || phase == "Pending" && !waited // it may be bound for its first pod alone, which another step brings
+		bound := phase == "Bound" || phase == "Pending" && !waited // WaitForFirstConsumer: a later step may create the pod
 		return unless(bound, "the claim is not Bound"), unless(phase != "Lost", "the claim has lost its volume")
 	case volume:
 		there := phase == "Available" || phase == "Bound" || phase == "Released"
@@ -66,13 +66,11 @@ func unless(ok bool, why string) string {
 	return why
 }
 
-// unobserved says that no controller has seen an object of a kind whose controller notes that.
 func unobserved(u *unstructured.Unstructured) string {
 	_, is, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	return unless(is, "no controller has seen it yet")
 }
 
-// replicas says that pods are missing, of whatever revision.
 func replicas(u *unstructured.Unstructured) string {
 	wants, is, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 	if !is {
@@ -82,7 +80,6 @@ func replicas(u *unstructured.Unstructured) string {
 	return unless(ready >= wants, fmt.Sprintf("%d of %d replicas are ready", ready, wants))
 }
 
-// outdated says that the status of an object is about an earlier generation of it.
 func outdated(u *unstructured.Unstructured) string {
 	if seen, is, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); is && seen != u.GetGeneration() && u.GetGeneration() > 0 {
 		return fmt.Sprintf("its controller has seen generation %d of %d", seen, u.GetGeneration())
@@ -90,7 +87,6 @@ func outdated(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// isStale reports whether a condition is about an earlier generation of an object.
 func isStale(u *unstructured.Unstructured, kind string) bool {
 	for _, c := range conditionsOf(u) {
 		if seen, is := c["observedGeneration"].(int64); is && c["type"] == kind {
@@ -100,7 +96,6 @@ func isStale(u *unstructured.Unstructured, kind string) bool {
 	return false
 }
 
-// conditionOf returns the status of a condition; empty if there is none, or it is about an earlier generation.
 func conditionOf(u *unstructured.Unstructured, kind string) string {
 	if isStale(u, kind) {
 		return ""

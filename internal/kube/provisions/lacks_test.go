@@ -10,13 +10,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// When objects are ready, in a step of manifests and for a step that waits for one.
 func TestReadinessOfKinds(t *testing.T) {
 	const ready, never = "ready", "never: "
 	both := func(want string) [2]string { return [2]string{want, want} }
 	for about, tt := range map[string]struct {
 		object string
-		want   [2]string // of manifests, and waited for
+		want   [2]string // for manifests and wait steps
 	}{
 		"a Job that has begun":        {"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, status: {startTime: x, active: 1}}", both("the Job is not Complete")},
 		"a Job that has not":          {"{apiVersion: batch/v1, kind: Job, metadata: {name: a}}", both("Job not started")},
@@ -78,7 +77,7 @@ func TestReadinessOfKinds(t *testing.T) {
 	}
 }
 
-// A condition that a step waits for is one of the object as it is.
+// A wait step ignores conditions of an earlier generation.
 func TestConditionsOfAnEarlierGeneration(t *testing.T) {
 	for text, want := range map[string]bool{
 		"{metadata: {generation: 2}, status: {conditions: [{type: Done, status: 'True'}]}}":                                               true,

@@ -21,15 +21,14 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// layers is what a condition costs each layer that asks again.
+// layers counts what a fault costs each retrying layer.
 type layers struct {
-	calls    int // requests for the object of the step, all attempts together
-	queue    int // reconciliations that the work queue repeats
+	calls    int // requests for the step's object, over all attempts
+	queue    int // reconciliations repeated by the work queue
 	attempts int32
 	state    string
 }
 
-// faulty is a target that has a condition wherever the object of a step is asked for.
 type faulty struct {
 	apiServer
 
@@ -53,7 +52,6 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fault(w, req)
 }
 
-// refuses answers with a Status, as an API server does.
 func refuses(code int, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(header); i += 2 {
@@ -72,13 +70,12 @@ func resets(w http.ResponseWriter, _ *http.Request) {
 }
 
 func hangs(_ http.ResponseWriter, req *http.Request) {
-	_, _ = io.Copy(io.Discard, req.Body) // then the server sees that the client has gone
+	_, _ = io.Copy(io.Discard, req.Body) // detects the disconnect of the client
 	<-req.Context().Done()
 }
 
-// Each condition has one owner. Three attempts are allowed, 1 s apart: a condition that an attempt does
-// not survive costs three of them, one request each, and no turn of the work queue; one that the API call
-// or the work queue owns costs no attempt more.
+// A fault owned by the attempt costs three attempts with one request each and no work queue retry;
+// one owned by the API call or the work queue costs no attempt.
 func TestEachConditionHasOneOwner(t *testing.T) {
 	gone := func(err error) func() error { return func() error { return err } }
 	for _, tt := range []struct {
@@ -89,8 +86,8 @@ func TestEachConditionHasOneOwner(t *testing.T) {
 		source      string
 		read, write layers
 	}{
-		// owned by the API call: a read is asked ten times more by client-go, and by net/http once more,
-		// where the connection was in use before; all within the attempt
+		// owned by the API call: client-go repeats a read ten times, and net/http once more on a
+		// reused connection, all within the attempt
 		{name: "connection reset", fault: resets, read: layers{36, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
 		// owned by the attempt
 		{name: "429, Retry-After: 7", fault: refuses(429, "Retry-After", "7"), read: layers{3, 0, 3, "Failed"}, write: layers{3, 0, 3, "Failed"}},
@@ -105,7 +102,7 @@ func TestEachConditionHasOneOwner(t *testing.T) {
 		{name: "DNS", dials: gone(&net.DNSError{Err: "no such host", Name: "edge.example.com", IsNotFound: true}), read: layers{0, 0, 3, "Failed"}, write: layers{0, 0, 3, "Failed"}},
 		{name: "TLS", distrusts: true, read: layers{0, 0, 3, "Failed"}, write: layers{0, 0, 3, "Failed"}},
 		{name: "target is killed", dials: gone(&net.OpError{Op: "dial", Err: errors.New("connection refused")}), read: layers{0, 0, 3, "Failed"}, write: layers{0, 0, 3, "Failed"}},
-		// owned by nobody: no other attempt mends it
+		// permanent: not retried
 		{name: "no YAML", source: "a: [", write: layers{0, 0, 1, "Failed"}},
 	} {
 		for _, verb := range []string{"read", "write"} {
@@ -131,7 +128,6 @@ func TestEachConditionHasOneOwner(t *testing.T) {
 	}
 }
 
-// newLayers is a Provision whose step reads a Node, or writes a ConfigMap.
 func newLayers(t *testing.T, target http.Handler, verb string, trusts bool, source string) (*whole, types.NamespacedName) {
 	step := v1alpha1.ProvisionStep{Name: "step", Wait: &v1alpha1.WaitStep{APIVersion: "v1", Kind: "Node", Name: "a"}}
 	if verb == "write" {
@@ -155,13 +151,13 @@ func (w *whole) cost(target *faulty, key types.NamespacedName) layers {
 	return layers{target.calls, w.again, is.Attempts, is.State}
 }
 
-// What the API server of this cluster refuses before an attempt begins is the work queue's: it begins
-// later, once. A conflict within an attempt is read and written again there, and costs nobody anything.
+// The work queue retries errors of this cluster's API server before an attempt. A conflict within
+// an attempt is retried in place.
 func TestTheWorkQueueOwnsWhatIsNoAttempt(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "provisions"}, "edge-0", nil)
 	for _, tt := range []struct {
 		name        string
-		first, last int // which writes of the status are refused
+		first, last int // range of rejected status writes
 		err         error
 		want        layers
 	}{
@@ -185,7 +181,7 @@ func TestTheWorkQueueOwnsWhatIsNoAttempt(t *testing.T) {
 				}
 				w.runs(func() { w.look(key); time.Sleep(time.Hour) })
 				got := w.cost(target, key)
-				got.calls = min(got.calls, 1) // reads until it is ready
+				got.calls = min(got.calls, 1) // reads repeat until ready
 				if got != tt.want {
 					t.Errorf("got %+v, want %+v; %+v", got, tt.want, w.is(key).Status.LastAttempt)
 				}

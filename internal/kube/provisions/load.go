@@ -16,40 +16,33 @@ import (
 )
 
 const (
-	// maxMemory bounds what all attempts together take to decode objects and to hold them: one decodes at a time, and 32 MiB
-	// are left for what the others apply. A namespace that holds more than maxShare decodes nothing.
+	// maxMemory bounds the memory for objects, in bytes: one attempt decodes at a time, and 32 MiB
+	// remain for objects being applied. A namespace holding more than maxShare may not decode.
 	maxMemory, maxShare = maxDecoding + 32<<20, 8 << 20
-	// maxSmall is how many bytes of objects an attempt holds that do not count: 64 attempts have 4 MiB of them.
+	// maxSmall is the size of objects, in bytes, that do not count.
 	maxSmall = 64 << 10
-	// holdTime is how long an attempt holds more than that before it gives it back and waits for its turn again.
-	holdTime = time.Minute
-	// readTimeout bounds how long sources are read from this cluster, and a chart is rendered, during an attempt's turn.
-	readTimeout = 90 * time.Second
-	// answerTimeout is how long one connection to a silent target is waited for.
+	// holdTime is how long an attempt may hold larger objects while others wait.
+	holdTime      = time.Minute
+	readTimeout   = 90 * time.Second
 	answerTimeout = time.Minute
-	// maxWork bounds the processor time for decoding and rendering, in microseconds per second; workAtOnce is how much of it
-	// there is after a pause.
+	// maxWork is in microseconds of processor time per second.
 	maxWork, workAtOnce = 200_000, 5_000_000
-	// maxWrites bounds the writes to this cluster's API server, per second: of statuses, events and logs, and those that
-	// ServiceAccounts make. writesAtOnce is how many there are after a pause.
+	// maxWrites bounds writes per second to this cluster's API server: statuses, events, logs and
+	// those of ServiceAccounts.
 	maxWrites, writesAtOnce = 20, 100
-	// maxLargeAnswers is how many answers of more than 128 KiB or 4,000 values are read at a time: one is 4 MiB of bytes and
-	// 30 MiB of values at most.
-	maxLargeAnswers = 2
-	// largeAnswerTimeout is how long the turn to read one lasts, and decodeTime how long it is kept for decoding.
+	// maxLargeAnswers bounds concurrent responses above 128 KiB or 4,000 values, which take up to
+	// 34 MiB each.
+	maxLargeAnswers                = 2
 	largeAnswerTimeout, decodeTime = time.Minute, 2 * time.Second
 )
 
-// bounds are what all attempts of a process share.
 type bounds struct {
 	memory *budget.Budget
-	work   *rate.Limiter // in microseconds of a processor
-	// reads is one read at a time of what is not decoded object by object: kubeconfigs, and logs of attempts that go on.
-	reads *budget.Budget
-	// answers are the large answers of targets that are read at a time.
+	work   *rate.Limiter // in microseconds of processor time
+	// reads serializes reads that are decoded as a whole: kubeconfigs and logs.
+	reads   *budget.Budget
 	answers *budget.Budget
-	// writes are those to this cluster's API server.
-	writes *budget.Rate
+	writes  *budget.Rate
 }
 
 func newBounds() bounds {
@@ -59,12 +52,11 @@ func newBounds() bounds {
 	}
 }
 
-// charge delays whatever is decoded next by the processor time that was taken.
+// charge delays the next decoding by the processor time spent.
 func (b *bounds) charge(took time.Duration) {
 	b.work.ReserveN(time.Now(), int(min(took.Microseconds(), workAtOnce)))
 }
 
-// load is the objects of a step while it is applied.
 type load struct {
 	objects []object
 	input   string
@@ -74,8 +66,8 @@ type load struct {
 	read    func(context.Context) (*load, error)
 }
 
-// load reads texts and decodes their objects in the turn of the namespace, those that others need first, and hides their
-// secrets. A target that does not answer has nothing decoded for it.
+// load reads and decodes objects in the namespace's turn, sorts prerequisites first and redacts
+// secrets in the log.
 func (a *run) load(ctx context.Context, read func(context.Context) ([]text, error)) (*load, error) {
 	if err := a.waitForAnswer(ctx); err != nil {
 		return nil, err
@@ -124,11 +116,10 @@ func (a *run) loadHeld(ctx context.Context, hold *budget.Hold, read func(context
 	if !l.large {
 		size = 0
 	}
-	hold.Shrink(2 * size) // one is encoded again when it is applied
+	hold.Shrink(2 * size) // applying encodes an object a second time
 	return l, nil
 }
 
-// drop gives back what objects take while they are waited for.
 func (l *load) drop() {
 	if !l.large {
 		return
@@ -139,11 +130,10 @@ func (l *load) drop() {
 	l.hold.Release()
 }
 
-// errRecalled ends a request to a target when another namespace waits for the memory of its objects.
 var errRecalled = errors.New("another namespace waits for memory")
 
-// turn returns a context that ends with errRecalled when the objects have been held for holdTime and another namespace waits for their
-// memory.
+// turn returns a context canceled with errRecalled once the objects were held for holdTime and
+// another namespace waits.
 func (l *load) turn(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if l.large {
@@ -165,7 +155,6 @@ func (l *load) turn(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { cancel(nil) }
 }
 
-// ensure reads the objects again if they were given back, or have been held for so long that others have a turn.
 func (l *load) ensure(ctx context.Context) error {
 	if !l.large || l.objects[0].body != nil && time.Since(l.since) < holdTime {
 		return nil
@@ -187,8 +176,8 @@ func (l *load) ensure(ctx context.Context) error {
 
 var errSilent = errors.New("the target does not answer")
 
-// waitForAnswer waits until the target answers a request for its version. Any answer counts, also that these credentials
-// may not read it. Nothing is decoded or held before, so a silent target takes the time of the attempt and no memory.
+// waitForAnswer waits until the target responds to /version; 401, 403 and 404 count. Called before
+// decoding, so that a silent target holds no memory.
 func (a *run) waitForAnswer(ctx context.Context) error {
 	for {
 		request, cancel := context.WithTimeoutCause(ctx, answerTimeout, errSilent)

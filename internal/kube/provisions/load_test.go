@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// A target that takes connections and never answers takes the time of the attempt, before the sources of a step are read.
+// A silent target uses up the attempt's time before the step's sources are read.
 func TestATargetThatNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
@@ -42,8 +42,8 @@ func TestATargetThatNeverAnswers(t *testing.T) {
 	})
 }
 
-// A large step gives its memory back while it waits and after a minute, and is read again in its turn; one whose sources have
-// changed by then fails.
+// A large step releases its memory while it waits and after a minute, and is read again. It fails
+// if its sources changed.
 func TestALargeStepIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, input, reads := budget.New(100, 100), "a", 0
@@ -83,14 +83,13 @@ func TestALargeStepIsReadAgain(t *testing.T) {
 		if err := l.ensure(t.Context()); err == nil || !strings.Contains(err.Error(), "sources have changed") {
 			t.Errorf("with other sources: %v", err)
 		}
-		l.hold.Release() // as the step does that fails
+		l.hold.Release() // as a failing step does
 		if _, err := memory.Take(t.Context(), "other", 100); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// What is remembered of the objects of all steps is bounded.
 func TestObjectsOfAProvisionAreBounded(t *testing.T) {
 	a := &run{target: &target{}, log: &provision.Log{}}
 	objects := make([]object, mostObjects)
@@ -104,7 +103,7 @@ func TestObjectsOfAProvisionAreBounded(t *testing.T) {
 	}
 }
 
-// What has 64 KiB of objects or less is held without a turn, and applied without being read again.
+// A step of at most 64 KiB is held without a turn and read only once.
 func TestASmallStepIsReadOnce(t *testing.T) {
 	s := newStage(t)
 	s.has("small")
@@ -126,7 +125,8 @@ func TestASmallStepIsReadOnce(t *testing.T) {
 	}
 }
 
-// Namespaces whose targets never answer an apply hold memory for a minute once another one waits for it, and hold it for longer while none does.
+// A namespace with a silent target holds memory for a minute if another namespace waits, and longer
+// if none does.
 func TestMemoryIsGivenBackToANeighbor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := newBounds().memory

@@ -19,17 +19,14 @@ import (
 
 var failFor = flag.Duration("fail-for", 30*24*time.Hour, "for how long attempts fail; 8760h is a year, and takes minutes")
 
-// mostGrowth is how many bytes an attempt may leave in memory: less than any object that it makes, and more than the heap
-// differs from one time to the other.
+// mostGrowth is in bytes per attempt: below any object it creates, above measurement noise.
 const mostGrowth = 96
 
-// noEvents are not kept.
 type noEvents struct{}
 
 func (noEvents) Add(runtime.Object, string, string, string) {}
 
-// A link on which nobody answers, for a month or longer, and a target that answers and never gets ready: as many attempts as the
-// table says, and no memory that grows with them.
+// For a month or longer, the number of attempts matches the table and memory does not grow.
 func TestAttemptsTakeNoMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of attempts")

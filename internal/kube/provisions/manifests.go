@@ -23,10 +23,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// fieldManager is who applies objects in targets.
 const fieldManager = "weir-provision"
 
-// manifests brings the objects of sources into the target.
 func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return a.bring(ctx, step.Name, step.Manifests.Prune, func(ctx context.Context) (*load, error) {
 		l, err := a.load(ctx, func(ctx context.Context) ([]text, error) { return a.texts(ctx, step.Manifests) })
@@ -37,8 +35,8 @@ func (a *run) manifests(ctx context.Context, step *v1alpha1.ProvisionStep) error
 	})
 }
 
-// bring brings the objects of a step into the target. What was applied by an attempt that
-// failed is not applied again: over a slow link that is what lets one get to the end.
+// bring applies the objects of a step, except those applied by earlier attempts, so that attempts
+// over a slow link make progress.
 func (a *run) bring(ctx context.Context, step string, prune bool, read func(context.Context) (*load, error)) error {
 	l, err := read(ctx)
 	if err != nil {
@@ -68,19 +66,19 @@ func (a *run) bring(ctx context.Context, step string, prune bool, read func(cont
 		return err
 	}
 	is.Inventory = union(is.Inventory, inventory(objects))
-	if err := a.records(ctx, is); err != nil { // before anything is there
+	if err := a.records(ctx, is); err != nil { // before the first object exists
 		return err
 	}
 	if err := a.apply(ctx, l, &is); err != nil {
 		return a.brokenOff(ctx, is, err)
 	}
-	if !prune { // else it is trimmed once all steps are done
-		is.Inventory = inventory(objects) // all are in their namespaces now
+	if !prune { // pruning steps are trimmed once all steps are done
+		is.Inventory = inventory(objects) // every namespace is resolved now
 	}
 	return a.done(ctx, is)
 }
 
-// brokenOff records how far a step has come that failed. The attempt's own time may be over.
+// brokenOff records the progress of a failed step. ctx may already be done.
 func (a *run) brokenOff(ctx context.Context, is v1alpha1.StepStatus, failed error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordDeadline)
 	defer cancel()
@@ -93,7 +91,6 @@ func (a *run) brokenOff(ctx context.Context, is v1alpha1.StepStatus, failed erro
 	return failed
 }
 
-// place gives objects the namespace where they go that name none.
 func (a *run) place(ctx context.Context, objects []object) error {
 	defer a.target.kinds.within(ctx)()
 	a.target.kinds.want(objects)
@@ -105,7 +102,7 @@ func (a *run) place(ctx context.Context, objects []object) error {
 		}
 		namespaced, err := apiutil.IsGVKNamespaced(o.gvk, a.target.RESTMapper())
 		switch {
-		case meta.IsNoMatchError(err): // its definition may be among the objects
+		case meta.IsNoMatchError(err): // its CRD may be among the objects
 			missing[o.gvk] = true
 		case err != nil:
 			return fmt.Errorf("%s: %w", o, a.about(*o, err))
@@ -118,7 +115,7 @@ func (a *run) place(ctx context.Context, objects []object) error {
 	return nil
 }
 
-// apply applies objects from the first on that is not applied yet, and has them become ready.
+// apply applies the remaining objects and waits until they are ready, Namespaces and CRDs first.
 func (a *run) apply(ctx context.Context, l *load, is *v1alpha1.StepStatus) error {
 	objects := l.objects
 	first := slices.IndexFunc(objects, func(o object) bool { return !o.first() })
@@ -158,7 +155,6 @@ func (a *run) apply(ctx context.Context, l *load, is *v1alpha1.StepStatus) error
 	return a.becomeReady(ctx, objects, is)
 }
 
-// applyOne applies an object in the namespace that it was given.
 func (a *run) applyOne(ctx context.Context, o object) error {
 	fields := fieldsOf(o.body)
 	metadata := fieldsOf(fields["metadata"])
@@ -179,21 +175,18 @@ func (a *run) applyOne(ctx context.Context, o object) error {
 	return a.target.Patch(ctx, o.empty(), client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldManager), client.ForceOwnership)
 }
 
-// refusedError is a refusal of which the server's words are left out.
 type refusedError struct {
 	reason metav1.StatusReason
 	err    error
 }
 
-// Error says no more than what kind of refusal it is.
 func (e refusedError) Error() string {
 	return fmt.Sprintf("the API server refuses it (%s), and its words may quote a Secret", e.reason)
 }
 
-// Unwrap returns the refusal.
 func (e refusedError) Unwrap() error { return e.err }
 
-// about is an error about an object, as it may be told.
+// about returns err without text that may quote a Secret.
 func (a *run) about(o object, err error) error {
 	if reason := apierrors.ReasonForError(err); o.secret && reason != metav1.StatusReasonUnknown {
 		return refusedError{reason, err}
@@ -201,9 +194,8 @@ func (a *run) about(o object, err error) error {
 	return err
 }
 
-// becomeReady waits until all objects are ready.
 func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.StepStatus) error {
-	waiting, said := slices.Clone(objects), ""
+	waiting, reported := slices.Clone(objects), ""
 	for n := 1; ; n++ {
 		var why []string
 		var still []object
@@ -211,7 +203,7 @@ func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.St
 			now := o.empty()
 			err := a.target.Get(ctx, client.ObjectKeyFromObject(now), now)
 			if apierrors.IsNotFound(err) {
-				is.Applied = 0 // somebody has taken it away
+				is.Applied = 0 // it was deleted: apply all again
 			}
 			if err != nil {
 				return errors.Join(notReady(why), fmt.Errorf("%s: %w", o, a.about(o, err)))
@@ -227,8 +219,8 @@ func (a *run) becomeReady(ctx context.Context, objects []object, is *v1alpha1.St
 		if waiting = still; len(waiting) == 0 {
 			return nil
 		}
-		if now := words.List(why, 5); now != said {
-			said = now
+		if now := words.List(why, 5); now != reported {
+			reported = now
 			a.says("not ready yet: %s", now)
 		}
 		if err := sleep.For(ctx, looks.After(n)); err != nil {

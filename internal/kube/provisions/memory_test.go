@@ -15,11 +15,10 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// mostBytesWaiting is what a Provision that waits may cost in memory: its object, and what is known of the
-// knocks at its target.
+// mostBytesWaiting is for the object and its probe state.
 const mostBytesWaiting = 2 << 10
 
-// A Provision of one step whose first attempt has failed, as an informer keeps it.
+// A Provision with a failed attempt, as an informer keeps it.
 func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	var text []byte
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +56,6 @@ func TestMemoryOfProvisionsThatWait(t *testing.T) {
 	runtime.KeepAlive(k)
 }
 
-// heapInUse is how many bytes are reachable.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

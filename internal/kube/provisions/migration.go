@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// migration has the target's own Weir migrate. What was asked is on record before it is, so that whoever comes
-// after a lost link, or a lost process, asks for nothing again.
+// migration runs a migration by the target's own Weir. The request is recorded first, so that a
+// retry does not repeat it.
 func (a *run) migration(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	input, is := a.inputOf(step), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {

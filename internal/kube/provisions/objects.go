@@ -18,22 +18,19 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// object is one that is applied.
 type object struct {
 	gvk             schema.GroupVersionKind
 	namespace, name string
-	body            []byte // JSON; nil while it is not held
-	// secret is whether it is a Secret, or comes from one: what servers say of it may quote it.
+	body            []byte // JSON; nil while dropped
+	// secret marks a Secret or an object from one: server messages about it may quote it.
 	secret bool
-	home   string // where it goes if it names no namespace; empty is that of the target
+	home   string // default namespace; empty means the target's
 }
 
-// String names it for people.
 func (o object) String() string {
 	return o.gvk.Kind + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/")
 }
 
-// empty returns an object of the same kind and name.
 func (o object) empty() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(o.gvk)
@@ -42,13 +39,11 @@ func (o object) empty() *unstructured.Unstructured {
 	return u
 }
 
-// first is whether others may need it to be there.
 func (o object) first() bool {
 	kind := o.gvk.GroupKind()
 	return kind == schema.GroupKind{Kind: "Namespace"} || kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-// texts reads the sources of a step.
 func (a *run) texts(ctx context.Context, step *v1alpha1.ManifestsStep) ([]text, error) {
 	var texts []text
 	size := 0
@@ -74,7 +69,6 @@ func cmpName(s v1alpha1.ManifestSource) string {
 	return "ConfigMap " + s.ConfigMap
 }
 
-// source reads the texts of a source from the namespace of the Provision, and from no other.
 func (a *run) source(ctx context.Context, s v1alpha1.ManifestSource) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	if s.Secret != "" {
@@ -95,7 +89,6 @@ func (a *run) source(ctx context.Context, s v1alpha1.ManifestSource) (map[string
 	return texts, nil
 }
 
-// contents are what a digest is made of.
 func contents(objects []object) []json.RawMessage {
 	all := make([]json.RawMessage, len(objects))
 	for i, o := range objects {
@@ -104,7 +97,6 @@ func contents(objects []object) []json.RawMessage {
 	return all
 }
 
-// inventory are the names of objects.
 func inventory(objects []object) []string {
 	var all []string
 	for _, o := range objects {
@@ -117,7 +109,6 @@ func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// parseID reads a name of an inventory.
 func parseID(id string) (schema.GroupKind, client.ObjectKey, error) {
 	part := strings.Split(id, "/")
 	if len(part) != 4 {

@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// has says what is done: "a b:a c:" are manifests from ConfigMaps of these names, b after a, c after none.
+// "a b:a c:" are manifests from ConfigMaps of these names, b after a, c after none.
 func (s *stage) has(steps string) {
 	s.t.Helper()
 	var p v1alpha1.Provision
@@ -40,7 +40,6 @@ func (s *stage) has(steps string) {
 	}
 }
 
-// done are the steps that are on record as done.
 func done(p *v1alpha1.Provision) string {
 	var all []string
 	for _, step := range p.Status.Steps {
@@ -52,8 +51,7 @@ func done(p *v1alpha1.Provision) string {
 	return strings.Join(all, " ")
 }
 
-// What does not depend on a step that fails is done all the same; what does says so, and is done by the
-// attempt in which the other one is mended. What is done is not repeated for it.
+// Steps independent of a failed one run; dependent ones run in the attempt that fixes it.
 func TestWhatDependsOnAFailedStep(t *testing.T) {
 	s := newStage(t)
 	s.has("crds config:crds app:crds after:app,config last")
@@ -79,8 +77,7 @@ func TestWhatDependsOnAFailedStep(t *testing.T) {
 	}
 }
 
-// A step whose input has changed is done again, and what depends on it is not; nor is one whose place
-// in the order has changed.
+// A changed input repeats a step, but not its dependents. A changed order repeats nothing.
 func TestWhatIsRepeated(t *testing.T) {
 	s := newStage(t)
 	s.has("a b:a c:b")
@@ -97,7 +94,7 @@ func TestWhatIsRepeated(t *testing.T) {
 	}
 }
 
-// Each step that fails is named, and one that no attempt can mend ends them all.
+// Every failed step is reported, and a permanent error ends the retries.
 func TestSeveralStepsFail(t *testing.T) {
 	s := newStage(t)
 	s.has("a: b: c:")
@@ -112,8 +109,8 @@ func TestSeveralStepsFail(t *testing.T) {
 	}
 }
 
-// A target that asks for patience is asked for nothing more in this attempt, also if another step has
-// failed before.
+// After a Retry-After the attempt sends nothing more to the target, even if another step failed
+// before.
 func TestNoStepAfterATargetAsksForPatience(t *testing.T) {
 	s := newStage(t)
 	s.has("missing: a: c:")
@@ -132,7 +129,7 @@ func TestNoStepAfterATargetAsksForPatience(t *testing.T) {
 	}
 }
 
-// Steps that wait for each other begin nothing, and the condition says which they are.
+// A dependency cycle starts nothing, and the condition names its steps.
 func TestStepsThatWaitForEachOther(t *testing.T) {
 	_, p := named("shop", "edge")
 	p.Spec.Steps = []v1alpha1.ProvisionStep{{Name: "a", DependsOn: []string{"b"}}, {Name: "b"}}

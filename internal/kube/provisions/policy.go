@@ -15,18 +15,18 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// resolve returns the policy that counts, whose word each value is, and why it is refused.
+// resolve returns the effective policy, the source of each value, and why the policy is invalid.
 func (r *Room) resolve(ctx context.Context, p *v1alpha1.Provision) (provision.Policy, []provision.Value, error, error) {
 	layers, missing, err := r.layers(ctx, p)
 	if err != nil {
 		return provision.Policy{}, nil, nil, err
 	}
-	policy, values, refused := provision.Resolve(layers...)
-	return policy, values, errors.Join(missing, refused), nil
+	policy, values, policyErr := provision.Resolve(layers...)
+	return policy, values, errors.Join(missing, policyErr), nil
 }
 
-// layers are who says how a Provision is retried, the last word last. A policy of the namespace that is
-// not there says nothing; a Partner that is named and not there is missing, for nobody knows its word.
+// layers returns the policy layers, lowest precedence first. A missing Partner makes the policy
+// invalid, because its limits are unknown.
 func (r *Room) layers(ctx context.Context, p *v1alpha1.Provision) (all []provision.Layer, missing, failed error) {
 	var namespace corev1.Namespace
 	if err := r.Cached.Get(ctx, client.ObjectKey{Name: p.Namespace}, &namespace); client.IgnoreNotFound(err) != nil {

@@ -17,20 +17,18 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// thing is an object without its version and its namespace.
+// thing identifies an object without version and namespace.
 type thing struct {
 	kind schema.GroupKind
 	name string
 }
 
-// has are the namespaces in which the objects of a step may be.
 type has map[thing][]string
 
 func (h has) id(kind schema.GroupKind, key client.ObjectKey) bool {
 	return slices.Contains(h[thing{kind, key.Name}], key.Namespace)
 }
 
-// remember keeps what a step has, and what of it comes from a Secret.
 func (a *run) remember(step string, objects []object) error {
 	if a.has == nil {
 		a.has, a.secret = map[string]has{}, map[thing]bool{}
@@ -38,7 +36,7 @@ func (a *run) remember(step string, objects []object) error {
 	all := has{}
 	for _, o := range objects {
 		is := thing{o.gvk.GroupKind(), o.name}
-		// It is in none where its kind is not known yet, or has none.
+		// The namespace is empty if the kind is unknown so far, or cluster-scoped.
 		all[is] = append(all[is], "", cmp.Or(o.namespace, o.home, a.target.namespace))
 		a.secret[is] = a.secret[is] || o.secret
 	}
@@ -49,7 +47,6 @@ func (a *run) remember(step string, objects []object) error {
 	return nil
 }
 
-// wants reports whether any step has it.
 func (a *run) wants(kind schema.GroupKind, key client.ObjectKey) bool {
 	for _, of := range a.has {
 		if of.id(kind, key) {
@@ -59,13 +56,12 @@ func (a *run) wants(kind schema.GroupKind, key client.ObjectKey) bool {
 	return false
 }
 
-// prunes reports whether what a step does not have any more is deleted.
 func prunes(step *v1alpha1.ProvisionStep) bool {
 	return step.Manifests != nil && step.Manifests.Prune || step.Helm != nil && step.Helm.Prune
 }
 
-// prune deletes what steps have applied and no step wants any more, as far as it is still ours. It
-// comes after the last step: an object may have moved from one to another.
+// prune deletes objects that no step contains anymore and Weir still manages. It runs last, because
+// an object may have moved between steps.
 func (a *run) prune(ctx context.Context) (string, error) {
 	for i := range a.p.Spec.Steps {
 		step := &a.p.Spec.Steps[i]
@@ -85,7 +81,6 @@ func (a *run) prune(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// trim leaves in the inventory of each step that prunes what that step has.
 func (a *run) trim(s *v1alpha1.ProvisionStatus) {
 	for i := range s.Steps {
 		for _, step := range a.p.Spec.Steps {
@@ -103,13 +98,13 @@ func (a *run) trim(s *v1alpha1.ProvisionStatus) {
 func (a *run) pruneOne(ctx context.Context, id string, kind schema.GroupKind, key client.ObjectKey) error {
 	mapping, err := a.target.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
-		return nil // it went with its kind
+		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (key.Namespace != "") {
-		return nil // noted before its kind was known, so it was not there yet
+		return nil // recorded before its scope was known, so it was never applied
 	}
 	is := &unstructured.Unstructured{}
 	is.SetGroupVersionKind(mapping.GroupVersionKind)

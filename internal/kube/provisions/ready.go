@@ -20,15 +20,13 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// looks is how far apart looks at an object are that is not ready.
 var looks = backoff.Doubling{First: time.Second, Max: 15 * time.Second}
 
-// maxStatus bounds what is kept of a status, in bytes.
 const maxStatus = 1 << 10
 
-// readiness reports whether an object is ready, and why not. An error is that it will not be. waited is true for one
-// that a step waits for by name: then a claim has to be bound, and a load balancer to have an address, which otherwise
-// another step may bring. What comes from a Secret may be quoted by its status, whose words are left out then.
+// readiness reports whether an object is ready, and why not. An error means it never will be. With
+// waited, claims must be bound and load balancers must have an address; otherwise a later step may
+// provide them. With secret, status messages, which may quote a Secret, are omitted.
 func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string, error) {
 	result, err := status.Compute(u)
 	switch {
@@ -39,7 +37,7 @@ func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string,
 	case secret:
 		result.Message = "not ready"
 	}
-	result.Message = words.Sentence(result.Message, maxStatus) // it is kept while the object is waited for
+	result.Message = words.Sentence(result.Message, maxStatus) // kept while the object is polled
 	lacks, failed := lacksOf(u, waited)
 	switch {
 	case failed != "":
@@ -56,14 +54,13 @@ func readiness(u *unstructured.Unstructured, secret, waited bool) (bool, string,
 	return false, result.Message, nil
 }
 
-// wait waits until an object is there, and has a condition or is ready.
 func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	input, is := a.inputOf(step), a.status(step.Name)
 	if is.Input == input && is.DoneAt != nil {
 		a.says("nothing has changed since it was done")
 		return nil
 	}
-	said := ""
+	reported := ""
 	for n := 1; ; n++ {
 		ready, why, err := a.look(ctx, step.Wait)
 		if err != nil {
@@ -73,8 +70,8 @@ func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 			is.Input = input
 			return a.done(ctx, is)
 		}
-		if why != said {
-			said = why
+		if why != reported {
+			reported = why
 			a.says("%s", why)
 		}
 		if err := sleep.For(ctx, looks.After(n)); err != nil {
@@ -83,7 +80,6 @@ func (a *run) wait(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	}
 }
 
-// look reports whether what a step waits for is so.
 func (a *run) look(ctx context.Context, w *v1alpha1.WaitStep) (bool, string, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(w.APIVersion)

@@ -21,8 +21,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// reconcile looks at a Provision in the cache, which costs no request. Where something is to be
-// done, it is decided anew from what the API server has, recorded, and then done.
+// reconcile decides from the cached Provision, which costs no request, and again from the live one
+// before it acts.
 func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var p v1alpha1.Provision
 	if err := r.Cached.Get(ctx, req.NamespacedName, &p); err != nil {
@@ -32,7 +32,7 @@ func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 		}
 		return reconcile.Result{}, err
 	}
-	r.attempts.abandon(req.NamespacedName, p.UID) // one of another object with that name
+	r.attempts.abandon(req.NamespacedName, p.UID)
 	if p.DeletionTimestamp != nil {
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
@@ -49,43 +49,38 @@ func (r *Room) reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	return workqueue.Result(ctx, err, seen.after)
 }
 
-// forget ends what is done for a Provision that is gone.
 func (r *Room) forget(key types.NamespacedName) {
 	r.attempts.abandon(key, "")
 	r.knocks.forget(key)
 }
 
-// look returns what this process knows of a Provision.
 func (r *Room) look(p *v1alpha1.Provision) looked {
 	at := r.attempts.look(p)
 	at.knocks = r.knocks.of(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
 	return at
 }
 
-// decided is what one look came to.
 type decided struct {
-	p        *v1alpha1.Provision // with the status that is to be recorded
+	p        *v1alpha1.Provision // with the status to record
 	writes   bool
 	decision provision.Decision
 	policy   provision.Policy
 	job      string
 	ended    *ended
-	after    time.Duration // when to look again; 0 for only when something changes
+	after    time.Duration // requeue delay; 0 waits for a change
 }
 
-// acts reports whether anything is to be done at all.
 func (d decided) acts() bool { return d.writes || d.begins() || d.ended != nil }
 
 func (d decided) begins() bool {
 	return d.decision.Do == provision.Begin || d.decision.Do == provision.Resume
 }
 
-// act decides from what the API server has, records and does it.
 func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) {
 	p := &v1alpha1.Provision{}
 	if err := r.Live.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
-			return decided{}, nil // the watch brings it
+			return decided{}, nil
 		}
 		return decided{}, err
 	}
@@ -119,7 +114,7 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 		if w.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		_ = r.writes.Wait(ctx, p.Namespace) // what is recorded is done, also as the process ends
+		_ = r.writes.Wait(ctx, p.Namespace) // best effort: emit the event even during shutdown
 		r.Events.Add(d.p, kind, w.Reason, words.Sentence(w.Text, words.MaxMessage))
 	}
 	if d.begins() {
@@ -128,14 +123,13 @@ func (r *Room) act(ctx context.Context, req reconcile.Request) (decided, error) 
 		r.attempts.start(key, func(ctx context.Context) *ended { return r.attempt(ctx, own) })
 	}
 	if d.ended != nil && d.after == 0 && !d.begins() {
-		d.after = time.Millisecond // a place is free now, which it did not have before
+		d.after = time.Millisecond // requeue now: a slot has become free
 	}
 	return d, nil
 }
 
-// decide returns what is to be done about a Provision, whose status it sets.
 func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now time.Time) (decided, error) {
-	policy, values, refused, err := r.resolve(ctx, p)
+	policy, values, policyErr, err := r.resolve(ctx, p)
 	if err != nil {
 		return decided{}, err
 	}
@@ -143,30 +137,30 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 		wanted := view.WantedOf(p)
 		at.wanted = &wanted
 	}
-	refused = errors.Join(refused, at.wanted.Refused)
+	policyErr = errors.Join(policyErr, at.wanted.Refused)
 	before := p.Status.DeepCopy()
 	state, d := stateOf(&p.Status), decided{p: p, policy: policy, job: at.wanted.Job}
 	in := provision.Input{Job: at.wanted.Job, Policy: policy, Requests: requestsOf(p), AtWork: at.work, Busy: at.busy, Knocks: at.knocks}
 	if at.ended != nil {
-		if refused != nil {
+		if policyErr != nil {
 			in.Policy = at.ended.policy
 		}
 		d.ended, in.AtWork = at.ended, false
 		if state.Phase == provision.Running && state.Number == at.ended.Number {
-			var told []provision.Word
-			state, told = state.End(at.ended.outcome, in, at.ended.why(), now)
-			d.decision.Told = told
+			var events []provision.Word
+			state, events = state.End(at.ended.outcome, in, at.ended.why(), now)
+			d.decision.Told = events
 			p.Status.LastAttempt = &at.ended.ProvisionAttempt
 		}
 	}
-	was, told := state, d.decision.Told
-	if refused == nil {
+	was, events := state, d.decision.Told
+	if policyErr == nil {
 		state, d.decision = state.Next(in, now)
 		p.Status.Policy = policyOf(values)
 	} else {
 		state, d.decision = state.Lapse(in, now)
 	}
-	d.decision.Told = append(told, d.decision.Told...)
+	d.decision.Told = append(events, d.decision.Told...)
 	if why := d.decision.Lapsed; why != "" {
 		began := was.StartedAt
 		if began.IsZero() {
@@ -182,7 +176,7 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 		}
 	}
 	keep(&p.Status, state)
-	tell(p, in.Policy, refused)
+	tell(p, in.Policy, policyErr)
 	d.writes = !same(before, &p.Status)
 	if d.decision.Do == provision.Await {
 		d.after = max(time.Millisecond, d.decision.At.Sub(now))
@@ -190,8 +184,8 @@ func (r *Room) decide(ctx context.Context, p *v1alpha1.Provision, at looked, now
 	return d, nil
 }
 
-// same reports whether a status says what it said before. A cache has not all conditions: those that it
-// has are compared.
+// same compares two statuses, ignoring conditions missing in before, because cached objects carry
+// only some.
 func same(before, after *v1alpha1.ProvisionStatus) bool {
 	if len(before.Conditions) == 0 {
 		return equality.Semantic.DeepEqual(before, after)

@@ -19,14 +19,14 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// underWay is a Provision whose attempt began in a process that is gone.
+// underWay returns a Provision with an attempt of an earlier process.
 func underWay(began time.Time) *v1alpha1.Provision {
 	_, p := named("shop", "edge")
 	p.Status = v1alpha1.ProvisionStatus{State: v1alpha1.ProvisionRunning, Job: jobOf(p), Attempts: 1, AttemptNumber: 7, StartedAt: microTime(began)}
 	return p
 }
 
-// An attempt whose time passes while no process is there has ended, and is on record like any other.
+// An attempt that times out while no process runs is recorded like any other.
 func TestAnAttemptThatLapsed(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	p := underWay(now.Add(-time.Hour))
@@ -39,7 +39,7 @@ func TestAnAttemptThatLapsed(t *testing.T) {
 	}
 }
 
-// A reset forgets what was done, and what was asked of the target; not what may be there.
+// A reset clears finished steps and requests to the target, but not the inventory.
 func TestWhatAResetForgets(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	_, p := named("shop", "edge")
@@ -54,8 +54,7 @@ func TestWhatAResetForgets(t *testing.T) {
 	}
 }
 
-// A Partner that is named and not there is nobody's word: nothing begins, and what is under way ends by
-// the built-in timeout.
+// A missing Partner blocks new attempts, and running ones get the built-in timeout.
 func TestAPartnerThatIsNotThere(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.PartnerLabel: "retail"}}}
@@ -85,7 +84,7 @@ func TestAPartnerThatIsNotThere(t *testing.T) {
 	}
 }
 
-// The log of an attempt that ends with its process is kept.
+// The log of an attempt interrupted by shutdown is saved.
 func TestTheLogOfAnAttemptThatIsBrokenOff(t *testing.T) {
 	_, p := named("shop", "edge")
 	p.Spec.Target.KubeconfigSecret = &v1alpha1.KubeconfigSecret{Name: "edge", Key: "kubeconfig"}

@@ -18,14 +18,13 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 )
 
-// errGone is that of a Provision that is not there any more, or that is another one.
+// errGone means deleted, or recreated with another UID.
 var errGone = errors.New("the Provision is gone")
 
-// recordDeadline bounds one write of a status.
 const recordDeadline = 10 * time.Second
 
-// apply writes the status of a Provision that has the version of p. Another version is a conflict:
-// what was decided was decided from that one.
+// apply writes p's status. A newer resourceVersion is a conflict, because the decision was made
+// from the old one.
 func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p.Status)
 	if err != nil {
@@ -49,7 +48,6 @@ func (r *Room) apply(ctx context.Context, p *v1alpha1.Provision) error {
 	return nil
 }
 
-// record changes what an attempt has come to in the status, as it is now.
 func (r *Room) record(ctx context.Context, p *v1alpha1.Provision, change func(*v1alpha1.ProvisionStatus)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var now v1alpha1.Provision

@@ -17,10 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// credentials are what a target is told who asks.
 type credentials struct {
-	kind    string    // for people
-	expires time.Time // of a client certificate; zero if it is not known
+	kind    string
+	expires time.Time // of the client certificate; zero if unknown
 }
 
 func credentialsOf(cfg *rest.Config) credentials {
@@ -41,7 +40,6 @@ func credentialsOf(cfg *rest.Config) credentials {
 	return credentials{}
 }
 
-// explain adds to an error of a target what its user can do about it.
 func (c credentials) explain(err error, now time.Time) error {
 	if hint := c.hint(err, now); hint != "" {
 		return hintedError{err, hint}
@@ -74,7 +72,6 @@ func (c credentials) hint(err error, now time.Time) string {
 	return ""
 }
 
-// refused says what a target does with the credentials.
 func (c credentials) refused(does string, now time.Time) string {
 	switch {
 	case c.kind == "":
@@ -85,19 +82,16 @@ func (c credentials) refused(does string, now time.Time) string {
 	return fmt.Sprintf("%s %s: it may be of another cluster, revoked or expired", does, c.kind)
 }
 
-// hintedError is an error with what its user can do about it.
 type hintedError struct {
 	err  error
 	hint string
 }
 
-// Error implements error.
 func (e hintedError) Error() string { return e.err.Error() + " (" + e.hint + ")" }
 
-// Unwrap returns the error.
 func (e hintedError) Unwrap() error { return e.err }
 
-// notKubernetes returns an error for an answer that is none of a Kubernetes API server: a page, or a redirection.
+// notKubernetes rejects responses that no API server sends: an HTML page or a redirect.
 func notKubernetes(res *http.Response) error {
 	is := fmt.Sprintf("%d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	if res.StatusCode >= 300 && res.StatusCode < 400 && res.StatusCode != http.StatusNotModified {

@@ -29,7 +29,6 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// certificate makes one that signs itself, valid until then.
 func certificate(t *testing.T, until time.Time, names ...string) (pair tls.Certificate, cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +59,7 @@ func certificate(t *testing.T, until time.Time, names ...string) (pair tls.Certi
 	return pair, cert, key
 }
 
-// What a target refuses is told with its status, its cause and what helps, and never as "unknown".
+// Rejections by a target are reported with status, cause and hint, never as "unknown".
 func TestRefusalsOfTargets(t *testing.T) {
 	status := func(code int, reason, message string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -146,7 +145,7 @@ func TestRefusalsOfTargets(t *testing.T) {
 	}
 }
 
-// An attempt at such a target ends with the cause.
+// The cause is in the attempt's error.
 func TestAnAttemptTellsWhyItIsRefused(t *testing.T) {
 	err := (&run{target: &target{sends: credentials{kind: "the token"}}, room: &Room{}, log: &provision.Log{}}).stepped(t.Context(), "first", func(context.Context) error {
 		return apierrors.NewUnauthorized("Unauthorized")

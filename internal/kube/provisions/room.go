@@ -27,52 +27,51 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// Events takes events about objects, and waits for nothing.
+// Events queues events about objects without blocking.
 type Events interface {
 	Add(about runtime.Object, kind, reason, message string)
 }
 
-// Config is what a Room works with.
+// Config holds the dependencies of the controller.
 type Config struct {
-	// API is how this cluster's API server is reached.
+	// API is this cluster's API server.
 	API *rest.Config
-	// Tokens are those of ServiceAccounts of this cluster.
+	// Tokens is this cluster's token API.
 	Tokens typedcorev1.ServiceAccountsGetter
-	// Cached has Provisions, their policies and Namespaces; Live is the API server.
+	// Cached holds Provisions, their policies and Namespaces; Live reads from the API server.
 	Cached, Live client.Reader
 	Writer       client.Client
 	Events       Events
-	// Fence keeps a process that leads no more from writing to a target; nil lets it.
+	// Fence stops a former leader from writing to targets; nil disables it.
 	Fence *lead.Fence
-	// Spans are where those of attempts go; nil is nowhere.
+	// Spans provides the tracer for attempts; nil disables tracing.
 	Spans trace.TracerProvider
 	Log   *slog.Logger
 }
 
-// Room provisions clusters.
+// Room reconciles Provisions and runs their attempts.
 type Room struct {
 	Config
 	attempts *attempts
 	knocks   *knocks
-	dial     dial // of targets; nil is by TCP
+	dial     dial // connects to targets; nil means TCP
 	queue    workqueue.Queue
 	bounds
 }
 
-// New returns a Room.
+// New returns the controller. It needs Setup and Run.
 func New(c Config) *Room {
 	r := &Room{Config: c, bounds: newBounds()}
 	r.attempts, r.knocks = newAttempts(r.queue.Add), newKnocks(r.queue.Add)
 	return r
 }
 
-// Run has attempts be made until the context is done, and returns when the last of them has ended.
+// Run starts attempts until ctx is done, and returns once all have ended.
 func (r *Room) Run(ctx context.Context) { r.attempts.run(ctx) }
 
-// Retry has those reconciled again that failed because of the API server.
+// Retry requeues what failed because of the API server.
 func (r *Room) Retry(now time.Time) { r.queue.Retry(now) }
 
-// sideBySide is how many Provisions are looked at at a time. Attempts do not count.
 const sideBySide = 4
 
 // Setup adds the controller to the manager.
@@ -95,7 +94,6 @@ func itself(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
-// asked drops updates of the status, which are our own.
 func asked() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, after := u.ObjectOld, u.ObjectNew
@@ -105,7 +103,6 @@ func asked() predicate.Predicate {
 	}}
 }
 
-// partnerChanged lets through whose organisation a namespace has become.
 func partnerChanged() predicate.Predicate {
 	return workqueue.Changed(func(before, after *corev1.Namespace) bool {
 		return before.Labels[v1alpha1.PartnerLabel] != after.Labels[v1alpha1.PartnerLabel]
@@ -120,7 +117,6 @@ func (r *Room) inNamespace(ctx context.Context, obj client.Object) []reconcile.R
 	return r.in(ctx, obj.GetName())
 }
 
-// ofPartner maps a Partner to the Provisions of its organisations.
 func (r *Room) ofPartner(ctx context.Context, obj client.Object) []reconcile.Request {
 	var organisations corev1.NamespaceList
 	if err := r.Cached.List(ctx, &organisations, client.MatchingLabels{v1alpha1.PartnerLabel: obj.GetName()}); err != nil {

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// tracer makes the spans of attempts and of their steps; they go nowhere without a provider.
 func (r *Room) tracer() trace.Tracer {
 	if r.Spans == nil {
 		return noop.NewTracerProvider().Tracer("")
@@ -20,14 +19,12 @@ func (r *Room) tracer() trace.Tracer {
 	return r.Spans.Tracer("weir.dev/weir/internal/kube/provisions")
 }
 
-// spanOfAttempt begins the span of an attempt.
 func (a *run) spanOfAttempt(ctx context.Context) (context.Context, trace.Span) {
 	return a.room.tracer().Start(ctx, "provision attempt", trace.WithAttributes(
 		attribute.String("k8s.namespace.name", a.p.Namespace), attribute.String("weir.provision", a.p.Name),
 		attribute.Int64("weir.attempt", a.p.Status.AttemptNumber)))
 }
 
-// stepped runs a step within a span of its own.
 func (a *run) stepped(ctx context.Context, name string, step func(context.Context) error) error {
 	ctx, span := a.room.tracer().Start(ctx, "provision step", trace.WithAttributes(attribute.String("weir.step", name)))
 	defer span.End()
@@ -41,7 +38,7 @@ func (a *run) stepped(ctx context.Context, name string, step func(context.Contex
 	return err
 }
 
-// spanEnds says how an attempt ended; nil is one that ends with the process.
+// spanEnds ends the span with the attempt's result; nil means the process stopped.
 func spanEnds(span trace.Span, end *ended) {
 	defer span.End()
 	if end == nil {

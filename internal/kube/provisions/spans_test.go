@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// Each attempt is a trace: a span of it, and below it one of each step that it came to.
+// Each attempt is a trace with one child span per step.
 func TestSpansOfAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &faulty{fault: refuses(403)}

@@ -14,17 +14,14 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// requestsOf are what people ask for.
 func requestsOf(p *v1alpha1.Provision) provision.Requests { return view.ProvisionRequests(p) }
 
-// jobOf is a digest of what is wanted.
 func jobOf(p *v1alpha1.Provision) string {
 	return view.WantedOf(p).Job
 }
 
-// stateOf is the state that a status holds.
 func stateOf(s *v1alpha1.ProvisionStatus) provision.State {
-	waited, _ := time.ParseDuration(s.Waited) // Weir wrote it
+	waited, _ := time.ParseDuration(s.Waited)
 	var endedAt time.Time
 	if s.LastAttempt != nil {
 		endedAt = s.LastAttempt.EndedAt.Time
@@ -37,7 +34,6 @@ func stateOf(s *v1alpha1.ProvisionStatus) provision.State {
 	}
 }
 
-// keep writes a state into a status.
 func keep(s *v1alpha1.ProvisionStatus, state provision.State) {
 	s.State, s.Job, s.Attempts, s.AttemptNumber = string(state.Phase), state.Job, int32(min(state.Begun, 1<<30)), state.Number //nolint:gosec // bounded
 	s.StartedAt, s.WaitingSince, s.NotBefore = microTime(state.StartedAt), microTime(state.Since), microTime(state.NotBefore)
@@ -63,7 +59,6 @@ func microTime(t time.Time) *metav1.MicroTime {
 	return &metav1.MicroTime{Time: t.Truncate(time.Microsecond)}
 }
 
-// policyOf is how a status shows a policy.
 func policyOf(values []provision.Value) []v1alpha1.PolicyValue {
 	all := make([]v1alpha1.PolicyValue, len(values))
 	for i, v := range values {
@@ -72,11 +67,11 @@ func policyOf(values []provision.Value) []v1alpha1.PolicyValue {
 	return all
 }
 
-// tell sets what a status says to people. refused is why the policy does not count.
-func tell(p *v1alpha1.Provision, policy provision.Policy, refused error) {
+// tell sets the conditions and NextAttemptAt. policyErr is why the policy is invalid, if it is.
+func tell(p *v1alpha1.Provision, policy provision.Policy, policyErr error) {
 	s := &p.Status
 	s.NextAttemptAt = nil
-	if refused == nil && s.State == v1alpha1.ProvisionWaiting {
+	if policyErr == nil && s.State == v1alpha1.ProvisionWaiting {
 		s.NextAttemptAt = &metav1.Time{Time: words.WholeSecond(stateOf(s).Due(policy))}
 	}
 	why := "no attempt has ended yet"
@@ -94,8 +89,8 @@ func tell(p *v1alpha1.Provision, policy provision.Policy, refused error) {
 			Type: kind, Status: status, Reason: reason, Message: words.Sentence(message, words.MaxMessage), ObservedGeneration: p.Generation,
 		})
 	}
-	if refused != nil {
-		condition(v1alpha1.ProvisionAccepted, false, "Invalid", refused.Error())
+	if policyErr != nil {
+		condition(v1alpha1.ProvisionAccepted, false, "Invalid", policyErr.Error())
 	} else {
 		condition(v1alpha1.ProvisionAccepted, true, "Accepted", "the policy counts")
 	}

@@ -15,21 +15,20 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// orderOf is in which order the steps of a Provision are done.
 func orderOf(p *v1alpha1.Provision) (provision.Order, error) {
 	return provision.OrderOf(view.StepsOf(p))
 }
 
-// inputOf is a digest of what goes into a step. What it depends on does not: that is when it is done,
-// and not what is done.
+// inputOf returns a digest of a step's input, without dependencies: they affect when the step runs,
+// not what it does.
 func (a *run) inputOf(step *v1alpha1.ProvisionStep, more ...any) string {
 	is := *step
 	is.DependsOn = nil
 	return provision.Digest(append([]any{is, a.target.name}, more...)...)
 }
 
-// eachStep does all steps, and returns which one failed first. Those that do not depend on it are done
-// all the same: over a bad network each of them is one less for the next attempt.
+// eachStep returns the first step that failed. Independent steps still run, so that the next
+// attempt has less to do.
 func (a *run) eachStep(ctx context.Context) (string, error) {
 	order, err := orderOf(a.p)
 	if err != nil {
@@ -69,13 +68,11 @@ func (a *run) eachStep(ctx context.Context) (string, error) {
 	})
 }
 
-// endsAll reports whether after the failure of a step no other is begun: nobody wants it any more, the
-// time is over, or the target has asked for patience.
+// endsAll reports whether err ends the attempt, including a Retry-After.
 func (a *run) endsAll(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, errGone) || !a.notBefore(err, time.Now()).IsZero()
 }
 
-// failures are the steps that have failed, and what was left because of them.
 type failures struct {
 	steps []v1alpha1.ProvisionStep
 	done  []bool
@@ -93,7 +90,6 @@ func (f *failures) add(step string, err error) {
 	f.errs = append(f.errs, err)
 }
 
-// err is what an attempt fails for.
 func (f *failures) err() error {
 	if len(f.errs) == 1 && len(f.left) == 0 {
 		return f.errs[0]
@@ -101,10 +97,8 @@ func (f *failures) err() error {
 	return stepsError{f}
 }
 
-// stepsError is why steps have failed, the first one first, and which were not begun for it.
 type stepsError struct{ *failures }
 
-// Error implements error.
 func (e stepsError) Error() string {
 	var all []string
 	for _, err := range e.errs {
@@ -116,7 +110,7 @@ func (e stepsError) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// Unwrap returns the last one first: only that one may have a time before which nothing is asked.
+// Unwrap returns the last error first: only that one can carry a Retry-After.
 func (e stepsError) Unwrap() []error {
 	all := slices.Clone(e.errs)
 	slices.Reverse(all)
@@ -139,7 +133,6 @@ func (a *run) step(ctx context.Context, step *v1alpha1.ProvisionStep) error {
 	return invalid("it is of a kind that this program does not know")
 }
 
-// only leaves out what is on record of steps that are not wanted any more.
 func only(all []v1alpha1.StepStatus, wanted []v1alpha1.ProvisionStep) []v1alpha1.StepStatus {
 	var kept []v1alpha1.StepStatus
 	for _, step := range wanted {

@@ -21,12 +21,12 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// stage is a Provision of two steps, first and second, whose target is an apiServer.
+// stage is a Provision of two steps, first and second, with an apiServer as target.
 type stage struct {
 	t      *testing.T
 	here   client.Client
 	target *apiServer
-	// handler answers in the place of target, if it is not nil.
+	// handler replaces target if set.
 	handler http.Handler
 	run     *run
 	log     *provision.Log
@@ -44,7 +44,6 @@ func newStage(t *testing.T) *stage {
 	return &stage{t: t, here: fakeAPI(t, interceptor.Funcs{}, p), target: &apiServer{}}
 }
 
-// source says which ConfigMaps, with a namespace or without, a step has.
 func (s *stage) source(step string, names ...string) {
 	text := ""
 	for _, name := range names {
@@ -61,7 +60,6 @@ func (s *stage) source(step string, names ...string) {
 	}
 }
 
-// attempt does all steps.
 func (s *stage) attempt() (*v1alpha1.Provision, error) {
 	var p v1alpha1.Provision
 	if err := s.here.Get(s.t.Context(), client.ObjectKey{Namespace: "shop", Name: "edge"}, &p); err != nil {
@@ -79,7 +77,7 @@ func (s *stage) attempt() (*v1alpha1.Provision, error) {
 	return &p, err
 }
 
-// An object that moves from one step to another stays; one that no step has any more goes.
+// An object moved to another step is kept; one in no step is deleted.
 func TestPruningKnowsAllSteps(t *testing.T) {
 	s := newStage(t)
 	s.source("first", "stays", "moves", "far/moves-too", "goes")
@@ -104,7 +102,7 @@ func TestPruningKnowsAllSteps(t *testing.T) {
 	}
 }
 
-// What a status says of an object that comes from a Secret may quote it.
+// A status message of an object from a Secret is not quoted.
 func TestReadinessTellsNoSecret(t *testing.T) {
 	for condition, fails := range map[string]bool{"Reconciling": false, "Stalled": true} {
 		is := &unstructured.Unstructured{Object: map[string]any{

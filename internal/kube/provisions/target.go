@@ -26,21 +26,19 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// target is the cluster that is provisioned, for the time of an attempt.
 type target struct {
 	client.Client
-	pods      typedcorev1.PodsGetter // for their logs
+	pods      typedcorev1.PodsGetter
 	known     rest.Interface
 	kinds     *kinds
-	name      string // of the cluster, for people
-	namespace string // where objects go that name none
+	name      string
+	namespace string // default for objects without one
 	wire      *within
 	sends     credentials
 }
 
 func (t *target) close() { t.wire.next.CloseIdleConnections() }
 
-// reach makes the way to the target. It is no word of the log what the credentials are.
 func (r *Room) reach(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	if p.Spec.Target.KubeconfigSecret != nil {
 		return r.remote(ctx, p, log)
@@ -48,10 +46,9 @@ func (r *Room) reach(ctx context.Context, p *v1alpha1.Provision, log *provision.
 	return r.here(ctx, p, log)
 }
 
-// remote is the way to a cluster that a kubeconfig describes.
 func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	ref := p.Spec.Target.KubeconfigSecret
-	hold, err := r.reads.Take(ctx, p.Namespace, 1) // one is read at a time: of a few bytes of it, thousands of a type become
+	hold, err := r.reads.Take(ctx, p.Namespace, 1) // one at a time: decoding can multiply its size
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +74,12 @@ func (r *Room) remote(ctx context.Context, p *v1alpha1.Provision, log *provision
 	return r.connect(ctx, cfg, cfg.Host, namespace, to)
 }
 
-// outward is which addresses a kubeconfig may lead to. Where this cluster's API server is on loopback, Weir runs on the
-// machine of a lab, and so may the target.
+// outward returns the restrictions for kubeconfigs. If this cluster's API server is on loopback,
+// Weir runs in a lab and targets may be on this machine.
 func (r *Room) outward() outward { return outward{own: onLoopback(r.API.Host), dial: r.dial} }
 
-// largeAnswer waits for the turn of a namespace to read a large answer. The turn ends some time after the answer was read: by
-// then it is decoded.
+// largeAnswer waits for the namespace's turn to read a large response. The turn ends decodeTime
+// after it was read.
 func (r *Room) largeAnswer(namespace string) func(context.Context) (time.Time, func(), error) {
 	return func(ctx context.Context) (time.Time, func(), error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -96,12 +93,10 @@ func (r *Room) largeAnswer(namespace string) func(context.Context) (time.Time, f
 	}
 }
 
-// tokenFor is for how long a token is asked for at least: the API server grants none that is
-// shorter.
+// tokenFor is the API server's minimum.
 const tokenFor = 10 * time.Minute
 
-// here is the way to this cluster, with the rights of a ServiceAccount and no others: nothing of
-// Weir's own credentials is in the connection.
+// here connects with a ServiceAccount's token. Weir's own credentials are not used.
 func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.Log) (*target, error) {
 	name := p.Spec.Target.ServiceAccountName
 	within := tokenFor
@@ -125,7 +120,6 @@ func (r *Room) here(ctx context.Context, p *v1alpha1.Provision, log *provision.L
 	return r.connect(ctx, cfg, "this cluster, as ServiceAccount "+name, p.Namespace, outward{here: true, write: write, turn: r.largeAnswer(p.Namespace)})
 }
 
-// ofTargets has the kinds that Weir itself knows of a target.
 var ofTargets = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(authenticationv1.AddToScheme(scheme))
@@ -134,10 +128,9 @@ var ofTargets = func() *runtime.Scheme {
 	return scheme
 }()
 
-// connect makes the clients.
 func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace string, to outward) (*target, error) {
 	cfg.QPS, cfg.UserAgent, cfg.ContentType = -1, r.API.UserAgent, runtime.ContentTypeJSON
-	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, rest.NoWarnings{} // a target's words are not for Weir's own log
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, rest.NoWarnings{} // keep target warnings out of Weir's log
 	if r.Fence != nil {
 		cfg = leases.Fenced(cfg, r.Fence)
 	}
@@ -159,7 +152,7 @@ func (r *Room) connect(ctx context.Context, cfg *rest.Config, name, namespace st
 	return &target{Client: c, pods: core, known: core.RESTClient(), kinds: kinds, name: name, namespace: namespace, wire: wire, sends: credentialsOf(cfg)}, nil
 }
 
-// onLoopback reports whether the URL of a server names loopback, without resolving names.
+// onLoopback does not resolve names.
 func onLoopback(host string) bool {
 	u, err := url.Parse(host)
 	if err != nil {
@@ -170,7 +163,7 @@ func onLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback() || name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// explainForbidden begins an error of this cluster for want of a right with the way to give it.
+// explainForbidden adds the command that grants the role.
 func explainForbidden(namespace string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -43,7 +43,7 @@ clusters: [{name: edge, cluster: {server: "%s"%s}}]
 users: [{name: edge, user: {token: tok-123456%s}}]
 `
 
-// What a kubeconfig takes of memory is bounded before it is read: whoever writes a namespace writes it.
+// The memory for a kubeconfig is bounded before decoding, because tenants write it.
 func TestKubeconfigsAreSmall(t *testing.T) {
 	plain := fmt.Sprintf(plainKubeconfig, "", "https://edge", "", "")
 	for want, text := range map[string]string{
@@ -57,7 +57,7 @@ func TestKubeconfigsAreSmall(t *testing.T) {
 	}
 }
 
-// A target is none of the machine's own addresses, whatever name leads there.
+// A target must not be an address of this machine, under any name.
 func TestAddressesOfTargets(t *testing.T) {
 	for address, want := range map[string]bool{
 		"10.1.2.3:443": true, "203.0.113.7:6443": true, "[2001:db8::1]:443": true,
@@ -92,8 +92,8 @@ func TestAddressesOfTargets(t *testing.T) {
 	}
 }
 
-// A kubeconfig leads to nothing on loopback where Weir's own API server is on loopback, however it names it; other addresses of
-// the machine are those of a lab then.
+// Where Weir's API server is on loopback, a kubeconfig may lead only to other addresses of the
+// machine.
 func TestNoTargetIsOnLoopback(t *testing.T) {
 	reached := make(chan string, 100)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { reached <- req.URL.Path }))
@@ -150,7 +150,7 @@ func TestNoTargetIsOnLoopback(t *testing.T) {
 	}
 }
 
-// What a target answers ends with the attempt, is not followed elsewhere, and is bounded.
+// A target's response ends with the attempt, is bounded, and redirects are not followed.
 func TestATargetHoldsNobodyUp(t *testing.T) {
 	elsewhere := false
 	mux := http.NewServeMux()
@@ -203,7 +203,7 @@ func TestATargetHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// A server that asks for years of patience holds nobody up: the attempt fails at once, and knows until when.
+// A Retry-After of years does not block: the attempt fails at once and records the time.
 func TestATargetThatAsksForPatience(t *testing.T) {
 	asked := 0
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -231,7 +231,7 @@ func TestATargetThatAsksForPatience(t *testing.T) {
 	}
 }
 
-// A proxy of Weir's environment would reach what the way itself refuses.
+// A proxy from the environment, which would bypass the address check, is ignored.
 func TestTargetsAreReachedDirectly(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://192.0.2.1:1")
 	_, wire, err := (outward{}).client(t.Context(), &rest.Config{Host: "https://edge"})
@@ -240,7 +240,7 @@ func TestTargetsAreReachedDirectly(t *testing.T) {
 	}
 }
 
-// What a server warns of is for who asked, and forges no line of Weir's log.
+// A target's warnings are kept out of Weir's log.
 func TestWarningsOfTargets(t *testing.T) {
 	api := &apiServer{warning: `299 - "all is lost"`}
 	var log strings.Builder
@@ -253,7 +253,6 @@ func TestWarningsOfTargets(t *testing.T) {
 	}
 }
 
-// accounts grants tokens.
 type accounts struct {
 	typedcorev1.ServiceAccountInterface
 }
@@ -264,7 +263,7 @@ func (accounts) CreateToken(context.Context, string, *authenticationv1.TokenRequ
 	return &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "t"}}, nil
 }
 
-// Large answers of this cluster are read in turns, as those of other targets.
+// Large responses of this cluster are read in turns, like those of targets.
 func TestLargeAnswersOfThisCluster(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -287,7 +286,7 @@ func TestLargeAnswersOfThisCluster(t *testing.T) {
 	}
 }
 
-// A missing right in the namespace of the Provision names the role to bind; other errors stay as they are.
+// A missing right in the Provision's namespace names the role to bind; other errors are unchanged.
 func TestExplainForbidden(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "edge", errors.New("no role"))
 	if err := explainForbidden("shop", forbidden); !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "bind the role of attempts, kubectl -n shop create rolebinding") {

@@ -23,23 +23,22 @@ import (
 	"weir.dev/weir/internal/kube/answers"
 )
 
-// outward says which addresses a target may have. One of a kubeconfig is never on loopback.
+// outward restricts target addresses. A kubeconfig may never lead to loopback.
 type outward struct {
-	// here is whether the target is this cluster, whose address an administrator has set.
+	// here is set if the target is this cluster. The administrator chose its address.
 	here bool
-	// own is whether the target may have another address of this machine than one of loopback, as in a lab.
+	// own allows non-loopback addresses of this machine, as in a lab.
 	own bool
-	// write waits until a write to this cluster may be sent; nil for another cluster.
+	// write waits for the write limiter; nil for other clusters.
 	write func(context.Context) error
-	// turn is that of answers.Bounds; nil waits for nothing.
+	// turn waits to read a large response; nil does not wait.
 	turn func(context.Context) (until time.Time, end func(), err error)
-	// dial makes a connection; nil is by TCP, past control.
+	// dial opens a connection; nil means TCP with an address check.
 	dial dial
 }
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// connects makes connections to targets, and to no other address.
 func (o outward) connects() dial {
 	if o.dial != nil {
 		return o.dial
@@ -47,14 +46,14 @@ func (o outward) connects() dial {
 	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: o.control}).DialContext
 }
 
-// platform is the address at which Azure serves each machine for itself; translated are those by
-// which NAT64 leads to any address of IPv4.
+// platform is Azure's wire server address. The prefixes are those of NAT64, which can lead to any
+// IPv4 address.
 var (
 	platform   = netip.MustParseAddr("168.63.129.16")
 	translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
 )
 
-// control is asked before each connection, once names are resolved.
+// control rejects forbidden addresses after name resolution.
 func (o outward) control(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -72,11 +71,10 @@ func (o outward) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// own reports whether an address is one of this process's machine, or of its pod.
 func own(ip netip.Addr) bool {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
-		return true // nobody knows
+		return true // unknown: reject
 	}
 	return slices.ContainsFunc(all, func(a net.Addr) bool {
 		is, err := netip.ParsePrefix(a.String())
@@ -84,19 +82,18 @@ func own(ip netip.Addr) bool {
 	})
 }
 
-// client makes the client of an attempt: whatever it asks ends with the attempt's context, follows
-// no redirect, and reads no more than package answers lets it. It is made by hand because client-go keeps
-// connections of equal configurations for as long as the process lasts.
+// client creates the HTTP client of an attempt. It follows no redirects. client-go's own transports
+// are cached for the life of the process.
 func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *within, error) {
 	secure, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, nil, errors.New("its certificates cannot be read")
 	}
-	wire := utilnet.SetTransportDefaults(&http.Transport{ // HTTP/2 with pings, so that a dead connection is found out
+	wire := utilnet.SetTransportDefaults(&http.Transport{ // HTTP/2 pings detect dead connections
 		TLSClientConfig: secure, DialContext: o.connects(), TLSHandshakeTimeout: 30 * time.Second,
 		DisableCompression: cfg.DisableCompression, MaxResponseHeaderBytes: maxHeaders,
 	})
-	wire.Proxy = nil // that of the environment: by it, addresses would be reached that control never sees
+	wire.Proxy = nil // a proxy from the environment would bypass the address check
 	in := &within{next: wire, ctx: ctx, write: o.write}
 	if o.turn != nil {
 		in.bounds.Turn = func() (time.Time, func(), error) { return o.turn(ctx) }
@@ -113,29 +110,26 @@ func (o outward) client(ctx context.Context, cfg *rest.Config) (*http.Client, *w
 }
 
 const (
-	// maxHeaders bounds the headers of an answer, in bytes.
 	maxHeaders = 64 << 10
-	// requestTimeout bounds a request to a target, its answer included. A step holds no memory for longer.
+	// requestTimeout includes the response body.
 	requestTimeout = 5 * time.Minute
 )
 
 var errSlow = fmt.Errorf("the target has not answered a request within %s", requestTimeout)
 
-// within is a transport whose requests end with a context, also those that have none of their own:
-// discovery does not. What a server asks to wait is kept from client-go, which would sleep for that
-// long and heed no context: the attempt ends, and the next one begins no sooner.
+// within ends every request with ctx, even those without a context, such as discovery. It removes
+// Retry-After, for which client-go would sleep ignoring the context; the next attempt honors it.
 type within struct {
 	next *http.Transport
 	ctx  context.Context //nolint:containedctx // it is that of the attempt, which the transport does not outlive
 
 	bounds answers.Bounds
-	write  func(context.Context) error // as of outward
+	write  func(context.Context) error
 
 	mu        sync.Mutex
 	notBefore time.Time
 }
 
-// RoundTrip implements http.RoundTripper.
 func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 	bound, err := w.bounds.Of(req.URL.Path)
 	if err != nil {
@@ -156,7 +150,7 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
 		err = errSlow
 	}
-	if err == nil && ctx.Err() != nil { // net/http takes an answer that comes while it closes the connection
+	if err == nil && ctx.Err() != nil { // net/http may return a response although ctx is done
 		_ = res.Body.Close()
 		err = context.Cause(ctx)
 	}
@@ -180,7 +174,6 @@ func (w *within) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// note keeps what a refusal asks for.
 func (w *within) note(header http.Header) {
 	at, named := backoff.RetryAfter(header, time.Now())
 	w.mu.Lock()
@@ -190,12 +183,10 @@ func (w *within) note(header http.Header) {
 	}
 }
 
-// until is the latest time that the server named.
 func (w *within) until() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.notBefore
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
 func (w *within) WrappedRoundTripper() http.RoundTripper { return w.next }

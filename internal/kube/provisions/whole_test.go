@@ -28,28 +28,27 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// whole is a room with its work queue in virtual time, a target behind a network of pipes, and what each
-// layer has done.
+// whole is a controller in virtual time with a target behind in-memory pipes, and counters per
+// layer.
 type whole struct {
 	t      *testing.T
 	here   client.Client
 	room   *Room
 	target *httptest.Server
 	pipes  pipes
-	dials  func() error // what becomes of a connection; nil lets it be made
+	dials  func() error // dial hook; nil connects
 
-	one      chan struct{} // looks at a time
+	one      chan struct{} // serializes reconciles
 	mu       sync.Mutex
 	requests int // to this cluster's API server
-	writes   int // of them, and events
-	again    int // reconciliations that the work queue has to repeat
+	writes   int // those of requests that write, and events
+	again    int // work queue retries
 	asked    int // requests to the target
 	told     []string
-	refuse   func(write bool) error // what the API server of this cluster answers
+	refuse   func(write bool) error // error injected into this cluster's API server
 	timers   map[types.NamespacedName]*time.Timer
 }
 
-// pipes is a network within the process: what is dialled is accepted.
 type pipes struct {
 	conns chan net.Conn
 	end   chan struct{}
@@ -69,7 +68,7 @@ func (p pipes) Close() error { p.once.Do(func() { close(p.end) }); return nil }
 
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443} }
 
-// newWhole is for within a bubble. answers is the target.
+// newWhole must be called in a synctest bubble. answers is the target.
 func newWhole(t *testing.T, answers http.Handler, objects ...client.Object) *whole {
 	w := &whole{t: t, one: make(chan struct{}, 1), timers: map[types.NamespacedName]*time.Timer{}, pipes: pipes{make(chan net.Conn), make(chan struct{}), &sync.Once{}}}
 	base := fakeAPI(t, interceptor.Funcs{}, objects...)
@@ -110,7 +109,6 @@ func newWhole(t *testing.T, answers http.Handler, objects ...client.Object) *who
 	return w
 }
 
-// cached reads what informers keep.
 func cached(base client.WithWatch) client.Reader {
 	return interceptor.NewClient(base, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -123,12 +121,11 @@ func cached(base client.WithWatch) client.Reader {
 	})
 }
 
-// runs has the room work until the end of the function.
 func (w *whole) runs(do func()) {
 	ctx, stop := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() { w.room.Run(ctx); close(done) }()
-	synctest.Wait() // it leads, and has places for attempts
+	synctest.Wait() // it leads and accepts attempts
 	do()
 	stop()
 	<-done
@@ -138,7 +135,7 @@ func (w *whole) runs(do func()) {
 	}
 	w.mu.Unlock()
 	w.target.Close()
-	synctest.Wait() // what was still on its way has ended
+	synctest.Wait() // pending work has ended
 }
 
 func (w *whole) dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -174,7 +171,6 @@ func (w *whole) request(write bool) error {
 	return w.refuse(write)
 }
 
-// Add implements Events.
 func (w *whole) Add(_ runtime.Object, _, reason, _ string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,8 +178,7 @@ func (w *whole) Add(_ runtime.Object, _, reason, _ string) {
 	w.writes++
 }
 
-// look has a Provision be reconciled, as its work queue does: one look at a time, and again after an
-// error.
+// look reconciles one Provision at a time, and again after an error.
 func (w *whole) look(key types.NamespacedName) { w.after(key, 0) }
 
 func (w *whole) after(key types.NamespacedName, d time.Duration) {
@@ -213,7 +208,6 @@ func (w *whole) reconcile(key types.NamespacedName) {
 	}
 }
 
-// is is the Provision as the API server has it.
 func (w *whole) is(key types.NamespacedName) *v1alpha1.Provision {
 	w.t.Helper()
 	var p v1alpha1.Provision
@@ -223,8 +217,7 @@ func (w *whole) is(key types.NamespacedName) *v1alpha1.Provision {
 	return &p
 }
 
-// remote is a Provision whose target a kubeconfig describes, with what it needs. insecure has it trust
-// the target.
+// remote skips certificate verification if insecure is set.
 func remote(n int, step v1alpha1.ProvisionStep, policy v1alpha1.RetryPolicy, insecure bool) []client.Object {
 	key, p := named("shop", fmt.Sprint("edge-", n))
 	p.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provision"}

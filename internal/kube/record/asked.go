@@ -13,10 +13,9 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// keyAsked is the key of the record that holds what people have asked of the migration.
 const keyAsked = "basic-to-standard-asked"
 
-// Asked returns what people have asked of the migration.
+// Asked returns the user's requests for the migration.
 func (r Record) Asked() migrate.Asked {
 	if r.object == nil {
 		return migrate.Asked{}
@@ -24,8 +23,7 @@ func (r Record) Asked() migrate.Asked {
 	return migrate.ParseAsked(r.object.Data[keyAsked])
 }
 
-// Ask writes what is asked of the migration: what ask makes of what stands, and of the journal as it is then. An
-// error of it changes nothing. A namespace without a record is none of a Weir's.
+// Ask updates the user's requests, retrying on conflict. An error of ask writes nothing.
 func Ask(ctx context.Context, api client.Client, namespace string, ask func(Record) (migrate.Asked, error)) error {
 	for range tries {
 		r, err := Read(ctx, api, namespace)

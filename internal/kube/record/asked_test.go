@@ -20,8 +20,7 @@ import (
 
 var stop = migrate.Asked{Stop: &migrate.Wish{At: time.Unix(1e9, 0).UTC(), By: "jane", Why: "not today"}}
 
-// Whatever else is on record stays, also where the leader writes its journal in between: then it is asked again with
-// what the leader wrote.
+// Other keys survive, and a concurrent write by the leader repeats the request with the new record.
 func TestAskingWhileTheLeaderWrites(t *testing.T) {
 	moved := false
 	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{"else": "x"})).Build(), interceptor.Funcs{
@@ -49,7 +48,7 @@ func TestAskingWhileTheLeaderWrites(t *testing.T) {
 	}
 }
 
-// Nothing is written where it is not known what there is, and where somebody says no.
+// Nothing is written without a record or if ask returns an error.
 func TestAskingForNothing(t *testing.T) {
 	none := fake.NewClientBuilder().WithScheme(view.Scheme()).Build()
 	if err := Ask(t.Context(), none, "weir-system", func(Record) (migrate.Asked, error) { return stop, nil }); err == nil || !strings.Contains(err.Error(), "weir-system/weir-controller") {
@@ -62,7 +61,7 @@ func TestAskingForNothing(t *testing.T) {
 	}
 }
 
-// What nobody can read is a stop, until somebody writes what can be read.
+// An unreadable request counts as a stop until it is replaced.
 func TestWhatWasAskedAndCannotBeRead(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{keyAsked: "stop!"})).Build()
 	r, err := Read(t.Context(), api, "weir-system")

@@ -17,17 +17,17 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// keyLeftPools is the key of the record that says for which Services Weir made the pools that it has left to the
-// addresses of others, one in a line: id, namespace/name.
+// One "id namespace/name" per line.
 const keyLeftPools = "left-pools"
 
-// maxLeftPools bounds the key: the ConfigMap holds other keys, too, and an API server takes 1 MiB.
+// maxLeftPools is in bytes: the ConfigMap has other keys, and the API server accepts 1 MiB.
 const maxLeftPools = 500 << 10
 
-// LeftPools keeps them in the ConfigMap Name, where no tenant can write. It implements leftpool.Store.
+// LeftPools stores the pools Weir created and left because of foreign members. It implements
+// leftpool.Store.
 type LeftPools struct {
 	Reader client.Reader
-	// Writer has to be one of the leader alone.
+	// Writer must be the leader's fenced writer.
 	Writer    client.Writer
 	Namespace string
 	Log       *slog.Logger
@@ -42,7 +42,7 @@ func (p LeftPools) ReadPools(ctx context.Context) (map[lb.PoolKey]string, error)
 	return p.parse(r), nil
 }
 
-// parse reads the pools. A line that nobody can read is left out: its pool counts as one of others.
+// parse skips unreadable lines: their pools count as foreign.
 func (p LeftPools) parse(r Record) map[lb.PoolKey]string {
 	all := map[lb.PoolKey]string{}
 	if r.object == nil {
@@ -64,7 +64,7 @@ func (p LeftPools) parse(r Record) map[lb.PoolKey]string {
 	return all
 }
 
-// KeepPools implements leftpool.Store. What else is on record stays.
+// KeepPools implements leftpool.Store.
 func (p LeftPools) KeepPools(ctx context.Context, changed map[lb.PoolKey]string) error {
 	for range tries {
 		r, err := Read(ctx, p.Reader, p.Namespace)

@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Pools that were left to others are read again as they were written, beside what else is on record. A line that
-// nobody can read is named, and its pool counts as one of others.
+// Left pools survive a round trip with other keys. An unreadable line is logged, and its pool
+// counts as foreign.
 func TestPoolsLeftToOthersAreOnRecord(t *testing.T) {
 	pool := func(name string) lb.PoolKey {
 		return lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "Kubernetes"}, Name: name}.Key()

@@ -13,22 +13,19 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// keyMigration is the key of the record that holds the journal of the migration to Standard load balancers.
 const keyMigration = "basic-to-standard"
 
-// keyTold is the key that holds what the Weir that leads says of the migration.
 const keyTold = "basic-to-standard-told"
 
-// Migration keeps the journal of a migration in the ConfigMap Name. It implements migration.Store.
+// Migration stores the migration journal. It implements migration.Store.
 type Migration struct {
 	Reader client.Reader
-	// Writer has to be one of the leader alone.
+	// Writer must be the leader's fenced writer.
 	Writer    client.Writer
 	Namespace string
 }
 
-// Migration returns the journal that a record holds. What nobody can read is an error: nothing else has
-// what it says.
+// Migration returns the journal. An unreadable journal is an error, because there is no other copy.
 func (r Record) Migration() (migrate.Journal, error) {
 	if r.object == nil {
 		return migrate.Journal{}, nil
@@ -50,7 +47,7 @@ func (m Migration) Read(ctx context.Context) (migrate.Journal, migrate.Asked, er
 	return j, r.Asked(), err
 }
 
-// Keep implements migration.Store. What else is on record stays.
+// Keep implements migration.Store.
 func (m Migration) Keep(ctx context.Context, j migrate.Journal) error {
 	return m.set(ctx, func(Record) map[string]string { return map[string]string{keyMigration: migrate.Format(j)} })
 }
@@ -76,8 +73,8 @@ func (m Migration) Undone(ctx context.Context, j migrate.Journal) (bool, error) 
 		if wanted = stop != nil && stop.Undo; !wanted {
 			return nil
 		}
-		told := migrate.Tell(migrate.TakenBack, stop.String())
-		return map[string]string{keyMigration: migrate.Format(j), keyAsked: "", keyTold: r.answered(told)}
+		report := migrate.Tell(migrate.TakenBack, stop.String())
+		return map[string]string{keyMigration: migrate.Format(j), keyAsked: "", keyTold: r.answered(report)}
 	})
 	return wanted && err == nil, err
 }
@@ -85,31 +82,31 @@ func (m Migration) Undone(ctx context.Context, j migrate.Journal) (bool, error) 
 // Answered implements migration.Store.
 func (m Migration) Answered(ctx context.Context) error {
 	return m.set(ctx, func(r Record) map[string]string {
-		asked := r.Asked()
-		if asked.Run == nil {
+		requests := r.Asked()
+		if requests.Run == nil {
 			return nil
 		}
-		told, _ := r.Told()
-		data := map[string]string{keyTold: r.answered(told)}
-		asked.Run = nil
-		data[keyAsked] = migrate.FormatAsked(asked)
+		report, _ := r.Told()
+		data := map[string]string{keyTold: r.answered(report)}
+		requests.Run = nil
+		data[keyAsked] = migrate.FormatAsked(requests)
 		return data
 	})
 }
 
-// Say keeps what this Weir says of the migration.
+// Say stores this process's report on the migration.
 func (m Migration) Say(ctx context.Context, next migrate.Told) error {
 	return m.set(ctx, func(r Record) map[string]string {
-		was, known := r.Told()
-		now := migrate.FormatTold(was.Then(next))
-		if known && now == migrate.FormatTold(was) {
+		previous, known := r.Told()
+		now := migrate.FormatTold(previous.Then(next))
+		if known && now == migrate.FormatTold(previous) {
 			return nil
 		}
 		return map[string]string{keyTold: now}
 	})
 }
 
-// Told returns what a Weir that leads has said of the migration; false if none has.
+// Told returns the leader's report on the migration; false if there is none.
 func (r Record) Told() (migrate.Told, bool) {
 	if r.object == nil {
 		return migrate.Told{}, false
@@ -117,21 +114,20 @@ func (r Record) Told() (migrate.Told, bool) {
 	return migrate.ParseTold(r.object.Data[keyTold])
 }
 
-// answered is what is told, as the answer to what is asked.
-func (r Record) answered(told migrate.Told) string {
-	if was, _ := r.Told(); told.Answers == nil {
-		told.Answers = was.Answers
+// answered formats a report as the answer to the pending request.
+func (r Record) answered(report migrate.Told) string {
+	if previous, _ := r.Told(); report.Answers == nil {
+		report.Answers = previous.Answers
 	}
 	if run := r.Asked().Run; run != nil {
-		told.Answers = run
+		report.Answers = run
 	}
-	if told.Word == "" { // what was to be told could not be written
-		told.Word = migrate.Listens
+	if report.Word == "" { // the last report was not written
+		report.Word = migrate.Listens
 	}
-	return migrate.FormatTold(told)
+	return migrate.FormatTold(report)
 }
 
-// set writes keys of the record, made of what it holds then; none is no write.
 func (m Migration) set(ctx context.Context, of func(Record) map[string]string) error {
 	for range tries {
 		r, err := Read(ctx, m.Reader, m.Namespace)

@@ -16,8 +16,7 @@ import (
 	"weir.dev/weir/internal/migrate"
 )
 
-// The journal of a migration is kept beside what else is on record, and one that nobody can read is not taken
-// for none.
+// The journal is stored with other keys, and an unreadable one is not treated as missing.
 func TestKeepingTheJournalOfAMigration(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(map[string]string{"else": "x"})).Build()
 	m := Migration{Reader: api, Writer: api, Namespace: "weir-system"}
@@ -41,8 +40,8 @@ func TestKeepingTheJournalOfAMigration(t *testing.T) {
 	}
 }
 
-// A journal is sealed only in place of the one that was read, and while nobody asks for a stop; what is undone takes out
-// what was asked, unless nobody wants it any more.
+// A journal is sealed only over the one that was read and without a stop request. A completed undo
+// clears the requests, unless the undo request was withdrawn.
 func TestSealingTheJournalOfAMigration(t *testing.T) {
 	begun := migrate.Journal{Balancers: []migrate.Balancer{{ID: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}}}}
 	final, undone, other := begun, begun, begun
@@ -87,8 +86,7 @@ func TestSealingTheJournalOfAMigration(t *testing.T) {
 	}
 }
 
-// What the Weir that leads says is kept beside what it answers, and written where it says something else. Whoever asks
-// from elsewhere finds the answer to his own wish.
+// The leader's report is stored with the request it answers, and written only when it changes.
 func TestWhatIsSaidOfAMigration(t *testing.T) {
 	run := &migrate.Wish{By: "edge", ID: "1"}
 	writes := 0

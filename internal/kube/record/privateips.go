@@ -17,19 +17,18 @@ import (
 )
 
 const (
-	// PrivateIPsName is the ConfigMap, in Weir's own namespace, of the private addresses that are reserved for
-	// namespaces. It is apart from PublicIPsName: each has one writer.
+	// PrivateIPsName is separate from PublicIPsName, so that each ConfigMap has one writer.
 	PrivateIPsName  = "weir-private-ips"
 	keyReservations = "reservations"
-	// inUse takes the place of the expiry of an address in use.
+	// inUse replaces the expiry of an address in use.
 	inUse = "-"
 )
 
-// PrivateIPReservations keeps the reservations of private addresses in the ConfigMap PrivateIPsName, one in a
-// line: subnet, address, namespace, load balancer, expiry. It implements privateip.Store.
+// PrivateIPReservations stores private address reservations, one "subnet address namespace
+// loadBalancer expiry" per line. It implements privateip.Store.
 type PrivateIPReservations struct {
 	Reader client.Reader
-	// Writer has to be one of the leader alone.
+	// Writer must be the leader's fenced writer.
 	Writer    client.Writer
 	Namespace string
 }

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/privateip"
 )
 
-// What was written is read again; a record of another process is not overwritten.
+// Reservations survive a round trip; a concurrent write is not overwritten.
 func TestReservationsAreOnRecord(t *testing.T) {
 	ctx, api := t.Context(), fake.NewClientBuilder().WithScheme(view.Scheme()).Build()
 	p := PrivateIPReservations{Reader: api, Writer: api, Namespace: "weir-system"}
@@ -60,7 +60,7 @@ func TestReservationsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A record that no API server takes is not sent. 3,500 addresses fit.
+// A record above the API server's limit is not sent. 3,500 addresses fit.
 func TestTheSizeOfReservations(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(view.Scheme()).Build()
 	p := PrivateIPReservations{Reader: api, Writer: api, Namespace: "weir-system"}

@@ -17,17 +17,16 @@ import (
 )
 
 const (
-	// PublicIPsName is the ConfigMap, in Weir's own namespace, of the namespaces that own public IPs. It
-	// is apart from Name: it grows with the number of public IPs.
+	// PublicIPsName is separate from Name because it grows with the number of public IPs.
 	PublicIPsName = "weir-public-ips"
 	keyOwners     = "owners"
 )
 
-// PublicIPOwners keeps the owners of public IPs in the ConfigMap PublicIPsName, one in a line: id,
-// namespace, time. It implements publicip.OwnerStore.
+// PublicIPOwners stores the owners of public IPs, one "id namespace time" per line. It implements
+// publicip.OwnerStore.
 type PublicIPOwners struct {
 	Reader client.Reader
-	// Writer has to be one of the leader alone.
+	// Writer must be the leader's fenced writer.
 	Writer    client.Writer
 	Namespace string
 }

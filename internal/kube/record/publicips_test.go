@@ -31,8 +31,8 @@ func ownersHolding(text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: PublicIPsName}, Data: map[string]string{keyOwners: text}}
 }
 
-// What was written is read again, by this process and the next; a ConfigMap that was deleted is made again,
-// and one that another process has written is not overwritten.
+// Owners survive a round trip and a restart. A deleted ConfigMap is recreated; a concurrent write
+// is not overwritten.
 func TestOwnersAreOnRecord(t *testing.T) {
 	ctx, api := t.Context(), fake.NewClientBuilder().WithScheme(view.Scheme()).Build()
 	p := PublicIPOwners{Reader: api, Writer: api, Namespace: "weir-system"}
@@ -87,7 +87,7 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A record that no API server takes is not sent. 5,000 public IPs fit.
+// A record above the API server's limit is not sent. 5,000 public IPs fit.
 func TestTheSizeOfTheRecord(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(view.Scheme()).Build()
 	p := PublicIPOwners{Reader: api, Writer: api, Namespace: "weir-system"}

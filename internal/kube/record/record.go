@@ -19,28 +19,26 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Name is the ConfigMap, in Weir's own namespace, that says under which name the cluster
-// is in Azure, and where. No tenant can write there: whoever could would keep Weir from starting.
+// Name is the ConfigMap of the record. A wrong record keeps Weir from starting.
 const Name = "weir-controller"
 
-// The keys of the record.
 const (
 	keyCluster = "cluster-name"
 	keyPlace   = "load-balancers"
 )
 
-// Record is what a Weir of this cluster has written down before.
+// Record is the stored record of this cluster's Weir.
 type Record struct {
-	// Namespace is where it is.
+	// Namespace is Weir's namespace.
 	Namespace string
-	// ClusterName is under which name the cluster is in Azure, and Place the resource group of
-	// its load balancers, as an ARM id; empty if that is not recorded.
+	// ClusterName is the cluster's name in Azure, Place the ARM ID of its load balancers' resource
+	// group.
 	ClusterName, Place string
 
 	object *corev1.ConfigMap // nil if there is none
 }
 
-// Read reads the record of a namespace; there may be none.
+// Read returns the record of a namespace, which may be empty.
 func Read(ctx context.Context, from client.Reader, namespace string) (Record, error) {
 	m := &corev1.ConfigMap{}
 	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, m)
@@ -53,42 +51,39 @@ func Read(ctx context.Context, from client.Reader, namespace string) (Record, er
 	return Record{Namespace: namespace, ClusterName: m.Data[keyCluster], Place: m.Data[keyPlace], object: m}, nil
 }
 
-// Contradicts returns why Weir does not start under a name, or with load balancers in another
-// place; nil if it may.
+// Contradicts returns why Weir must not start with another name or place.
 func (r Record) Contradicts(cluster, place string) error {
-	says, back := "", ""
+	problem, remedy := "", ""
 	switch {
 	case r.ClusterName != "" && r.ClusterName != cluster:
-		says = fmt.Sprintf("--cluster-name %q: this cluster's load balancers and public IPs are recorded under the name %q", cluster, r.ClusterName)
-		back = fmt.Sprintf("Set --cluster-name %q", r.ClusterName)
+		problem = fmt.Sprintf("--cluster-name %q: this cluster's load balancers and public IPs are recorded under the name %q", cluster, r.ClusterName)
+		remedy = fmt.Sprintf("Set --cluster-name %q", r.ClusterName)
 	case r.Place != "" && !strings.EqualFold(r.Place, place):
-		says = fmt.Sprintf("azure.json has load balancers in %s: this cluster's are recorded in %s", place, r.Place)
-		back = "Set subscriptionId and loadBalancerResourceGroup, or resourceGroup, back"
+		problem = fmt.Sprintf("azure.json has load balancers in %s: this cluster's are recorded in %s", place, r.Place)
+		remedy = "Set subscriptionId and loadBalancerResourceGroup, or resourceGroup, back"
 	default:
 		return nil
 	}
 	return &ContradictionError{fmt.Sprintf("%s (ConfigMap %s). Weir would make new ones, with new addresses, and leave the old ones without endpoints. "+
 		"%s; to give up what is there, delete its Services first, or delete the ConfigMap to start all the same",
-		says, view.Key(r.Namespace, Name), back)}
+		problem, view.Key(r.Namespace, Name), remedy)}
 }
 
-// ContradictionError says that something is on record otherwise.
+// ContradictionError means the configuration differs from the record.
 type ContradictionError struct{ Says string }
 
 // Error implements error.
 func (e *ContradictionError) Error() string { return e.Says }
 
-// Check returns a ContradictionError if something else is on record, unless Azure holds
-// nothing of any Service. It changes nothing: a replica that does not lead may not, for the
-// record is that of the one that does.
+// Check returns a ContradictionError if the record differs, unless no Service uses Azure. It writes
+// nothing, so any replica can call it.
 func Check(ctx context.Context, reader client.Reader, namespace, cluster, place string) error {
 	_, err := agreeing(ctx, reader, namespace, cluster, place)
 	return err
 }
 
-// Keep is Check, and writes down the name of the cluster, and the resource group of
-// its load balancers, before anything is made there. Of two that start side by side and differ
-// the second has the error.
+// Keep is Check, and records name and place before anything is created. Of two concurrent writers
+// that differ, the second gets the error.
 func Keep(ctx context.Context, reader client.Reader, writer client.Writer, namespace, cluster, place string) error {
 	r, err := agreeing(ctx, reader, namespace, cluster, place)
 	for range tries {
@@ -101,36 +96,32 @@ func Keep(ctx context.Context, reader client.Reader, writer client.Writer, names
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("ConfigMap %s: %w", view.Key(namespace, Name), err)
 		}
-		if r, err = Read(ctx, reader, namespace); err == nil { // somebody else has written meanwhile: his counts
+		if r, err = Read(ctx, reader, namespace); err == nil { // a concurrent writer wins
 			err = r.Contradicts(cluster, place)
 		}
 	}
 	return fmt.Errorf("ConfigMap %s: others change it faster than it can be written", view.Key(namespace, Name))
 }
 
-// tries is how often the record is written where others keep something in it, too.
 const tries = 5
 
-// agreeing reads the record, which may say otherwise only while nothing is at stake.
 func agreeing(ctx context.Context, reader client.Reader, namespace, cluster, place string) (Record, error) {
 	r, err := Read(ctx, reader, namespace)
 	if err != nil {
 		return Record{}, err
 	}
-	if other := r.Contradicts(cluster, place); other != nil {
-		if held, err := holds(ctx, reader); err != nil || held {
-			return Record{}, cmp.Or(err, other)
+	if conflict := r.Contradicts(cluster, place); conflict != nil {
+		if isBound, err := holds(ctx, reader); err != nil || isBound {
+			return Record{}, cmp.Or(err, conflict)
 		}
 	}
 	return r, nil
 }
 
-// says reports whether all of it is on record.
 func (r Record) says(cluster, place string) bool {
 	return r.ClusterName != "" && r.Place != "" && r.Contradicts(cluster, place) == nil
 }
 
-// holds reports whether Azure may hold something of any Service.
 func holds(ctx context.Context, reader client.Reader) (bool, error) {
 	var services metav1.PartialObjectMetadataList
 	services.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
@@ -142,12 +133,10 @@ func holds(ctx context.Context, reader client.Reader) (bool, error) {
 	}), nil
 }
 
-// write writes what this is about into the record. What others keep there stays.
 func (r Record) write(ctx context.Context, writer client.Writer, cluster, place string) error {
 	return r.set(ctx, writer, map[string]string{keyCluster: cluster, keyPlace: place})
 }
 
-// set writes some keys of the record; the others stay.
 func (r Record) set(ctx context.Context, writer client.Writer, data map[string]string) error {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: Name}}
 	if r.object != nil {

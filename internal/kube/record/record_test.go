@@ -24,7 +24,7 @@ func TestWhatContradictsTheRecord(t *testing.T) {
 		about          string
 		record         Record
 		cluster, place string
-		says           string // "" for nothing
+		says           string // "" means no contradiction
 	}{
 		{"nothing on record", Record{}, "prod", here, ""},
 		{"the same", Record{ClusterName: "prod", Place: here}, "prod", strings.ToUpper(here), ""},
@@ -41,7 +41,6 @@ func TestWhatContradictsTheRecord(t *testing.T) {
 	}
 }
 
-// recordOf is what the ConfigMap holds.
 func recordOf(t *testing.T, api client.Reader) map[string]string {
 	t.Helper()
 	m := &corev1.ConfigMap{}
@@ -55,7 +54,7 @@ func recordHolding(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: Name}, Data: data}
 }
 
-// A leader writes its record beside what others keep there. Whoever only looks writes nothing.
+// Keep preserves other keys; Check writes nothing.
 func TestKeepingTheRecord(t *testing.T) {
 	const rg = "/subscriptions/s/resourceGroups/rg"
 	held := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", Finalizers: []string{view.ServiceFinalizer}}}
@@ -63,7 +62,7 @@ func TestKeepingTheRecord(t *testing.T) {
 		about  string
 		stands []client.Object
 		becomes,
-		checked map[string]string // after Keep, and after Check
+		checked map[string]string // after Keep and after Check
 		refused bool
 	}{
 		{"nothing is there", nil, map[string]string{"cluster-name": "prod", "load-balancers": rg}, nil, false},
@@ -91,8 +90,8 @@ func TestKeepingTheRecord(t *testing.T) {
 	}
 }
 
-// Somebody writes between a leader's look and its write: a key of their own is no reason to
-// give up, another name is, though no Service is bound.
+// A concurrent write of another key is retried; one of another cluster name is an error, even if no
+// Service is bound.
 func TestKeepingARecordThatChangesMeanwhile(t *testing.T) {
 	const rg = "/subscriptions/s/resourceGroups/rg"
 	for meanwhile, want := range map[string]string{"else": "", "cluster-name": `under the name "x"`} {

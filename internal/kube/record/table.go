@@ -15,14 +15,14 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// maxTableSize keeps a ConfigMap below the 1 MiB that an API server accepts: about 5,000 public IPs, or 3,500
-// private addresses.
+// maxTableSize keeps a ConfigMap below the API server's limit of 1 MiB: about 5,000 public IPs or
+// 3,500 private addresses.
 const maxTableSize = 900 << 10
 
-// table is one key of a ConfigMap, with one entry in a line.
+// table is one key of a ConfigMap, with one entry per line.
 type table struct{ namespace, name, key string }
 
-// read parses the table and returns its version, which is empty if the ConfigMap does not exist.
+// read returns the table's version, empty if the ConfigMap does not exist.
 func (t table) read(ctx context.Context, r client.Reader, parse func(text string) error) (version string, err error) {
 	m := t.object("")
 	err = r.Get(ctx, client.ObjectKeyFromObject(m), m)
@@ -38,8 +38,7 @@ func (t table) read(ctx context.Context, r client.Reader, parse func(text string
 	return m.ResourceVersion, nil
 }
 
-// write replaces the table and returns its new version. A ConfigMap that was deleted since it was read is
-// created. A table that is too large is an error, which ends with the remedy.
+// write returns the table's new version. It recreates a deleted ConfigMap.
 func (t table) write(ctx context.Context, w client.Writer, version, text, entries, remedy string) (string, error) {
 	if len(text) > maxTableSize {
 		return "", fmt.Errorf("ConfigMap %s would hold %d bytes for %s, and takes %d: %s", view.Key(t.namespace, t.name), len(text), entries, maxTableSize, remedy)

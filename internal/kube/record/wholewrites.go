@@ -14,25 +14,21 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// keyWholeWrites is the key of the record that says what Azure does with writes of whole
-// load balancers.
 const keyWholeWrites = "whole-writes"
 
-// WholeWrites keeps what Azure was seen to do with writes of whole load balancers in the
-// ConfigMap Name, where the next process and the next leader find it and no tenant can
-// write. It implements verdicts.Store.
+// WholeWrites stores how Azure handles updates of whole load balancers. It implements
+// verdicts.Store.
 type WholeWrites struct {
 	Reader client.Reader
-	// Writer has to be one of the leader alone.
+	// Writer must be the leader's fenced writer.
 	Writer    client.Writer
 	Namespace string
-	// Version is that of Weir: what other versions saw is dropped.
+	// Version is Weir's version: results of other versions are dropped.
 	Version string
 	Log     *slog.Logger
 }
 
-// Read implements verdicts.Store. What nobody can read is as good as nothing: it is found out
-// again.
+// Read implements verdicts.Store. An unreadable record is treated as empty.
 func (w WholeWrites) Read(ctx context.Context) (map[string]wholewrite.Record, error) {
 	r, err := Read(ctx, w.Reader, w.Namespace)
 	if err != nil {
@@ -54,7 +50,7 @@ func (w WholeWrites) parse(r Record) map[string]wholewrite.Record {
 	return all
 }
 
-// Keep implements verdicts.Store. What else is on record stays.
+// Keep implements verdicts.Store.
 func (w WholeWrites) Keep(ctx context.Context, subscription string, seen wholewrite.Record) error {
 	for range tries {
 		r, err := Read(ctx, w.Reader, w.Namespace)

@@ -21,8 +21,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// What Azure does is kept beside what else is on record; what nobody can read, and what another
-// version has seen, is dropped with the next write.
+// Results are stored with other keys. Unreadable results and those of other versions are dropped by
+// the next write.
 func TestWholeWritesAreOnRecord(t *testing.T) {
 	seen := wholewrite.Record{Version: "v2", Addresses: wholewrite.Verdict{Answer: behaviour.Ignored, At: time.Unix(1000, 0).UTC()}}
 	old := wholewrite.Format(map[string]wholewrite.Record{"other": {Version: "v1"}}, "v1")
@@ -72,7 +72,7 @@ func TestWholeWritesAreOnRecord(t *testing.T) {
 	}
 }
 
-// Somebody else writes the record between a read and the write: neither is lost.
+// A concurrent write between read and write loses nothing.
 func TestWholeWritesAreKeptBesideAnotherWriter(t *testing.T) {
 	moved := false
 	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(recordHolding(nil)).Build(), interceptor.Funcs{

@@ -15,26 +15,21 @@ import (
 	"weir.dev/weir/internal/backoff"
 )
 
-// Backoff is the back-off of a work queue: how long a request waits whose
-// reconciliation returned an error. An event is not held up by it, nor is a look at a
-// pool that was set for a time.
+// Backoff configures retries after a reconciler error. Events and RequeueAfter are not delayed.
 type Backoff struct {
-	// BaseDelay is the wait after a request's first failure; each further one doubles
-	// it, up to MaxDelay. A success starts over.
+	// BaseDelay doubles with each failure, up to MaxDelay.
 	BaseDelay, MaxDelay time.Duration
-	// QPS and Burst bound what comes back over all requests of a queue. A request waits
-	// for whichever of the two takes longer.
+	// QPS and Burst limit the retries of a queue. The longer delay applies.
 	QPS   float64
 	Burst int
 }
 
-// DefaultBackoff is what controllers of Kubernetes have always done. The queue of
-// controller-runtime leaves out the second half of it if it is not told.
+// DefaultBackoff returns the traditional controller settings.
 func DefaultBackoff() Backoff {
 	return Backoff{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, Burst: 100}
 }
 
-// Validate names the field that makes no back-off.
+// Validate returns an error that names the field.
 func (b Backoff) Validate() error {
 	switch {
 	case b.BaseDelay <= 0:
@@ -49,8 +44,7 @@ func (b Backoff) Validate() error {
 	return nil
 }
 
-// Doubling is the part that counts the failures of one request. The bucket that all share would
-// have the failures of some delay the next try of others.
+// Doubling returns the delay per request, without the shared limit.
 func (b Backoff) Doubling() backoff.Doubling {
 	if b == (Backoff{}) {
 		b = DefaultBackoff()
@@ -58,7 +52,7 @@ func (b Backoff) Doubling() backoff.Doubling {
 	return backoff.Doubling{First: b.BaseDelay, Max: b.MaxDelay}
 }
 
-// RateLimiter is what a controller is given.
+// RateLimiter returns the rate limiter for a controller.
 func (b Backoff) RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedMaxOfRateLimiter(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](b.BaseDelay, b.MaxDelay),

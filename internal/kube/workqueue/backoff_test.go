@@ -21,8 +21,7 @@ func requestOf(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}}
 }
 
-// An object waits 5 ms, then twice as long each time, up to 1000 s, and starts over
-// after a success.
+// The delay of an object grows from 5 ms, doubling up to 1000 s, and is reset by a success.
 func TestAFailingObjectWaitsLongerAndLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter, web := DefaultBackoff().RateLimiter(), requestOf("web")
@@ -41,7 +40,7 @@ func TestAFailingObjectWaitsLongerAndLonger(t *testing.T) {
 	})
 }
 
-// Over all objects 100 come back at once and then ten a second, and the longer wait counts.
+// Over all objects, 100 retries pass at once and then ten per second, and the longer delay applies.
 func TestManyFailingObjectsComeBackAtARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := DefaultBackoff().RateLimiter()
@@ -66,15 +65,14 @@ func TestManyFailingObjectsComeBackAtARate(t *testing.T) {
 	})
 }
 
-// The real queue: neither an event nor a time that was set waits for the limiter, of
-// its own object or of all.
+// With the real queue, neither events nor RequeueAfter wait for the limiter.
 func TestEventsAndSetTimesAreNotLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := DefaultBackoff().RateLimiter()
 		queue := priorityqueue.New("requeue-test", func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
 		defer queue.ShutDown()
 		web, api := requestOf("web"), requestOf("api")
-		for range 300 { // 85 years, if it went on; and the bucket is empty for 20 s
+		for range 300 { // 85 years of backoff if continued; the bucket is empty for 20 s
 			limiter.When(web)
 		}
 		start := time.Now()
@@ -99,8 +97,8 @@ func TestEventsAndSetTimesAreNotLimited(t *testing.T) {
 	})
 }
 
-// What the work queue retries is what a reconciler returns, and that is never an
-// error of Azure: those stay with the lanes.
+// The work queue retries only errors a reconciler returns, which are never Azure's: those stay with
+// the workers.
 func TestWhatTheWorkQueueRetries(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()

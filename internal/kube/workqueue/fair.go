@@ -12,20 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// fairQueue is a work queue in which one request of each namespace waits at a time, and the
-// others behind it: a namespace with a thousand of them holds a neighbour up by one. What waits
-// for a time, or out of a back-off, does so beside it.
+// fairQueue queues one request per namespace and priority at a time, so that a namespace with a
+// thousand requests delays a neighbor by one. Delayed and rate limited requests bypass this.
 type fairQueue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 
 	mu    sync.Mutex
 	heads heads
-	// worked are those that somebody works on: one that comes again meanwhile is to hold up
-	// nobody of its namespace until then.
+	// worked are in process. A re-added one cannot run until Done, so it bypasses its namespace's
+	// turn.
 	worked map[reconcile.Request]bool
 }
 
-// NewFair makes the queue of a controller; see controller.Options.
+// NewFair creates the queue of a controller; see controller.Options.
 func NewFair(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return &fairQueue{
 		PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
@@ -34,7 +33,6 @@ func NewFair(name string, limiter workqueue.TypedRateLimiter[reconcile.Request])
 	}
 }
 
-// AddWithOpts implements priorityqueue.PriorityQueue.
 func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
 	if o.After > 0 || o.RateLimited {
 		q.PriorityQueue.AddWithOpts(o, requests...)
@@ -49,7 +47,6 @@ func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.R
 	}
 }
 
-// GetWithPriority implements priorityqueue.PriorityQueue.
 func (q *fairQueue) GetWithPriority() (req reconcile.Request, priority int, shutdown bool) {
 	req, priority, shutdown = q.PriorityQueue.GetWithPriority()
 	if shutdown {
@@ -64,7 +61,6 @@ func (q *fairQueue) GetWithPriority() (req reconcile.Request, priority int, shut
 	return req, priority, shutdown
 }
 
-// Done implements workqueue.TypedInterface.
 func (q *fairQueue) Done(req reconcile.Request) {
 	q.mu.Lock()
 	delete(q.worked, req)
@@ -72,38 +68,33 @@ func (q *fairQueue) Done(req reconcile.Request) {
 	q.PriorityQueue.Done(req)
 }
 
-// Get implements workqueue.TypedInterface.
 func (q *fairQueue) Get() (req reconcile.Request, shutdown bool) {
 	req, _, shutdown = q.GetWithPriority()
 	return req, shutdown
 }
 
-// Add implements workqueue.TypedInterface.
 func (q *fairQueue) Add(req reconcile.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, req) }
 
-// column is the requests of a namespace that have the same priority.
 type column struct {
 	namespace string
 	priority  int
 }
 
-// heads are the requests that stand at the head of their columns, and those behind them.
 type heads struct {
 	at     map[column]reconcile.Request
 	of     map[reconcile.Request][]column
 	behind map[column][]reconcile.Request
-	// waits is the priority of each that is behind a head. One that came again with a higher
-	// one counts no more where it was.
+	// waits maps each request behind a head to its priority. If it was added again with a higher
+	// one, its older entry is stale.
 	waits map[reconcile.Request]int
 }
 
-// next is a request that has come to the head.
 type next struct {
 	reconcile.Request
 	priority int
 }
 
-// stand has a request wait, and reports whether it is at the head of its column.
+// stand reports whether a request is the head of its column.
 func (h *heads) stand(req reconcile.Request, priority int) bool {
 	if before, waits := h.waits[req]; waits && before >= priority ||
 		slices.ContainsFunc(h.of[req], func(c column) bool { return c.priority > priority }) {
@@ -127,7 +118,7 @@ func (h *heads) lead(c column, req reconcile.Request) {
 	}
 }
 
-// got takes a request away that has its turn, and returns those that come to the head for it.
+// got returns the new heads after a request was dequeued.
 func (h *heads) got(req reconcile.Request) []next {
 	var all []next
 	for _, c := range h.of[req] {

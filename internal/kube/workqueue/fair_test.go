@@ -20,8 +20,7 @@ func requestIn(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// A neighbour's request has the next turn but one, however many of a crowd came before it; what
-// changed goes before what the initial list brought; and everybody has a turn in the end.
+// A neighbor's request waits for at most one other, and changes precede the initial list.
 func TestACrowdHoldsANeighboursRequestUpByOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := NewFair("fair-test", DefaultBackoff().RateLimiter())
@@ -38,7 +37,7 @@ func TestACrowdHoldsANeighboursRequestUpByOneTurn(t *testing.T) {
 			queue.Add(requestIn("crowd", fmt.Sprint(i)))
 		}
 		queue.Add(requestIn("shop", "web"))
-		queue.Add(requestIn("crowd", "listed-1499")) // it changed since
+		queue.Add(requestIn("crowd", "listed-1499")) // changed since the list
 		var order []string
 		for range 3001 {
 			req, _ := queue.Get()
@@ -58,7 +57,7 @@ func TestACrowdHoldsANeighboursRequestUpByOneTurn(t *testing.T) {
 	})
 }
 
-// A request that comes again while somebody works on it holds up nobody of its namespace.
+// A request re-added while in process does not block its namespace.
 func TestARequestThatIsWorkedOnHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := NewFair("worked-test", DefaultBackoff().RateLimiter())
@@ -84,7 +83,7 @@ func TestARequestThatIsWorkedOnHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// Whatever is added has a turn, once, unless it is added again after it.
+// Every added request is returned exactly once, unless it is added again after that.
 func TestLawFairQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := heads{at: map[column]reconcile.Request{}, of: map[reconcile.Request][]column{}, behind: map[column][]reconcile.Request{}, waits: map[reconcile.Request]int{}}

@@ -17,22 +17,20 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 )
 
-// retryPause is how often at most an API server that answers some requests is tried again
-// with those that it did not take, ahead of their back-off.
+// retryPause limits early retries while the API server answers only some requests.
 const retryPause = 30 * time.Second
 
-// Queue is the work queue of a controller, as seen from outside of it. The zero value is one whose
-// controller does not run yet.
+// Queue gives access to a controller's work queue. The zero value is ready to use. Safe for
+// concurrent use.
 type Queue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// failed wait out a back-off for an error of the API server that may pass; they are
-	// not taken out of it before retryAt.
+	// failed are in back-off after a transient API server error, and retried early from retryAt on.
 	failed  map[reconcile.Request]struct{}
 	retryAt time.Time
 }
 
-// Source takes the queue from its controller, when that starts.
+// Source receives the queue when the controller starts.
 func (q *Queue) Source() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		q.mu.Lock()
@@ -42,8 +40,7 @@ func (q *Queue) Source() source.Source {
 	})
 }
 
-// Add queues an object. Before the controller runs it does nothing: all objects are
-// reconciled when it starts.
+// Add queues an object. It does nothing before the controller runs.
 func (q *Queue) Add(name types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -52,7 +49,7 @@ func (q *Queue) Add(name types.NamespacedName) {
 	}
 }
 
-// Reconciler returns a reconciler that notes what fails because of the API server.
+// Reconciler wraps next to track failures of the API server.
 func (q *Queue) Reconciler(next reconcile.Func) reconcile.Func {
 	return func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		result, err := next(ctx, req)
@@ -71,8 +68,7 @@ func (q *Queue) Reconciler(next reconcile.Func) reconcile.Func {
 	}
 }
 
-// Retry queues all that failed because of the API server. Their back-off has grown with
-// the time for which it was unwell, up to 1000 s.
+// Retry queues what failed because of the API server. Its back-off may have grown to 1000 s.
 func (q *Queue) Retry(now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

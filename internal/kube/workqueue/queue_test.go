@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// What failed because of the API server is tried again once that answers, but not over and
-// over where it answers some requests and refuses others.
+// Requests that failed because of the API server are retried once it responds, but not repeatedly
+// while it rejects some requests.
 func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
 	pools := schema.GroupResource{Resource: "backendpools"}
 	queue := &addOnly{}
@@ -70,7 +70,6 @@ func TestWhatFailedForTheAPIServerIsTriedAgain(t *testing.T) {
 	}
 }
 
-// addOnly is a work queue that takes and never gives.
 type addOnly struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	added []reconcile.Request

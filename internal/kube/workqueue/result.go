@@ -12,10 +12,8 @@ import (
 	"weir.dev/weir/internal/backendpool"
 )
 
-// Result turns the end of a reconciliation into what the work queue does next. An
-// error is the work queue's to retry; a BackendPool that is gone is no error, and
-// neither is the end of the process. after is when to look again; 0 for only when
-// something changes.
+// Result converts the outcome of a reconciliation. after is the requeue delay; 0 waits for a
+// change.
 func Result(ctx context.Context, err error, after time.Duration) (reconcile.Result, error) {
 	switch {
 	case err == nil:

@@ -8,17 +8,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Mapped is the handler of all events. It queues what the initial list of objects
-// brings with low priority, so that a live change goes first however long that list is.
+// Mapped returns the event handler for a map function. The initial list gets low priority.
 func Mapped(to handler.MapFunc) handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(to) }
 
-// Live drops what the initial list brings: it is no change, and each BackendPool is
-// reconciled then for itself.
+// Live drops objects of the initial list.
 func Live() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
-// Changed drops updates of a kind between which nothing differs.
+// Changed drops updates for which differs returns false.
 func Changed[T any](differs func(before, after *T) bool) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(u event.UpdateEvent) bool {
 		before, ok1 := any(u.ObjectOld).(*T)
