@@ -17,15 +17,15 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// LeaveOptions say which cluster is left.
+// LeaveOptions are the flags of weir leave.
 type LeaveOptions struct {
 	Kubeconfig string
 	DryRun     bool
 	Out        io.Writer
 }
 
-// Leave takes out of a cluster what Weir wrote for the Services without a class, and leaves
-// Azure as it is: another service controller can take them.
+// Leave removes what Weir wrote to Services without a class, so that another service controller can adopt
+// them. It changes nothing in Azure.
 func Leave(ctx context.Context, o LeaveOptions) error {
 	rc, _, err := process.ClusterConfig(o.Kubeconfig)
 	if err != nil {

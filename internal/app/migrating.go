@@ -27,10 +27,10 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// migrateFirst has the Basic load balancers of the cluster become Standard ones, before anything else is
-// written, if azure.json says so, or that was begun.
+// migrateFirst migrates the cluster's Basic load balancers to Standard before any other write, if azure.json
+// requests it or a migration has begun.
 //
-// What it returns runs beside all else: it ends the lead once somebody asks for that.
+// The returned function runs while this process leads: it ends leadership when a user requests a migration.
 func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, r recorded, giveUp context.CancelCauseFunc) func(context.Context) {
 	if !cluster.Services.Balances() {
 		return func(context.Context) {}
@@ -53,11 +53,11 @@ func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *k
 	return m.Listen
 }
 
-// errAsked ends a lead that has come to no harm.
+// errAsked ends leadership without a failure.
 var errAsked = errors.New("a migration was asked for")
 
-// migrationOf is what a migration works with, but for its store. Whoever sets the SKU in azure.json says so of
-// all that the cluster's load balancers have.
+// migrationOf returns the configuration of a migration without its store. A SKU in azure.json applies to all
+// load balancers of the cluster.
 func migrationOf(o Options, cfg config.Config, client *azure.Client, of *services.Reconciler) migration.Config {
 	return migration.Config{
 		Azure: migrationAzure{client, machines.New(client), privatelinks.New(client)}, Balancers: services.LoadBalancers(of),
@@ -72,8 +72,7 @@ func migrationOf(o Options, cfg config.Config, client *azure.Client, of *service
 	}
 }
 
-// MigrationPlan returns how the Basic load balancers of a cluster would become Standard ones if the controller
-// started now. It writes nothing.
+// MigrationPlan returns the migration that the controller would run if it started now. It writes nothing.
 func MigrationPlan(ctx context.Context, o PlanOptions) (migration.Plan, error) {
 	p, err := newPlanning(o)
 	if err != nil {
@@ -94,7 +93,7 @@ func MigrationPlan(ctx context.Context, o PlanOptions) (migration.Plan, error) {
 	return plan, nil
 }
 
-// migrating is what a migration of the objects works with, but for its store.
+// migrating returns the configuration of an offline migration, without its store.
 func (p *planning) migrating() (migration.Config, error) {
 	cluster := offline.New(kube.Options{SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup()})
 	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers(), Behaviour: p.known}, p.client)
@@ -105,7 +104,7 @@ func (p *planning) migrating() (migration.Config, error) {
 	return migrationOf(p.Options, p.cfg, p.client, cluster.Rooms.Services), nil
 }
 
-// onRecord implements migration.Store for who only looks.
+// onRecord is a read-only migration.Store.
 type onRecord struct{ record.Record }
 
 // Read implements migration.Store.
@@ -137,15 +136,15 @@ type migrationAzure struct {
 	subnets
 }
 
-// All are called Client.
+// Aliases: the embedded types are all named Client.
 type (
 	arm        = *azure.Client
 	ofMachines = *machines.Client
 	subnets    = *privatelinks.Client
 )
 
-// ListLoadBalancers implements migration.Azure. Who is in a pool of a Basic load balancer counts, however Azure
-// shows it: that is read, and deleted, and never written.
+// ListLoadBalancers implements migration.Azure. Members of Basic pools are reported in every form Azure
+// returns: such pools are read and deleted, never written.
 func (a migrationAzure) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
 	all, err := a.arm.ListLoadBalancers(ctx, subscription, resourceGroup)
 	for _, b := range all {

@@ -24,17 +24,17 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// MigrationCommand is where people ask of a migration, with the rights that they have themselves.
+// MigrationCommand reads and controls a migration with the user's permissions.
 type MigrationCommand struct {
 	PlanOptions
-	// RecordNamespace is where Weir keeps its record; empty is where it is installed.
+	// RecordNamespace is the namespace of Weir's record; empty means shippedNamespace.
 	RecordNamespace string
 }
 
-// lookEvery is how often Watch looks.
+// lookEvery is how often Watch reads the status.
 const lookEvery = 5 * time.Second
 
-// Status returns how the migration of a cluster stands. It writes nothing.
+// Status returns the state of the migration. It writes nothing.
 func (d MigrationCommand) Status(ctx context.Context) (migration.Status, error) {
 	p, err := newPlanning(d.PlanOptions)
 	if err != nil {
@@ -66,8 +66,8 @@ func (d MigrationCommand) Status(ctx context.Context) (migration.Status, error) 
 	return migration.Report(ctx, c, leads.Holder)
 }
 
-// Watch calls show with how a migration stands, and again whenever that has changed, until it says that this is enough,
-// or the context is done. A look that fails after the first one is tried again.
+// Watch calls show with the status, and again on every change, until show returns enough or ctx is done. It
+// retries failed reads except the first.
 func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
 	said := ""
 	for {
@@ -89,7 +89,8 @@ func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status)
 	}
 }
 
-// Stop has the migration stop before its next step, and returns what stands then: an earlier stop stays.
+// Stop stops the migration before its next step and returns the effective stop request: an earlier one is
+// retained.
 func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, error) {
 	var stands migrate.Wish
 	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
@@ -102,8 +103,8 @@ func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, e
 	return stands, err
 }
 
-// Undo has all of the migration be taken back that was done, and returns what stands then: an earlier stop becomes that.
-// Where there is no way back nothing is asked.
+// Undo requests a rollback of the migration and returns the effective request; it replaces an earlier stop.
+// It fails once a step is irreversible.
 func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, error) {
 	var stands migrate.Wish
 	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
@@ -119,7 +120,7 @@ func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, e
 	return stands, err
 }
 
-// Resume takes a stop back, and returns it; nil if there is none.
+// Resume withdraws a stop request and returns it; nil if there is none.
 func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
 	var was *migrate.Wish
 	err := d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, _ migrate.Wish) error {
@@ -129,7 +130,7 @@ func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
 	return was, err
 }
 
-// GiveUp has a Service get another address than the one that Azure refuses it since a migration.
+// GiveUp gives a Service a new address when Azure has rejected its old one since a migration.
 func (d MigrationCommand) GiveUp(ctx context.Context, ip netip.Addr, why string) error {
 	return d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
 		j, err := r.Migration()
@@ -141,7 +142,7 @@ func (d MigrationCommand) GiveUp(ctx context.Context, ip netip.Addr, why string)
 	})
 }
 
-// Begin has the leader begin with a migration that it does not begin by itself.
+// Begin requests a migration that does not start on its own.
 func (d MigrationCommand) Begin(ctx context.Context) error {
 	return d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
 		a.Run = &wish
@@ -149,7 +150,7 @@ func (d MigrationCommand) Begin(ctx context.Context) error {
 	})
 }
 
-// mostWhy bounds how long a reason may be, in letters.
+// mostWhy limits a reason, in characters.
 const mostWhy = 200
 
 func (d MigrationCommand) ask(ctx context.Context, why string, change func(record.Record, *migrate.Asked, migrate.Wish) error) error {

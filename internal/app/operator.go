@@ -17,10 +17,10 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// callsKept is in how many bytes the last requests to Azure are kept: those of hours, as a rule.
+// callsKept limits the log of Azure requests, in bytes: usually several hours.
 const callsKept = 4 << 20
 
-// observe counts each request to Azure, and keeps it for people.
+// observe returns an observer that counts and logs each request to Azure.
 func observe(reg prometheus.Registerer, asked *calls.Log) func(calls.Call) {
 	arm := metrics.NewARM(reg)
 	return func(c calls.Call) {
@@ -29,7 +29,7 @@ func observe(reg prometheus.Registerer, asked *calls.Log) func(calls.Call) {
 	}
 }
 
-// serveOperator has the manager answer what people ask, also while this process does not lead.
+// serveOperator adds the operator server. It runs on every replica, leader or not.
 func serveOperator(ctx context.Context, o Options, mgr ctrl.Manager, asked *calls.Log) error {
 	if !o.serves() {
 		return nil

@@ -15,16 +15,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What docs/reference/support.md says of versions of Kubernetes.
+// Kubernetes versions from docs/reference/support.md.
 const (
 	oldestExpected = "1.30"
 	newestTested   = "1.37"
 )
 
-// answerRead bounds what is read of an answer.
+// answerRead limits how many bytes of a response are read.
 const answerRead = 64 << 10
 
-// apiServer asks the API server for its version, and so for its clock.
+// apiServer reads the API server's version and compares its clock.
 func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	const server = "API server"
 	silent := func(err error) ([]Check, bool) {
@@ -50,7 +50,7 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	if err != nil {
 		return silent(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // only read
+	defer func() { _ = resp.Body.Close() }()
 	took := time.Since(sent)
 	var is apiversion.Info
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerRead))
@@ -68,7 +68,7 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	return []Check{v, clock("clock of the API server", resp.Header.Get("Date"), sent, took)}, true
 }
 
-// judgeVersion says whether a version of Kubernetes is one that Weir is expected to run on.
+// judgeVersion checks that Weir supports a Kubernetes version.
 func judgeVersion(of string) Check {
 	is, err := version.ParseGeneric(of)
 	if err != nil {
@@ -84,19 +84,20 @@ func judgeVersion(of string) Check {
 	return Check{Verdict: OK, Why: fmt.Sprintf("Kubernetes %s", is)}
 }
 
-// By how much clocks may differ: a Date has whole seconds, and a token is believed for five minutes before it begins.
+// Tolerated clock skew. A Date header has whole seconds; tokens are accepted five minutes before they become
+// valid.
 const (
 	skewShown = 5 * time.Second
 	skewFails = 5 * time.Minute
 )
 
-// clock compares the clock of whoever answered with that of this machine.
+// clock compares a Date header with the clock of this machine.
 func clock(name, date string, sent time.Time, took time.Duration) Check {
 	theirs, err := http.ParseTime(date)
 	if err != nil {
 		return Check{Name: name, Verdict: Unknown, Why: "its answer has no date"}
 	}
-	// The date was cut to a second, and set at some time between question and answer.
+	// The Date is truncated to a second and was set between request and response.
 	ahead := theirs.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
 	says, off := "behind", -ahead
 	if ahead > 0 {

@@ -12,21 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Within is how long a check may take.
+// Within is the timeout of one check.
 const Within = 5 * time.Second
 
-// Doctor asks the cluster, and Azure if it is said which, with the rights of whoever calls.
+// Doctor runs the checks with the caller's own permissions.
 type Doctor struct {
-	// REST says where the API server is, and API asks it.
+	// REST is the API server's address; API is a client for it.
 	REST *rest.Config
 	API  client.Client
 	// Namespace and ServiceAccount are those of the controller.
 	Namespace, ServiceAccount string
-	// Azure is nil where the cluster alone is looked at.
+	// Azure is nil to check only the cluster.
 	Azure *Azure
 }
 
-// Examine makes all checks, one after the other.
+// Examine runs all checks in order.
 func (d Doctor) Examine(ctx context.Context) Report {
 	r := Report{At: time.Now()}
 	var answers bool
@@ -55,13 +55,13 @@ func (d Doctor) Examine(ctx context.Context) Report {
 	return r
 }
 
-// named is a check that is still to be made.
+// named is a check to run.
 type named struct {
 	name  string
 	check func(context.Context) []Check
 }
 
-// take makes a check within its time.
+// take runs a check with a timeout and adds its results.
 func (r *Report) take(ctx context.Context, name string, check func(context.Context) []Check) {
 	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
@@ -73,10 +73,10 @@ func (r *Report) take(ctx context.Context, name string, check func(context.Conte
 	}
 }
 
-// one is a check by itself.
+// one returns a single result.
 func one(v Verdict, why, do string) []Check { return []Check{{Verdict: v, Why: why, Do: do}} }
 
-// notAnswered is a check that got no answer.
+// notAnswered returns the result of a request that failed or timed out.
 func notAnswered(ctx context.Context, err error) []Check {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return one(Unknown, fmt.Sprintf("no answer within %s", Within), "try again, and see whether the network lets it through")

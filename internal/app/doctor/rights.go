@@ -24,16 +24,17 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// shippedNamespace is where config/ installs Weir.
+// shippedNamespace is the namespace in config/.
 const shippedNamespace = "weir-system"
 
-// role is one that the controller is to have.
+// role is a shipped Role or ClusterRole of the controller.
 type role struct {
 	rbacv1.Role        // a ClusterRole has no namespace
 	dir         string // below config/
 }
 
-// whenNeeded are the roles for settings, by their directory. The others are of every controller.
+// whenNeeded reports whether the role of a directory is needed with these settings, and the setting that
+// decides it. Roles of other directories are always needed.
 func (d Doctor) whenNeeded(dir string) (needed bool, with string) {
 	switch dir {
 	case "metrics":
@@ -48,7 +49,7 @@ func (d Doctor) whenNeeded(dir string) (needed bool, with string) {
 	return true, ""
 }
 
-// rights asks for all verbs of all roles of the controller.
+// rights returns one check per role of the controller.
 func (d Doctor) rights() []named {
 	roles, err := shipped()
 	if err != nil {
@@ -69,7 +70,7 @@ func (d Doctor) rights() []named {
 	return all
 }
 
-// shipped are the roles of the controller, as config/ has them.
+// shipped returns the roles that config/ ships for the controller.
 func shipped() (all []role, err error) {
 	err = fs.WalkDir(config.Roles, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".yaml") {
@@ -88,7 +89,7 @@ func shipped() (all []role, err error) {
 	return all, err
 }
 
-// role asks for all verbs of one.
+// role checks every verb of a role.
 func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 	needed, with := d.whenNeeded(r.dir)
 	asked, missing := 0, []string{}
@@ -120,7 +121,7 @@ func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 	return one(Warn, "part of it is missing, which "+with+" needs: "+words.List(missing, 5), apply)
 }
 
-// demands are the verbs of a role, each by itself.
+// demands expands a role into one entry per verb, resource and name.
 func demands(r role) (all []authorizationv1.ResourceAttributes) {
 	for _, rule := range r.Rules {
 		names := rule.ResourceNames
@@ -141,7 +142,7 @@ func demands(r role) (all []authorizationv1.ResourceAttributes) {
 	return all
 }
 
-// inWords is what somebody may, or may not, do.
+// inWords describes an access, such as "get pods/log in default".
 func inWords(what authorizationv1.ResourceAttributes) string {
 	text := what.Verb + " " + what.Resource
 	if what.Subresource != "" {
@@ -156,14 +157,14 @@ func inWords(what authorizationv1.ResourceAttributes) string {
 	return text
 }
 
-// asker asks whether the controller may do something.
+// asker reports whether the controller has an access.
 type asker func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error)
 
-// asker asks by a review of the controller's account; where that is not allowed as the account, if the caller is it or
-// may impersonate it.
+// asker uses SubjectAccessReviews for the controller's account. If the caller may not create those, it uses
+// SelfSubjectAccessReviews as that account, if the caller is that account or may impersonate it.
 func (d Doctor) asker() asker {
 	user := "system:serviceaccount:" + d.Namespace + ":" + d.ServiceAccount
-	var as client.Client // whom asks about himself; nil while reviews are allowed
+	var as client.Client // nil while SubjectAccessReviews are allowed
 	return func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 		if as != nil {
 			return self(ctx, as, what)
@@ -190,8 +191,8 @@ func (d Doctor) asker() asker {
 	}
 }
 
-// as returns a client of an account: the caller's own if he is it. Nil for who impersonates somebody already: he asks
-// with the rights of that one, and with no others.
+// as returns a client for an account: the caller's own if it is that account. It returns nil if the caller
+// already impersonates another account, because impersonation cannot be nested.
 func (d Doctor) as(ctx context.Context, user string) (client.Client, error) {
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := d.API.Create(ctx, who); err == nil && who.Status.UserInfo.Username == user {

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// state is what weir status says of all namespaces.
+// state checks that weir status reports no problem in any namespace.
 func (d Doctor) state(ctx context.Context) []Check {
 	seen, err := status.Read(ctx, d.API, "", time.Now())
 	switch {
@@ -42,7 +42,7 @@ func (d Doctor) state(ctx context.Context) []Check {
 	return one(OK, fmt.Sprintf("%s and %s are level, on their way or paused", words.Count(is.Pools.All, "BackendPool"), words.Count(is.Services.All, "Service")), "")
 }
 
-// provisioner reports whether weir-provisioner runs, where Provisions wait for it.
+// provisioner checks that weir-provisioner runs if Provisions wait for it.
 func (d Doctor) provisioner(ctx context.Context) []Check {
 	p, err := status.ReadProvisioner(ctx, d.API, "", time.Now())
 	why := p.Missing()
@@ -59,7 +59,7 @@ func (d Doctor) provisioner(ctx context.Context) []Check {
 	return one(OK, "no Provision is in progress; "+why, "")
 }
 
-// bounds lists the annotations of Namespaces that set no valid bound.
+// bounds checks the bound annotations of all Namespaces.
 func (d Doctor) bounds(ctx context.Context) []Check {
 	var all corev1.NamespaceList
 	switch err := d.API.List(ctx, &all); {
@@ -83,10 +83,10 @@ func (d Doctor) bounds(ctx context.Context) []Check {
 	return one(OK, words.Count(set, "Namespace")+" with bounds by annotation; the default applies to all others", "")
 }
 
-// sharedLease is the Lease that controllers of the cluster's load balancers take before they write.
+// sharedLease is the Lease that controllers acquire before they write to the cluster's load balancers.
 var sharedLease = client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aks-managed-resource-locker"}
 
-// others says who else writes to the load balancers, as far as the cluster knows.
+// others looks for other controllers that write to the load balancers.
 func (d Doctor) others(ctx context.Context) []Check {
 	var pools v1alpha1.BackendPoolList
 	if err := d.API.List(ctx, &pools); err == nil {

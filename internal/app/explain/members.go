@@ -27,7 +27,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Service is one with its way to Azure.
+// Service is a Service with its path to Azure.
 type Service struct {
 	Namespace     string             `json:"namespace"`
 	Name          string             `json:"name"`
@@ -39,20 +39,20 @@ type Service struct {
 	Conditions    []metav1.Condition `json:"conditions"`
 }
 
-// Port is one of a Service: a rule of each of its load balancers.
+// Port is a Service port: one rule on each of its load balancers.
 type Port struct {
 	Name     string `json:"name,omitempty"`
 	Protocol string `json:"protocol"`
 	Port     int32  `json:"port"`
-	// Error is why it has no rule, if it was refused.
+	// Error is the reason why the port was rejected.
 	Error string `json:"error,omitempty"`
 }
 
-// Node is one that a pool may have.
+// Node is a candidate for pools.
 type Node struct {
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
-	// Excluded is why no pool has it; empty if one may.
+	// Excluded is the reason why the node is in no pool.
 	Excluded string   `json:"excluded,omitempty"`
 	Taints   []string `json:"taints,omitempty"`
 }
@@ -69,18 +69,18 @@ type Pool struct {
 	Desired      *int32    `json:"desired,omitempty"`
 	Observed     *int32    `json:"observed,omitempty"`
 	Foreign      *int32    `json:"foreign,omitempty"`
-	// Next is what comes next, if anything waits.
+	// Next describes the pending action.
 	Next string `json:"next,omitempty"`
-	// Cause is Azure's error code, else the state; what helps goes by it.
+	// Cause is Azure's error code, else the state; the remedy depends on it.
 	Cause   string   `json:"cause"`
 	Members []Member `json:"members"`
-	// Pause is there if it is paused: until when, why, and who says to have done it.
+	// Pause is set if the pool is paused.
 	Pause *v1alpha1.Pause `json:"pause,omitempty"`
-	// Unnamed counts the members that keep the pool from being level, and that its status does not name.
+	// Unnamed counts the members that are out of sync but not named in the status.
 	Unnamed int `json:"unnamed,omitempty"`
 }
 
-// Member is a node that a pool has, or is to have.
+// Member is an actual or desired member of a pool.
 type Member struct {
 	Node    string `json:"node,omitempty"`
 	Address string `json:"address,omitempty"`
@@ -89,14 +89,14 @@ type Member struct {
 	Why string `json:"why,omitempty"`
 }
 
-// What a member is.
+// States of a member.
 const (
 	InPool  = "InPool"
 	Down    = "Down"
-	Missing = "Missing" // it is wanted, and not on record, or was not there when the pool was read last
-	Leaving = "Leaving" // it is on record, and not wanted
-	LeftOut = "LeftOut" // it hosts an endpoint, and cannot be a member
-	Foreign = "Foreign" // somebody else has put it there
+	Missing = "Missing" // desired, but not recorded, or absent at the last read
+	Leaving = "Leaving" // recorded, but not desired
+	LeftOut = "LeftOut" // hosts an endpoint, but cannot be a member
+	Foreign = "Foreign" // added by another controller or user
 )
 
 func serviceOf(s *corev1.Service) Service {
@@ -114,7 +114,7 @@ func serviceOf(s *corev1.Service) Service {
 	return out
 }
 
-// refused is why the status says that a port cannot be had.
+// refused returns the error of a port from the Service's status.
 func refused(s *corev1.Service, p corev1.ServicePort) string {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		for _, is := range in.Ports {
@@ -166,7 +166,7 @@ func poolOf(p *v1alpha1.BackendPool) Pool {
 	return out
 }
 
-// goesOn says when a pause ends.
+// goesOn describes when a pause ends.
 func goesOn(is *v1alpha1.Pause) string {
 	if is.Until == nil {
 		return "which somebody has to ask for"
@@ -174,7 +174,7 @@ func goesOn(is *v1alpha1.Pause) string {
 	return "at " + words.Stamp(is.Until.Time) + " by itself"
 }
 
-// members says of each node that a pool has, or is to have, how it stands.
+// members returns the state of each actual or desired member of a pool.
 func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node) []Member {
 	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
 	var selected []membership.Node
@@ -206,8 +206,8 @@ func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []
 	return compare(p, set, names)
 }
 
-// leftOut is why a node is no member, wherever its endpoints are; empty if it may be one. Where Weir has
-// several load balancers, a node is on one of them.
+// leftOut returns why a node cannot be a member of the pool, or "". With several load balancers, each node
+// belongs to one of them.
 func leftOut(p *v1alpha1.BackendPool, n *corev1.Node) string {
 	place := n.Labels[view.PlaceLabel]
 	if p.Status.MadeFor != "" && place != "" && place != view.PlaceValue(strings.TrimSuffix(p.Spec.LoadBalancer.Name, "-internal")) {
@@ -216,7 +216,7 @@ func leftOut(p *v1alpha1.BackendPool, n *corev1.Node) string {
 	return membership.Excluded(n.Labels, true)
 }
 
-// compare puts what is wanted beside what is on record.
+// compare merges the desired and the recorded members.
 func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
 	record, wanted, unusable := recordOf(p), map[string]bool{}, map[string]string{}
 	for _, n := range p.Status.Unusable {
@@ -253,7 +253,7 @@ func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]s
 	return out
 }
 
-// recordOf is what Weir has on record of the members of a pool, by address.
+// recordOf returns the recorded members of a pool by address.
 func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	of := map[string]Member{}
 	for _, address := range p.Status.WrittenAddresses {
@@ -262,7 +262,7 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	for _, d := range p.Status.Down {
 		of[d.Address] = Member{Node: d.Node, Address: d.Address, Is: Down, Why: d.Reason}
 	}
-	// An address is on record before it is written: the pool itself knows better.
+	// Addresses are recorded before they are written, so the last read of the pool takes precedence.
 	if is := p.Status.Members; is != nil && is.Missing != nil {
 		for _, m := range is.Missing.Named {
 			of[m.Address] = Member{Node: m.Node, Address: m.Address, Is: Missing}
@@ -271,7 +271,7 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	return of
 }
 
-// unnamed counts the members that a status counts and does not name.
+// unnamed returns how many members the status counts without naming them.
 func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
 	if is == nil {
 		return 0
@@ -284,7 +284,7 @@ func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
 	return n
 }
 
-// foreign are the members that somebody else has put into a pool which is not level.
+// foreign returns the foreign members that the status names.
 func foreign(p *v1alpha1.BackendPool) (out []Member) {
 	if is := p.Status.Members; is != nil && is.Foreign != nil {
 		for _, m := range is.Foreign.Named {
@@ -294,7 +294,7 @@ func foreign(p *v1alpha1.BackendPool) (out []Member) {
 	return out
 }
 
-// onRecord are the members of a pool as far as its status tells.
+// onRecord lists the recorded and foreign members of a pool.
 func onRecord(p *v1alpha1.BackendPool) []Member {
 	out, record := []Member{}, recordOf(p)
 	for _, address := range p.Status.WrittenAddresses {
@@ -303,7 +303,7 @@ func onRecord(p *v1alpha1.BackendPool) []Member {
 	return append(out, foreign(p)...)
 }
 
-// memberOf is a node as a pool has it on record.
+// memberOf returns the recorded member for a node.
 func memberOf(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
 	record := recordOf(p)
 	for _, ip := range view.InternalIPs(n) {

@@ -7,15 +7,14 @@ import (
 	"log/slog"
 )
 
-// quiet is a log handler to which what controller-runtime says of its own parts, at each start and each stop, is
-// for who debugs: it says nothing of what Weir does.
+// quiet is a log handler that demotes controller-runtime's start and stop messages to debug level.
 type quiet struct{ slog.Handler }
 
-// chatter are the words of controller-runtime.
+// chatter has those messages.
 var chatter = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true,
 	"starting server": true, "Starting metrics server": true, "Serving metrics server": true,
-	"healthz check failed": true, // who probes is told, and which check it was is said at debug, too
+	"healthz check failed": true, // the prober gets the error; the failed check is logged at debug level
 	"Shutdown signal received, waiting for all workers to finish": true, "All workers finished": true,
 	"Stopping and waiting for warmup runnables": true, "Stopping and waiting for non leader election runnables": true,
 	"Stopping and waiting for leader election runnables": true, "Stopping and waiting for caches": true,

@@ -9,8 +9,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// namesRequests is a log handler that adds to a line with an error of Azure what Azure calls the
-// request: all rooms log errors, and none can forget it.
+// namesRequests is a log handler that adds Azure's request IDs to lines with an Azure error.
 type namesRequests struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -23,7 +22,7 @@ func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
 		return requestID == "" && correlationID == ""
 	})
 	if requestID != "" || correlationID != "" {
-		r = r.Clone() // others may hold the same record
+		r = r.Clone() // the record may be shared
 	}
 	if requestID != "" {
 		r.AddAttrs(slog.String("requestID", requestID))

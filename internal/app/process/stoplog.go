@@ -7,16 +7,15 @@ import (
 	"log/slog"
 )
 
-// calmStop is a log handler that calls the end of the lead in a clean stop by its name. To
-// controller-runtime every end of it is an error, that of a process which gives it up because
-// it was told to stop included.
+// calmStop is a log handler that rewrites controller-runtime's error about lost leadership during a clean
+// shutdown.
 type calmStop struct {
 	slog.Handler
-	// stopping is done once the process was told to stop.
+	// stopping is done when shutdown begins.
 	stopping context.Context //nolint:containedctx // it is asked, not passed on
 }
 
-// The words of controller-runtime.
+// Messages of controller-runtime.
 const (
 	afterStop = "error received after stop sequence was engaged"
 	leadLost  = "leader election lost"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retry is weir retry: it asks the controller to try BackendPools again, with the rights of whoever calls.
+// Package retry implements weir retry: it requests an immediate retry of BackendPools with the caller's
+// permissions.
 package retry
 
 import (
@@ -20,25 +21,25 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Command asks for retries.
+// Command requests retries.
 type Command struct {
 	API       client.Client
-	Namespace string // empty is all, for Failed alone
+	Namespace string // empty means all, for Failed only
 	Out       io.Writer
 	JSON      bool
 }
 
-// Pool is one that is tried again.
+// Pool is a BackendPool to retry.
 type Pool struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// State is how it stood when it was asked for.
+	// State is its state at the time of the request.
 	State string `json:"state"`
-	// NotBefore is until when Azure wants no call for it: that is waited for all the same.
+	// NotBefore is a pending Retry-After, which the retry respects.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
-// Of asks for BackendPools by name, and for those of service/NAME. Nothing is asked for if one of them is not there.
+// Of retries BackendPools by name or service/NAME. If one is missing, it retries none.
 func (d Command) Of(ctx context.Context, names []string, now time.Time) error {
 	pools, err := reach.Pools(ctx, d.API, d.Namespace)
 	if err != nil {
@@ -51,7 +52,7 @@ func (d Command) Of(ctx context.Context, names []string, now time.Time) error {
 	return d.ask(ctx, chosen, now)
 }
 
-// Failed asks for all that are not as they have to be, and that nobody keeps from it.
+// Failed retries all BackendPools in state Failed or Retrying.
 func (d Command) Failed(ctx context.Context, now time.Time) error {
 	pools, err := reach.Pools(ctx, d.API, d.Namespace)
 	if err != nil {
@@ -66,7 +67,7 @@ func (d Command) Failed(ctx context.Context, now time.Time) error {
 	return d.ask(ctx, failed, now)
 }
 
-// ask has the controller hear of each, and says of which.
+// ask sets the annotation on each pool and prints the results.
 func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RetryNowAnnotation, now.UTC().Format(time.RFC3339Nano))
 	asked, failed := []Pool{}, []error{}

@@ -14,18 +14,18 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// every is how often Watch asks.
+// every is the polling interval of Watch.
 const every = 2 * time.Second
 
-// Command answers whoever asks for the status, with the rights that they have themselves.
+// Command implements weir status with the user's permissions.
 type Command struct {
 	API       client.Reader
-	Namespace string // empty is all
+	Namespace string // empty means all
 	Out       io.Writer
 	JSON      bool
 }
 
-// Show prints what is wrong now, and reports whether all is level.
+// Show prints the report and returns whether there is no problem.
 func (d Command) Show(ctx context.Context) (level bool, err error) {
 	seen, err := Read(ctx, d.API, d.Namespace, time.Now())
 	if err != nil {
@@ -38,7 +38,7 @@ func (d Command) Show(ctx context.Context) (level bool, err error) {
 	return r.Level, r.Text(d.Out)
 }
 
-// Watch prints what is wrong, and again whenever that changes, until ctx ends.
+// Watch prints the report, and again on every change, until ctx ends.
 func (d Command) Watch(ctx context.Context) error {
 	said := ""
 	for {
@@ -72,11 +72,11 @@ func (d Command) print(r Report) error {
 	return r.Text(d.Out)
 }
 
-// changes is the report without what changes by itself.
+// changes returns the report without its time, for comparison.
 func (r Report) changes() string {
 	r.At = time.Time{}
 	text, err := json.Marshal(r)
-	if err != nil { // plain fields do not fail
+	if err != nil { // cannot fail for plain fields
 		return err.Error()
 	}
 	return string(text)
