@@ -13,29 +13,28 @@ import (
 
 const configurationsKey = "multipleStandardLoadBalancerConfigurations"
 
-// twin is what the name of an internal load balancer ends in.
+// twin is the name suffix of an internal load balancer.
 const twin = "-internal"
 
-// LoadBalancerConfiguration is one of several load balancers, and its internal twin: who
-// may be on it, and which nodes are behind it. A nil selector selects by nothing.
+// LoadBalancerConfiguration is one of several load balancers and its internal counterpart: which Services and
+// nodes it has. A nil selector does not select.
 type LoadBalancerConfiguration struct {
 	Name string `json:"name,omitempty"`
-	// PrimaryVMSet is the scale set or availability set whose nodes are behind it.
+	// PrimaryVMSet is the scale set or availability set of its nodes.
 	PrimaryVMSet string `json:"primaryVMSet,omitempty"`
-	// AllowServicePlacement is false if no further Service may come; unset is true.
+	// AllowServicePlacement is false to reject further Services; unset means true.
 	AllowServicePlacement    *bool                 `json:"allowServicePlacement,omitempty"`
 	ServiceLabelSelector     *metav1.LabelSelector `json:"serviceLabelSelector,omitempty"`
 	ServiceNamespaceSelector *metav1.LabelSelector `json:"serviceNamespaceSelector,omitempty"`
 	NodeSelector             *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 }
 
-// AllowsPlacement reports whether further Services may come.
+// AllowsPlacement reports whether further Services may be placed here.
 func (c LoadBalancerConfiguration) AllowsPlacement() bool {
 	return c.AllowServicePlacement == nil || *c.AllowServicePlacement
 }
 
-// CheckClusterName reports that there are several load balancers and none has the
-// cluster's name, which is a flag.
+// CheckClusterName returns an error if there are several load balancers and none is named like the cluster.
 func (l LoadBalancers) CheckClusterName(cluster string) error {
 	names := l.configurationNames()
 	if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, cluster) }) {
@@ -52,8 +51,8 @@ func (l LoadBalancers) configurationNames() []string {
 	return names
 }
 
-// checkConfigurations checks each entry, and that no two want the same load balancer or
-// the same nodes. Azure and Kubernetes tell capitals apart for labels alone.
+// checkConfigurations validates each entry and rejects duplicate load balancers and node sets. Names are
+// case-insensitive in Azure.
 func checkConfigurations(list []LoadBalancerConfiguration) error {
 	names, sets := map[string]string{}, map[string]string{}
 	for i, c := range list {
