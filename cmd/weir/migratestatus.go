@@ -15,10 +15,10 @@ import (
 	"weir.dev/weir/internal/migration"
 )
 
-// halted is the exit code where a migration goes on only once a person, or a new leader, does something.
+// halted is the exit code if a user or a new leader must act first.
 const halted exitCode = 4
 
-// migrationCode says how a migration stands: that of weir migrate plan, and halted.
+// migrationCode returns the exit code of a migration: those of weir migrate plan, and halted.
 func migrationCode(v migration.Verdict) error {
 	switch v {
 	case migration.NotNeeded, migration.Finished:
@@ -95,7 +95,7 @@ func checkMigrationFlags(cmd *cobra.Command, args []string, output string, patie
 	return nil
 }
 
-// watchMigration prints how a migration stands until that is enough. The exit code is that of what it has printed last.
+// watchMigration prints the status until enough returns true. The exit code is that of the last status.
 func watchMigration(ctx context.Context, cmd *cobra.Command, asked app.MigrationCommand, output string, enough func(migration.Status) bool) error {
 	var err error
 	if asked.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
@@ -116,7 +116,7 @@ func watchMigration(ctx context.Context, cmd *cobra.Command, asked app.Migration
 		return enough(s), err
 	})
 	if usage, ok := errors.AsType[*app.UsageError](err); ok {
-		return errors.Unwrap(usage) // its exit code would say that something is under way
+		return errors.Unwrap(usage) // exit code 2 would mean that the migration is in progress
 	}
 	if err != nil && (last == nil || ctx.Err() == nil) {
 		return err
