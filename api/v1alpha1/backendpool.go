@@ -33,8 +33,10 @@ type BackendPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired pool and its members.
 	// +required
 	Spec BackendPoolSpec `json:"spec"`
+	// status is the observed state of the pool.
 	// +optional
 	Status BackendPoolStatus `json:"status,omitzero"`
 }
@@ -132,6 +134,7 @@ type Pause struct {
 
 // ServiceReference names a Service in the same namespace.
 type ServiceReference struct {
+	// name of the Service.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -148,6 +151,7 @@ type NodeMembers struct {
 
 // LoadBalancerReference names an Azure load balancer.
 type LoadBalancerReference struct {
+	// name of the load balancer in Azure.
 	// +required
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z]([0-9A-Za-z_.-]*[0-9A-Za-z_])?$`

@@ -111,8 +111,10 @@ type WrittenInstances struct {
 
 // UnusableNode is a node whose machine cannot join a pool.
 type UnusableNode struct {
+	// node is the name of the node.
 	// +required
 	Node string `json:"node"`
+	// address is the IP address of the node.
 	// +required
 	Address string `json:"address"`
 	// reason is why the machine cannot join.
@@ -154,12 +156,14 @@ type Member struct {
 	// node is the node with this address, if it belongs to this cluster.
 	// +optional
 	Node string `json:"node,omitempty"`
+	// address is the IP address of the member.
 	// +required
 	Address string `json:"address"`
 }
 
 // DownAddress is a member that Weir set Down.
 type DownAddress struct {
+	// address is the IP address of the member.
 	// +required
 	Address string `json:"address"`
 	// node is the node with this address.

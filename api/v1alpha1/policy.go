@@ -23,6 +23,7 @@ type Partner struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec contains the retry policy.
 	// +required
 	Spec PolicySpec `json:"spec"`
 }
@@ -49,6 +50,7 @@ type ProvisioningPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec contains the retry policy.
 	// +required
 	Spec PolicySpec `json:"spec"`
 }
@@ -64,6 +66,7 @@ type ProvisioningPolicyList struct {
 
 // PolicySpec contains a retry policy.
 type PolicySpec struct {
+	// policy configures retries.
 	// +required
 	Policy RetryPolicy `json:"policy"`
 }

@@ -34,8 +34,10 @@ type Provision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the target.
 	// +required
 	Spec ProvisionSpec `json:"spec"`
+	// status is the observed state.
 	// +optional
 	Status ProvisionStatus `json:"status,omitzero"`
 }
@@ -51,6 +53,7 @@ type ProvisionList struct {
 
 // ProvisionSpec selects the target cluster, the steps and the retry policy.
 type ProvisionSpec struct {
+	// target is the cluster to provision.
 	// +required
 	Target ProvisionTarget `json:"target"`
 
@@ -87,6 +90,7 @@ type ProvisionTarget struct {
 
 // KubeconfigSecret is a key of a Secret.
 type KubeconfigSecret struct {
+	// name of the Secret.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -105,6 +109,7 @@ type KubeconfigSecret struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a step cannot depend on itself"
 // +kubebuilder:validation:XValidation:rule="[has(self.manifests), has(self.helm), has(self.wait), has(self.job), has(self.migration)].filter(x, x).size() == 1",message="set exactly one of manifests, helm, wait, job and migration"
 type ProvisionStep struct {
+	// name of the step, unique in the Provision.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -159,10 +164,12 @@ type ManifestsStep struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.configMap) != has(self.secret)",message="set exactly one of configMap and secret"
 type ManifestSource struct {
+	// configMap is the name of a ConfigMap.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ConfigMap string `json:"configMap,omitempty"`
+	// secret is the name of a Secret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -171,18 +178,22 @@ type ManifestSource struct {
 
 // WaitStep waits for an object of the target.
 type WaitStep struct {
+	// apiVersion of the object.
 	// +required
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9.-]+/)?[a-z0-9]+$`
 	APIVersion string `json:"apiVersion"`
+	// kind of the object.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9]*$`
 	Kind string `json:"kind"`
+	// namespace of the object.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace,omitempty"`
+	// name of the object.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$`

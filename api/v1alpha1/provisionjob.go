@@ -14,29 +14,33 @@ type JobStep struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace,omitempty"`
 
+	// image is the container image.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	Image string `json:"image"`
 
-	// command replaces the image's entrypoint, args its arguments.
+	// command replaces the image's entrypoint.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=16384
 	Command []string `json:"command,omitempty"`
+	// args replaces the image's arguments.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=16384
 	Args []string `json:"args,omitempty"`
 
+	// env is the environment of the container.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Env []JobEnv `json:"env,omitempty"`
 
+	// resources are the requests and limits of the container.
 	// +optional
 	Resources *JobResources `json:"resources,omitempty"`
 
@@ -73,6 +77,7 @@ type JobStep struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.value) || !has(self.secretKeyRef)",message="set value or secretKeyRef"
 type JobEnv struct {
+	// name of the variable.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z][-._a-zA-Z0-9]*$`
@@ -88,10 +93,12 @@ type JobEnv struct {
 
 // SecretKey is a key of a Secret.
 type SecretKey struct {
+	// name of the Secret.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
+	// key in the Secret.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
@@ -100,9 +107,11 @@ type SecretKey struct {
 
 // JobResources are the resource requests and limits of the container.
 type JobResources struct {
+	// requests by resource name, such as cpu.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=8
 	Requests map[string]resource.Quantity `json:"requests,omitempty"`
+	// limits by resource name, such as memory.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=8
 	Limits map[string]resource.Quantity `json:"limits,omitempty"`
@@ -110,10 +119,12 @@ type JobResources struct {
 
 // JobVolume is a PersistentVolumeClaim in the Job's namespace.
 type JobVolume struct {
+	// claimName is the name of the PersistentVolumeClaim.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ClaimName string `json:"claimName"`
+	// mountPath is the absolute path in the container.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/[^:]*$`

@@ -37,6 +37,7 @@ const (
 // ProvisionStatus is the observed state of a Provision. It and the policy determine the time of the next
 // attempt.
 type ProvisionStatus struct {
+	// conditions are Accepted, Progressing, Ready, Cancelled and Failed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -46,9 +47,10 @@ type ProvisionStatus struct {
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// attempts counts the attempts for the current spec; attemptNumber counts all attempts.
+	// attempts counts the attempts for the current spec.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+	// attemptNumber counts all attempts, including those for earlier specs.
 	// +optional
 	AttemptNumber int64 `json:"attemptNumber,omitempty"`
 
@@ -102,20 +104,26 @@ type ProvisionStatus struct {
 	// +listMapKey=name
 	Policy []PolicyValue `json:"policy,omitempty"`
 
+	// lastHandledCancelAt is the last handled value of the cancel annotation.
 	// +optional
 	LastHandledCancelAt string `json:"lastHandledCancelAt,omitempty"`
+	// lastHandledRetryNowAt is the last handled value of the retry-now annotation.
 	// +optional
 	LastHandledRetryNowAt string `json:"lastHandledRetryNowAt,omitempty"`
+	// lastHandledResetAt is the last handled value of the reset annotation.
 	// +optional
 	LastHandledResetAt string `json:"lastHandledResetAt,omitempty"`
 }
 
 // ProvisionAttempt is a finished attempt.
 type ProvisionAttempt struct {
+	// number is the attemptNumber.
 	// +required
 	Number int64 `json:"number"`
+	// startedAt is the start of the attempt.
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
+	// endedAt is the end of the attempt.
 	// +required
 	EndedAt metav1.MicroTime `json:"endedAt"`
 	// result is Succeeded, Failed or Invalid. Invalid is not retried.
@@ -124,12 +132,14 @@ type ProvisionAttempt struct {
 	// step is the failed step.
 	// +optional
 	Step string `json:"step,omitempty"`
+	// message is the error of the failed step.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // StepStatus is the progress of a step.
 type StepStatus struct {
+	// name of the step.
 	// +required
 	Name string `json:"name"`
 	// input is a hash of the step's input.
@@ -153,8 +163,10 @@ type StepStatus struct {
 
 // PolicyValue is a value of the effective policy.
 type PolicyValue struct {
+	// name of the field.
 	// +required
 	Name string `json:"name"`
+	// value in effect.
 	// +required
 	Value string `json:"value"`
 	// from is the source of the value: built-in, Partner/<name>, ProvisioningPolicy, Provision, or minimum if
