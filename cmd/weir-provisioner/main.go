@@ -97,7 +97,6 @@ Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
 	return cmd
 }
 
-// flagsOnly rejects arguments.
 func flagsOnly(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return &process.UsageError{Err: fmt.Errorf("%s takes flags only, got %q: run %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())}

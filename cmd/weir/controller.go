@@ -49,7 +49,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.Bool("provisioning", false, "of earlier releases")
-	_ = f.MarkHidden("provisioning") // defined above
+	_ = f.MarkHidden("provisioning")
 	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure; another one than is on record stops the start")

@@ -81,7 +81,6 @@ their help.`,
 	return root
 }
 
-// flagsOnly rejects arguments.
 func flagsOnly(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return &app.UsageError{Err: fmt.Errorf("%s takes flags only, got %q", cmd.CommandPath(), args[0])}

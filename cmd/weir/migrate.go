@@ -88,7 +88,6 @@ func placeFlags(cmd *cobra.Command, opts *app.PlanOptions) {
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
 }
 
-// printMigration prints the plan. The exit code is that of the plan.
 func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string) error {
 	var err error
 	if opts.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {

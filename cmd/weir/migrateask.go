@@ -160,7 +160,6 @@ starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked f
 	return cmd
 }
 
-// runMigration requests a migration if it can begin.
 func runMigration(ctx context.Context, cmd *cobra.Command, asked app.MigrationCommand, output string, wait bool) error {
 	asks := false
 	err := watchMigration(ctx, cmd, asked, output, func(s migration.Status) bool {

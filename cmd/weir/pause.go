@@ -32,7 +32,6 @@ func (f *pauseFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 }
 
-// command validates the flags and returns the command.
 func (f *pauseFlags) command(cmd *cobra.Command, names []string) (pause.Command, error) {
 	switch {
 	case f.output != "text" && f.output != "json":

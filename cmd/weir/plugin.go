@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examples matches example command lines.
 var examples = regexp.MustCompile(`(?m)^( +)weir `)
 
 // asPlugin shows "kubectl weir" in help if the program runs as kubectl-weir.

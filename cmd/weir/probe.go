@@ -23,7 +23,6 @@ import (
 // staysOpen is the exit code of a probe with unanswered questions.
 const staysOpen exitCode = 3
 
-// probing holds the flags of weir probe-azure.
 type probing struct {
 	app.ProbeOptions
 	clean       bool
@@ -109,7 +108,6 @@ func (p probing) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// print prints and saves the report.
 func (p probing) print(cmd *cobra.Command, file *reserved, report probe.Report) error {
 	json, err := report.JSON()
 	if err != nil {

@@ -22,7 +22,6 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// servedCalls limits the call log.
 const servedCalls = 100_000
 
 // badInput is a usage error; the process ends with code 2.
@@ -104,7 +103,6 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.BoolVar(&f.exitWithStdin, "exit-with-stdin", false, "end when standard input closes, as it does when the parent process ends")
 }
 
-// build validates the flags and returns an emulator.
 func (f *emulatorFlags) build() (*armemu.Emulator, error) {
 	opts := armemu.Options{Seed: f.seed, Token: f.token, StrictResourceGroups: f.strictGroups, CallLogCap: servedCalls}
 	if err := load(f.behaviour, func(raw []byte) (err error) {
@@ -221,7 +219,6 @@ func (f *emulatorFlags) run(ctx context.Context, stdin io.Reader, out io.Writer)
 	return serve(ctx, map[net.Listener]http.Handler{arm: emu, admin: emu.Admin()})
 }
 
-// announce prints the endpoints.
 func (f *emulatorFlags) announce(out io.Writer, emu *armemu.Emulator, endpoint, admin string) error {
 	if f.output == "json" {
 		return json.NewEncoder(out).Encode(map[string]string{"endpoint": endpoint, "admin": admin})

@@ -62,7 +62,6 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 	return root
 }
 
-// noArgs rejects arguments as a usage error.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(cmd, args); err != nil {
 		return badInput{err}

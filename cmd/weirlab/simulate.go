@@ -135,7 +135,6 @@ type simulateResult struct {
 	Found       []finding `json:"found"`
 }
 
-// shrinkEffort bounds the search for the shortest failing script.
 var shrinkEffort = simulate.Effort{Plays: 3000, Time: time.Minute}
 
 // errFound ends the process with code 1 after the failure was printed.
@@ -173,7 +172,6 @@ func (f *simulateFlags) run(ctx context.Context) error {
 	return f.say(result)
 }
 
-// say prints the result.
 func (f *simulateFlags) say(r simulateResult) error {
 	var err error
 	if f.output == "json" {
@@ -212,7 +210,6 @@ func (f *simulateFlags) spell(r simulateResult) string {
 		r.First, r.First+uint64(max(r.Seeds, 1))-1, r.Seeds, r.Steps, r.Seconds, float64(r.Seeds)/r.Seconds, verdict)
 }
 
-// progress is a status line on a terminal.
 type progress struct {
 	to    io.Writer // nil if standard error is not a terminal
 	start time.Time

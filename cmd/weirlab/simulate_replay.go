@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/lab/simulate"
 )
 
-// runReplay plays a scenario file.
 func (f *simulateFlags) runReplay() error {
 	start := time.Now()
 	raw, err := os.ReadFile(f.replay)

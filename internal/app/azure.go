@@ -25,7 +25,7 @@ func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
 	return connect(o, cfg, opts, nil, nil, nil)
 }
 
-// connect returns a client that reports each request to observe and counts its writes.
+// connect returns a client with hooks; nil disables one.
 func connect(o Options, cfg config.Config, opts azure.Options, observe func(calls.Call), fence *lead.Fence, writes *pace.Budgets) (*azure.Client, error) {
 	opts.UserAgent = "weir/" + Version
 	opts.VirtualNetworkID = cfg.VirtualNetworkID()

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// behaviourOf returns the Azure behavior from the probe report of --azure-behaviour; zero without the flag.
+// behaviourOf reads the report of --azure-behaviour; zero without the flag.
 func behaviourOf(o Options) (behaviour.Behaviour, error) {
 	none := behaviour.Behaviour{}
 	if o.AzureBehaviour == "" {

@@ -29,9 +29,8 @@ type CallsOptions struct {
 	Since time.Duration
 	// Service and Pool are NAMESPACE/NAME; at most one is set.
 	Service, Pool string
-	// Resource is a substring of an ARM ID.
-	Resource string
-	Failed   bool
+	Resource      string
+	Failed        bool
 	// JSON prints one object per line, unchanged.
 	JSON bool
 	Out  io.Writer
@@ -112,7 +111,6 @@ func (w Way) dial(ctx context.Context, network, address string) (net.Conn, error
 	return w.Dial(ctx, network, address)
 }
 
-// advise adds a hint to a request error.
 func (w Way) advise(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err // drop the URL
@@ -141,7 +139,6 @@ func (l *lines) Close() error {
 	return l.ReadCloser.Close()
 }
 
-// filter validates the flags and returns their filter.
 func (o CallsOptions) filter() (calls.Filter, error) {
 	f := calls.Filter{Failed: o.Failed, Resource: o.Resource}
 	if o.Service != "" && o.Pool != "" {
@@ -194,7 +191,6 @@ func showCalls(out io.Writer, lines io.Reader) error {
 	return table.Flush()
 }
 
-// short strips an ARM ID down to its resource type and name.
 func short(id string) string {
 	if _, rest, ok := strings.Cut(id, "/providers/"); ok {
 		if _, rest, ok = strings.Cut(rest, "/"); ok {
@@ -204,7 +200,6 @@ func short(id string) string {
 	return id
 }
 
-// causesOf names up to two objects that a call was made for.
 func causesOf(all []calls.Cause) string {
 	named := make([]string, len(all))
 	for i, c := range all {

@@ -15,8 +15,7 @@ type levels interface {
 	Synced(yield func(of poolschedule.Ref, is metav1.Condition))
 }
 
-// states returns a function that counts BackendPools by the reason of their Synced condition, as kubectl
-// shows it.
+// states counts BackendPools by the reason of their Synced condition.
 func states(of levels) func() map[string]int {
 	return func() map[string]int {
 		count := map[string]int{}
@@ -28,8 +27,8 @@ func states(of levels) func() map[string]int {
 	}
 }
 
-// notLevel returns a function that lists the BackendPools that are out of sync. Since is when that began: the
-// condition stays False while its reason changes.
+// notLevel lists BackendPools that are out of sync. Since is when that began: the condition stays False while
+// its reason changes.
 func notLevel(of levels) func() []metrics.NotLevel {
 	return func() (pools []metrics.NotLevel) {
 		of.Synced(func(of poolschedule.Ref, is metav1.Condition) {

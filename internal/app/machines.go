@@ -13,8 +13,7 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// machineLanes returns the configuration of the workers that add machines to pools of network interfaces,
-// without the callback for finished pools.
+// machineLanes configures the machine updater, without the callback for finished pools.
 func machineLanes(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker poolupdate.Lease) nicupdate.Config {
 	lanes := nicupdate.Config{
 		Azure: machineAzure{machines.New(client), client}, Cluster: cluster, Parallel: cfg.MachinesAtATime(), Log: o.Log,

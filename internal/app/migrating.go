@@ -56,8 +56,8 @@ func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *k
 // errAsked ends leadership without a failure.
 var errAsked = errors.New("a migration was asked for")
 
-// migrationOf returns the configuration of a migration without its store. A SKU in azure.json applies to all
-// load balancers of the cluster.
+// migrationOf configures a migration without its store. A SKU in azure.json applies to all load balancers of
+// the cluster.
 func migrationOf(o Options, cfg config.Config, client *azure.Client, of *services.Reconciler) migration.Config {
 	return migration.Config{
 		Azure: migrationAzure{client, machines.New(client), privatelinks.New(client)}, Balancers: services.LoadBalancers(of),
@@ -93,7 +93,6 @@ func MigrationPlan(ctx context.Context, o PlanOptions) (migration.Plan, error) {
 	return plan, nil
 }
 
-// migrating returns the configuration of an offline migration, without its store.
 func (p *planning) migrating() (migration.Config, error) {
 	cluster := offline.New(kube.Options{SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup()})
 	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers(), Behaviour: p.known}, p.client)
@@ -107,24 +106,19 @@ func (p *planning) migrating() (migration.Config, error) {
 // onRecord is a read-only migration.Store.
 type onRecord struct{ record.Record }
 
-// Read implements migration.Store.
 func (r onRecord) Read(context.Context) (migrate.Journal, migrate.Asked, error) {
 	j, err := r.Migration()
 	return j, r.Asked(), err
 }
 
-// Keep implements migration.Store.
 func (onRecord) Keep(context.Context, migrate.Journal) error { return errLooks }
 
-// Seal implements migration.Store.
 func (onRecord) Seal(context.Context, migrate.Journal, migrate.Journal) (bool, error) {
 	return false, errLooks
 }
 
-// Undone implements migration.Store.
 func (onRecord) Undone(context.Context, migrate.Journal) (bool, error) { return false, errLooks }
 
-// Answered implements migration.Store.
 func (onRecord) Answered(context.Context) error { return errLooks }
 
 var errLooks = errors.New("who only looks writes nothing")
@@ -157,17 +151,14 @@ func (a migrationAzure) ListLoadBalancers(ctx context.Context, subscription, res
 	return all, err
 }
 
-// Upgrade implements migration.Azure.
 func (a migrationAzure) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	return a.ofMachines.Upgrade(ctx, scaleSet, instances)
 }
 
-// Usages implements migration.Azure.
 func (a migrationAzure) Usages(ctx context.Context, subscription, location string) ([]migrate.Usage, error) {
 	return usages.List(ctx, a.arm, subscription, location)
 }
 
-// Missing implements migration.Azure.
 func (a migrationAzure) Missing(ctx context.Context, scope string, actions []string) ([]string, error) {
 	return rights.Missing(ctx, a.arm, scope, actions)
 }

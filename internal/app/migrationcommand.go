@@ -31,7 +31,6 @@ type MigrationCommand struct {
 	RecordNamespace string
 }
 
-// lookEvery is how often Watch reads the status.
 const lookEvery = 5 * time.Second
 
 // Status returns the state of the migration. It writes nothing.
@@ -150,7 +149,7 @@ func (d MigrationCommand) Begin(ctx context.Context) error {
 	})
 }
 
-// mostWhy limits a reason, in characters.
+// mostWhy is in characters.
 const mostWhy = 200
 
 func (d MigrationCommand) ask(ctx context.Context, why string, change func(record.Record, *migrate.Asked, migrate.Wish) error) error {

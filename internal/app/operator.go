@@ -17,10 +17,9 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// callsKept limits the log of Azure requests, in bytes: usually several hours.
+// callsKept is enough for several hours.
 const callsKept = 4 << 20
 
-// observe returns an observer that counts and logs each request to Azure.
 func observe(reg prometheus.Registerer, asked *calls.Log) func(calls.Call) {
 	arm := metrics.NewARM(reg)
 	return func(c calls.Call) {
@@ -29,7 +28,7 @@ func observe(reg prometheus.Registerer, asked *calls.Log) func(calls.Call) {
 	}
 }
 
-// serveOperator adds the operator server. It runs on every replica, leader or not.
+// serveOperator serves on every replica, leader or not.
 func serveOperator(ctx context.Context, o Options, mgr ctrl.Manager, asked *calls.Log) error {
 	if !o.serves() {
 		return nil

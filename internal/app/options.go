@@ -30,7 +30,7 @@ type Options struct {
 	AzureEndpoint string
 	// AzureBehaviour is the file of a probe report; empty means none.
 	AzureBehaviour string
-	// known is the behavior from that report; zero if unknown.
+
 	known behaviour.Behaviour
 
 	LeaderElect          bool
@@ -96,10 +96,8 @@ func (o Options) process() process.Options {
 	}
 }
 
-// serves reports whether the operator server is enabled.
 func (o Options) serves() bool { return o.OperatorAddress != "" && o.OperatorAddress != "0" }
 
-// checkNames validates the cluster name and the load balancer class.
 func (o Options) checkNames() error {
 	if !clusterNameRule.MatchString(o.ClusterName) {
 		return &UsageError{Err: fmt.Errorf("--cluster-name %q: want 1 to 64 letters, digits, '_', '-' or '.', starting with a letter or digit", o.ClusterName)}
@@ -112,7 +110,6 @@ func (o Options) checkNames() error {
 }
 
 const (
-	systemNamespace = "kube-system"
-	// shippedNamespace is the namespace in config/.
+	systemNamespace  = "kube-system"
 	shippedNamespace = "weir-system"
 )

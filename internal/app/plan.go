@@ -56,7 +56,6 @@ func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 	return p.rehearse(ctx)
 }
 
-// newPlanning reads azure.json and the probe report.
 func newPlanning(o PlanOptions) (*planning, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
@@ -79,7 +78,6 @@ func newPlanning(o PlanOptions) (*planning, error) {
 	return &planning{PlanOptions: o, cfg: cfg, settings: settings, client: client}, nil
 }
 
-// planning is a plan in progress.
 type planning struct {
 	PlanOptions
 	cfg      config.Config

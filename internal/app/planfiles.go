@@ -16,7 +16,6 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// gather reads the objects.
 func (p *planning) gather(ctx context.Context) error {
 	if len(p.Files) > 0 {
 		return p.readFiles(ctx)
@@ -39,7 +38,6 @@ func (p *planning) gather(ctx context.Context) error {
 	return nil
 }
 
-// apiServer returns a client for the API server, and its host.
 func (p *planning) apiServer() (server client.Client, host string, err error) {
 	rc, _, err := process.ClusterConfig(p.Kubeconfig)
 	if err != nil {
@@ -85,10 +83,8 @@ func (p *planning) readFiles(ctx context.Context) error {
 	return nil
 }
 
-// mostBroken limits the reported objects.
 const mostBroken = 20
 
-// manyErrors joins errors, one per line.
 func manyErrors(all []error) error {
 	if more := len(all) - mostBroken; more > 0 {
 		all = append(all[:mostBroken:mostBroken], fmt.Errorf("and %d more", more))

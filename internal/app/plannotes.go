@@ -39,7 +39,6 @@ func (p *planning) stops(o rehearse.Outcome) []string {
 	return all
 }
 
-// others counts the selected Services of type LoadBalancer.
 func (p *planning) others() int {
 	n := 0
 	for i := range p.objects.Services {

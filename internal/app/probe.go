@@ -28,8 +28,7 @@ type ProbeOptions struct {
 	Subscription, Location string
 	// VMSize and Image default to those of package probe.
 	VMSize, Image string
-	// Yes skips the confirmation.
-	Yes bool
+	Yes           bool
 	// Timeout bounds the probe; cleanup comes after it.
 	Timeout time.Duration
 
@@ -101,7 +100,6 @@ func CleanProbes(ctx context.Context, o ProbeOptions) error {
 	return wayOut(probe.Remove(ctx, raw, subscription, found, o.Say), subscription)
 }
 
-// open reads azure.json and connects to Azure.
 func (o ProbeOptions) open() (config.Config, *azure.Raw, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
@@ -133,7 +131,6 @@ func secretsOf(cfg config.Config) []string {
 	}
 }
 
-// confirmed asks the user for confirmation.
 func (o ProbeOptions) confirmed(ctx context.Context, question string) error {
 	if o.Yes {
 		return nil

@@ -61,22 +61,18 @@ func (r recorded) kept(giveUp context.CancelCauseFunc) func(context.Context) err
 	}
 }
 
-// wholeWrites returns the store of Azure's observed behavior for batched updates.
 func (r recorded) wholeWrites(o Options) verdicts.Store {
 	return record.WholeWrites{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
 }
 
-// publicIPOwners returns the store of the namespaces that own public IPs.
 func (r recorded) publicIPOwners() publicip.OwnerStore {
 	return record.PublicIPOwners{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-// privateIPs returns the store of private IP reservations.
 func (r recorded) privateIPs() privateip.Store {
 	return record.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-// leftPools returns the store of pools that Weir created and has released.
 func (r recorded) leftPools(log *slog.Logger) leftpool.Store {
 	return record.LeftPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
 }

@@ -75,17 +75,14 @@ func Run(ctx context.Context, o Options) error {
 // Surroundings are the dependencies of a controller. RunIn changes no other global state, so several
 // controllers can run in one process.
 type Surroundings struct {
-	// Config is azure.json.
 	Config config.Config
 	// Behaviour is the known behavior of Azure; zero if unknown.
 	Behaviour behaviour.Behaviour
 	// API is the API server; InCluster reports whether this process is a pod of its cluster.
 	API       *rest.Config
 	InCluster bool
-	// Azure has the endpoint, credential and transport.
-	Azure azure.Options
-	// Metrics is the registry of all metrics.
-	Metrics prometheus.Registerer
+	Azure     azure.Options
+	Metrics   prometheus.Registerer
 }
 
 // RunIn is Run with explicit dependencies: it reads no file or environment variable.
@@ -158,7 +155,6 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	return nil
 }
 
-// newLanes creates the updaters of pools and of the network interfaces that are their members.
 func newLanes(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, writes *pace.Budgets, record recorded) (*poolupdate.Lanes, *nicupdate.Updater, *metrics.PoolUpdates) {
 	cfg := in.Config
 	updates := metrics.NewPoolUpdates(in.Metrics, home(cfg))
@@ -178,12 +174,10 @@ func newLanes(o Options, in Surroundings, client *azure.Client, cluster *kube.Cl
 	return lanes, members, updates
 }
 
-// home returns the resource group of the load balancers, without a name.
 func home(cfg config.Config) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
 }
 
-// register registers metrics that read their values on each scrape.
 func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Lanes, writes *pace.Budgets) {
 	metrics.RegisterWrites(reg, home(cfg), writes.Figures)
 	metrics.RegisterLanes(reg, lanes)
@@ -206,7 +200,6 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 	})
 }
 
-// place returns the ARM ID of the load balancers' resource group.
 func place(cfg config.Config) string {
 	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
@@ -234,7 +227,6 @@ func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence,
 	return shared, nil
 }
 
-// measured counts each reported attempt.
 type measured struct {
 	poolupdate.Reporter
 	updates *metrics.PoolUpdates

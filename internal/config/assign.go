@@ -39,7 +39,6 @@ func assign(target reflect.Value, keys map[string]json.RawMessage, under string)
 	return rest, nil
 }
 
-// set sets a field recursively, like assign.
 func set(field reflect.Value, value json.RawMessage, path string) (rest []string, err error) {
 	t := field.Type()
 	switch kind := t.Kind(); {

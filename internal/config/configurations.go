@@ -13,7 +13,6 @@ import (
 
 const configurationsKey = "multipleStandardLoadBalancerConfigurations"
 
-// twin is the name suffix of an internal load balancer.
 const twin = "-internal"
 
 // LoadBalancerConfiguration is one of several load balancers and its internal counterpart: which Services and
@@ -87,7 +86,6 @@ func checkConfigurations(list []LoadBalancerConfiguration) error {
 	return nil
 }
 
-// normalizeConfigurations returns a copy with the defaults.
 func normalizeConfigurations(list []LoadBalancerConfiguration) []LoadBalancerConfiguration {
 	list = slices.Clone(list)
 	for i := range list {

@@ -68,7 +68,6 @@ func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err er
 	return keys, nil
 }
 
-// lineAt returns the line number of an offset.
 func lineAt(content []byte, offset int) int {
 	return 1 + bytes.Count(content[:min(max(offset, 0), len(content))], []byte("\n"))
 }

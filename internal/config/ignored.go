@@ -19,7 +19,6 @@ type Ignored struct {
 	Odd int
 }
 
-// keysNamed limits the unknown keys in a warning.
 const keysNamed = 20
 
 // Warning names the keys in one line; "" if there are none.

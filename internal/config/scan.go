@@ -34,7 +34,6 @@ func (s *scan) problem(at int, format string, args ...any) *problem {
 	return &problem{at, fmt.Sprintf(format, args...)}
 }
 
-// peek skips white space and returns the next byte, or 0 at the end.
 func (s *scan) peek() byte {
 	for s.at < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.at]) >= 0 {
 		s.at++
@@ -45,7 +44,6 @@ func (s *scan) peek() byte {
 	return s.text[s.at]
 }
 
-// value reads a value; key is empty for a list item.
 func (s *scan) value(path, key string, depth int) *problem {
 	c := s.peek()
 	s.where[path] = s.at
@@ -65,7 +63,6 @@ func (s *scan) value(path, key string, depth int) *problem {
 	return s.bare()
 }
 
-// members reads the content of an object or list, including both brackets.
 func (s *scan) members(path string, end byte, depth int) *problem {
 	keys := map[string]bool{}
 	for n, comma := 0, 0; ; n++ {
@@ -102,7 +99,6 @@ func (s *scan) members(path string, end byte, depth int) *problem {
 	}
 }
 
-// member reads a key of an object and its value.
 func (s *scan) member(path string, keys map[string]bool, depth int) *problem {
 	from := s.at
 	if c := s.peek(); c != '"' {
@@ -132,7 +128,6 @@ func (s *scan) member(path string, keys map[string]bool, depth int) *problem {
 	return s.value(path+key, key, depth+1)
 }
 
-// quoted reads a string.
 func (s *scan) quoted() (text string, p *problem) {
 	from := s.at
 	for s.at++; s.at < len(s.text); s.at++ {
@@ -174,7 +169,6 @@ var otherWords = map[string]string{
 	"null": "null", "none": "null", "nil": "null", "undefined": "null", "nan": "a number", "infinity": "a number",
 }
 
-// bare reads a number, true, false or null.
 func (s *scan) bare() *problem {
 	if p := s.foreign(); p != nil {
 		return p
@@ -196,7 +190,6 @@ func (s *scan) bare() *problem {
 	return s.problem(from, "a value without quotes: put it between double quotes")
 }
 
-// noKey returns the error for text in place of a key.
 func (s *scan) noKey() *problem {
 	if p := s.foreign(); p != nil {
 		return p
@@ -212,7 +205,6 @@ func (s *scan) noKey() *problem {
 	return s.problem(s.at, "a key without quotes: %s", instead)
 }
 
-// noComma returns the error for text after a value that is neither a comma nor the end.
 func (s *scan) noComma(end byte) *problem {
 	if p := s.closes(end); p != nil {
 		return p

@@ -16,11 +16,9 @@ import (
 const (
 	// connectionRate (per second) and connectionBurst limit the new connections of an address.
 	connectionRate, connectionBurst = 50, 100
-	// maxRates limits the tracked addresses.
-	maxRates = 1024
+	maxRates                        = 1024
 )
 
-// limitedListener closes connections beyond the limits of its table.
 type limitedListener struct {
 	net.Listener
 
@@ -45,7 +43,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if ok {
 			return limited, nil
 		}
-		_ = c.Close() // too many new connections
+		_ = c.Close()
 	}
 }
 

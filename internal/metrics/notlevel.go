@@ -16,8 +16,7 @@ const mostNotLevel = 100
 // NotLevel is a BackendPool that is out of sync.
 type NotLevel struct {
 	Namespace, Name string
-	// State is the reason, as kubectl shows it.
-	State string
+	State           string
 	// Since is when it was last in sync, else when it was first seen.
 	Since time.Time
 }

@@ -33,15 +33,14 @@ const elsewhere = "other"
 // PoolUpdates measures pool update attempts.
 type PoolUpdates struct {
 	// own is the resource group in azure.json.
-	own      lb.LoadBalancerID
-	duration *prometheus.HistogramVec
-	failures *prometheus.CounterVec
-	retries  *prometheus.CounterVec
-	read     prometheus.Counter
-	drift    *prometheus.CounterVec
-	lag      prometheus.Histogram
-	cutOver  prometheus.Histogram
-	// overtaken counts responses with status 412.
+	own       lb.LoadBalancerID
+	duration  *prometheus.HistogramVec
+	failures  *prometheus.CounterVec
+	retries   *prometheus.CounterVec
+	read      prometheus.Counter
+	drift     *prometheus.CounterVec
+	lag       prometheus.Histogram
+	cutOver   prometheus.Histogram
 	overtaken *prometheus.CounterVec
 
 	throttling throttling
@@ -92,7 +91,6 @@ func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdat
 	return p
 }
 
-// avoided describes the counter of writes that were not needed.
 func avoided(by string) prometheus.CounterOpts {
 	return prometheus.CounterOpts{
 		Name:        "weir_pool_writes_avoided_total",
@@ -185,7 +183,6 @@ func RegisterLeftovers(reg prometheus.Registerer, count func() int) {
 	}, func() float64 { return float64(count()) }))
 }
 
-// countGauge is a gauge with one label, read on each scrape.
 type countGauge struct {
 	counts func() map[string]int
 	desc   *prometheus.Desc
@@ -201,7 +198,6 @@ func (g countGauge) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// pairGauge is a gauge with two labels, read on each scrape.
 type pairGauge struct {
 	counts func() map[[2]string]int
 	desc   *prometheus.Desc
@@ -250,7 +246,6 @@ func (p *PoolUpdates) admin(r poolupdate.Report) {
 	}
 }
 
-// labelsOf returns the labels that cloud-provider-azure uses.
 func (p *PoolUpdates) labelsOf(pool lb.PoolID, request, source string) []string {
 	where, group, subscription := pool.LoadBalancer, elsewhere, elsewhere
 	if strings.EqualFold(where.SubscriptionID, p.own.SubscriptionID) {

@@ -27,7 +27,6 @@ const (
 
 var pauses = backoff.Doubling{First: time.Second, Max: longestPause}
 
-// mostQuoted limits how much of a response is read.
 const mostQuoted = 4 << 10
 
 // client exports spans by OTLP over HTTP as binary protobuf. OpenTelemetry's own client depends on gRPC,

@@ -11,8 +11,7 @@ import (
 
 const (
 	// complainEvery is the minimum time between two warnings about lost spans.
-	complainEvery = 10 * time.Minute
-	// longestComplaint limits a quoted error, in bytes.
+	complainEvery    = 10 * time.Minute
 	longestComplaint = 300
 )
 
@@ -26,7 +25,6 @@ type complaints struct {
 	spans int       // lost since the last success
 }
 
-// delivered records the result of an export.
 func (c *complaints) delivered(spans int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +39,6 @@ func (c *complaints) delivered(spans int, err error) {
 	c.complain("spans are lost", err)
 }
 
-// hear handles all other errors of OpenTelemetry.
 func (c *complaints) hear(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +53,6 @@ func (c *complaints) complain(what string, err error) {
 	}
 }
 
-// shorten returns a single line of limited length.
 func shorten(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 	if len(text) > longestComplaint {

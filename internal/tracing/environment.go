@@ -29,7 +29,6 @@ func (e environment) on() bool {
 	return e.of("ENDPOINT") != "" && !strings.EqualFold(e("OTEL_SDK_DISABLED"), "true") && e("OTEL_TRACES_EXPORTER") != "none"
 }
 
-// client returns a client for the configured collector.
 func (e environment) client() (*client, error) {
 	if is := e("OTEL_TRACES_EXPORTER"); is != "" && is != "otlp" {
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER=%.20q: want otlp, or none", is)
@@ -58,7 +57,6 @@ func (e environment) client() (*client, error) {
 	return c, nil
 }
 
-// endpoint returns the URL for traces.
 func (e environment) endpoint() (*url.URL, error) {
 	u, err := url.Parse(e.of("ENDPOINT"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // err would quote it
@@ -79,7 +77,6 @@ func (e environment) collector() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// header returns the HTTP headers of each request.
 func (e environment) header() (http.Header, error) {
 	h := http.Header{"Content-Type": {"application/x-protobuf"}}
 	for i, entry := range strings.Split(e.of("HEADERS"), ",") {
@@ -96,7 +93,6 @@ func (e environment) header() (http.Header, error) {
 	return h, nil
 }
 
-// redact removes secrets from a text.
 func (e environment) redact(text string) string {
 	var secrets []string
 	for entry := range strings.SplitSeq(e.of("HEADERS"), ",") {
@@ -144,7 +140,6 @@ func (e environment) http() (*http.Client, error) {
 	}, nil
 }
 
-// tls loads the configured certificates.
 func (e environment) tls() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := e.of("CERTIFICATE"); file != "" {

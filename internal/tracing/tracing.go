@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// longestValue is the default limit of span attribute values, in characters.
 const longestValue = 1024
 
 // Tracing is a tracer provider with a shutdown function.

@@ -46,7 +46,6 @@ func (a *Azure) scopeOf(action string) string {
 	return "" // publicIPPrefixes are needed only by Services that name one
 }
 
-// actions returns one check per scope: does the identity have the actions of the shipped role?
 func (a *Azure) actions() []named {
 	var role struct{ Actions []string }
 	content, err := config.Roles.ReadFile("azure-role.json")
@@ -72,7 +71,6 @@ func (a *Azure) actions() []named {
 	return all
 }
 
-// allowed checks that the identity has all needed actions at a scope.
 func (a *Azure) allowed(ctx context.Context, scope string, needed []string) []Check {
 	missing, err := rights.Missing(ctx, a.Client, scope, needed)
 	if ctx.Err() != nil {

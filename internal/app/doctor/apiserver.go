@@ -21,7 +21,6 @@ const (
 	newestTested   = "1.37"
 )
 
-// answerRead limits how many bytes of a response are read.
 const answerRead = 64 << 10
 
 // apiServer reads the API server's version and compares its clock.
@@ -68,7 +67,6 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	return []Check{v, clock("clock of the API server", resp.Header.Get("Date"), sent, took)}, true
 }
 
-// judgeVersion checks that Weir supports a Kubernetes version.
 func judgeVersion(of string) Check {
 	is, err := version.ParseGeneric(of)
 	if err != nil {
@@ -91,7 +89,6 @@ const (
 	skewFails = 5 * time.Minute
 )
 
-// clock compares a Date header with the clock of this machine.
 func clock(name, date string, sent time.Time, took time.Duration) Check {
 	theirs, err := http.ParseTime(date)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // Azure checks azure.json and what Azure returns for it.
 type Azure struct {
 	app.Azure
-	// Err is the error of reading azure.json.
+	// Err is why azure.json cannot be used.
 	Err error
 	// balancers are those of the resource group; nil until listed.
 	balancers []lb.LoadBalancer
@@ -52,7 +52,6 @@ func (a *Azure) checks() []named {
 	return append(all, a.actions()...)
 }
 
-// file checks azure.json.
 func (a *Azure) file() []Check {
 	switch {
 	case a.Err != nil:
@@ -102,7 +101,6 @@ func (a *Azure) reads(what string, read func(context.Context) (int, error)) func
 	}
 }
 
-// limits lists load balancers that are close to their limit of rules.
 func (a *Azure) limits() []Check {
 	if a.balancers == nil {
 		return one(Unknown, "the load balancers were not read", "")

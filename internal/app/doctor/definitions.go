@@ -19,7 +19,6 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// installDefinitions is the fix for outdated CRDs.
 const installDefinitions = "kubectl apply --server-side -k config/crd"
 
 // needed is the CRD that Weir requires at start; the others are for weir-provisioner.
@@ -27,11 +26,10 @@ const needed = "backendpools.weir.dev"
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// definitions returns one check per CRD: does the cluster have the fields of this build?
 func (d Doctor) definitions() []named {
 	var all []named
 	files, err := fs.Glob(crd.Files, "*.yaml")
-	if err != nil { // the pattern is a constant
+	if err != nil {
 		return nil
 	}
 	for _, file := range files {
@@ -50,7 +48,6 @@ func (d Doctor) definitions() []named {
 	return all
 }
 
-// definition compares one CRD of the cluster with the one of this build.
 func (d Doctor) definition(ctx context.Context, want *unstructured.Unstructured) []Check {
 	is := &unstructured.Unstructured{}
 	is.SetGroupVersionKind(definitionKind)
@@ -80,7 +77,6 @@ func (d Doctor) definition(ctx context.Context, want *unstructured.Unstructured)
 	return one(OK, "it has all fields of this version", "")
 }
 
-// established reports whether the API server serves a CRD.
 func established(is *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(is.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {

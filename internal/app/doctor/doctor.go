@@ -18,9 +18,8 @@ const Within = 5 * time.Second
 // Doctor runs the checks with the caller's own permissions.
 type Doctor struct {
 	// REST is the API server's address; API is a client for it.
-	REST *rest.Config
-	API  client.Client
-	// Namespace and ServiceAccount are those of the controller.
+	REST                      *rest.Config
+	API                       client.Client
 	Namespace, ServiceAccount string
 	// Azure is nil to check only the cluster.
 	Azure *Azure
@@ -55,13 +54,11 @@ func (d Doctor) Examine(ctx context.Context) Report {
 	return r
 }
 
-// named is a check to run.
 type named struct {
 	name  string
 	check func(context.Context) []Check
 }
 
-// take runs a check with a timeout and adds its results.
 func (r *Report) take(ctx context.Context, name string, check func(context.Context) []Check) {
 	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
@@ -73,10 +70,8 @@ func (r *Report) take(ctx context.Context, name string, check func(context.Conte
 	}
 }
 
-// one returns a single result.
 func one(v Verdict, why, do string) []Check { return []Check{{Verdict: v, Why: why, Do: do}} }
 
-// notAnswered returns the result of a request that failed or timed out.
 func notAnswered(ctx context.Context, err error) []Check {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return one(Unknown, fmt.Sprintf("no answer within %s", Within), "try again, and see whether the network lets it through")

@@ -24,10 +24,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// shippedNamespace is the namespace in config/.
 const shippedNamespace = "weir-system"
 
-// role is a shipped Role or ClusterRole of the controller.
 type role struct {
 	rbacv1.Role        // a ClusterRole has no namespace
 	dir         string // below config/
@@ -49,7 +47,6 @@ func (d Doctor) whenNeeded(dir string) (needed bool, with string) {
 	return true, ""
 }
 
-// rights returns one check per role of the controller.
 func (d Doctor) rights() []named {
 	roles, err := shipped()
 	if err != nil {
@@ -70,7 +67,6 @@ func (d Doctor) rights() []named {
 	return all
 }
 
-// shipped returns the roles that config/ ships for the controller.
 func shipped() (all []role, err error) {
 	err = fs.WalkDir(config.Roles, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".yaml") {
@@ -89,7 +85,6 @@ func shipped() (all []role, err error) {
 	return all, err
 }
 
-// role checks every verb of a role.
 func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 	needed, with := d.whenNeeded(r.dir)
 	asked, missing := 0, []string{}
@@ -142,7 +137,7 @@ func demands(r role) (all []authorizationv1.ResourceAttributes) {
 	return all
 }
 
-// inWords describes an access, such as "get pods/log in default".
+// inWords formats an access, such as "get pods/log in default".
 func inWords(what authorizationv1.ResourceAttributes) string {
 	text := what.Verb + " " + what.Resource
 	if what.Subresource != "" {
@@ -157,7 +152,6 @@ func inWords(what authorizationv1.ResourceAttributes) string {
 	return text
 }
 
-// asker reports whether the controller has an access.
 type asker func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error)
 
 // asker uses SubjectAccessReviews for the controller's account. If the caller may not create those, it uses

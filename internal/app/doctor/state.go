@@ -20,7 +20,6 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// state checks that weir status reports no problem in any namespace.
 func (d Doctor) state(ctx context.Context) []Check {
 	seen, err := status.Read(ctx, d.API, "", time.Now())
 	switch {
@@ -59,7 +58,6 @@ func (d Doctor) provisioner(ctx context.Context) []Check {
 	return one(OK, "no Provision is in progress; "+why, "")
 }
 
-// bounds checks the bound annotations of all Namespaces.
 func (d Doctor) bounds(ctx context.Context) []Check {
 	var all corev1.NamespaceList
 	switch err := d.API.List(ctx, &all); {
@@ -86,7 +84,6 @@ func (d Doctor) bounds(ctx context.Context) []Check {
 // sharedLease is the Lease that controllers acquire before they write to the cluster's load balancers.
 var sharedLease = client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aks-managed-resource-locker"}
 
-// others looks for other controllers that write to the load balancers.
 func (d Doctor) others(ctx context.Context) []Check {
 	var pools v1alpha1.BackendPoolList
 	if err := d.API.List(ctx, &pools); err == nil {

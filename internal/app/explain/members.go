@@ -44,17 +44,15 @@ type Port struct {
 	Name     string `json:"name,omitempty"`
 	Protocol string `json:"protocol"`
 	Port     int32  `json:"port"`
-	// Error is the reason why the port was rejected.
-	Error string `json:"error,omitempty"`
+	Error    string `json:"error,omitempty"`
 }
 
 // Node is a candidate for pools.
 type Node struct {
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
-	// Excluded is the reason why the node is in no pool.
-	Excluded string   `json:"excluded,omitempty"`
-	Taints   []string `json:"taints,omitempty"`
+	Excluded  string   `json:"excluded,omitempty"`
+	Taints    []string `json:"taints,omitempty"`
 }
 
 // Pool is a BackendPool and its members.
@@ -69,8 +67,7 @@ type Pool struct {
 	Desired      *int32    `json:"desired,omitempty"`
 	Observed     *int32    `json:"observed,omitempty"`
 	Foreign      *int32    `json:"foreign,omitempty"`
-	// Next describes the pending action.
-	Next string `json:"next,omitempty"`
+	Next         string    `json:"next,omitempty"`
 	// Cause is Azure's error code, else the state; the remedy depends on it.
 	Cause   string   `json:"cause"`
 	Members []Member `json:"members"`
@@ -89,7 +86,6 @@ type Member struct {
 	Why string `json:"why,omitempty"`
 }
 
-// States of a member.
 const (
 	InPool  = "InPool"
 	Down    = "Down"
@@ -114,7 +110,6 @@ func serviceOf(s *corev1.Service) Service {
 	return out
 }
 
-// refused returns the error of a port from the Service's status.
 func refused(s *corev1.Service, p corev1.ServicePort) string {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		for _, is := range in.Ports {
@@ -166,7 +161,6 @@ func poolOf(p *v1alpha1.BackendPool) Pool {
 	return out
 }
 
-// goesOn describes when a pause ends.
 func goesOn(is *v1alpha1.Pause) string {
 	if is.Until == nil {
 		return "which somebody has to ask for"
@@ -174,7 +168,6 @@ func goesOn(is *v1alpha1.Pause) string {
 	return "at " + words.Stamp(is.Until.Time) + " by itself"
 }
 
-// members returns the state of each actual or desired member of a pool.
 func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node) []Member {
 	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
 	var selected []membership.Node
@@ -216,7 +209,6 @@ func leftOut(p *v1alpha1.BackendPool, n *corev1.Node) string {
 	return membership.Excluded(n.Labels, true)
 }
 
-// compare merges the desired and the recorded members.
 func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
 	record, wanted, unusable := recordOf(p), map[string]bool{}, map[string]string{}
 	for _, n := range p.Status.Unusable {
@@ -271,7 +263,6 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	return of
 }
 
-// unnamed returns how many members the status counts without naming them.
 func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
 	if is == nil {
 		return 0
@@ -284,7 +275,6 @@ func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
 	return n
 }
 
-// foreign returns the foreign members that the status names.
 func foreign(p *v1alpha1.BackendPool) (out []Member) {
 	if is := p.Status.Members; is != nil && is.Foreign != nil {
 		for _, m := range is.Foreign.Named {
@@ -294,7 +284,6 @@ func foreign(p *v1alpha1.BackendPool) (out []Member) {
 	return out
 }
 
-// onRecord lists the recorded and foreign members of a pool.
 func onRecord(p *v1alpha1.BackendPool) []Member {
 	out, record := []Member{}, recordOf(p)
 	for _, address := range p.Status.WrittenAddresses {
@@ -303,7 +292,6 @@ func onRecord(p *v1alpha1.BackendPool) []Member {
 	return append(out, foreign(p)...)
 }
 
-// memberOf returns the recorded member for a node.
 func memberOf(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
 	record := recordOf(p)
 	for _, ip := range view.InternalIPs(n) {

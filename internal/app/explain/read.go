@@ -43,7 +43,6 @@ type Event struct {
 	Message string    `json:"message"`
 }
 
-// eventsShown limits the events of a Story.
 const eventsShown = 20
 
 // Reader reads from the API server.
@@ -152,7 +151,6 @@ func (r Reader) story(ctx context.Context, s *corev1.Service, pools []v1alpha1.B
 	return story, r.events(ctx, &story)
 }
 
-// events adds the latest events of the objects.
 func (r Reader) events(ctx context.Context, story *Story) error {
 	var found []Event
 	of := func(kind, namespace, name string) error {

@@ -103,7 +103,6 @@ func (s Story) pool(b *strings.Builder, p Pool) {
 	}
 }
 
-// counted describes the desired, observed and foreign members.
 func counted(p Pool) string {
 	if p.Desired == nil || p.Observed == nil {
 		return "not known yet"

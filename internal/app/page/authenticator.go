@@ -22,7 +22,6 @@ const (
 	Right = "/weir/page"
 	// cookie is a __Host- cookie: sent only over HTTPS to this host.
 	cookie = "__Host-weir-page"
-	// within is the path prefix of pages of one namespace.
 	within = "/in/"
 	// longestForm is the maximum size of a login form, in bytes; tokens are shorter.
 	longestForm = 32 << 10
@@ -36,7 +35,7 @@ type authenticator struct {
 	// strangers reviews new viewers, guests those with a session: guessing tokens does not use up the limits
 	// of existing sessions.
 	strangers, guests reviewer
-	// as returns a client that uses only the given token.
+
 	as func(token string) (client.Reader, error)
 	// leader returns the connection to the leader with that token.
 	leader func(token string) app.Way
@@ -46,7 +45,6 @@ type authenticator struct {
 	visits  *visits
 }
 
-// handler serves browsers, and clients that send a token with each request.
 func (d *authenticator) handler() http.Handler {
 	mux := http.NewServeMux()
 	for name, kind := range statics {
@@ -98,7 +96,6 @@ func (d *authenticator) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// admit authorizes a token and starts a session.
 func (d *authenticator) admit(r *http.Request, key, token string) (string, int) {
 	now := time.Now()
 	status, _ := d.strangers(r.Context(), token, apiserver.Source(r), now) // the status tells the viewer what to do
@@ -112,7 +109,6 @@ func (d *authenticator) admit(r *http.Request, key, token string) (string, int) 
 	return d.visits.begin(key, token, api, now), http.StatusOK
 }
 
-// show serves a page to a viewer with a session.
 func (d *authenticator) show(w http.ResponseWriter, r *http.Request) {
 	v, status := d.viewer(r)
 	if status != http.StatusOK {
@@ -169,7 +165,6 @@ func (d *authenticator) viewer(r *http.Request) (visit, int) {
 	return v, status
 }
 
-// ask shows the login form with a reason.
 func (d *authenticator) ask(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")

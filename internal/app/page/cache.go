@@ -11,18 +11,14 @@ import (
 )
 
 const (
-	// fresh is the minimum lifetime of an entry.
 	fresh = time.Second
 	// share limits the load on the API server: an entry lives at least share times as long as it took to
 	// gather.
-	share = 10
-	// gatherTimeout bounds one gathering.
+	share         = 10
 	gatherTimeout = 30 * time.Second
-	// mostKept limits the entries, complete or pending.
-	mostKept = 100
+	mostKept      = 100
 )
 
-// errBusy is returned when the cache is full.
 var errBusy = errors.New("too many different pages are asked for at the same time: try again in a few seconds")
 
 // cache keeps gathered results briefly, by name. It gathers one result at a time, shared by all callers, and
@@ -100,14 +96,12 @@ func (s *cache) fill(g *gathered, gather func(context.Context) (any, error)) {
 	close(g.done)
 }
 
-// empty reports whether there is no entry, complete or pending.
 func (s *cache) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.kept) == 0
 }
 
-// over reports whether an entry has expired.
 func (g *gathered) over(now time.Time) bool {
 	select {
 	case <-g.done:

@@ -32,7 +32,6 @@ const mostListed = 5000
 // spans are the selectable ages of calls; the first is the default.
 var spans = []string{"15m", "1h", "6h", "24h"}
 
-// called holds the recent requests of a running Weir to Azure.
 type called struct {
 	At    time.Time
 	Since time.Duration
@@ -48,7 +47,6 @@ type timeline struct {
 	most                  int
 }
 
-// slot is a piece of time.
 type slot struct{ OK, Refused, Throttle int }
 
 const slotsOfTimeline = 60
@@ -80,7 +78,6 @@ func gatesOf(pools []pool) []gate {
 	return all
 }
 
-// query selects calls.
 type query struct {
 	Since  string
 	Cause  string // KIND/NAMESPACE/NAME
@@ -119,7 +116,6 @@ func (c query) Spans() []query {
 // Other toggles the filter for failed calls.
 func (c query) Other() query { return query{Since: c.Since, Cause: c.Cause, Failed: !c.Failed} }
 
-// calls serves the last requests to Azure.
 func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r.URL.Query())
 	had, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
@@ -145,7 +141,6 @@ func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
 	s.print(w, http.StatusOK, "calls", sheet{Title: "Calls", Here: "calls", At: had.At, Brief: body.Line.Words(), Body: body})
 }
 
-// ask fetches the calls of a running Weir.
 func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 	since, err := time.ParseDuration(q.Since)
 	if err != nil {
@@ -176,7 +171,6 @@ func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 	}
 }
 
-// lineOf counts calls per time slot.
 func lineOf(had *called) timeline {
 	l := timeline{From: had.At.Add(-had.Since), To: had.At, Slots: make([]slot, slotsOfTimeline)}
 	for _, c := range had.calls {
@@ -200,10 +194,8 @@ func lineOf(had *called) timeline {
 	return l
 }
 
-// All is the total number of requests.
 func (l timeline) All() int { return l.OK + l.Refused + l.Throttle }
 
-// Words summarizes the timeline.
 func (l timeline) Words() string {
 	said := words.Count(l.All(), "request")
 	if l.Throttle > 0 {
@@ -221,7 +213,6 @@ func (l timeline) Most() int { return l.most }
 // Each is the time span of a column, as text.
 func (l timeline) Each() string { return duration.HumanDuration(l.To.Sub(l.From) / slotsOfTimeline) }
 
-// piece is a rectangle of the chart and its outcome.
 type piece struct {
 	drawn
 
@@ -247,10 +238,8 @@ func (l timeline) Columns() []piece {
 	return out
 }
 
-// Wide is the width of the chart.
 func (l timeline) Wide() int { return slotsOfTimeline*columnStep - (columnStep - columnWide) }
 
-// short strips an ARM ID down to its resource type and name.
 func short(id string) string {
 	if _, rest, ok := strings.Cut(id, "/providers/"); ok {
 		if _, rest, ok = strings.Cut(rest, "/"); ok {
@@ -260,7 +249,6 @@ func short(id string) string {
 	return id
 }
 
-// cited is an object that a call was made for, with a link.
 type cited struct{ Kind, Name, Link string }
 
 // causesIn returns at most three objects that a call was made for.

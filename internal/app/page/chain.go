@@ -19,7 +19,6 @@ type step struct {
 	Of   []item
 }
 
-// item is one object of a step.
 type item struct {
 	Name, Note string
 	// Is is its state, used as CSS class and text.
@@ -27,7 +26,6 @@ type item struct {
 	Link string
 }
 
-// chainOf returns the path from clients to the nodes of a pool.
 func chainOf(s *story, t told) []step {
 	var way []step
 	if v := s.Service; v != nil {
@@ -60,7 +58,6 @@ func rules(v *explain.Service) step {
 	return s
 }
 
-// nodesOf groups the members of a pool by state, most urgent names included.
 func nodesOf(t told) step {
 	s := step{What: "Nodes", Is: isLevel}
 	by := map[string][]explain.Member{}

@@ -21,7 +21,7 @@ const (
 	shownOfCause   = 10 // objects per cause, as in weir status
 	shownBalancers = 40 // the others are behind links
 	shownColumns   = 60 // pools per load balancer
-	shownCauses    = 20 // causes
+	shownCauses    = 20
 	shownBusy      = 10 // pools in progress per load balancer
 	shownPaused    = 20
 )
@@ -34,7 +34,6 @@ const (
 	isLevel    = "level"
 )
 
-// pool is a BackendPool in lists.
 type pool struct {
 	Namespace, Name, Service, Pool, Balancer string
 	Is, State                                string
@@ -46,7 +45,6 @@ type pool struct {
 	Level level
 }
 
-// balancer is a load balancer with its pools.
 type balancer struct {
 	Name                       string
 	All, Level, UnderWay, Away int // Away counts pools with a problem
@@ -57,22 +55,17 @@ type balancer struct {
 	Busy []pool
 }
 
-// More is the number of pools that are not shown.
 func (b balancer) More() int { return b.All - len(b.Pools) }
 
-// cause is a cause of problems.
 type cause struct {
 	Name, Why, Do string
 	All           []object
 }
 
-// Shown returns the objects shown on the front page.
 func (c cause) Shown() []object { return c.All[:min(len(c.All), shownOfCause)] }
 
-// More is the number of objects that are not shown.
 func (c cause) More() int { return len(c.All) - len(c.Shown()) }
 
-// object is an affected object and the time of its next attempt, if known.
 type object struct {
 	status.Wrong
 
@@ -84,11 +77,9 @@ type object struct {
 
 // front summarizes a cluster. It is small enough to cache.
 type front struct {
-	At      time.Time
-	Verdict string
-	// Is is the worst state.
-	Is string
-	// Mends names the most effective fix if there are several problems.
+	At            time.Time
+	Verdict       string
+	Is            string
 	Mends         string
 	Causes, Notes []cause
 	// Paused are paused pools, earliest end first.
@@ -100,23 +91,18 @@ type front struct {
 	pools []pool
 }
 
-// ShownCauses returns the causes on the front page, most objects first.
 func (f *front) ShownCauses() []cause { return f.Causes[:min(len(f.Causes), shownCauses)] }
 
-// MoreCauses is the number of causes that are not shown.
 func (f *front) MoreCauses() int { return len(f.Causes) - len(f.ShownCauses()) }
 
-// ShownPaused returns the paused pools on the front page.
 func (f *front) ShownPaused() []status.Paused { return f.Paused[:min(len(f.Paused), shownPaused)] }
 
-// MorePaused is the number of paused pools that are not shown.
 func (f *front) MorePaused() int { return len(f.Paused) - len(f.ShownPaused()) }
 
-// frontOf builds the front page from the result of status.Judge.
 func frontOf(seen status.Seen) *front {
 	r := status.Judge(seen)
 	f := &front{At: seen.At, Verdict: r.Verdict(), Is: isLevel, Paused: r.Paused}
-	wrong := map[string]bool{} // keyed by namespace/name of BackendPools
+	wrong := map[string]bool{} // namespace/name
 	for _, c := range r.Causes {
 		for _, o := range c.Of {
 			if o.Kind == "BackendPool" {
@@ -195,7 +181,7 @@ func causesOf(all []status.Cause, is string, pools map[string]*pool) []cause {
 	return out
 }
 
-// balancersOf groups pools by load balancer, those with most problems first. Pools keep their order.
+// balancersOf sorts load balancers by number of problems. Pools keep their order.
 func balancersOf(pools []pool) []balancer {
 	of := map[string][]*pool{}
 	for i := range pools {
@@ -235,7 +221,6 @@ func (b *balancer) count(p *pool) {
 	}
 }
 
-// Worst is the worst state of its pools.
 func (b balancer) Worst() string {
 	switch {
 	case b.Away > 0:

@@ -67,7 +67,6 @@ func count(some *v1alpha1.SomeMembers) int {
 	return int(some.Count)
 }
 
-// Words describes the bar.
 func (l level) Words() string {
 	if !l.Known {
 		return "not known yet"

@@ -47,16 +47,13 @@ var templates = func() map[string]*template.Template {
 	return all
 }()
 
-// on is a part of a page and its page.
 type on struct {
 	Sheet sheet
 	Of    any
 }
 
-// say removes control characters.
 func say(text string) string { return words.Sentence(text, words.MaxMessage) }
 
-// ago formats the age of a state.
 func ago(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -64,7 +61,6 @@ func ago(now, t time.Time) string {
 	return "for " + duration.HumanDuration(max(0, now.Sub(t)))
 }
 
-// until formats the time until t.
 func until(now, t time.Time) string {
 	if !t.After(now) {
 		return "now"
@@ -76,7 +72,6 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
 
-// text is a piece of a message: words, or a timestamp.
 type text struct {
 	Words string
 	At    time.Time
@@ -100,7 +95,6 @@ func texts(message string) []text {
 	return append(all, text{Words: message[from:]})
 }
 
-// link is the relative URL of an object's page, or "".
 func link(kind, namespace, name string) string {
 	switch kind {
 	case "BackendPool":
@@ -121,7 +115,6 @@ const (
 	deep       = 50
 )
 
-// drawn is a rectangle.
 type drawn struct {
 	X, Y, Wide, High int
 }
@@ -132,10 +125,8 @@ func column(i int, l level) drawn {
 	return drawn{i * columnStep, crest + deep - high, columnWide, high}
 }
 
-// Wide is the width of a load balancer's chart.
 func (b balancer) Wide() int { return max(48, len(b.Pools))*columnStep - (columnStep - columnWide) }
 
-// Words describes the chart.
 func (b balancer) Words() string {
 	said := []string{words.Count(b.All, "pool")}
 	for _, s := range []struct {
@@ -149,13 +140,10 @@ func (b balancer) Words() string {
 	return strings.Join(said, ", ")
 }
 
-// Query is the relative URL of all its pools.
 func (b balancer) Query() string { return choice{Balancer: b.Name}.link() }
 
-// Query is the relative URL of all its objects.
 func (c cause) Query() string { return "wrong?" + url.Values{"cause": {c.Name}}.Encode() }
 
-// callsFor is the relative URL of the requests made for an object.
 func callsFor(kind, namespace, name string) string {
 	return query{Since: spans[1], Cause: kind + "/" + namespace + "/" + name}.Link()
 }

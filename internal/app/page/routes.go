@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// sheets serves the pages to an authenticated viewer.
 type sheets struct {
 	Options
 
@@ -26,7 +25,6 @@ type sheets struct {
 	cache *cache
 }
 
-// statics are the files that every page loads.
 var statics = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
 
 func newSheets(o Options, root string, kept *cache) http.Handler {
@@ -56,7 +54,7 @@ func newSheets(o Options, root string, kept *cache) http.Handler {
 
 func static(name, kind string) http.HandlerFunc {
 	body, err := files.ReadFile("static/" + name)
-	if err != nil { // embedded
+	if err != nil {
 		panic(err)
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -65,7 +63,6 @@ func static(name, kind string) http.HandlerFunc {
 	}
 }
 
-// look returns the front page, possibly cached.
 func (s *sheets) look(ctx context.Context) (*front, error) {
 	return take(ctx, s.cache, s.Namespace+" front", func(ctx context.Context) (*front, error) {
 		seen, err := status.Read(ctx, s.API, s.Namespace, time.Now())
@@ -102,7 +99,6 @@ func (s *sheets) pools(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// wrong lists the objects of one cause.
 func (s *sheets) wrong(w http.ResponseWriter, r *http.Request) {
 	f, err := s.look(r.Context())
 	if err != nil {
@@ -131,7 +127,6 @@ type problem struct {
 	Good        bool
 }
 
-// failed serves an error page.
 func (s *sheets) failed(w http.ResponseWriter, err error) {
 	switch {
 	case apierrors.IsNotFound(err):

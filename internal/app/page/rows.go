@@ -8,10 +8,8 @@ import (
 	"strings"
 )
 
-// rowsAtOnce is the page size of lists.
 const rowsAtOnce = 200
 
-// choice filters pools.
 type choice struct {
 	// Find is a substring of a pool, Service, namespace or load balancer name.
 	Find string
@@ -23,7 +21,6 @@ func choiceOf(q url.Values) choice {
 	return choice{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Is: q.Get("is")}
 }
 
-// link is the relative URL of the filtered list.
 func (c choice) link() string {
 	q := url.Values{}
 	for name, value := range map[string]string{"find": c.Find, "balancer": c.Balancer, "is": c.Is} {
@@ -50,7 +47,6 @@ func (c choice) chooses(p *pool) bool {
 	return false
 }
 
-// choose returns the matching pools.
 func (c choice) choose(pools []pool) []pool {
 	var chosen []pool
 	for i := range pools {

@@ -29,11 +29,9 @@ type SecureOptions struct {
 	// Client returns a client for a configuration with a viewer's token.
 	Client func(*rest.Config) (client.Client, error)
 	// Leader returns the connection to the leader for such a configuration.
-	Leader func(*rest.Config) app.Way
-	// Cluster is the displayed cluster name.
+	Leader  func(*rest.Config) app.Way
 	Cluster string
-	// Listen is any address.
-	Listen string
+	Listen  string
 	// Certificate is a directory with tls.crt and tls.key, such as a mounted kubernetes.io/tls Secret.
 	Certificate string
 	// Out receives the URL of the page.
@@ -100,14 +98,13 @@ func newAuthenticator(o SecureOptions, cert *certificate) (*authenticator, error
 	}, nil
 }
 
-// asViewer returns a configuration with a viewer's token in place of Weir's credentials.
+// asViewer replaces Weir's credentials by a viewer's token.
 func asViewer(rc *rest.Config, token string) *rest.Config {
 	theirs := rest.AnonymousClientConfig(rc)
 	theirs.BearerToken, theirs.QPS, theirs.UserAgent = token, -1, rc.UserAgent
 	return theirs
 }
 
-// tidy removes expired sessions once a minute.
 func (d *authenticator) tidy(ctx context.Context) {
 	for minute := time.NewTicker(time.Minute); ; {
 		select {
@@ -146,7 +143,6 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.had, nil
 }
 
-// has reports whether the certificate is valid for a host.
 func (c *certificate) has(host string) bool {
 	got, err := c.get(nil)
 	return err == nil && got.Leaf.VerifyHostname(host) == nil

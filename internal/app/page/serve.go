@@ -33,15 +33,12 @@ type Options struct {
 	API client.Reader
 	// Namespace limits what is shown; empty means all.
 	Namespace string
-	// Cluster is the displayed cluster name.
-	Cluster string
-	// Listen is a loopback address.
-	Listen string
+	Cluster   string
+	Listen    string
 	// Narrow names the page of one namespace; empty means the flag -n.
 	Narrow string
 	// Way is the connection to the leader, which has the call log.
 	Way app.Way
-	// Out receives the URL of the page.
 	Out io.Writer
 }
 

@@ -18,14 +18,12 @@ import (
 type story struct {
 	explain.Story
 
-	// Kind, Namespace and Name identify the requested object.
 	Kind, Namespace, Name string
 	// Told are its pools, failed ones first, without MorePools others.
 	Told      []told
 	MorePools int
 }
 
-// told is a pool of a story.
 type told struct {
 	explain.Pool
 
@@ -42,7 +40,6 @@ const (
 	shownPools   = 100
 )
 
-// More is the number of members that are not shown.
 func (t told) More() int { return len(t.Members) - len(t.Shown) }
 
 func storyOf(s explain.Story, kind, namespace, name string) *story {
@@ -71,7 +68,6 @@ func isOf(state string) string {
 	return isWrong
 }
 
-// urgency orders members, most urgent first.
 func urgency(is string) int {
 	return slices.Index([]string{explain.Missing, explain.Foreign, explain.LeftOut, explain.Down, explain.Leaving, explain.InPool}, is)
 }
@@ -81,7 +77,6 @@ func (s *story) Ready(kind, is string) bool {
 	return (is == "True") != (kind == "weir.dev/Contested")
 }
 
-// tell serves the page of one object.
 func (s *sheets) tell(kind string, ask func(context.Context, explain.Reader, string, string) (explain.Story, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		namespace, name := r.PathValue("namespace"), r.PathValue("name")
@@ -104,7 +99,6 @@ func (s *sheets) tell(kind string, ask func(context.Context, explain.Reader, str
 	}
 }
 
-// brief summarizes the story in one line.
 func (s *story) brief() string {
 	for _, t := range s.Told {
 		if t.Is != isLevel {

@@ -20,11 +20,9 @@ const (
 	// mostSheets limits the sessions with cached pages, which take megabytes in a large cluster. The least
 	// recently used cache is dropped.
 	mostSheets = 10
-	// sheetsLast is the idle lifetime of a session's cache.
 	sheetsLast = 5 * time.Minute
 )
 
-// visit is a session with its token and its own cache.
 type visit struct {
 	token       string
 	api         client.Reader
@@ -45,7 +43,6 @@ func newVisits() *visits {
 	return &visits{slots: make(chan struct{}, 4), known: map[string]*visit{}}
 }
 
-// keyOf returns the session key of a bearer token.
 func keyOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return "bearer " + hex.EncodeToString(sum[:])
@@ -72,7 +69,6 @@ func (v *visits) begin(key, token string, api client.Reader, now time.Time) stri
 	return key
 }
 
-// of returns the session of a key.
 func (v *visits) of(key string, now time.Time) (visit, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -112,7 +108,6 @@ func (v *visits) end(key string) {
 	delete(v.known, key)
 }
 
-// tidy removes expired sessions.
 func (v *visits) tidy(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

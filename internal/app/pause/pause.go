@@ -44,9 +44,8 @@ type Pool struct {
 	// State is its previous state.
 	State string `json:"state"`
 	// Paused is the new value of spec.paused, Was the previous one.
-	Paused bool `json:"paused"`
-	Was    bool `json:"was"`
-	// Pause has the end and the reason, if given.
+	Paused bool            `json:"paused"`
+	Was    bool            `json:"was"`
 	Pause  *v1alpha1.Pause `json:"pause,omitempty"`
 	DryRun bool            `json:"dryRun,omitempty"`
 }
@@ -100,7 +99,6 @@ func (d Command) caller(ctx context.Context) string {
 	return string(name[:min(len(name), MaxWhy)])
 }
 
-// write patches the specs and prints the results.
 func (d Command) write(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
 	patch, err := patchTo(want)
 	if err != nil {
@@ -180,7 +178,6 @@ func (d Command) say(done []Pool, paused bool) error {
 	return nil
 }
 
-// sentence describes the result for a pool.
 func (p Pool) sentence() string {
 	is := "is"
 	if p.DryRun {

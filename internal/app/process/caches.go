@@ -18,14 +18,12 @@ func newCache(stopping context.Context) cache.NewCacheFunc {
 	}
 }
 
-// awaited is a cache that stops waiting for sync at shutdown.
 type awaited struct {
 	cache.Cache
 
 	stopping context.Context //nolint:containedctx // it is asked, not passed on
 }
 
-// WaitForCacheSync implements cache.Informers.
 func (a awaited) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -34,7 +34,6 @@ func (m Manager) newLock(ctx context.Context) (resourcelock.Interface, error) {
 	return leases.NewLeaderLock(ctx, m.API, m.LeaseNamespace, m.LeaseName, m.Election, m.Fence, first)
 }
 
-// lostLead is returned when leadership is lost.
 type lostLead struct{ why error }
 
 // Error returns why the lead was lost.

@@ -34,7 +34,6 @@ const (
 // Manager configures NewManager in addition to the flags.
 type Manager struct {
 	Options
-	// LeaseName is the leader election Lease, in LeaseNamespace.
 	LeaseName, LeaseNamespace string
 	API                       *rest.Config
 	Scheme                    *runtime.Scheme
@@ -52,7 +51,7 @@ func SetLogger(o Options) {
 	klog.SetLogger(log)
 }
 
-// NewManager returns a manager that writes only while leading. It waits for the API server until ctx is done.
+// NewManager waits for the API server until ctx is done. The manager writes only while leading.
 func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 	lock, err := m.newLock(ctx)
 	if err != nil {

@@ -26,17 +26,15 @@ type Options struct {
 
 	LeaderElect          bool
 	LeaderElectNamespace string
-	// Election has the durations of the leader election.
-	Election leases.Election
+	Election             leases.Election
+
 	// MetricsAddress and HealthAddress are host:port; "0" means off.
 	MetricsAddress, HealthAddress string
 	// MetricsSecure serves metrics over HTTPS, only to clients that the API server authorizes.
 	MetricsSecure bool
 
-	// Requeue is the backoff of the work queues.
 	Requeue workqueue.Backoff
-
-	Log *slog.Logger
+	Log     *slog.Logger
 }
 
 // UsageError is an error in a flag or file that the caller must correct.

@@ -10,7 +10,6 @@ import (
 // quiet is a log handler that demotes controller-runtime's start and stop messages to debug level.
 type quiet struct{ slog.Handler }
 
-// chatter has those messages.
 var chatter = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true,
 	"starting server": true, "Starting metrics server": true, "Serving metrics server": true,
@@ -23,7 +22,6 @@ var chatter = map[string]bool{
 	"shutting down server":                               true, "Shutting down metrics server with timeout of 1 minute": true,
 }
 
-// Handle implements slog.Handler.
 func (h quiet) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level == slog.LevelInfo && chatter[r.Message] {
 		r.Level = slog.LevelDebug
@@ -34,8 +32,6 @@ func (h quiet) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (h quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{h.Handler.WithAttrs(attrs)} }
 
-// WithGroup implements slog.Handler.
 func (h quiet) WithGroup(name string) slog.Handler { return quiet{h.Handler.WithGroup(name)} }

@@ -12,7 +12,6 @@ import (
 // namesRequests is a log handler that adds Azure's request IDs to lines with an Azure error.
 type namesRequests struct{ slog.Handler }
 
-// Handle implements slog.Handler.
 func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
 	var requestID, correlationID string
 	r.Attrs(func(a slog.Attr) bool {
@@ -33,12 +32,10 @@ func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (h namesRequests) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return namesRequests{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup implements slog.Handler.
 func (h namesRequests) WithGroup(name string) slog.Handler {
 	return namesRequests{h.Handler.WithGroup(name)}
 }

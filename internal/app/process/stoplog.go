@@ -15,13 +15,11 @@ type calmStop struct {
 	stopping context.Context //nolint:containedctx // it is asked, not passed on
 }
 
-// Messages of controller-runtime.
 const (
 	afterStop = "error received after stop sequence was engaged"
 	leadLost  = "leader election lost"
 )
 
-// Handle implements slog.Handler.
 func (h calmStop) Handle(ctx context.Context, r slog.Record) error {
 	if h.stopping.Err() == nil || r.Message != afterStop {
 		return h.Handler.Handle(ctx, r)
@@ -42,12 +40,10 @@ func (h calmStop) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, given)
 }
 
-// WithAttrs implements slog.Handler.
 func (h calmStop) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return calmStop{h.Handler.WithAttrs(attrs), h.stopping}
 }
 
-// WithGroup implements slog.Handler.
 func (h calmStop) WithGroup(name string) slog.Handler {
 	return calmStop{h.Handler.WithGroup(name), h.stopping}
 }

@@ -36,7 +36,6 @@ import (
 	"weir.dev/weir/internal/tracing"
 )
 
-// name is the program's name in user agents and traces.
 const name = "weir-provisioner"
 
 // Run runs the provisioner until ctx is done or leadership is lost. A *process.UsageError means that the
@@ -56,7 +55,6 @@ func Run(ctx context.Context, o process.Options) error {
 	return run(ctx, o, surroundings{api, inCluster, spans.Provider, ctrlmetrics.Registry})
 }
 
-// surroundings are dependencies from the process.
 type surroundings struct {
 	api       *rest.Config
 	inCluster bool
@@ -96,7 +94,7 @@ func run(ctx context.Context, o process.Options, in surroundings) error {
 	return nil
 }
 
-// newRoom adds the Provision controller and the health and metrics servers to the manager.
+// newRoom adds the Provision reconciler and the servers to the manager.
 func newRoom(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *lead.Fence, spans trace.TracerProvider) (*provisions.Room, error) {
 	if err := provisions.Installed(ctx, mgr.GetAPIReader()); err != nil {
 		return nil, fmt.Errorf("cannot read what it works on: %w", err)

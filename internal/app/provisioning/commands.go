@@ -157,7 +157,6 @@ func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 	return nil
 }
 
-// numbers formats a list of attempts.
 func numbers(logs []AttemptLog) string {
 	if len(logs) == 0 {
 		return "none"
@@ -169,7 +168,6 @@ func numbers(logs []AttemptLog) string {
 	return "those of " + strings.Join(all, ", ")
 }
 
-// logs returns the retained logs, oldest first.
 func (d Command) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
 	logs := []AttemptLog{}
 	for n := max(1, p.Status.AttemptNumber-provision.KeptLogs+1); n <= p.Status.AttemptNumber; n++ {
@@ -210,7 +208,6 @@ func (d Command) Ask(ctx context.Context, name, what string, now time.Time) erro
 	return err
 }
 
-// watchEvery is the polling interval of Watch.
 const watchEvery = 2 * time.Second
 
 // ErrNotProvisioned is returned by Watch if the Provision failed or was canceled.
@@ -270,7 +267,6 @@ func state(p *v1alpha1.Provision) string {
 	return printed(p.Status.State)
 }
 
-// attemptsOf formats the number of attempts and their limit.
 func attemptsOf(p *v1alpha1.Provision) string {
 	for _, v := range p.Status.Policy {
 		if n, err := strconv.Atoi(v.Value); err == nil && v.Name == "retries" {
@@ -287,7 +283,6 @@ func next(p *v1alpha1.Provision) string {
 	return p.Status.NextAttemptAt.UTC().Format(time.RFC3339)
 }
 
-// why returns the error of the last attempt.
 func why(p *v1alpha1.Provision) string {
 	last := p.Status.LastAttempt
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ProvisionAccepted); c != nil && c.Status == metav1.ConditionFalse {

@@ -17,8 +17,7 @@ import (
 type Table struct {
 	Policy  provision.Policy
 	Attempt time.Duration
-	// JSON prints it for programs.
-	JSON bool
+	JSON    bool
 }
 
 // beside returns the reference policy for comparison: slow growth, for targets offline for months. Its counts
@@ -29,7 +28,6 @@ func beside() Table {
 	}}
 }
 
-// mostRows limits the printed retries.
 const mostRows = 100
 
 type tableJSON struct {
@@ -73,7 +71,6 @@ func (t Table) json(rows bool) tableJSON {
 	return j
 }
 
-// short summarizes a policy in one line.
 func (t Table) short() string {
 	text := fmt.Sprintf("%s × %v up to %s, %s an attempt", span(t.Policy.Initial), t.Policy.Factor, span(t.Policy.MaxInterval), span(t.Attempt))
 	if t.Policy.Horizon > 0 {

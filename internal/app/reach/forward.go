@@ -20,7 +20,6 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// mostSaid limits how many bytes of an error message are read.
 const mostSaid = 500
 
 // forward connects to a port of a pod through its portforward subresource. Unlike client-go's forwarder it
@@ -56,7 +55,7 @@ func forward(ctx context.Context, api *rest.Config, at *url.URL, port string) (n
 
 // forwarded is a connection to a port of a pod through the API server.
 type forwarded struct {
-	net.Conn // the tunnel
+	net.Conn
 
 	streams httpstream.Connection
 	data    httpstream.Stream

@@ -26,8 +26,7 @@ import (
 // Leader connects to the leader's pod through the API server, so RBAC controls access.
 type Leader struct {
 	// API is the API server and the caller's credentials.
-	API *rest.Config
-	// Namespace is Weir's namespace.
+	API       *rest.Config
 	Namespace string
 }
 
@@ -54,7 +53,6 @@ func (l Leader) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	return conn, l.advise(pod, port, err)
 }
 
-// pod returns the name of the leader's pod.
 func (l Leader) pod(ctx context.Context, now time.Time) (string, error) {
 	c, err := coordinationclient.NewForConfig(l.API)
 	if err != nil {
@@ -88,7 +86,6 @@ func podOf(lease *coordinationv1.Lease, now time.Time) (string, error) {
 // byHand is the hint for a Weir that cannot be reached through the API server.
 const byHand = "ask with --server " + app.LeaderServer
 
-// advise adds a hint to a connection error.
 func (l Leader) advise(pod, port string, err error) error {
 	var said apierrors.APIStatus
 	switch {

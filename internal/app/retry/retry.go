@@ -67,7 +67,6 @@ func (d Command) Failed(ctx context.Context, now time.Time) error {
 	return d.ask(ctx, failed, now)
 }
 
-// ask sets the annotation on each pool and prints the results.
 func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RetryNowAnnotation, now.UTC().Format(time.RFC3339Nano))
 	asked, failed := []Pool{}, []error{}

@@ -44,7 +44,6 @@ func Missing(ctx context.Context, client *azure.Client, scope string, actions []
 	return missing, nil
 }
 
-// permissions lists the caller's permissions at a scope.
 func permissions(ctx context.Context, client *azure.Client, scope string) ([]permission, error) {
 	raw, err := client.Raw()
 	if err != nil {

@@ -78,8 +78,7 @@ type Count struct {
 type Cause struct {
 	// Name is Azure's error code, else the state.
 	Name string `json:"name"`
-	// Do is the suggested fix.
-	Do string `json:"do,omitempty"`
+	Do   string `json:"do,omitempty"`
 	// Of are the objects, oldest problem first.
 	Of []Wrong `json:"of"`
 }
@@ -145,7 +144,6 @@ func (c *Count) add(found []Wrong, underWay bool) {
 	}
 }
 
-// causes groups objects by cause.
 func causes(wrong []Wrong) []Cause {
 	of := map[string][]Wrong{}
 	for _, w := range wrong {
@@ -172,7 +170,6 @@ func causes(wrong []Wrong) []Cause {
 	return all
 }
 
-// byAge sorts oldest first.
 func byAge(a, b Wrong) int {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
@@ -192,7 +189,6 @@ func stateOf(p *v1alpha1.BackendPool) metav1.Condition {
 	return metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has said nothing of it yet", LastTransitionTime: p.CreationTimestamp}
 }
 
-// ofPool returns the problems of a pool, or what it waits for.
 func ofPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Wrong) {
 	w := Wrong{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
@@ -267,7 +263,6 @@ var (
 // open are reasons of True conditions that are problems: access that should be restricted, or missing parts.
 var open = []string{servicelb.WhyOpen, servicelb.WhyNotGuarded, servicelb.WhyPartial}
 
-// notedOf returns hints about a Service that is in sync.
 func notedOf(s *corev1.Service) (noted []Wrong) {
 	for _, c := range s.Status.Conditions {
 		if strings.HasPrefix(c.Type, "weir.dev/") && c.Reason == servicelb.WhyNoEndpoints {
@@ -277,7 +272,6 @@ func notedOf(s *corev1.Service) (noted []Wrong) {
 	return noted
 }
 
-// ofService returns the problems of a Service and what it waits for.
 func ofService(s *corev1.Service, now time.Time) (found, waits []Wrong) {
 	for _, c := range s.Status.Conditions {
 		name, ours := strings.CutPrefix(c.Type, "weir.dev/")

@@ -35,7 +35,6 @@ type Paused struct {
 	With string `json:"with,omitempty"`
 }
 
-// pausedOf describes a paused BackendPool.
 func pausedOf(p *v1alpha1.BackendPool) Paused {
 	is := Paused{Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
@@ -58,7 +57,6 @@ func pausedOf(p *v1alpha1.BackendPool) Paused {
 	return is
 }
 
-// overdue returns a problem if the pause has ended but the pool is still paused.
 func overdue(p *v1alpha1.BackendPool, w Wrong, now time.Time) []Wrong {
 	if p.Spec.PausedAt(now.Add(-tooLong)) || !p.Spec.Paused || p.Spec.Pause == nil || p.Spec.Pause.Until == nil {
 		return nil
@@ -68,7 +66,7 @@ func overdue(p *v1alpha1.BackendPool, w Wrong, now time.Time) []Wrong {
 	return []Wrong{w}
 }
 
-// byEnd sorts by end of the pause; pauses without an end come last.
+// byEnd puts pauses without an end last.
 func byEnd(all []Paused) {
 	end := func(p Paused) time.Time {
 		if p.Until.IsZero() {
@@ -81,7 +79,6 @@ func byEnd(all []Paused) {
 	})
 }
 
-// paused prints the paused pools.
 func (r Report) paused(b *strings.Builder) {
 	if len(r.Paused) == 0 {
 		return
@@ -108,7 +105,6 @@ func (r Report) until(t time.Time) string {
 	return fmt.Sprintf("until %s (in %s)", words.Stamp(t), duration.HumanDuration(max(0, t.Sub(r.At))))
 }
 
-// whose names who paused the pool, if known.
 func (p Paused) whose() string {
 	switch {
 	case p.By != "":

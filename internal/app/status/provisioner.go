@@ -67,7 +67,6 @@ func (p Provisioner) Missing() string {
 	return text + ": no attempt of a Provision begins or continues. Load balancers are not affected"
 }
 
-// judge returns a problem or a hint if Provisions wait.
 func (p Provisioner) judge() (wrong, noted []Wrong) {
 	why := p.Missing()
 	if why == "" || p.Waiting == 0 {

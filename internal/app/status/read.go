@@ -21,11 +21,10 @@ const LeaseName = "weir-controller"
 
 // Seen is a snapshot of Weir's objects.
 type Seen struct {
-	At       time.Time
-	Leader   Leader
-	Pools    []v1alpha1.BackendPool
-	Services []corev1.Service
-	// Provisioner covers the same namespaces.
+	At          time.Time
+	Leader      Leader
+	Pools       []v1alpha1.BackendPool
+	Services    []corev1.Service
 	Provisioner Provisioner
 }
 
@@ -54,7 +53,6 @@ func Read(ctx context.Context, api client.Reader, namespace string, now time.Tim
 	return seen, nil
 }
 
-// readLeader reads the leader from a Lease; unknown if the caller may not list Leases.
 func readLeader(ctx context.Context, api client.Reader, name string, now time.Time) (Leader, error) {
 	leads, err := leases.Leader(ctx, api, name, now)
 	switch {

@@ -100,7 +100,6 @@ func (r Report) Verdict() string {
 	return text
 }
 
-// underWay counts the objects in progress, or waiting for a leader.
 func (r Report) underWay() string {
 	var of []string
 	if n := r.Pools.UnderWay; n > 0 {
@@ -119,7 +118,6 @@ func (r Report) underWay() string {
 	}
 }
 
-// with counts the objects with problems.
 func (r Report) with() string {
 	var of []string
 	for _, c := range []struct {
@@ -156,7 +154,6 @@ func (r Report) waiting(b *strings.Builder) {
 	r.objects(b, r.Waiting, true)
 }
 
-// objects prints one line per object, with its message if why is set.
 func (r Report) objects(b *strings.Builder, of []Wrong, why bool) {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)

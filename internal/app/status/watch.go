@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// every is the polling interval of Watch.
 const every = 2 * time.Second
 
 // Command implements weir status with the user's permissions.
@@ -72,11 +71,10 @@ func (d Command) print(r Report) error {
 	return r.Text(d.Out)
 }
 
-// changes returns the report without its time, for comparison.
 func (r Report) changes() string {
 	r.At = time.Time{}
 	text, err := json.Marshal(r)
-	if err != nil { // cannot fail for plain fields
+	if err != nil {
 		return err.Error()
 	}
 	return string(text)
