@@ -80,10 +80,10 @@ Ctrl-C ends the search, and what was played by then counts.`,
 	return cmd
 }
 
-func (f *simulateFlags) validate(asked func(flag string) bool) error {
+func (f *simulateFlags) validate(isSet func(flag string) bool) error {
 	if f.replay != "" {
 		for _, flag := range []string{"seed", "seeds", "for", "steps", "jobs", "whole", "pipelined"} {
-			if asked(flag) {
+			if isSet(flag) {
 				return fmt.Errorf("--%s has no effect on a file: leave it out with --replay", flag)
 			}
 		}
@@ -97,7 +97,7 @@ func (f *simulateFlags) validate(asked func(flag string) bool) error {
 		return errors.New("use --whole or --pipelined, not both")
 	case f.search.For < 0:
 		return errors.New("--for cannot be negative")
-	case f.search.For > 0 && asked("seeds"):
+	case f.search.For > 0 && isSet("seeds"):
 		return errors.New("use --seeds or --for, not both")
 	case f.verbose && f.replay == "" && (f.search.Seeds != 1 || f.search.For > 0):
 		return errors.New("--verbose shows one seed: use --seeds 1 with it")

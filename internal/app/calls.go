@@ -79,8 +79,8 @@ func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (
 	if resp.StatusCode != http.StatusOK {
 		defer end(nil)
 		defer func() { _ = resp.Body.Close() }()
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // a partial body is good enough
-		return nil, fmt.Errorf("%s: %s: %s; is it a Weir's --operator-bind-address?", w.Server, resp.Status, strings.TrimSpace(string(said)))
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // a partial body is good enough
+		return nil, fmt.Errorf("%s: %s: %s; is it a Weir's --operator-bind-address?", w.Server, resp.Status, strings.TrimSpace(string(body)))
 	}
 	return &lines{resp.Body, end}, nil
 }

@@ -40,13 +40,13 @@ func Leave(ctx context.Context, o LeaveOptions) error {
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	leads, err := leases.Leader(ctx, api, LeaseName, time.Now())
+	leader, err := leases.Leader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	if leads.Holder != "" {
+	if leader.Holder != "" {
 		return fmt.Errorf("weir runs, and would put everything back: %s leads (Lease %s/%s). Stop it first, e.g. kubectl -n %s scale deployment weir-controller --replicas=0",
-			leads.Holder, leads.Namespace, LeaseName, leads.Namespace)
+			leader.Holder, leader.Namespace, LeaseName, leader.Namespace)
 	}
 	var failed error
 	l := leave.Leaving{API: api, DryRun: o.DryRun, Say: func(text string) {

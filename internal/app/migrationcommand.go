@@ -54,30 +54,30 @@ func (d MigrationCommand) Status(ctx context.Context) (migration.Status, error) 
 	if err != nil {
 		return migration.Status{}, err
 	}
-	leads, err := leases.Leader(ctx, api, LeaseName, time.Now())
+	leader, err := leases.Leader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return migration.Status{}, err
 	}
-	if leads.Namespace != d.namespace() {
-		leads.Holder = ""
+	if leader.Namespace != d.namespace() {
+		leader.Holder = ""
 	}
 	c.Store = onRecord{r}
-	return migration.Report(ctx, c, leads.Holder)
+	return migration.Report(ctx, c, leader.Holder)
 }
 
 // Watch calls show with the status, and again on every change, until show returns enough or ctx is done. It
 // retries failed reads except the first.
 func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
-	said := ""
+	last := ""
 	for {
 		s, err := d.Status(ctx)
 		switch {
-		case err != nil && (said == "" || ctx.Err() != nil):
+		case err != nil && (last == "" || ctx.Err() != nil):
 			return err
 		case err != nil:
 			d.Log.Warn("it is looked again", "err", err)
-		case s.Text() != said:
-			said = s.Text()
+		case s.Text() != last:
+			last = s.Text()
 			if enough, err := show(s); enough || err != nil {
 				return err
 			}
@@ -91,32 +91,32 @@ func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status)
 // Stop stops the migration before its next step and returns the effective stop request: an earlier one is
 // retained.
 func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, error) {
-	var stands migrate.Wish
-	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
+	var effective migrate.Wish
+	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, request migrate.Wish) error {
 		if a.Stop == nil {
-			a.Stop = &wish
+			a.Stop = &request
 		}
-		stands = *a.Stop
+		effective = *a.Stop
 		return nil
 	})
-	return stands, err
+	return effective, err
 }
 
 // Undo requests a rollback of the migration and returns the effective request; it replaces an earlier stop.
 // It fails once a step is irreversible.
 func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, error) {
-	var stands migrate.Wish
-	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
+	var effective migrate.Wish
+	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, request migrate.Wish) error {
 		j, err := r.Migration()
 		if err != nil {
 			return err
 		}
-		if *a, err = a.TakeBack(j, wish); err == nil {
-			stands = *a.Stop
+		if *a, err = a.TakeBack(j, request); err == nil {
+			effective = *a.Stop
 		}
 		return err
 	})
-	return stands, err
+	return effective, err
 }
 
 // Resume withdraws a stop request and returns it; nil if there is none.
@@ -131,20 +131,20 @@ func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
 
 // GiveUp gives a Service a new address when Azure has rejected its old one since a migration.
 func (d MigrationCommand) GiveUp(ctx context.Context, ip netip.Addr, why string) error {
-	return d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
+	return d.ask(ctx, why, func(r record.Record, a *migrate.Asked, request migrate.Wish) error {
 		j, err := r.Migration()
 		if err != nil {
 			return err
 		}
-		*a, err = a.GiveUp(j, ip, wish)
+		*a, err = a.GiveUp(j, ip, request)
 		return err
 	})
 }
 
 // Begin requests a migration that does not start on its own.
 func (d MigrationCommand) Begin(ctx context.Context) error {
-	return d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
-		a.Run = &wish
+	return d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, request migrate.Wish) error {
+		a.Run = &request
 		return nil
 	})
 }
@@ -169,10 +169,10 @@ func (d MigrationCommand) ask(ctx context.Context, why string, change func(recor
 	if err := api.Create(ctx, who); err != nil {
 		return fmt.Errorf("who asks: %w", err)
 	}
-	wish := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: why}
+	request := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: why}
 	return record.Ask(ctx, api, d.namespace(), func(r record.Record) (migrate.Asked, error) {
 		asked := r.Asked()
-		return asked, change(r, &asked, wish)
+		return asked, change(r, &asked, request)
 	})
 }
 

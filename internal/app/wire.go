@@ -92,13 +92,13 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	}
 	cfg := in.Config
 	o.known = in.Behaviour
-	told := ctx // done when the process should stop
+	parent := ctx // done when the process should stop
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	fence := process.NewFence(o.process())
 	writes := pace.New(cfg.WriteShare(), cfg.Interval())
-	asked := calls.New(callsKept)
-	client, err := connect(o, cfg, in.Azure, observe(in.Metrics, asked), fence, writes)
+	callLog := calls.New(callsKept)
+	client, err := connect(o, cfg, in.Azure, observe(in.Metrics, callLog), fence, writes)
 	if err != nil {
 		return err
 	}
@@ -109,14 +109,14 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		return err
 	}
 	mgr, err := newManager(ctx, o, cfg, rc, namespace, fence, record.kept(giveUp))
-	if told.Err() != nil {
+	if parent.Err() != nil {
 		o.Log.Info("weir has stopped before it began")
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := serveOperator(ctx, o, mgr, asked); err != nil {
+	if err := serveOperator(ctx, o, mgr, callLog); err != nil {
 		return err
 	}
 	var cluster *kube.Cluster

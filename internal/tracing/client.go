@@ -82,11 +82,11 @@ func (c *client) send(ctx context.Context, body []byte) (again time.Duration, er
 		return 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, mostQuoted))
+	message, _ := io.ReadAll(io.LimitReader(resp.Body, mostQuoted))
 	if resp.StatusCode/100 == 2 {
 		return 0, nil
 	}
-	err = fmt.Errorf("%s: %s", resp.Status, said)
+	err = fmt.Errorf("%s: %s", resp.Status, message)
 	now := time.Now()
 	at, named := backoff.RetryAfter(resp.Header, now)
 	if !slices.Contains(passing, resp.StatusCode) || at.Sub(now) > longestPause {

@@ -90,17 +90,17 @@ const (
 )
 
 func clock(name, date string, sent time.Time, took time.Duration) Check {
-	theirs, err := http.ParseTime(date)
+	remote, err := http.ParseTime(date)
 	if err != nil {
 		return Check{Name: name, Verdict: Unknown, Why: "its answer has no date"}
 	}
 	// The Date is truncated to a second and was set between request and response.
-	ahead := theirs.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
-	says, off := "behind", -ahead
+	ahead := remote.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
+	direction, off := "behind", -ahead
 	if ahead > 0 {
-		says, off = "ahead of", ahead
+		direction, off = "ahead of", ahead
 	}
-	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), says)
+	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), direction)
 	switch {
 	case off-took/2 >= skewFails:
 		return Check{Name: name, Verdict: Fail, Why: why, Do: "set one of the two right: tokens and pauses are judged by them"}

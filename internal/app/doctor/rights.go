@@ -87,7 +87,7 @@ func shipped() (all []role, err error) {
 
 func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 	needed, with := d.whenNeeded(r.dir)
-	asked, missing := 0, []string{}
+	checked, missing := 0, []string{}
 	for _, what := range demands(r) {
 		may, err := ask(ctx, what)
 		if err != nil {
@@ -97,7 +97,7 @@ func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 			}
 			return notAnswered(ctx, err)
 		}
-		if asked++; !may {
+		if checked++; !may {
 			missing = append(missing, inWords(what))
 		}
 	}
@@ -107,10 +107,10 @@ func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 	}
 	switch {
 	case len(missing) == 0:
-		return one(OK, fmt.Sprintf("all of %s", words.Count(asked, "right")), "")
+		return one(OK, fmt.Sprintf("all of %s", words.Count(checked, "right")), "")
 	case needed:
 		return one(Fail, fmt.Sprintf("ServiceAccount %s/%s may not %s", d.Namespace, d.ServiceAccount, words.List(missing, 5)), apply)
-	case len(missing) == asked:
+	case len(missing) == checked:
 		return one(OK, "not given, and needed with "+with+" alone", "")
 	}
 	return one(Warn, "part of it is missing, which "+with+" needs: "+words.List(missing, 5), apply)

@@ -118,7 +118,7 @@ func (c query) Other() query { return query{Since: c.Since, Cause: c.Cause, Fail
 
 func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r.URL.Query())
-	had, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
+	recent, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
 	if err != nil {
 		s.print(w, http.StatusBadGateway, "problem", sheet{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: problem{
 			Is: "No running Weir tells of its requests to Azure.", Why: err.Error(),
@@ -133,12 +133,12 @@ func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
 		Rows   rows[calls.Call]
 		Gates  []gate
 		More   int
-	}{Query: q, Line: had.line, Listed: len(had.calls), Rows: rowsOf(had.calls, r.URL.Query(), q.Link())}
+	}{Query: q, Line: recent.line, Listed: len(recent.calls), Rows: rowsOf(recent.calls, r.URL.Query(), q.Link())}
 	if f, err := s.look(r.Context()); err == nil { // on an error, show the calls without gates
 		body.Gates = f.Gates[:min(len(f.Gates), shownGates)]
 		body.More = len(f.Gates) - len(body.Gates)
 	}
-	s.print(w, http.StatusOK, "calls", sheet{Title: "Calls", Here: "calls", At: had.At, Brief: body.Line.Words(), Body: body})
+	s.print(w, http.StatusOK, "calls", sheet{Title: "Calls", Here: "calls", At: recent.At, Brief: body.Line.Words(), Body: body})
 }
 
 func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
@@ -156,25 +156,25 @@ func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 		return nil, err
 	}
 	defer func() { _ = lines.Close() }()
-	had := &called{At: time.Now(), Since: since}
+	recent := &called{At: time.Now(), Since: since}
 	for each := json.NewDecoder(io.LimitReader(lines, mostOfCalls)); ; {
 		var c calls.Call
 		if err := each.Decode(&c); errors.Is(err, io.EOF) {
-			had.line = lineOf(had)
-			slices.Reverse(had.calls)
-			had.calls = slices.Clone(had.calls[:min(len(had.calls), mostListed)])
-			return had, nil
+			recent.line = lineOf(recent)
+			slices.Reverse(recent.calls)
+			recent.calls = slices.Clone(recent.calls[:min(len(recent.calls), mostListed)])
+			return recent, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("the leader's answer: %w", err)
 		}
-		had.calls = append(had.calls, c)
+		recent.calls = append(recent.calls, c)
 	}
 }
 
-func lineOf(had *called) timeline {
-	l := timeline{From: had.At.Add(-had.Since), To: had.At, Slots: make([]slot, slotsOfTimeline)}
-	for _, c := range had.calls {
-		i := int(c.At.Sub(l.From) * slotsOfTimeline / had.Since)
+func lineOf(recent *called) timeline {
+	l := timeline{From: recent.At.Add(-recent.Since), To: recent.At, Slots: make([]slot, slotsOfTimeline)}
+	for _, c := range recent.calls {
+		i := int(c.At.Sub(l.From) * slotsOfTimeline / recent.Since)
 		at := &l.Slots[min(max(0, i), slotsOfTimeline-1)]
 		switch {
 		case c.Status == http.StatusTooManyRequests:
@@ -197,14 +197,14 @@ func lineOf(had *called) timeline {
 func (l timeline) All() int { return l.OK + l.Refused + l.Throttle }
 
 func (l timeline) Words() string {
-	said := words.Count(l.All(), "request")
+	summary := words.Count(l.All(), "request")
 	if l.Throttle > 0 {
-		said += fmt.Sprintf(", %d throttled (429)", l.Throttle)
+		summary += fmt.Sprintf(", %d throttled (429)", l.Throttle)
 	}
 	if l.Refused > 0 {
-		said += fmt.Sprintf(", %d failed otherwise", l.Refused)
+		summary += fmt.Sprintf(", %d failed otherwise", l.Refused)
 	}
-	return said
+	return summary
 }
 
 // Most is the number of requests in the highest column.

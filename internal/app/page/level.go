@@ -71,16 +71,16 @@ func (l level) Words() string {
 	if !l.Known {
 		return "not known yet"
 	}
-	said := []string{fmt.Sprintf("%d of %d", l.In+l.Down, l.Wanted)}
+	parts := []string{fmt.Sprintf("%d of %d", l.In+l.Down, l.Wanted)}
 	for _, s := range []struct {
 		n    int
 		what string
 	}{{l.Down, "Down"}, {l.Missing, "missing"}, {l.Surplus, "surplus"}, {l.Foreign, "foreign"}} {
 		if s.n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", s.n, s.what))
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // Percent is the share of desired members that are present; 100 if none is desired.

@@ -128,16 +128,16 @@ func column(i int, l level) drawn {
 func (b balancer) Wide() int { return max(48, len(b.Pools))*columnStep - (columnStep - columnWide) }
 
 func (b balancer) Words() string {
-	said := []string{words.Count(b.All, "pool")}
+	parts := []string{words.Count(b.All, "pool")}
 	for _, s := range []struct {
 		n    int
 		what string
 	}{{b.Level, "level"}, {b.UnderWay, "on their way"}, {b.Paused, "paused"}, {b.Away, "wrong"}} {
 		if s.n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", s.n, s.what))
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
 func (b balancer) Query() string { return choice{Balancer: b.Name}.link() }

@@ -100,9 +100,9 @@ func newAuthenticator(o SecureOptions, cert *certificate) (*authenticator, error
 
 // asViewer replaces Weir's credentials by a viewer's token.
 func asViewer(rc *rest.Config, token string) *rest.Config {
-	theirs := rest.AnonymousClientConfig(rc)
-	theirs.BearerToken, theirs.QPS, theirs.UserAgent = token, -1, rc.UserAgent
-	return theirs
+	viewer := rest.AnonymousClientConfig(rc)
+	viewer.BearerToken, viewer.QPS, viewer.UserAgent = token, -1, rc.UserAgent
+	return viewer
 }
 
 func (d *authenticator) tidy(ctx context.Context) {

@@ -84,18 +84,18 @@ func (s *sheets) tell(kind string, ask func(context.Context, explain.Reader, str
 			s.problem(w, http.StatusNotFound, problem{Is: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
 			return
 		}
-		told, err := take(r.Context(), s.cache, s.Namespace+" "+kind+" "+namespace+"/"+name, func(ctx context.Context) (*story, error) {
-			told, err := ask(ctx, explain.Reader{API: s.API, Now: time.Now()}, namespace, name)
+		details, err := take(r.Context(), s.cache, s.Namespace+" "+kind+" "+namespace+"/"+name, func(ctx context.Context) (*story, error) {
+			details, err := ask(ctx, explain.Reader{API: s.API, Now: time.Now()}, namespace, name)
 			if err != nil {
 				return nil, err
 			}
-			return storyOf(told, kind, namespace, name), nil
+			return storyOf(details, kind, namespace, name), nil
 		})
 		if err != nil {
 			s.failed(w, err)
 			return
 		}
-		s.print(w, http.StatusOK, "story", sheet{Title: name, At: told.At, Brief: told.brief(), Body: told})
+		s.print(w, http.StatusOK, "story", sheet{Title: name, At: details.At, Brief: details.brief(), Body: details})
 	}
 }
 

@@ -215,15 +215,15 @@ var ErrNotProvisioned = errors.New("not provisioned")
 
 // Watch prints changes until the Provision finishes.
 func (d Command) Watch(ctx context.Context, name string) error {
-	said := ""
+	last := ""
 	for {
 		p, err := d.get(ctx, name)
 		if err != nil {
 			return err
 		}
 		line := strings.TrimRight(strings.Join([]string{state(p), attemptsOf(p), next(p), why(p)}, "  "), " ")
-		if line != said {
-			said = line
+		if line != last {
+			last = line
 			if d.JSON {
 				err = json.NewEncoder(d.Out).Encode(p)
 			} else {

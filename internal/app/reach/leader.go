@@ -87,14 +87,14 @@ func podOf(lease *coordinationv1.Lease, now time.Time) (string, error) {
 const byHand = "ask with --server " + app.LeaderServer
 
 func (l Leader) advise(pod, port string, err error) error {
-	var said apierrors.APIStatus
+	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
-	case !errors.As(err, &said):
-	case said.Status().Code == http.StatusForbidden:
+	case !errors.As(err, &status):
+	case status.Status().Code == http.StatusForbidden:
 		return fmt.Errorf("pod %s/%s leads, and you may not forward a port to it, which takes get and create of pods/portforward there: %w", l.Namespace, pod, err)
-	case said.Status().Code == http.StatusNotFound:
+	case status.Status().Code == http.StatusNotFound:
 		return fmt.Errorf("%s leads, and is no pod of namespace %s: where it runs, %s: %w", pod, l.Namespace, byHand, err)
 	}
 	return fmt.Errorf("no way to pod %s/%s, which leads: %w; by hand: kubectl -n %[1]s port-forward %[2]s %[4]s, then %[5]s", l.Namespace, pod, err, port, byHand)

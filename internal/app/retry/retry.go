@@ -69,7 +69,7 @@ func (d Command) Failed(ctx context.Context, now time.Time) error {
 
 func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RetryNowAnnotation, now.UTC().Format(time.RFC3339Nano))
-	asked, failed := []Pool{}, []error{}
+	retried, failed := []Pool{}, []error{}
 	for i := range pools {
 		p := &pools[i]
 		is := Pool{Namespace: p.Namespace, Name: p.Name, State: reach.StateOf(p)}
@@ -82,20 +82,20 @@ func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time
 			failed = append(failed, fmt.Errorf("BackendPool %s/%s: %w", p.Namespace, p.Name, err))
 			continue
 		}
-		asked = append(asked, is)
+		retried = append(retried, is)
 	}
-	return errors.Join(append(failed, d.say(asked))...)
+	return errors.Join(append(failed, d.say(retried))...)
 }
 
-func (d Command) say(asked []Pool) error {
+func (d Command) say(retried []Pool) error {
 	if d.JSON {
-		return json.NewEncoder(d.Out).Encode(asked)
+		return json.NewEncoder(d.Out).Encode(retried)
 	}
-	if len(asked) == 0 {
+	if len(retried) == 0 {
 		_, err := fmt.Fprintln(d.Out, "No BackendPool has failed.")
 		return err
 	}
-	for _, p := range asked {
+	for _, p := range retried {
 		when := "is tried again now"
 		switch {
 		case p.State == v1alpha1.ReasonPaused:

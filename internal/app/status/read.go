@@ -54,12 +54,12 @@ func Read(ctx context.Context, api client.Reader, namespace string, now time.Tim
 }
 
 func readLeader(ctx context.Context, api client.Reader, name string, now time.Time) (Leader, error) {
-	leads, err := leases.Leader(ctx, api, name, now)
+	leader, err := leases.Leader(ctx, api, name, now)
 	switch {
 	case apierrors.IsForbidden(err):
 		return Leader{}, nil
 	case err != nil:
 		return Leader{}, err
 	}
-	return Leader{Known: true, Holder: leads.Holder, Last: leads.Last, Renewed: leads.Renewed, Namespace: leads.Namespace}, nil
+	return Leader{Known: true, Holder: leader.Holder, Last: leader.Last, Renewed: leader.Renewed, Namespace: leader.Namespace}, nil
 }

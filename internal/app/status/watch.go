@@ -39,7 +39,7 @@ func (d Command) Show(ctx context.Context) (level bool, err error) {
 
 // Watch prints the report, and again on every change, until ctx ends.
 func (d Command) Watch(ctx context.Context) error {
-	said := ""
+	last := ""
 	for {
 		seen, err := Read(ctx, d.API, d.Namespace, time.Now())
 		switch {
@@ -49,8 +49,8 @@ func (d Command) Watch(ctx context.Context) error {
 			return err
 		}
 		r := Judge(seen)
-		if is := r.changes(); is != said {
-			said = is
+		if is := r.changes(); is != last {
+			last = is
 			if err := d.print(r); err != nil {
 				return err
 			}
