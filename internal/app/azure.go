@@ -15,8 +15,7 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// newAzure returns an unobserved client for the cloud in azure.json, or for the emulator of --azure-endpoint.
-// It sends no request.
+// newAzure returns an unobserved client. It sends no request.
 func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
 	opts, err := azureOptions(o, cfg)
 	if err != nil {
@@ -37,7 +36,7 @@ func connect(o Options, cfg config.Config, opts azure.Options, observe func(call
 	return azure.New(opts)
 }
 
-// azureOptions returns the endpoint and credentials from azure.json, or those of the emulator.
+// azureOptions returns the endpoint and credentials.
 func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) {
 	if o.AzureEndpoint != "" {
 		opts.Endpoint, opts.Credential, err = azure.Emulator(o.AzureEndpoint)
@@ -79,7 +78,7 @@ type Azure struct {
 	Endpoint string
 }
 
-// OpenAzure reads azure.json and creates the client. It sends no request.
+// OpenAzure reads azure.json. It sends no request.
 func OpenAzure(o Options) (Azure, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {

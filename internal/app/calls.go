@@ -25,15 +25,14 @@ import (
 // CallsOptions are the flags of weir calls.
 type CallsOptions struct {
 	Way Way
-	// Since limits the age; zero means no limit.
+	// Since is the maximum age; zero means no limit.
 	Since time.Duration
 	// Service and Pool are NAMESPACE/NAME; at most one is set.
 	Service, Pool string
 	Resource      string
 	Failed        bool
-	// JSON prints one object per line, unchanged.
-	JSON bool
-	Out  io.Writer
+	JSON          bool
+	Out           io.Writer
 }
 
 // Calls prints the last requests that a running Weir sent to Azure.
@@ -56,8 +55,8 @@ func Calls(ctx context.Context, o CallsOptions) error {
 	return showCalls(o.Out, answer)
 }
 
-// AskCalls requests the calls that match f and are younger than since. The response has one JSON object per
-// line and ends with ctx. An error is returned within answersWithin and includes a hint.
+// AskCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned
+// within answersWithin.
 func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
 	at, err := url.Parse(w.Server)
 	if err != nil || at.Scheme != "http" || at.Host == "" {
@@ -85,7 +84,7 @@ func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (
 	return &lines{resp.Body, end}, nil
 }
 
-// answersWithin bounds connecting to a running Weir and waiting for its first byte.
+// answersWithin bounds the time to the first byte.
 const answersWithin = 4 * time.Second
 
 var errSilent = fmt.Errorf("no answer within %s", answersWithin)
@@ -161,7 +160,6 @@ func (o CallsOptions) filter() (calls.Filter, error) {
 	return f, nil
 }
 
-// showCalls prints calls as a table, newest last.
 func showCalls(out io.Writer, lines io.Reader) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	scanner, n := bufio.NewScanner(lines), 0

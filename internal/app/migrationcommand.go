@@ -65,8 +65,8 @@ func (d MigrationCommand) Status(ctx context.Context) (migration.Status, error) 
 	return migration.Report(ctx, c, leader.Holder)
 }
 
-// Watch calls show with the status, and again on every change, until show returns enough or ctx is done. It
-// retries failed reads except the first.
+// Watch calls show on every change until it returns enough or ctx is done. It retries failed reads except the
+// first.
 func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
 	last := ""
 	for {
@@ -88,8 +88,7 @@ func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status)
 	}
 }
 
-// Stop stops the migration before its next step and returns the effective stop request: an earlier one is
-// retained.
+// Stop requests a stop before the next step and returns the effective request: an earlier one is retained.
 func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, error) {
 	var effective migrate.Wish
 	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, request migrate.Wish) error {
@@ -102,8 +101,7 @@ func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, e
 	return effective, err
 }
 
-// Undo requests a rollback of the migration and returns the effective request; it replaces an earlier stop.
-// It fails once a step is irreversible.
+// Undo requests a rollback; it replaces an earlier stop. It fails once a step is irreversible.
 func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, error) {
 	var effective migrate.Wish
 	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, request migrate.Wish) error {
@@ -119,7 +117,7 @@ func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, e
 	return effective, err
 }
 
-// Resume withdraws a stop request and returns it; nil if there is none.
+// Resume withdraws a stop and returns it; nil if there is none.
 func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
 	var was *migrate.Wish
 	err := d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, _ migrate.Wish) error {

@@ -21,22 +21,20 @@ import (
 
 // Options are the flags of the controller.
 type Options struct {
-	// Kubeconfig is a file; empty means the pod's service account, else kubectl's default loading rules.
-	Kubeconfig string
-	// ConfigFile is azure.json.
+	// Kubeconfig defaults to the pod's service account, else kubectl's loading rules.
+	Kubeconfig  string
 	ConfigFile  string
 	ClusterName string
 	// AzureEndpoint is an emulator's URL on a loopback address; empty means Azure.
 	AzureEndpoint string
-	// AzureBehaviour is the file of a probe report; empty means none.
+	// AzureBehaviour is a probe report; empty means none.
 	AzureBehaviour string
 
 	known behaviour.Behaviour
 
 	LeaderElect          bool
 	LeaderElectNamespace string
-	// Election sets the timing of leader election.
-	Election leases.Election
+	Election             leases.Election
 	// MetricsAddress, HealthAddress and OperatorAddress are host:port; "0" means off. OperatorAddress must be
 	// a loopback address; empty means off, too.
 	MetricsAddress, HealthAddress, OperatorAddress string
@@ -50,7 +48,6 @@ type Options struct {
 	// AllowRemoval permits removing any number of Service addresses.
 	AllowRemoval bool
 
-	// Requeue is the backoff of the work queues.
 	Requeue workqueue.Backoff
 
 	Log *slog.Logger

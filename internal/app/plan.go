@@ -37,8 +37,8 @@ type PlanOptions struct {
 	ServerDryRun bool
 }
 
-// Plan returns what the controller would change in Azure if it started now. It writes nothing. If Azure
-// returns an error, the plan is incomplete.
+// Plan returns what the controller would change in Azure now. It writes nothing. If Azure returns an error,
+// the plan is incomplete.
 func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 	if o.Service != "" && o.Namespace == "" {
 		o.Namespace = metav1.NamespaceDefault
@@ -120,7 +120,6 @@ func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 	return shown, outcome.Incomplete()
 }
 
-// owed returns the addresses that a migration must restore; nil if its journal cannot be read.
 func (p *planning) owed() *migration.Owed {
 	j, err := p.record.Migration()
 	if err != nil {

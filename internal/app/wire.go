@@ -75,8 +75,7 @@ func Run(ctx context.Context, o Options) error {
 // Surroundings are the dependencies of a controller. RunIn changes no other global state, so several
 // controllers can run in one process.
 type Surroundings struct {
-	Config config.Config
-	// Behaviour is the known behavior of Azure; zero if unknown.
+	Config    config.Config
 	Behaviour behaviour.Behaviour
 	// API is the API server; InCluster reports whether this process is a pod of its cluster.
 	API       *rest.Config

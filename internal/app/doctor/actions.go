@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// scopeOf returns the scope at which an action of the shipped role is needed, or "" if this azure.json does
-// not need it. Subscription-wide actions are checked at the resource group, which inherits them.
+// scopeOf returns the scope at which an action is needed, or "". Subscription-wide actions are checked at the
+// resource group, which inherits them.
 func (a *Azure) scopeOf(action string) string {
 	group := func(name string) string {
 		return "/subscriptions/" + a.Config.SubscriptionID + "/resourceGroups/" + name

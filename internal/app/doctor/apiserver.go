@@ -23,7 +23,6 @@ const (
 
 const answerRead = 64 << 10
 
-// apiServer reads the API server's version and compares its clock.
 func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	const server = "API server"
 	silent := func(err error) ([]Check, bool) {

@@ -20,12 +20,11 @@ import (
 type Azure struct {
 	app.Azure
 	// Err is why azure.json cannot be used.
-	Err error
-	// balancers are those of the resource group; nil until listed.
+	Err       error
 	balancers []lb.LoadBalancer
 }
 
-// Broken reports whether azure.json is unusable.
+// Broken reports whether Err is set.
 func (a *Azure) Broken() bool { return a.Err != nil }
 
 func (a *Azure) checks() []named {
@@ -80,7 +79,6 @@ func (a *Azure) clock(ctx context.Context) []Check {
 	return []Check{clock("", resp.Header.Get("Date"), sent, time.Since(sent))}
 }
 
-// reads makes a read that the controller makes, too, and counts the results.
 func (a *Azure) reads(what string, read func(context.Context) (int, error)) func(context.Context) []Check {
 	return func(ctx context.Context) []Check {
 		n, err := read(ctx)

@@ -21,7 +21,7 @@ import (
 
 const installDefinitions = "kubectl apply --server-side -k config/crd"
 
-// needed is the CRD that Weir requires at start; the others are for weir-provisioner.
+// needed is the CRD of the controller; the others are for weir-provisioner.
 const needed = "backendpools.weir.dev"
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
@@ -104,7 +104,7 @@ func versions(of *unstructured.Unstructured) []string {
 	return paths
 }
 
-// fields returns the sorted property paths of a schema with their types and CEL rules.
+// fields returns sorted property paths with types, and CEL rules.
 func fields(root map[string]any) []string {
 	var all []string
 	var walk func(at string, of map[string]any)
@@ -132,7 +132,7 @@ func fields(root map[string]any) []string {
 	return all
 }
 
-// differ returns the paths that are in only one of the lists, without children of a missing field.
+// differ omits children of a missing field.
 func differ(want, is []string) (missing, surplus []string) {
 	return without(want, is), without(is, want)
 }

@@ -7,7 +7,7 @@
 //	report.go       results as text and JSON
 //	apiserver.go    version and clock of the API server
 //	definitions.go  CRDs, field by field
-//	rights.go       RBAC of the controller, verb by verb
+//	permissions.go  RBAC of the controller, verb by verb
 //	state.go        the result of weir status, and other controllers of the load balancers
 //	versions.go     writes that Azure rejects because of their api-version
 //	azure.go        azure.json, reads from Azure, its clock, limits close to exhaustion

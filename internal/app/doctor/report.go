@@ -29,7 +29,7 @@ type Check struct {
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why"`
-	// Do is the suggested fix; empty if there is no problem.
+	// Do is the suggested fix.
 	Do string `json:"do,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type Report struct {
 	Checks []Check   `json:"checks"`
 }
 
-// Counts returns the number of checks with a verdict.
+// Counts counts the checks with a verdict.
 func (r Report) Counts(v Verdict) (n int) {
 	for _, c := range r.Checks {
 		if c.Verdict == v {
@@ -52,14 +52,14 @@ func (r Report) Counts(v Verdict) (n int) {
 // Checked reports whether the API server responded.
 func (r Report) Checked() bool { return len(r.Checks) > 0 && r.Checks[0].Verdict != Unknown }
 
-// JSON writes the report as JSON.
+// JSON writes JSON.
 func (r Report) JSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
 }
 
-// Text writes the report as a table.
+// Text writes a table.
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.verdict())

@@ -31,8 +31,7 @@ type role struct {
 	dir         string // below config/
 }
 
-// whenNeeded reports whether the role of a directory is needed with these settings, and the setting that
-// decides it. Roles of other directories are always needed.
+// whenNeeded reports whether the role of a directory is needed, and the setting that decides it.
 func (d Doctor) whenNeeded(dir string) (needed bool, with string) {
 	switch dir {
 	case "metrics":
@@ -116,7 +115,6 @@ func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 	return one(Warn, "part of it is missing, which "+with+" needs: "+words.List(missing, 5), apply)
 }
 
-// demands expands a role into one entry per verb, resource and name.
 func demands(r role) (all []authorizationv1.ResourceAttributes) {
 	for _, rule := range r.Rules {
 		names := rule.ResourceNames
@@ -154,8 +152,8 @@ func inWords(what authorizationv1.ResourceAttributes) string {
 
 type asker func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error)
 
-// asker uses SubjectAccessReviews for the controller's account. If the caller may not create those, it uses
-// SelfSubjectAccessReviews as that account, if the caller is that account or may impersonate it.
+// asker uses SubjectAccessReviews. If the caller may not create those, it uses SelfSubjectAccessReviews as
+// the controller's account.
 func (d Doctor) asker() asker {
 	user := "system:serviceaccount:" + d.Namespace + ":" + d.ServiceAccount
 	var as client.Client // nil while SubjectAccessReviews are allowed
@@ -185,8 +183,8 @@ func (d Doctor) asker() asker {
 	}
 }
 
-// as returns a client for an account: the caller's own if it is that account. It returns nil if the caller
-// already impersonates another account, because impersonation cannot be nested.
+// as returns a client for an account. It returns nil if the caller already impersonates another account,
+// because impersonation cannot be nested.
 func (d Doctor) as(ctx context.Context, user string) (client.Client, error) {
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := d.API.Create(ctx, who); err == nil && who.Status.UserInfo.Username == user {

@@ -41,7 +41,6 @@ func (d Doctor) state(ctx context.Context) []Check {
 	return one(OK, fmt.Sprintf("%s and %s are level, on their way or paused", words.Count(is.Pools.All, "BackendPool"), words.Count(is.Services.All, "Service")), "")
 }
 
-// provisioner checks that weir-provisioner runs if Provisions wait for it.
 func (d Doctor) provisioner(ctx context.Context) []Check {
 	p, err := status.ReadProvisioner(ctx, d.API, "", time.Now())
 	why := p.Missing()

@@ -113,7 +113,7 @@ func (r Reader) OfNode(ctx context.Context, name string) (Story, error) {
 	return story, r.events(ctx, &story)
 }
 
-// pools lists the BackendPools of all namespaces, or of one if the caller may not list the others.
+// pools falls back to one namespace if the caller may not list all.
 func (r Reader) pools(ctx context.Context, namespace string) ([]v1alpha1.BackendPool, error) {
 	var list v1alpha1.BackendPoolList
 	err := r.API.List(ctx, &list)

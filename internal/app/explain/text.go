@@ -17,14 +17,14 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// JSON writes the story as JSON.
+// JSON writes JSON.
 func (s Story) JSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(s)
 }
 
-// Text writes the story from address to nodes, then the events.
+// Text writes text.
 func (s Story) Text(out io.Writer) error {
 	var b strings.Builder
 	if s.Service != nil {

@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	// shutdownTimeout bounds the wait for responses at shutdown.
 	shutdownTimeout = 5 * time.Second
 	// maxScrapes limits concurrent scrapes; each compresses all series.
 	maxScrapes = 4
@@ -38,8 +37,7 @@ type Options struct {
 	Check string
 }
 
-// AddServers opens both addresses and adds the servers to a manager whose own are disabled:
-// HealthProbeBindAddress and Metrics.BindAddress are "0". They serve before the manager leads.
+// AddServers adds both servers to a manager whose own are disabled. They serve before the manager leads.
 func AddServers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := Add(ctx, mgr, "health probe", o.HealthAddress, httpserver.Options{Handler: healthHandler(o)}); err != nil {
 		return fmt.Errorf("--health-probe-bind-address %s: %w", o.HealthAddress, err)

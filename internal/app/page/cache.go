@@ -31,7 +31,6 @@ type cache struct {
 	kept map[string]*gathered
 }
 
-// gathered is a complete or pending entry.
 type gathered struct {
 	done  chan struct{}
 	value any
@@ -41,7 +40,7 @@ type gathered struct {
 
 func newCache() *cache { return sharing(make(chan struct{}, 1)) }
 
-// sharing returns a cache whose gathering also takes one of the shared slots.
+// sharing returns a cache that also takes a shared slot to gather.
 func sharing(slots chan struct{}) *cache {
 	return &cache{one: make(chan struct{}, 1), all: slots, kept: map[string]*gathered{}}
 }

@@ -23,10 +23,10 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// mostOfCalls limits how many bytes of a response are read: more than the call log holds.
+// mostOfCalls is more than the call log holds.
 const mostOfCalls = 32 << 20
 
-// mostListed limits the calls listed and cached: typically 2 MiB.
+// mostListed is typically 2 MiB.
 const mostListed = 5000
 
 // spans are the selectable ages of calls; the first is the default.
@@ -35,11 +35,10 @@ var spans = []string{"15m", "1h", "6h", "24h"}
 type called struct {
 	At    time.Time
 	Since time.Duration
-	line  timeline     // of all calls
+	line  timeline
 	calls []calls.Call // newest first, at most mostListed
 }
 
-// timeline counts calls by outcome in time slots.
 type timeline struct {
 	From, To              time.Time
 	OK, Refused, Throttle int // Refused excludes throttled calls
@@ -59,7 +58,6 @@ type gate struct {
 	Why      string
 }
 
-// gatesOf groups waiting pools by load balancer, time and reason, earliest first.
 func gatesOf(pools []pool) []gate {
 	of := map[gate]int{}
 	for _, p := range pools {
@@ -92,7 +90,6 @@ func queryOf(q url.Values) query {
 	return c
 }
 
-// Link is the relative URL of the query.
 func (c query) Link() string {
 	q := url.Values{"since": {c.Since}}
 	if c.Cause != "" {

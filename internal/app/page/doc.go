@@ -7,14 +7,14 @@
 //	access.go         token check and security headers
 //	secure.go         listens on HTTPS, for other viewers
 //	authenticator.go  sign-in with tokens of the cluster
-//	visits.go         sessions and their caches
+//	sessions.go       sessions and their caches
 //	cache.go          results shared by concurrent viewers
 //	routes.go         paths
 //	print.go          templates and formatting
-//	level.go          bar of actual and desired members
+//	membercounts.go   bar of actual and desired members
 //	front.go          summary, causes, load balancers and their pools
 //	rows.go           paged list of pools
-//	story.go          one pool, Service or node, as in weir explain
+//	details.go        one pool, Service or node, as in weir explain
 //	calls.go          last requests to Azure, and what delays the next ones
 //	chain.go          path from clients to nodes
 package page

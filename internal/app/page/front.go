@@ -69,7 +69,6 @@ func (c cause) More() int { return len(c.All) - len(c.Shown()) }
 type object struct {
 	status.Wrong
 
-	// Is is its state; an object of a note is not failed.
 	Is    string
 	Next  time.Time
 	Level level
@@ -82,13 +81,11 @@ type front struct {
 	Is            string
 	Mends         string
 	Causes, Notes []cause
-	// Paused are paused pools, earliest end first.
 	Paused        []status.Paused
 	Balancers     []balancer
 	MoreBalancers int
-	// Gates are waits that delay requests, earliest end first.
-	Gates []gate
-	pools []pool
+	Gates         []gate
+	pools         []pool
 }
 
 func (f *front) ShownCauses() []cause { return f.Causes[:min(len(f.Causes), shownCauses)] }

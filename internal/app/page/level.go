@@ -37,7 +37,6 @@ func levelOf(s *v1alpha1.BackendPoolStatus) level {
 	return l
 }
 
-// levelOfMembers counts the members that explain lists.
 func levelOfMembers(p *explain.Pool) level {
 	if p.Desired == nil || p.Observed == nil {
 		return level{}
@@ -105,13 +104,13 @@ func (l level) Over() string {
 	return ""
 }
 
-// part is a segment of a bar; At and Wide are percentages.
+// part is a segment of a bar, in percent.
 type part struct {
 	Is       string
 	At, Wide float64
 }
 
-// Parts returns the segments from left to right, undesired members last.
+// Parts puts undesired members last.
 func (l level) Parts() []part {
 	all := l.Wanted + l.Surplus + l.Foreign
 	if !l.Known {

@@ -12,8 +12,7 @@ const rowsAtOnce = 200
 
 type choice struct {
 	// Find is a substring of a pool, Service, namespace or load balancer name.
-	Find string
-	// Balancer and Is filter by load balancer and state.
+	Find         string
 	Balancer, Is string
 }
 
@@ -57,7 +56,6 @@ func (c choice) choose(pools []pool) []pool {
 	return chosen
 }
 
-// rows is one page of a list.
 type rows[T any] struct {
 	All         int
 	From, To    int // 1-based numbers of the first and last row

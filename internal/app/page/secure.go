@@ -24,18 +24,16 @@ import (
 
 // SecureOptions configure weir page for other viewers.
 type SecureOptions struct {
-	// API is the API server, with credentials used only to review tokens.
+	// API has credentials that are used only to review tokens.
 	API *rest.Config
 	// Client returns a client for a configuration with a viewer's token.
-	Client func(*rest.Config) (client.Client, error)
-	// Leader returns the connection to the leader for such a configuration.
+	Client  func(*rest.Config) (client.Client, error)
 	Leader  func(*rest.Config) app.Way
 	Cluster string
 	Listen  string
 	// Certificate is a directory with tls.crt and tls.key, such as a mounted kubernetes.io/tls Secret.
 	Certificate string
-	// Out receives the URL of the page.
-	Out io.Writer
+	Out         io.Writer
 }
 
 // ServeSecure serves viewers with a cluster token over HTTPS until ctx ends. A *app.UsageError means that an
@@ -126,7 +124,6 @@ type certificate struct {
 	read time.Time
 }
 
-// get returns the newest certificate that could be read.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,15 +23,14 @@ import (
 const (
 	// maxBrowserConnections is enough for 50 viewers: a browser opens up to six.
 	maxBrowserConnections = 300
-	// idleTimeout keeps a connection open between two polls of the page.
+	// idleTimeout spans two polls of the page.
 	idleTimeout = 2 * time.Minute
 )
 
 // Options configure weir page.
 type Options struct {
 	// API is a client with the user's own permissions.
-	API client.Reader
-	// Namespace limits what is shown; empty means all.
+	API       client.Reader
 	Namespace string
 	Cluster   string
 	Listen    string

@@ -14,14 +14,12 @@ import (
 	"weir.dev/weir/internal/app/status"
 )
 
-// story is the page of one object, as in weir explain.
 type story struct {
 	explain.Story
 
 	Kind, Namespace, Name string
-	// Told are its pools, failed ones first, without MorePools others.
-	Told      []told
-	MorePools int
+	Told                  []told
+	MorePools             int
 }
 
 type told struct {
@@ -30,7 +28,6 @@ type told struct {
 	Is    string
 	Level level
 	Do    string
-	// Shown are its first members, most urgent first.
 	Shown []explain.Member
 }
 
@@ -57,7 +54,6 @@ func storyOf(s explain.Story, kind, namespace, name string) *story {
 	return out
 }
 
-// isOf maps a Synced reason to a state.
 func isOf(state string) string {
 	switch state {
 	case v1alpha1.ReasonLevel:

@@ -48,7 +48,7 @@ func keyOf(token string) string {
 	return "bearer " + hex.EncodeToString(sum[:])
 }
 
-// begin starts a session and returns its key; random if key is empty.
+// begin returns a random key if key is empty.
 func (v *visits) begin(key, token string, api client.Reader, now time.Time) string {
 	if key == "" {
 		key = rand.Text()

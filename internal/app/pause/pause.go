@@ -37,12 +37,11 @@ type Command struct {
 	DryRun bool
 }
 
-// Pool is a BackendPool that was paused or resumed.
+// Pool is the result for a BackendPool.
 type Pool struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// State is its previous state.
-	State string `json:"state"`
+	State     string `json:"state"`
 	// Paused is the new value of spec.paused, Was the previous one.
 	Paused bool            `json:"paused"`
 	Was    bool            `json:"was"`
@@ -89,7 +88,6 @@ func (d Command) chosen(ctx context.Context) ([]v1alpha1.BackendPool, error) {
 	return reach.Named(pools, d.Namespace, d.Names)
 }
 
-// caller returns the caller's user name, or "" if unknown.
 func (d Command) caller(ctx context.Context) string {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := d.API.Create(ctx, review); err != nil {

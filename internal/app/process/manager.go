@@ -44,7 +44,7 @@ type Manager struct {
 	First func(context.Context) error
 }
 
-// SetLogger sends the logs of controller-runtime and client-go to the process log.
+// SetLogger redirects the logs of controller-runtime and client-go.
 func SetLogger(o Options) {
 	log := logr.FromSlogHandler(quiet{o.Log.Handler()})
 	ctrl.SetLogger(log)
@@ -89,8 +89,8 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// unlessStopped returns the result of create, or the cause of ctx if that is done first: create takes no
-// context and waits minutes for an unresponsive API server.
+// unlessStopped abandons create when ctx is done: create takes no context and waits minutes for an
+// unresponsive API server.
 func unlessStopped(ctx context.Context, create func() (ctrl.Manager, error)) (ctrl.Manager, error) {
 	type result struct {
 		ctrl.Manager

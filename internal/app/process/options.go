@@ -21,7 +21,7 @@ import (
 
 // Options are the flags shared by controller and provisioner.
 type Options struct {
-	// Kubeconfig is a file; empty means the pod's ServiceAccount, else kubectl's default loading rules.
+	// Kubeconfig defaults to the pod's ServiceAccount, else kubectl's loading rules.
 	Kubeconfig string
 
 	LeaderElect          bool

@@ -118,7 +118,7 @@ func newRoom(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *le
 	)
 }
 
-// watch starts the informers, so that a standby has warm caches, and returns the readiness check.
+// watch starts the informers, so that a standby has warm caches.
 func watch(ctx context.Context, from cache.Cache) (healthz.Checker, error) {
 	var informers []cache.Informer
 	for _, kind := range []client.Object{&v1alpha1.Provision{}, &v1alpha1.Partner{}, &v1alpha1.ProvisioningPolicy{}, &corev1.Namespace{}} {

@@ -93,7 +93,6 @@ func (f *forwarded) Read(p []byte) (int, error) {
 
 func (f *forwarded) Write(p []byte) (int, error) { return f.data.Write(p) }
 
-// Close ends the streams and the tunnel.
 func (f *forwarded) Close() error { return f.streams.Close() }
 
 // refusedError is returned when the pod does not listen on the port.

@@ -25,7 +25,6 @@ import (
 
 // Leader connects to the leader's pod through the API server, so RBAC controls access.
 type Leader struct {
-	// API is the API server and the caller's credentials.
 	API       *rest.Config
 	Namespace string
 }

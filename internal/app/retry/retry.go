@@ -33,8 +33,7 @@ type Command struct {
 type Pool struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// State is its state at the time of the request.
-	State string `json:"state"`
+	State     string `json:"state"`
 	// NotBefore is a pending Retry-After, which the retry respects.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }

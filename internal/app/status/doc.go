@@ -4,7 +4,7 @@
 // the fix.
 //
 //	read.go         reads the objects with the caller's permissions
-//	judge.go        finds problems and groups them by cause
+//	report.go       finds problems and groups them by cause
 //	provisioner.go  whether a provisioner runs where Provisions wait
 //	paused.go       paused pools
 //	remedies.go     fixes, by state and Azure error code
