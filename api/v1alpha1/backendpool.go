@@ -33,10 +33,8 @@ type BackendPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the desired pool and its members.
 	// +required
 	Spec BackendPoolSpec `json:"spec"`
-	// status is the observed state of the pool.
 	// +optional
 	Status BackendPoolStatus `json:"status,omitzero"`
 }

@@ -23,7 +23,6 @@ type Partner struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec contains the retry policy.
 	// +required
 	Spec PolicySpec `json:"spec"`
 }
@@ -50,7 +49,6 @@ type ProvisioningPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec contains the retry policy.
 	// +required
 	Spec PolicySpec `json:"spec"`
 }
@@ -66,7 +64,6 @@ type ProvisioningPolicyList struct {
 
 // PolicySpec contains a retry policy.
 type PolicySpec struct {
-	// policy configures retries.
 	// +required
 	Policy RetryPolicy `json:"policy"`
 }

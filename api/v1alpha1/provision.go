@@ -34,10 +34,8 @@ type Provision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the desired state of the target.
 	// +required
 	Spec ProvisionSpec `json:"spec"`
-	// status is the observed state.
 	// +optional
 	Status ProvisionStatus `json:"status,omitzero"`
 }
@@ -53,7 +51,6 @@ type ProvisionList struct {
 
 // ProvisionSpec selects the target cluster, the steps and the retry policy.
 type ProvisionSpec struct {
-	// target is the cluster to provision.
 	// +required
 	Target ProvisionTarget `json:"target"`
 

@@ -40,7 +40,6 @@ type JobStep struct {
 	// +kubebuilder:validation:MaxItems=64
 	Env []JobEnv `json:"env,omitempty"`
 
-	// resources are the requests and limits of the container.
 	// +optional
 	Resources *JobResources `json:"resources,omitempty"`
 
