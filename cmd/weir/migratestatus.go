@@ -18,7 +18,7 @@ import (
 // halted is the exit code if a user or a new leader must act first.
 const halted exitCode = 4
 
-// migrationCode returns the exit code of a migration: those of weir migrate plan, and halted.
+// migrationCode returns the exit code of weir migrate status and run.
 func migrationCode(v migration.Verdict) error {
 	switch v {
 	case migration.NotNeeded, migration.Finished:

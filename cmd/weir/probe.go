@@ -156,6 +156,6 @@ func (r *reserved) keep(content []byte) error {
 
 func (r *reserved) discard() {
 	if r.temporary != "" {
-		_ = os.Remove(r.temporary) // does not exist after keep
+		_ = os.Remove(r.temporary) // already moved if saved
 	}
 }

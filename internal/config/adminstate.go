@@ -36,7 +36,7 @@ func (a AdminState) Signals() *adminstate.Signals {
 	}
 	signals := &adminstate.Signals{Reporters: a.reporters(), MinAvailablePercent: a.minAvailablePercent()}
 	for _, text := range a.NodeAdminStateTaints {
-		if p, err := adminstate.ParsePattern(text); err == nil { // validated by check
+		if p, err := adminstate.ParsePattern(text); err == nil { // already validated
 			signals.Further = append(signals.Further, p)
 		}
 	}

@@ -55,7 +55,7 @@ func Load(path string) (Config, Ignored, error) {
 	return c, ignored, nil
 }
 
-// read returns the content of a file. For a pipe, such as <(…), it waits at most patience.
+// read returns the content of a file. Reading a pipe, such as <(…), times out.
 func read(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: opening a pipe would block until it has a writer
 	if err != nil {

@@ -60,9 +60,10 @@ type LoadBalancers struct {
 	LoadBalancerName string `json:"loadBalancerName,omitempty"`
 	// LoadBalancerSKU is standard or empty.
 	LoadBalancerSKU string `json:"loadBalancerSku,omitempty"`
-	// LoadBalancerMigration is case-insensitive; see Migrates.
+	// LoadBalancerMigration is case-insensitive.
 	LoadBalancerMigration LoadBalancerMigration `json:"loadBalancerMigration,omitempty"`
-	// BackendPoolType is case-insensitive. Empty means NodeIP, but is not normalized: see Converts.
+	// BackendPoolType is case-insensitive. Empty means NodeIP, but is not normalized: only an explicit type
+	// converts pools.
 	BackendPoolType BackendPoolType `json:"loadBalancerBackendPoolConfigurationType,omitempty"`
 	// Configurations are several load balancers; empty for one.
 	Configurations []LoadBalancerConfiguration `json:"multipleStandardLoadBalancerConfigurations,omitempty"`
@@ -70,7 +71,7 @@ type LoadBalancers struct {
 	MaximumRules *int `json:"maximumLoadBalancerRuleCount,omitempty"`
 	// DisableOutboundSNAT prevents outbound connections through frontends.
 	DisableOutboundSNAT bool `json:"disableOutboundSNAT,omitempty"`
-	// ProbeMode is case-insensitive; see SharesProbe.
+	// ProbeMode is case-insensitive.
 	ProbeMode       ProbeMode `json:"clusterServiceLoadBalancerHealthProbeMode,omitempty"`
 	SharedProbePort *int      `json:"clusterServiceSharedLoadBalancerHealthProbePort,omitempty"`
 	SharedProbePath string    `json:"clusterServiceSharedLoadBalancerHealthProbePath,omitempty"`
@@ -169,7 +170,7 @@ func (l LoadBalancers) check() error {
 	return checkConfigurations(l.Configurations)
 }
 
-// normalizeLoadBalancers sets the defaults after check has passed.
+// normalizeLoadBalancers sets the defaults of validated values.
 func (l *LoadBalancers) normalizeLoadBalancers() {
 	l.ExcludeMaster, l.MaximumRules, l.SharedProbePort = new(l.ExcludesMaster()), new(l.MostRules()), new(l.ProbePort())
 	mode := ProbeNodePort

@@ -32,8 +32,8 @@ type reviewer func(ctx context.Context, token string, from netip.Addr, now time.
 
 // authenticator admits viewers with a cluster token and reads with that token, so RBAC decides what they see.
 type authenticator struct {
-	// strangers reviews new viewers, guests those with a session: guessing tokens does not use up the limits
-	// of existing sessions.
+	// Separate reviewers for sign-in and for sessions: guessing tokens does not use up the limits of existing
+	// sessions.
 	strangers, guests reviewer
 
 	as func(token string) (client.Reader, error)

@@ -12,7 +12,7 @@ import (
 
 const (
 	fresh = time.Second
-	// share limits the load on the API server: an entry lives at least share times as long as it took to
+	// share limits the load on the API server: an entry lives at least this many times as long as it took to
 	// gather.
 	share         = 10
 	gatherTimeout = 30 * time.Second

@@ -210,7 +210,7 @@ func (d Command) Ask(ctx context.Context, name, what string, now time.Time) erro
 
 const watchEvery = 2 * time.Second
 
-// ErrNotProvisioned is returned by Watch if the Provision failed or was canceled.
+// ErrNotProvisioned is returned if the watched Provision failed or was canceled.
 var ErrNotProvisioned = errors.New("not provisioned")
 
 // Watch prints changes until the Provision finishes.

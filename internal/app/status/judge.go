@@ -254,7 +254,7 @@ func weirs(s *corev1.Service) bool {
 	})
 }
 
-// passing are reasons that resolve by themselves; told are reasons that another condition reports.
+// Reasons that resolve by themselves, and reasons that another condition reports.
 var (
 	passing = []string{servicelb.WhyUpdating, servicelb.WhyRetryAfter, servicelb.WhyPoolFilling, servicelb.WhyLeaving, servicelb.WhyMigrating}
 	told    = []string{servicelb.WhyNotAccepted, servicelb.WhyContested}
