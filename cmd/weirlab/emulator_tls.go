@@ -20,8 +20,7 @@ import (
 // certificateLife exceeds the runtime of any emulator.
 const certificateLife = 30 * 24 * time.Hour
 
-// selfSigned creates a certificate for localhost and the listeners' addresses. It writes the certificate to
-// file, if set; the key stays in memory.
+// selfSigned creates a certificate for localhost and the listeners' addresses, and writes it to file, if set.
 func selfSigned(file string, listeners ...net.Addr) (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -27,8 +27,8 @@ func states(of levels) func() map[string]int {
 	}
 }
 
-// notLevel lists BackendPools that are out of sync. Since is when that began: the condition stays False while
-// its reason changes.
+// notLevel lists BackendPools that are out of sync. The condition keeps its time while only its reason
+// changes.
 func notLevel(of levels) func() []metrics.NotLevel {
 	return func() (pools []metrics.NotLevel) {
 		of.Synced(func(of poolschedule.Ref, is metav1.Condition) {

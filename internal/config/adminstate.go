@@ -10,21 +10,21 @@ import (
 	"weir.dev/weir/internal/adminstate"
 )
 
-// AdminState configures which nodes receive no new flows.
+// AdminState configures how nodes are drained.
 type AdminState struct {
-	// EnableNodeAdminState sets leaving nodes Down in the pools; unset means true.
+	// EnableNodeAdminState sets leaving nodes Down; unset means true.
 	EnableNodeAdminState *bool `json:"enableNodeAdminState,omitempty"`
-	// NodeAdminStateTaints are additional taints of leaving nodes, as "key" or "key=value".
+	// NodeAdminStateTaints are additional taints of leaving nodes: "key" or "key=value".
 	NodeAdminStateTaints []string `json:"nodeAdminStateTaints,omitempty"`
-	// NodeAdminStateReporters are trusted sources of eviction events. Unset means those of AKS and
-	// node-problem-detector; an empty list means none.
+	// NodeAdminStateReporters are trusted sources of eviction events; unset means those of AKS and
+	// node-problem-detector.
 	NodeAdminStateReporters []string `json:"nodeAdminStateReporters,omitempty"`
-	// NodeAdminStateMinAvailablePercent is the share of a pool's members, at least one, that announced
-	// evictions must leave up; unset means 50, 0 means none.
+	// NodeAdminStateMinAvailablePercent of a pool's members stay up during announced evictions, at least one;
+	// unset means 50, 0 means none.
 	NodeAdminStateMinAvailablePercent *int `json:"nodeAdminStateMinAvailablePercent,omitempty"`
 }
 
-// SetsAdminState reports whether leaving nodes are set Down.
+// SetsAdminState returns EnableNodeAdminState or its default.
 func (a AdminState) SetsAdminState() bool {
 	return a.EnableNodeAdminState == nil || *a.EnableNodeAdminState
 }

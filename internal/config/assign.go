@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// assign sets the fields of a struct, including embedded structs, from keys and returns the paths of unknown
-// keys. It decodes each key separately so that errors can name it. under is the path prefix.
+// assign sets the fields of a struct from keys and returns the paths of unknown keys. It decodes each key
+// separately so that errors can name it. under is the path prefix.
 func assign(target reflect.Value, keys map[string]json.RawMessage, under string) (rest []string, err error) {
 	fields := map[string]reflect.Value{}
 	collect(target, fields)
@@ -94,8 +94,7 @@ func setMap(field reflect.Value, value json.RawMessage, path string) error {
 	return nil
 }
 
-// decodeValue decodes one value. Its error has the expected and actual kind, but not the value, which may be
-// secret.
+// decodeValue returns errors without the value, which may be secret.
 func decodeValue(value json.RawMessage, into any, t reflect.Type, path string) error {
 	if json.Unmarshal(value, into) != nil {
 		want, got := kind(t, atMost[strings.ToLower(path)]), shape(value)
@@ -116,7 +115,6 @@ func collect(target reflect.Value, fields map[string]reflect.Value) {
 	}
 }
 
-// kind describes the values that a field accepts; most is the largest number.
 func kind(t reflect.Type, most int) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -153,7 +151,6 @@ func instead(want, got string) string {
 	return ""
 }
 
-// shape describes the kind of a value without the value, which may be secret.
 func shape(value json.RawMessage) string {
 	switch {
 	case len(value) == 0:

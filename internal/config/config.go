@@ -25,7 +25,7 @@ const (
 	// DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds is the resync period of a pool.
 	DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds = 600
 	// DefaultLoadBalancerBackendPoolUpdateParallelMachines limits concurrent writes of network interfaces and
-	// scale sets. Each takes up to minutes, and Azure limits pending operations.
+	// scale sets, which take up to minutes.
 	DefaultLoadBalancerBackendPoolUpdateParallelMachines = 20
 )
 
@@ -46,8 +46,7 @@ type Cloud struct {
 	Name           string `json:"cloud,omitempty"`
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	ResourceGroup  string `json:"resourceGroup,omitempty"`
-	// Location is the region of created resources.
-	Location string `json:"location,omitempty"`
+	Location       string `json:"location,omitempty"`
 	// Tags has the form "a=b,c=d". ResourceTags merges it with TagsMap.
 	Tags    string            `json:"tags,omitempty"`
 	TagsMap map[string]string `json:"tagsMap,omitempty"`
@@ -55,8 +54,8 @@ type Cloud struct {
 	ResourceManagerEndpoint string `json:"resourceManagerEndpoint,omitempty"`
 }
 
-// Auth configures credentials. The first configured one is used, in this order: workload identity, managed
-// identity, client secret, certificate.
+// Auth configures credentials, in order of precedence: workload identity, managed identity, client secret,
+// certificate.
 type Auth struct {
 	TenantID               string `json:"tenantId,omitempty"`
 	AADClientID            string `json:"aadClientId,omitempty"`
@@ -74,8 +73,7 @@ type Network struct {
 	VnetName          string `json:"vnetName,omitempty"`
 	VnetResourceGroup string `json:"vnetResourceGroup,omitempty"`
 	// SubnetName is the default subnet of internal frontends.
-	SubnetName string `json:"subnetName,omitempty"`
-	// SecurityGroupName is the network security group of the nodes; empty for none.
+	SubnetName                 string `json:"subnetName,omitempty"`
 	SecurityGroupName          string `json:"securityGroupName,omitempty"`
 	SecurityGroupResourceGroup string `json:"securityGroupResourceGroup,omitempty"`
 	// RequireEffectiveRestrictions rejects Services whose source restrictions would have no effect.
@@ -86,33 +84,31 @@ type Network struct {
 
 // PoolUpdate configures the pace of pool writes.
 type PoolUpdate struct {
-	// IntervalSeconds is the update interval; unset, 0 or less means 30.
+	// IntervalSeconds defaults to 30 if unset, 0 or less.
 	IntervalSeconds *int `json:"loadBalancerBackendPoolUpdateIntervalInSeconds,omitempty"`
-	// WriteSharePercent is the share of a subscription's write quota that Weir may use; unset means 50.
+	// WriteSharePercent is the share of the write quota that Weir may use; unset means 50.
 	WriteSharePercent *int `json:"loadBalancerBackendPoolUpdateWriteSharePercent,omitempty"`
-	// ParallelMachines limits concurrent writes of network interfaces and scale sets; unset means 20.
+	// ParallelMachines limits concurrent machine writes; unset means 20.
 	ParallelMachines *int `json:"loadBalancerBackendPoolUpdateParallelMachines,omitempty"`
 	// MaxRetries excludes the first attempt; unset means 3, 0 none.
 	MaxRetries *int `json:"loadBalancerBackendPoolUpdateMaxRetries,omitempty"`
 	// DriftSeconds is the resync period; unset means 600, 0 never.
 	DriftSeconds *int `json:"loadBalancerBackendPoolDriftRepairIntervalInSeconds,omitempty"`
-	// UseResourceLease acquires the Lease shared with other controllers of the load balancers; unset means
-	// false.
+	// UseResourceLease acquires the Lease shared with other controllers; unset means false.
 	UseResourceLease *bool `json:"useResourceLease,omitempty"`
-	// EnableWholeWrites batches several pools into one write of their load balancer: true, false, or auto,
-	// which depends on Azure's observed behavior; unset means auto.
+	// EnableWholeWrites batches pool updates: true, false or auto; unset means auto.
 	EnableWholeWrites wholewrite.Setting `json:"enableLoadBalancerWholeWrites,omitempty"`
-	// WriteStrategy selects how several due pools of a load balancer are written: serial, pipelined, whole,
-	// or auto, which depends on EnableWholeWrites and Azure's observed behavior; unset means auto.
+	// WriteStrategy is serial, pipelined, whole or auto; auto depends on EnableWholeWrites and Azure's
+	// observed behavior. Unset means auto.
 	WriteStrategy wholewrite.Strategy `json:"loadBalancerWriteStrategy,omitempty"`
 }
 
-// BackendResourceGroup returns the resource group of the load balancers.
+// BackendResourceGroup returns the load balancers' resource group.
 func (c Config) BackendResourceGroup() string {
 	return first(c.LoadBalancerResourceGroup, c.ResourceGroup)
 }
 
-// VirtualNetworkID returns the ARM ID of the nodes' virtual network, or "" without vnetName.
+// VirtualNetworkID returns an ARM ID, or "" without vnetName.
 func (c Config) VirtualNetworkID() string {
 	if c.VnetName == "" {
 		return ""
@@ -122,7 +118,7 @@ func (c Config) VirtualNetworkID() string {
 		"/providers/Microsoft.Network/virtualNetworks/" + c.VnetName
 }
 
-// SecurityGroup returns the ID of the nodes' network security group; its name is empty without one.
+// SecurityGroup returns an ID with an empty name if none is configured.
 func (c Config) SecurityGroup() lb.ResourceID {
 	return lb.ResourceID{
 		SubscriptionID: first(c.NetworkResourceSubscriptionID, c.SubscriptionID),
@@ -131,7 +127,7 @@ func (c Config) SecurityGroup() lb.ResourceID {
 	}
 }
 
-// WorkloadIdentity reports whether workload identity is configured: by its key or, if unset, by a token file.
+// WorkloadIdentity reports whether the key, or if unset a token file, enables workload identity.
 func (a Auth) WorkloadIdentity() bool {
 	if a.UseWorkloadIdentity != nil {
 		return *a.UseWorkloadIdentity
@@ -139,7 +135,7 @@ func (a Auth) WorkloadIdentity() bool {
 	return a.AADFederatedTokenFile != ""
 }
 
-// ManagedIdentity reports whether managed identity is configured.
+// ManagedIdentity reports whether managed identity is enabled.
 func (a Auth) ManagedIdentity() bool { return a.UseManagedIdentity != nil && *a.UseManagedIdentity }
 
 // WriteShare returns WriteSharePercent as a fraction, 0 to 1.
@@ -182,12 +178,12 @@ func (p PoolUpdate) DriftPeriod() time.Duration {
 	return time.Duration(max(*p.DriftSeconds, 0)) * time.Second
 }
 
-// TakesResourceLease reports whether Weir acquires the shared Lease before it writes.
+// TakesResourceLease reports whether UseResourceLease is true.
 func (p PoolUpdate) TakesResourceLease() bool {
 	return p.UseResourceLease != nil && *p.UseResourceLease
 }
 
-// WholeWrites returns whether several due pools are batched into one write of their load balancer.
+// WholeWrites returns whether pool updates are batched.
 func (p PoolUpdate) WholeWrites() wholewrite.Setting {
 	if s := p.Strategy().OfWhole(); s != wholewrite.Auto {
 		return s
@@ -195,23 +191,22 @@ func (p PoolUpdate) WholeWrites() wholewrite.Setting {
 	return wholewrite.Setting(first(string(p.EnableWholeWrites), string(wholewrite.Auto)))
 }
 
-// contradicts reports whether one key enables batched writes and the other disables them.
 func (p PoolUpdate) contradicts() bool {
 	by := p.Strategy().OfWhole()
 	return by != wholewrite.Auto && p.EnableWholeWrites.Valid() && p.EnableWholeWrites != wholewrite.Auto && p.EnableWholeWrites != by
 }
 
-// Strategy returns how several due pools are written.
+// Strategy returns WriteStrategy or its default.
 func (p PoolUpdate) Strategy() wholewrite.Strategy {
 	return wholewrite.Strategy(first(string(p.WriteStrategy), string(wholewrite.ByVerdict)))
 }
 
-// String summarizes the configuration without secrets.
+// String contains no secrets.
 func (c Config) String() string {
 	return fmt.Sprintf("cloud %s, subscription %s, resource group %s", first(c.Name, "AzurePublicCloud"), c.SubscriptionID, c.ResourceGroup)
 }
 
-// LogValue returns the relevant settings without secrets.
+// LogValue contains no secrets.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("cloud", first(c.Name, "AzurePublicCloud")),

@@ -15,25 +15,24 @@ const configurationsKey = "multipleStandardLoadBalancerConfigurations"
 
 const twin = "-internal"
 
-// LoadBalancerConfiguration is one of several load balancers and its internal counterpart: which Services and
-// nodes it has. A nil selector does not select.
+// LoadBalancerConfiguration is one of several load balancers, with its internal counterpart. A nil selector
+// does not select.
 type LoadBalancerConfiguration struct {
-	Name string `json:"name,omitempty"`
-	// PrimaryVMSet is the scale set or availability set of its nodes.
+	Name         string `json:"name,omitempty"`
 	PrimaryVMSet string `json:"primaryVMSet,omitempty"`
-	// AllowServicePlacement is false to reject further Services; unset means true.
+	// AllowServicePlacement defaults to true.
 	AllowServicePlacement    *bool                 `json:"allowServicePlacement,omitempty"`
 	ServiceLabelSelector     *metav1.LabelSelector `json:"serviceLabelSelector,omitempty"`
 	ServiceNamespaceSelector *metav1.LabelSelector `json:"serviceNamespaceSelector,omitempty"`
 	NodeSelector             *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 }
 
-// AllowsPlacement reports whether further Services may be placed here.
+// AllowsPlacement returns AllowServicePlacement or its default.
 func (c LoadBalancerConfiguration) AllowsPlacement() bool {
 	return c.AllowServicePlacement == nil || *c.AllowServicePlacement
 }
 
-// CheckClusterName returns an error if there are several load balancers and none is named like the cluster.
+// CheckClusterName requires one of several load balancers to have the cluster's name.
 func (l LoadBalancers) CheckClusterName(cluster string) error {
 	names := l.configurationNames()
 	if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, cluster) }) {
@@ -50,8 +49,7 @@ func (l LoadBalancers) configurationNames() []string {
 	return names
 }
 
-// checkConfigurations validates each entry and rejects duplicate load balancers and node sets. Names are
-// case-insensitive in Azure.
+// checkConfigurations rejects duplicate load balancers and node sets. Azure names are case-insensitive.
 func checkConfigurations(list []LoadBalancerConfiguration) error {
 	names, sets := map[string]string{}, map[string]string{}
 	for i, c := range list {

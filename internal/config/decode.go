@@ -16,7 +16,7 @@ import (
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// decode splits the file into its keys. Text that begins with a brace is parsed as JSON only: as YAML, a
+// decode splits the file into its keys. Text that begins with a brace is only parsed as JSON: as YAML, a
 // missing quote could turn a secret into a key.
 func decode(content []byte) (map[string]json.RawMessage, error) {
 	content = bytes.TrimPrefix(content, byteOrderMark)
@@ -32,8 +32,7 @@ func decode(content []byte) (map[string]json.RawMessage, error) {
 	return decodeYAML(content)
 }
 
-// beginning returns the offset of the first value after comments and YAML document markers, or of the last
-// byte.
+// beginning skips comments and YAML document markers.
 func beginning(content []byte) int {
 	at := 0
 	for line := range bytes.Lines(content) {
@@ -49,7 +48,7 @@ func beginning(content []byte) int {
 	return len(content) - 1
 }
 
-// decodeJSON reads the object at an offset; only comments may follow it.
+// decodeJSON allows only comments after the object.
 func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err error) {
 	s := scan{text: content, at: at, where: map[string]int{}}
 	if p := s.value("", "", 0); p != nil {
@@ -89,7 +88,7 @@ func decodeYAML(content []byte) (keys map[string]json.RawMessage, err error) {
 	return keys, nil
 }
 
-// tabbed returns the offset of the first tab used as indentation, or -1; YAML forbids it.
+// tabbed returns the offset of the first tab used as indentation, or -1.
 func tabbed(content []byte) int {
 	if where := tabIndent.FindIndex(content); where != nil {
 		return where[1] - 1
@@ -115,8 +114,7 @@ func yamlProblem(err error) error {
 	return errors.New(where + "this is not YAML: check indentation, colons and quotes there and before, and that no key is given twice")
 }
 
-// secondDocument returns the line where a second YAML document begins, or 0. The YAML library would silently
-// ignore it.
+// secondDocument returns the line of a second YAML document, which the YAML library would ignore, or 0.
 func secondDocument(content []byte) int {
 	begun := false
 	for i, line := range strings.Split(string(content), "\n") {

@@ -14,8 +14,7 @@ type Ignored struct {
 	NotYet []string
 	// Unknown are other valid names: probably misspellings.
 	Unknown []string
-	// Odd counts names that do not look like keys. They are not printed, because one may be a misplaced
-	// secret.
+	// Odd counts names that do not look like keys. One may be a misplaced secret, so they are not printed.
 	Odd int
 }
 
@@ -50,10 +49,8 @@ func (i Ignored) Warning() string {
 // ownName matches names that look like keys. Azure's generated secrets contain digits.
 var ownName = regexp.MustCompile(`^[A-Za-z]{1,64}$`)
 
-// notShown replaces a name that may be a secret.
 const notShown = "…"
 
-// shown returns the path of a key up to the first part that does not look like a key.
 func shown(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {

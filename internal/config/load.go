@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// maxSize limits the file; a real one has a few kilobytes.
 const maxSize = 1 << 20
 
 // patience is the timeout for reading a pipe.
@@ -27,8 +26,7 @@ var notYet = []string{
 	"networkResourceTenantID", "enableMultipleStandardLoadBalancers",
 }
 
-// othersBusiness are keys for other features of cloud-provider-azure. They are ignored silently, so that they
-// do not hide warnings about other keys.
+// othersBusiness are keys of other features of cloud-provider-azure, ignored without a warning.
 var othersBusiness = []string{
 	"vmType", "primaryAvailabilitySetName", "primaryScaleSetName", "enableVmssFlexNodes",
 	"routeTableName", "routeTableResourceGroup", "useInstanceMetadata",
@@ -40,9 +38,8 @@ var othersBusiness = []string{
 // othersPace matches cloud-provider-azure's keys of backoff, rate limits and caches.
 var othersPace = regexp.MustCompile(`(?i)^(cloudProvider(Backoff|RateLimit)[a-z]*|[a-z]+(RateLimit|CacheTTLInSeconds))$`)
 
-// Load reads azure.json, JSON or YAML, and normalizes it. Keys are case-insensitive. An error is one line
-// with the file and the line, column or key. It contains neither secrets nor library messages, which may
-// quote the file.
+// Load reads azure.json, JSON or YAML, with case-insensitive keys. An error is one line with the file and the
+// line, column or key. It contains neither secrets nor library messages, which may quote the file.
 func Load(path string) (Config, Ignored, error) {
 	content, err := read(path)
 	if err != nil {
@@ -108,5 +105,4 @@ func parse(content []byte) (Config, Ignored, error) {
 	return c, ignored, nil
 }
 
-// empty reports whether a value is null or "".
 func empty(value json.RawMessage) bool { return string(value) == "null" || string(value) == `""` }

@@ -95,12 +95,11 @@ func (l LoadBalancers) Holds() BackendPoolType {
 	return NodeIP
 }
 
-// Converts reports whether existing pools of the other type are converted: only if the type is explicit.
-// cloud-provider-azure defaults to the other type, so a takeover without the key must keep existing pools.
+// Converts reports whether existing pools of the other type are converted. cloud-provider-azure defaults to
+// the other type, so this requires an explicit type.
 func (l LoadBalancers) Converts() bool { return l.BackendPoolType != "" }
 
-// MostRules returns the rule limit of a load balancer. The default for a single load balancer is Azure's
-// limit, because there is no alternative placement.
+// MostRules defaults to Azure's limit with a single load balancer, because there is no alternative placement.
 func (l LoadBalancers) MostRules() int {
 	switch {
 	case l.MaximumRules != nil:
@@ -111,7 +110,7 @@ func (l LoadBalancers) MostRules() int {
 	return mostRules
 }
 
-// RulesBy names the setting that limits MostRules, or "" for Azure's limit.
+// RulesBy names the setting behind MostRules, or "" for Azure's limit.
 func (l LoadBalancers) RulesBy() string {
 	if l.MostRules() == mostRules {
 		return ""
@@ -130,7 +129,7 @@ func (l LoadBalancers) SharesProbe() bool {
 	return strings.EqualFold(string(l.ProbeMode), string(ProbeShared))
 }
 
-// ProbePort returns the port of the shared probe.
+// ProbePort returns the shared probe's port.
 func (l LoadBalancers) ProbePort() int {
 	if l.SharedProbePort == nil {
 		return sharedProbePort
@@ -138,7 +137,7 @@ func (l LoadBalancers) ProbePort() int {
 	return *l.SharedProbePort
 }
 
-// ProbePath returns the HTTP path of the shared probe.
+// ProbePath returns the shared probe's path.
 func (l LoadBalancers) ProbePath() string { return first(l.SharedProbePath, sharedProbePath) }
 
 func (l LoadBalancers) check() error {

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 )
 
-// deepestJSON limits the nesting; azure.json needs 7.
 const deepestJSON = 100
 
 // scan validates JSON. Unlike encoding/json, its errors include a fix.
@@ -152,7 +151,6 @@ func (s *scan) quoted() (text string, p *problem) {
 	return "", s.problem(from, `the closing quote (") of this text is missing`)
 }
 
-// escapes reports whether text after a backslash is a JSON escape.
 func escapes(text []byte) bool {
 	if len(text) == 0 {
 		return false
@@ -163,7 +161,6 @@ func escapes(text []byte) bool {
 	return len(text) > 4 && len(bytes.Trim(text[1:5], "0123456789abcdefABCDEF")) == 0
 }
 
-// otherWords maps literals of other languages to JSON.
 var otherWords = map[string]string{
 	"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false",
 	"null": "null", "none": "null", "nil": "null", "undefined": "null", "nan": "a number", "infinity": "a number",
@@ -221,7 +218,6 @@ func (s *scan) noComma(end byte) *problem {
 	return s.problem(s.at, "a comma (,) is missing before this")
 }
 
-// closes returns an error at the end of the file or at the wrong bracket.
 func (s *scan) closes(end byte) *problem {
 	what := "an object"
 	if end == ']' {
@@ -236,7 +232,6 @@ func (s *scan) closes(end byte) *problem {
 	return nil
 }
 
-// foreign returns an error for characters that JSON allows only in strings.
 func (s *scan) foreign() *problem {
 	rest := s.text[s.at:]
 	r, _ := utf8.DecodeRune(rest)
@@ -255,7 +250,6 @@ func (s *scan) foreign() *problem {
 	return nil
 }
 
-// ofKey names a known key; an unknown name may be a secret.
 func ofKey(key string) string {
 	if isKey(key) {
 		return " of key " + key
@@ -263,7 +257,6 @@ func ofKey(key string) string {
 	return ""
 }
 
-// isKey reports whether azure.json has this key.
 func isKey(name string) bool {
 	fields := map[string]reflect.Value{}
 	collect(reflect.ValueOf(&Config{}).Elem(), fields)

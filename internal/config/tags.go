@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ownTags is the number of tags that Weir adds to a public IP.
 const ownTags = 3
 
 // ResourceTags merges Tags and TagsMap into a new map. TagsMap takes precedence; names are case-insensitive.
@@ -58,7 +57,6 @@ func checkTags(key string, tags map[string]string) error {
 	return nil
 }
 
-// pairs parses "a=b,c=d". On an error it returns the valid pairs, too.
 func pairs(text string) (map[string]string, error) {
 	var err error
 	tags := map[string]string{}

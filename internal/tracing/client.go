@@ -49,7 +49,7 @@ func (c *client) Stop(context.Context) error {
 
 // UploadTraces implements otlptrace.Client.
 func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	// Same wire format as ExportTraceServiceRequest, whose Go package depends on gRPC.
+	// Same wire format as ExportTraceServiceRequest, which would require gRPC.
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return fmt.Errorf("spans as protobuf: %w", err)

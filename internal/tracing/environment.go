@@ -19,7 +19,7 @@ import (
 // environment reads OpenTelemetry's variables. Errors contain no value that may be secret.
 type environment func(string) string
 
-// of returns an OTLP variable; the one for traces takes precedence over the one for all signals.
+// of prefers the variable for traces to the one for all signals.
 func (e environment) of(name string) string {
 	return cmp.Or(e("OTEL_EXPORTER_OTLP_TRACES_"+name), e("OTEL_EXPORTER_OTLP_"+name))
 }

@@ -37,7 +37,7 @@ type Options struct {
 	Check string
 }
 
-// AddServers adds both servers to a manager whose own are disabled. They serve before the manager leads.
+// AddServers adds both servers to a manager; its own must be disabled. They serve before the manager leads.
 func AddServers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := Add(ctx, mgr, "health probe", o.HealthAddress, httpserver.Options{Handler: healthHandler(o)}); err != nil {
 		return fmt.Errorf("--health-probe-bind-address %s: %w", o.HealthAddress, err)

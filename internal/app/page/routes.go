@@ -59,7 +59,7 @@ func static(name, kind string) http.HandlerFunc {
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(body) // the client has gone
+		_, _ = w.Write(body) // the client may have disconnected
 	}
 }
 
@@ -159,5 +159,5 @@ func (s *sheets) print(w http.ResponseWriter, status int, name string, of sheet)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the client has gone
+	_, _ = w.Write(b.Bytes()) // the client may have disconnected
 }

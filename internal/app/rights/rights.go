@@ -82,7 +82,7 @@ func permissions(ctx context.Context, client *azure.Client, scope string) ([]per
 	return nil, fmt.Errorf("there are more than %d pages", mostPages)
 }
 
-// continues reports whether a link stays at the first page's URL; the token must not be sent elsewhere.
+// continues reports whether a link has the first page's URL; the token must not be sent elsewhere.
 func continues(endpoint, at, link string) bool {
 	of, err := url.Parse(endpoint)
 	next, nextErr := url.Parse(link)
