@@ -16,7 +16,7 @@ type AdminState struct {
 	EnableNodeAdminState *bool `json:"enableNodeAdminState,omitempty"`
 	// NodeAdminStateTaints are additional taints of leaving nodes: "key" or "key=value".
 	NodeAdminStateTaints []string `json:"nodeAdminStateTaints,omitempty"`
-	// NodeAdminStateReporters are trusted sources of eviction events; unset means those of AKS and
+	// NodeAdminStateReporters are trusted sources of eviction events; empty means none, unset those of AKS and
 	// node-problem-detector.
 	NodeAdminStateReporters []string `json:"nodeAdminStateReporters,omitempty"`
 	// NodeAdminStateMinAvailablePercent of a pool's members stay up during announced evictions, at least one;
