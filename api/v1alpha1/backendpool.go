@@ -8,9 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BackendPool has Weir keep one backend address pool of an Azure load balancer
-// level with the cluster. Its status is the durable record of what Weir wrote, and
-// where to look when a pool is not level.
+// BackendPool keeps one backend address pool of an Azure load balancer in sync with the cluster. Its status
+// records what Weir wrote to the pool, and shows why the pool is out of sync.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.poolID) || (has(self.spec.membership) ? self.spec.membership : 'Auto') == (has(oldSelf.spec.membership) ? oldSelf.spec.membership : 'Auto')",message="spec.membership cannot change once the pool was taken: delete this BackendPool, which takes its members out of the pool, and create another for a pool of the other kind",fieldPath=".spec.membership"
@@ -49,65 +48,63 @@ type BackendPoolList struct {
 	Items           []BackendPool `json:"items"`
 }
 
-// BackendPoolSpec says which pool, and where its members come from.
+// BackendPoolSpec selects the Azure pool and its members. Set exactly one of serviceRef and nodes.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.serviceRef) != has(self.nodes)",message="set exactly one of serviceRef and nodes"
 // +kubebuilder:validation:XValidation:rule="!has(self.pause) || has(self.paused) && self.paused",message="pause says until when and why a pool is paused, and this one is not: remove spec.pause together with spec.paused, as weir resume does"
 // +kubebuilder:validation:XValidation:rule="self.loadBalancer == oldSelf.loadBalancer && self.poolName == oldSelf.poolName && self.ipFamily == oldSelf.ipFamily",message="loadBalancer, poolName and ipFamily cannot change: delete this BackendPool, which takes its addresses out of the pool, and create another"
 type BackendPoolSpec struct {
-	// serviceRef names a Service of the same namespace, of type LoadBalancer or
-	// NodePort: the members are the nodes that host its endpoints.
+	// serviceRef names a Service in the same namespace, of type LoadBalancer or NodePort. The members are the
+	// nodes that host its endpoints.
 	// +optional
 	ServiceRef *ServiceReference `json:"serviceRef,omitempty"`
 
-	// nodes makes all nodes that match members, whatever runs on them.
+	// nodes selects nodes as members, regardless of their pods.
 	// +optional
 	Nodes *NodeMembers `json:"nodes,omitempty"`
 
-	// loadBalancer is the Azure load balancer that has the pool.
+	// loadBalancer is the Azure load balancer of the pool.
 	// +required
 	LoadBalancer LoadBalancerReference `json:"loadBalancer"`
 
-	// poolName is the name of the backend address pool. It has to exist.
+	// poolName is the name of an existing backend address pool.
 	// +required
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z]([0-9A-Za-z_.-]*[0-9A-Za-z_])?$`
 	PoolName string `json:"poolName"`
 
-	// ipFamily is the family of the pool's addresses.
+	// ipFamily is the IP family of the members.
 	// +optional
 	// +kubebuilder:default=IPv4
 	// +kubebuilder:validation:Enum=IPv4;IPv6
 	IPFamily string `json:"ipFamily,omitempty"`
 
-	// membership is how nodes become members. Address writes their addresses into the pool.
-	// NetworkInterface writes the network interfaces of their machines, which then say that they
-	// are in the pool; that is for load balancers of the cluster alone, as Azure takes an interface
-	// into the pools of one public one and one internal one. Auto, which is what an absent one
-	// means, is Address, but for BackendPools that Weir makes where
-	// loadBalancerBackendPoolConfigurationType of azure.json is nodeIPConfiguration: it does not
-	// depend on what the pool holds. Azure does not mix the two in one pool, and Weir leaves a pool
-	// alone that holds the other kind. It cannot change once the pool was taken.
+	// membership is how nodes become members. Address adds the IP addresses of nodes to the pool.
+	// NetworkInterface adds the pool to the network interfaces of the nodes' machines. Use NetworkInterface
+	// only for load balancers of this cluster: Azure allows a network interface in pools of one public and
+	// one internal load balancer. Auto, the default, means Address, except for BackendPools that Weir creates
+	// if loadBalancerBackendPoolConfigurationType in azure.json is nodeIPConfiguration. Azure does not allow
+	// both kinds of members in one pool; Weir does not change a pool with members of the other kind.
+	// Immutable once status.poolID is set.
 	// +optional
 	// +kubebuilder:validation:Enum=Address;NetworkInterface;Auto
 	Membership string `json:"membership,omitempty"`
 
-	// paused leaves the pool in Azure as it is until it is unset, or until the time in pause.
+	// paused stops all changes to the pool in Azure, until it is unset or until pause.until.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// pause is there for a pool that is paused alone: until when, and what people are told of it.
+	// pause describes the pause. It requires paused.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`
 }
 
-// PausedAt reports whether the pool is to be left as it is at a moment. Nobody else decides it, and
-// nothing is written when a pause ends.
+// PausedAt reports whether the pool is paused at a time. A pause ends by itself; nothing is written then.
 func (s *BackendPoolSpec) PausedAt(now time.Time) bool {
 	return s.Paused && (s.Pause == nil || s.Pause.Until == nil || now.Before(s.Pause.Until.Time))
 }
 
-// PauseEnds is when a pause ends by itself; zero for one that has no end, or is over.
+// PauseEnds returns the end of the current pause, or zero if it has none.
 func (s *BackendPoolSpec) PauseEnds(now time.Time) time.Time {
 	if !s.PausedAt(now) || s.Pause == nil || s.Pause.Until == nil {
 		return time.Time{}
@@ -115,26 +112,27 @@ func (s *BackendPoolSpec) PauseEnds(now time.Time) time.Time {
 	return s.Pause.Until.Time
 }
 
-// Pause says until when a pool is paused, and why.
+// Pause describes why and until when a pool is paused.
 type Pause struct {
-	// until is when the pause ends by itself. From then on the pool is kept level again, though paused
-	// is still set. Absent: it has no end.
+	// until is the end of the pause: Weir then syncs the pool again, even though paused is still set. If
+	// unset, the pause has no end.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// why is for people.
+	// why is a reason for users.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Why string `json:"why,omitempty"`
 
-	// by is who says to have paused it. It is for people, and proves nothing.
+	// by is the user who paused the pool, for information only. It is not verified.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	By string `json:"by,omitempty"`
 }
 
-// ServiceReference names a Service of the same namespace.
+// ServiceReference names a Service in the same namespace.
 type ServiceReference struct {
+	// name of the Service.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -143,32 +141,32 @@ type ServiceReference struct {
 
 // NodeMembers selects nodes.
 type NodeMembers struct {
-	// selector selects nodes by their labels; an empty one selects all. Nodes that
-	// are excluded from external load balancers never match.
+	// selector matches node labels; an empty selector matches all nodes. Nodes that are excluded from
+	// external load balancers never match.
 	// +required
 	Selector metav1.LabelSelector `json:"selector"`
 }
 
 // LoadBalancerReference names an Azure load balancer.
 type LoadBalancerReference struct {
+	// name of the load balancer in Azure.
 	// +required
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z]([0-9A-Za-z_.-]*[0-9A-Za-z_])?$`
 	Name string `json:"name"`
-	// resourceGroup is that of azure.json (loadBalancerResourceGroup, else
-	// resourceGroup) when absent.
+	// resourceGroup defaults to loadBalancerResourceGroup in azure.json, or else resourceGroup.
 	// +optional
 	// +kubebuilder:validation:MaxLength=90
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_().-]*[0-9A-Za-z_()-]$`
 	ResourceGroup string `json:"resourceGroup,omitempty"`
-	// subscriptionID is that of azure.json when absent.
+	// subscriptionID defaults to the one in azure.json.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z-]+$`
 	SubscriptionID string `json:"subscriptionID,omitempty"`
 }
 
-// How nodes become members of a pool.
+// Values of spec.membership.
 const (
 	MembershipAddress          = "Address"
 	MembershipNetworkInterface = "NetworkInterface"

@@ -2,83 +2,78 @@
 
 package v1alpha1
 
-// Types of conditions.
+// Condition types.
 const (
-	// ConditionSynced is True while the pool is known to be level; its reason is
-	// the state that people read first.
+	// ConditionSynced is True while the pool is in sync. Its reason is the state that kubectl shows.
 	ConditionSynced = "Synced"
-	// ConditionParked is True while Azure asked for patience: no call is made for
-	// the pool before the time in nextEligibleAt, whether or not one is due.
+	// ConditionParked is True while Azure's Retry-After is in effect: Weir makes no request for the pool
+	// before nextEligibleAt, even if none is due.
 	ConditionParked = "Parked"
-	// ConditionPaused is True while spec.paused is set, and the end of the pause has not come.
+	// ConditionPaused is True during a pause.
 	ConditionPaused = "Paused"
-	// ConditionDryRun is True while the Service has weir.dev/dry-run; its message says what
-	// would change in Azure.
+	// ConditionDryRun is True while the Service has the annotation weir.dev/dry-run. Its message describes
+	// the pending changes.
 	ConditionDryRun = "DryRun"
-	// ConditionContested is there, and True, while somebody else keeps taking addresses of
-	// Weir's out of the pool, or setting their admin states back.
+	// ConditionContested is set and True while another controller or user keeps removing Weir's members from
+	// the pool or resetting their admin states.
 	ConditionContested = "Contested"
 )
 
-// ReasonUndone is that of the Contested condition: what Weir wrote was undone twice in a row.
+// ReasonUndone is the reason of Contested: Weir's changes were reverted twice in a row.
 const ReasonUndone = "Undone"
 
 // Reasons of the Synced condition.
 const (
-	// ReasonLevel: the pool holds what the cluster wants.
+	// ReasonLevel: the pool is in sync.
 	ReasonLevel = "Level"
 	// ReasonPending: nothing has been read from Azure yet.
 	ReasonPending = "Pending"
-	// ReasonUpdating: a write has been recorded and is on its way, or Azure is still
-	// at work on an earlier one.
+	// ReasonUpdating: a write is in progress, in Weir or in Azure.
 	ReasonUpdating = "Updating"
-	// ReasonPace: a change waits because the pool keeps changing, and little is left of what
-	// Azure takes of the subscription's writes.
+	// ReasonPace: a change waits because the pool changes often and the subscription's write quota is low.
 	ReasonPace = "Pace"
-	// ReasonDeferred: a change waits because the namespace has used up its share of the writes that
-	// Weir makes.
+	// ReasonDeferred: a change waits because the namespace has used its share of Weir's writes.
 	ReasonDeferred = "Deferred"
-	// ReasonRetrying: the last attempt failed and another follows.
+	// ReasonRetrying: the last attempt failed and will be retried.
 	ReasonRetrying = "Retrying"
-	// ReasonFailed: the last attempt failed and none follows until something changes.
+	// ReasonFailed: the last attempt failed; Weir does not retry until something changes.
 	ReasonFailed = "Failed"
-	// ReasonDryRun: the Service has weir.dev/dry-run, and all that it has stays as it is.
+	// ReasonDryRun: the Service has the annotation weir.dev/dry-run, so nothing is changed.
 	ReasonDryRun = "DryRun"
-	// ReasonPaused: spec.paused is set, and the end of the pause has not come.
+	// ReasonPaused: the pool is paused.
 	ReasonPaused = "Paused"
-	// ReasonLoadBalancerNotFound: Azure has no such load balancer.
+	// ReasonLoadBalancerNotFound: the load balancer does not exist in Azure.
 	ReasonLoadBalancerNotFound = "LoadBalancerNotFound"
-	// ReasonPoolNotFound: the load balancer has no such pool.
+	// ReasonPoolNotFound: the pool does not exist on the load balancer.
 	ReasonPoolNotFound = "PoolNotFound"
-	// ReasonNICPool: the pool holds network interfaces, and its members are to be addresses.
+	// ReasonNICPool: the pool contains network interfaces, but membership is Address.
 	ReasonNICPool = "NICPool"
-	// ReasonAddressPool: the pool holds addresses, and its members are to be network interfaces.
+	// ReasonAddressPool: the pool contains addresses, but membership is NetworkInterface.
 	ReasonAddressPool = "AddressPool"
-	// ReasonDuplicate: an older BackendPool holds the same pool, or a Service that Weir serves
-	// needs it.
+	// ReasonDuplicate: an older BackendPool manages the same pool, or a Service managed by Weir needs it.
 	ReasonDuplicate = "Duplicate"
-	// ReasonNotAllowed: the namespace may not bind pools of the load balancer.
+	// ReasonNotAllowed: the namespace is not permitted to use pools of the load balancer.
 	ReasonNotAllowed = "NotAllowed"
-	// ReasonLeaving: the Service gives up the load balancer that Weir made for it, and the
-	// pool goes with its rules, unless others have addresses there.
+	// ReasonLeaving: the Service's load balancer is being removed. The pool is deleted with its rules, unless
+	// it has foreign members.
 	ReasonLeaving = "Leaving"
-	// ReasonServiceNotFound: the Service does not exist and never filled the pool.
+	// ReasonServiceNotFound: the Service does not exist, and the pool was never filled.
 	ReasonServiceNotFound = "ServiceNotFound"
-	// ReasonServiceUnfit: the Service has no node ports and never filled the pool.
+	// ReasonServiceUnfit: the Service has no node ports, and the pool was never filled.
 	ReasonServiceUnfit = "ServiceUnfit"
-	// ReasonInvalid: the spec cannot name a pool in Azure.
+	// ReasonInvalid: the spec does not name a valid Azure pool.
 	ReasonInvalid = "Invalid"
 )
 
-// Reasons of the Paused condition, beside ReasonPaused.
+// Further reasons of the Paused condition.
 const (
 	// ReasonNotPaused: spec.paused is not set.
 	ReasonNotPaused = "NotPaused"
-	// ReasonPauseEnded: spec.paused is set, and the time in spec.pause has come.
+	// ReasonPauseEnded: spec.paused is set, but pause.until has passed.
 	ReasonPauseEnded = "Ended"
 )
 
-// SyncedReasons are all reasons of the Synced condition.
+// SyncedReasons lists all reasons of the Synced condition.
 var SyncedReasons = []string{
 	ReasonLevel, ReasonPending, ReasonUpdating, ReasonPace, ReasonDeferred, ReasonRetrying, ReasonFailed, ReasonPaused, ReasonDryRun,
 	ReasonLoadBalancerNotFound, ReasonPoolNotFound, ReasonNICPool, ReasonAddressPool, ReasonDuplicate, ReasonNotAllowed,
@@ -87,14 +82,13 @@ var SyncedReasons = []string{
 
 // Reasons of the Parked condition.
 const (
-	// ReasonRetryAfter: Azure's last answer for this pool asked for patience.
+	// ReasonRetryAfter: Azure's last response for this pool has a Retry-After.
 	ReasonRetryAfter = "RetryAfter"
-	// ReasonGateClosed: an answer for another pool says that Azure takes no requests
-	// of this subscription, or none for this load balancer.
+	// ReasonGateClosed: a response for another pool throttles the subscription or the load balancer.
 	ReasonGateClosed = "GateClosed"
-	// ReasonNothingWaits: Azure asked for patience and no attempt is planned, because
-	// the pool is paused or its last change was given up. What comes next keeps to it.
+	// ReasonNothingWaits: a Retry-After is in effect, but no attempt is pending because the pool is paused or
+	// its last change failed. Later changes respect it.
 	ReasonNothingWaits = "NothingWaits"
-	// ReasonNotParked: an attempt may be made at any time.
+	// ReasonNotParked: requests are allowed.
 	ReasonNotParked = "NotParked"
 )

@@ -4,205 +4,205 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Finalizer keeps a BackendPool until its addresses are out of the pool.
+// Finalizer delays the deletion of a BackendPool until its members are removed from the pool.
 const Finalizer = "weir.dev/backend-pool"
 
-// BackendPoolStatus is what Weir knows of the pool.
+// BackendPoolStatus is the observed state of the pool.
 type BackendPoolStatus struct {
-	// conditions are Synced, Parked and Paused, and DryRun and Contested where there is
-	// something to say.
+	// conditions are Synced, Parked and Paused, and, if they apply, DryRun and Contested.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// desired is how many members the cluster wants in the pool: addresses, or machines.
+	// desired is the number of members that the cluster wants in the pool.
 	// +optional
 	Desired *int32 `json:"desired,omitempty"`
 
-	// observed is how many of its members Azure showed last, foreign ones included.
+	// observed is the number of members at the last read from Azure, including foreign ones.
 	// +optional
 	Observed *int32 `json:"observed,omitempty"`
 
-	// foreign is how many of the observed members somebody else put there.
+	// foreign is the number of observed members that Weir did not add.
 	// +optional
 	Foreign *int32 `json:"foreign,omitempty"`
 
-	// retriesUsed of the budget for the current change.
+	// retriesUsed is the number of retries used for the current change.
 	// +optional
 	RetriesUsed *int32 `json:"retriesUsed,omitempty"`
 
-	// retryBudget is how many retries a change may use.
+	// retryBudget is the maximum number of retries per change.
 	// +optional
 	RetryBudget *int32 `json:"retryBudget,omitempty"`
 
-	// nextEligibleAt is the time before which Azure wants no call for the pool. It
-	// stands until then, also while the pool is paused or its last change was given up.
+	// nextEligibleAt is the time until which Azure throttles requests for the pool (Retry-After). It also
+	// applies while the pool is paused or its last change has failed.
 	// +optional
 	NextEligibleAt *metav1.Time `json:"nextEligibleAt,omitempty"`
 
-	// lastOutcome is how the last attempt ended.
+	// lastOutcome is the result of the last attempt.
 	// +optional
 	LastOutcome *AttemptOutcome `json:"lastOutcome,omitempty"`
 
-	// told is what people heard last: whichever process comes next says none of it again.
+	// told records the last events, so that a new leader does not repeat them.
 	// +optional
 	Told *Told `json:"told,omitempty"`
 
-	// lastWrite is when Azure last took a write.
+	// lastWrite is the time of the last successful write.
 	// +optional
 	LastWrite *metav1.Time `json:"lastWrite,omitempty"`
 
-	// poolID is the ARM id of the pool that writtenAddresses speaks of. It is set
-	// when Weir first takes the pool.
+	// poolID is the ARM ID of the pool in writtenAddresses. It is set when Weir first manages the pool.
 	// +optional
 	PoolID string `json:"poolID,omitempty"`
 
-	// writtenAddresses are the addresses that Weir put into the pool. It is
-	// extended before a write and trimmed after it; whatever else the pool holds
-	// is foreign and is never touched. A machine of which Weir has made the network
-	// interface a member is here by the address of its node.
+	// writtenAddresses are the members that Weir added to the pool; all other members are foreign and never
+	// changed. The list is extended before a write and trimmed afterwards. Network interfaces are listed by
+	// the address of their node.
 	// +optional
 	// +listType=set
 	WrittenAddresses []string `json:"writtenAddresses,omitempty"`
 
-	// writtenInstances are the instances of uniform scale sets among them: Azure does not tell
-	// the addresses of these, so one whose node is deleted is recognized by its number.
+	// writtenInstances are the members that are instances of uniform scale sets. Azure does not return their
+	// addresses, so Weir identifies them by instance number after their node is deleted.
 	// +optional
 	// +listType=map
 	// +listMapKey=scaleSet
 	WrittenInstances []WrittenInstances `json:"writtenInstances,omitempty"`
 
-	// unusable are nodes that belong in the pool and whose machine cannot join it, the first 50 by
-	// name. Each joins once its machine can; until then the pool is level without it.
+	// unusable are nodes whose machines cannot join the pool, the first 50 by name. The pool is in sync
+	// without them; each joins when its machine can.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	Unusable []UnusableNode `json:"unusable,omitempty"`
 
-	// down are the addresses that Weir has set Down, so that they take no new flows. It
-	// is extended before a write and trimmed after it, like writtenAddresses; what
-	// somebody else set Down is not in it.
+	// down are the members that Weir set to admin state Down, so that they receive no new flows. Members set
+	// Down by others are not listed. The list is extended before a write and trimmed afterwards.
 	// +optional
 	// +listType=map
 	// +listMapKey=address
 	Down []DownAddress `json:"down,omitempty"`
 
-	// downCount is how many addresses are in down; absent if none is.
+	// downCount is the number of addresses in down; unset if there are none.
 	// +optional
 	DownCount *int32 `json:"downCount,omitempty"`
 
-	// members names which members keep the pool from being level, as it was read last; absent of a
-	// pool that is level. Those that are Down are in down.
+	// members are the members that are out of sync, as of the last read; unset if the pool is in sync.
+	// Members that are Down are in down.
 	// +optional
 	Members *MembersNotLevel `json:"members,omitempty"`
 
-	// madeFor is there if Weir itself made this BackendPool: the UID of the Service for
-	// which it did, or "nodes" for a pool of all nodes. Nobody but Weir may write a status.
+	// madeFor is set if Weir created this BackendPool: the UID of its Service, or "nodes" for a pool of all
+	// nodes. Only Weir may write the status.
 	// +optional
 	MadeFor string `json:"madeFor,omitempty"`
 }
 
-// WrittenInstances are instances of a uniform scale set that Weir has made members.
+// WrittenInstances are members that are instances of one uniform scale set.
 type WrittenInstances struct {
-	// scaleSet is the ARM id, in lower case.
+	// scaleSet is the ARM ID, in lower case.
 	// +required
 	ScaleSet string `json:"scaleSet"`
-	// addresses are those of their nodes, by the numbers of the instances.
+	// addresses maps instance numbers to the addresses of their nodes.
 	// +required
 	Addresses map[string]string `json:"addresses"`
 }
 
 // UnusableNode is a node whose machine cannot join a pool.
 type UnusableNode struct {
+	// node is the name of the node.
 	// +required
 	Node string `json:"node"`
+	// address is the IP address of the node.
 	// +required
 	Address string `json:"address"`
-	// reason is why its machine cannot join.
+	// reason is why the machine cannot join.
 	// +required
 	Reason string `json:"reason"`
 }
 
-// MadeForNodes is what madeFor says of a pool of all nodes.
+// MadeForNodes is the value of madeFor for a pool of all nodes.
 const MadeForNodes = "nodes"
 
-// MembersNotLevel are the members that keep a pool from being level.
+// MembersNotLevel are the members that are out of sync.
 type MembersNotLevel struct {
-	// missing are wanted in the pool, and not there.
+	// missing are desired, but not in the pool.
 	// +optional
 	Missing *SomeMembers `json:"missing,omitempty"`
-	// surplus are in the pool, put there by Weir, and do not belong there any more.
+	// surplus were added by Weir and are no longer desired.
 	// +optional
 	Surplus *SomeMembers `json:"surplus,omitempty"`
-	// foreign are in the pool, and somebody else put them there: Weir leaves them.
+	// foreign were not added by Weir, which never removes them.
 	// +optional
 	Foreign *SomeMembers `json:"foreign,omitempty"`
 }
 
-// SomeMembers are some members of a pool.
+// SomeMembers counts members and names the first of them.
 type SomeMembers struct {
-	// count is how many there are.
+	// count is the number of members.
 	// +required
 	Count int32 `json:"count"`
-	// named are the first 50 of them, by address; of network interfaces of others no address is known.
+	// named are the first 50 members by address. Foreign network interfaces have no known address and are not
+	// listed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	Named []Member `json:"named,omitempty"`
 }
 
-// Member is one of a pool.
+// Member is a member of a pool.
 type Member struct {
-	// node is whose address it is, if it is that of a node of this cluster.
+	// node is the node with this address, if it belongs to this cluster.
 	// +optional
 	Node string `json:"node,omitempty"`
+	// address is the IP address of the member.
 	// +required
 	Address string `json:"address"`
 }
 
-// DownAddress is an address that Weir has set Down.
+// DownAddress is a member that Weir set Down.
 type DownAddress struct {
+	// address is the IP address of the member.
 	// +required
 	Address string `json:"address"`
-	// node is whose address it is.
+	// node is the node with this address.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// reason is why the node is to take no new flows.
+	// reason is why the node must receive no new flows.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// since is when it was set Down, or was about to be.
+	// since is the time of the write, or of the intention to write.
 	// +required
 	Since metav1.Time `json:"since"`
 }
 
-// AttemptOutcome is how an attempt ended.
+// AttemptOutcome is the result of an attempt.
 type AttemptOutcome struct {
 	// class is Written, Unchanged, Stale, Retriable, Terminal or Refused.
 	// +required
 	Class string `json:"class"`
-	// code is Azure's error code, or Weir's own where Azure has none.
+	// code is Azure's error code, or Weir's own if Azure returned none.
 	// +optional
 	Code string `json:"code,omitempty"`
-	// since is when an attempt first ended in this way.
+	// since is the time of the first attempt with this result.
 	// +required
 	Since metav1.Time `json:"since"`
 }
 
-// Told is what people heard last of a BackendPool, by events.
+// Told records the last events of a BackendPool.
 type Told struct {
 	// word is the reason of the last event about an attempt.
 	// +optional
 	Word string `json:"word,omitempty"`
-	// service is the Service that was told so; absent if this BackendPool was.
+	// service is the Service that received the event; unset if the BackendPool did.
 	// +optional
 	Service string `json:"service,omitempty"`
-	// givenUpFor is the class and the code of the error that the last change was given up
-	// for; absent if it was not.
+	// givenUpFor is the class and code of the error after which the last change was abandoned; unset
+	// otherwise.
 	// +optional
 	GivenUpFor string `json:"givenUpFor,omitempty"`
-	// problem is the state that the last warning on this BackendPool spoke of; absent once
-	// it is over.
+	// problem is the state in the last warning event for this BackendPool; unset once it is resolved.
 	// +optional
 	Problem string `json:"problem,omitempty"`
 }

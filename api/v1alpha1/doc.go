@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the custom resources of Weir.
+// Package v1alpha1 contains Weir's API types.
 //
 // +kubebuilder:object:generate=true
 // +groupName=weir.dev

@@ -6,15 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PartnerLabel on a Namespace makes it an organisation of a partner: its value is the name of a
-// Partner.
+// PartnerLabel assigns a Namespace to the Partner named by its value.
 const PartnerLabel = "weir.dev/partner"
 
-// PolicyName is what the one ProvisioningPolicy of a namespace is called.
+// PolicyName is the required name of a ProvisioningPolicy.
 const PolicyName = "default"
 
-// Partner says how provisioning is retried in all namespaces that have its name in the label
-// weir.dev/partner, unless these say otherwise.
+// Partner sets the default retry policy of all namespaces with the label weir.dev/partner=<name>.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=weir
@@ -38,8 +36,8 @@ type PartnerList struct {
 	Items           []Partner `json:"items"`
 }
 
-// ProvisioningPolicy says how provisioning is retried in its namespace, where that differs from
-// what the namespace's partner says. A namespace has one, called default.
+// ProvisioningPolicy overrides the retry policy of the Partner for one namespace. A namespace can have one,
+// named default.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",message="a namespace has one ProvisioningPolicy, and its name is default"
@@ -64,7 +62,7 @@ type ProvisioningPolicyList struct {
 	Items           []ProvisioningPolicy `json:"items"`
 }
 
-// PolicySpec has a policy.
+// PolicySpec contains a retry policy.
 type PolicySpec struct {
 	// +required
 	Policy RetryPolicy `json:"policy"`
@@ -76,37 +74,37 @@ type PolicySpec struct {
 // +kubebuilder:validation:Pattern=`^([0-9]{1,6}(ms|s|m|h)){1,4}$`
 type Duration string
 
-// RetryPolicy says how provisioning is retried. What it leaves out is inherited.
+// RetryPolicy configures retries of Provisions. Unset fields are inherited: from the ProvisioningPolicy, then
+// the Partner, then the built-in default.
 type RetryPolicy struct {
-	// retries is how many attempts follow the first one. 5 where nobody says otherwise.
+	// retries is the maximum number of attempts after the first one. Default: 5.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Retries *int32 `json:"retries,omitempty"`
 
-	// initialInterval is the wait before the first retry. 30s where nobody says otherwise.
+	// initialInterval is the wait before the first retry. Default: 30s.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="want at least 1s"
 	InitialInterval Duration `json:"initialInterval,omitempty"`
 
-	// factor is how many times as long as the one before each wait is, as a decimal in quotes. "2"
-	// where nobody says otherwise.
+	// factor is the growth of each wait relative to the previous one, a decimal in quotes. Default: "2".
 	// +optional
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,2}(\.[0-9]{1,6})?$`
 	Factor string `json:"factor,omitempty"`
 
-	// maxInterval is the longest wait. 60m where nobody says otherwise.
+	// maxInterval is the longest wait. Default: 60m.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="want at least 1s"
 	MaxInterval Duration `json:"maxInterval,omitempty"`
 
-	// horizon bounds all waits together: the attempt after the wait that reaches it is the last.
-	// 0s is none, which is so where nobody says otherwise.
+	// horizon limits the sum of all waits: the attempt after the wait that reaches it is the last. 0s, the
+	// default, means no limit.
 	// +optional
 	Horizon Duration `json:"horizon,omitempty"`
 
-	// attemptTimeout ends an attempt that takes longer. 30m where nobody says otherwise.
+	// attemptTimeout is the timeout of one attempt. Default: 30m.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="want 1s to 24h"
 	AttemptTimeout Duration `json:"attemptTimeout,omitempty"`

@@ -6,19 +6,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What people ask of a Provision: the value is the time at which they do, and one that differs
-// from what status says was handled is asked anew.
+// Annotations that request an action. The value is the time of the request; a value that differs from the
+// last one handled, in status, is a new request.
 const (
-	// CancelAnnotation cancels the attempts to come. The one under way goes on.
+	// CancelAnnotation cancels further attempts. The current attempt continues.
 	CancelAnnotation = "weir.dev/cancel-requested-at"
-	// RetryNowAnnotation has the next attempt begin without waiting. A BackendPool hears it, too.
+	// RetryNowAnnotation starts the next attempt without waiting. It also applies to BackendPools.
 	RetryNowAnnotation = "weir.dev/retry-now-requested-at"
-	// ResetAnnotation has all of it begin anew: the count of attempts, and the steps.
+	// ResetAnnotation starts over: the count of attempts and all steps.
 	ResetAnnotation = "weir.dev/reset-requested-at"
 )
 
-// Provision brings a cluster into a state, by attempts that are repeated over hours or days until
-// one succeeds.
+// Provision configures a cluster by a list of steps. Failed attempts are retried over hours or days until one
+// succeeds.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 200",message="the name has at most 200 characters"
@@ -49,13 +49,13 @@ type ProvisionList struct {
 	Items           []Provision `json:"items"`
 }
 
-// ProvisionSpec says which cluster, what is done there, and how it is retried.
+// ProvisionSpec selects the target cluster, the steps and the retry policy.
 type ProvisionSpec struct {
 	// +required
 	Target ProvisionTarget `json:"target"`
 
-	// steps are done one after the other, in this order as far as dependsOn does not ask for
-	// another. One that is done is not repeated unless what goes into it has changed.
+	// steps run one after another, in this order unless dependsOn requires another. A completed step is
+	// repeated only if its input has changed.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -64,22 +64,21 @@ type ProvisionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(s, !has(s.dependsOn) || s.dependsOn.all(d, self.exists(t, t.name == d)))",message="dependsOn names a step that is not there"
 	Steps []ProvisionStep `json:"steps"`
 
-	// policy is how this one is retried, where that differs from what the namespace and its
-	// partner say.
+	// policy overrides the retry policy of the namespace and its partner.
 	// +optional
 	Policy *RetryPolicy `json:"policy,omitempty"`
 }
 
-// ProvisionTarget is the cluster that is provisioned.
+// ProvisionTarget is the cluster to provision. Set exactly one field.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.kubeconfigSecret) != has(self.serviceAccountName)",message="set exactly one of kubeconfigSecret and serviceAccountName"
 type ProvisionTarget struct {
-	// kubeconfigSecret is a Secret of the same namespace with a kubeconfig for the cluster.
+	// kubeconfigSecret is a Secret in the same namespace with a kubeconfig of the target.
 	// +optional
 	KubeconfigSecret *KubeconfigSecret `json:"kubeconfigSecret,omitempty"`
 
-	// serviceAccountName makes this cluster the target: what is done has the rights of that
-	// ServiceAccount of the same namespace, and no others.
+	// serviceAccountName selects this cluster as target. Steps run with the permissions of this
+	// ServiceAccount in the same namespace.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -88,12 +87,13 @@ type ProvisionTarget struct {
 
 // KubeconfigSecret is a key of a Secret.
 type KubeconfigSecret struct {
+	// name of the Secret.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// key has the kubeconfig, with all that it needs in itself: no files, no commands.
+	// key of the Secret. The kubeconfig must be self-contained: no file references, no exec plugins.
 	// +optional
 	// +kubebuilder:default=kubeconfig
 	// +kubebuilder:validation:MaxLength=253
@@ -101,95 +101,102 @@ type KubeconfigSecret struct {
 	Key string `json:"key,omitempty"`
 }
 
-// ProvisionStep is one thing that is done.
+// ProvisionStep is one step. Set exactly one of manifests, helm, wait, job and migration.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !(self.name in self.dependsOn)",message="a step cannot depend on itself"
 // +kubebuilder:validation:XValidation:rule="[has(self.manifests), has(self.helm), has(self.wait), has(self.job), has(self.migration)].filter(x, x).size() == 1",message="set exactly one of manifests, helm, wait, job and migration"
 type ProvisionStep struct {
+	// name of the step, unique in the Provision.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// dependsOn are the steps that have to be done before this one; an empty list is none.
-	// Absent, they are all steps that are listed before it.
+	// dependsOn lists the steps that must complete before this one; an empty list means none. If unset, these
+	// are all steps listed before this one.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=31
 	// +kubebuilder:validation:items:MaxLength=63
 	DependsOn []string `json:"dependsOn,omitzero"`
 
-	// manifests are applied, and all of their objects become ready.
+	// manifests applies objects and waits until they are ready.
 	// +optional
 	Manifests *ManifestsStep `json:"manifests,omitempty"`
 
-	// helm renders a chart, whose objects are applied and become ready.
+	// helm renders a chart, applies its objects and waits until they are ready.
 	// +optional
 	Helm *HelmStep `json:"helm,omitempty"`
 
-	// wait is done when an object has a condition.
+	// wait waits for a condition of an object.
 	// +optional
 	Wait *WaitStep `json:"wait,omitempty"`
 
-	// job runs a container to its end.
+	// job runs a container to completion.
 	// +optional
 	Job *JobStep `json:"job,omitempty"`
 
-	// migration has the target's own Weir migrate its load balancers.
+	// migration makes the target's own Weir migrate its load balancers.
 	// +optional
 	Migration *MigrationStep `json:"migration,omitempty"`
 }
 
 // ManifestsStep applies objects.
 type ManifestsStep struct {
-	// sources have the objects as YAML, applied in this order, and within a source in the order
-	// of its keys; Namespaces and CustomResourceDefinitions go first.
+	// sources contain the objects as YAML. They are applied in this order, and within a source in the order
+	// of its keys; Namespaces and CustomResourceDefinitions are applied first.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Sources []ManifestSource `json:"sources"`
 
-	// prune deletes what an earlier attempt of this step has applied, and the sources do not have
-	// any more.
+	// prune deletes objects that an earlier attempt of this step applied and that are no longer in the
+	// sources.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
 }
 
-// ManifestSource is a ConfigMap or a Secret of the same namespace.
+// ManifestSource is a ConfigMap or Secret in the same namespace. Set exactly one.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.configMap) != has(self.secret)",message="set exactly one of configMap and secret"
 type ManifestSource struct {
+	// configMap is the name of a ConfigMap.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ConfigMap string `json:"configMap,omitempty"`
+	// secret is the name of a Secret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Secret string `json:"secret,omitempty"`
 }
 
-// WaitStep names an object of the target.
+// WaitStep waits for an object of the target.
 type WaitStep struct {
+	// apiVersion of the object.
 	// +required
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9.-]+/)?[a-z0-9]+$`
 	APIVersion string `json:"apiVersion"`
+	// kind of the object.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9]*$`
 	Kind string `json:"kind"`
+	// namespace of the object.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace,omitempty"`
+	// name of the object.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?$`
 	Name string `json:"name"`
-	// condition is the type of a condition that becomes True. Absent, the object becomes ready as
-	// those of manifests do.
+	// condition is a condition type that must become True. If unset, the object must become ready, by the
+	// same rules as in manifests.
 	// +optional
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([-a-z0-9.]+/)?[A-Za-z0-9][-_.A-Za-z0-9]*$`

@@ -2,15 +2,15 @@
 
 package v1alpha1
 
-// MigrationStep has the Weir of the target migrate the load balancers of its cluster, as weir migrate run does: with the
-// target's own azure.json and credentials of Azure, of which nothing comes here.
+// MigrationStep makes the Weir of the target migrate its load balancers, like weir migrate run. It uses the
+// target's own azure.json and Azure credentials, which never leave the target.
 type MigrationStep struct {
-	// to is the SKU that Basic load balancers are to have.
+	// to is the target SKU of Basic load balancers.
 	// +required
 	// +kubebuilder:validation:Enum=Standard
 	To string `json:"to"`
 
-	// namespace is where the target's Weir keeps its record.
+	// namespace of Weir in the target.
 	// +optional
 	// +kubebuilder:default=weir-system
 	// +kubebuilder:validation:MaxLength=63

@@ -8,35 +8,36 @@ import (
 
 // States of a Provision.
 const (
-	// ProvisionRunning: an attempt is under way.
+	// ProvisionRunning: an attempt is in progress.
 	ProvisionRunning = "Running"
-	// ProvisionWaiting: the next attempt follows at nextAttemptAt.
+	// ProvisionWaiting: the next attempt begins at nextAttemptAt.
 	ProvisionWaiting = "Waiting"
-	// ProvisionSucceeded: all steps are done.
+	// ProvisionSucceeded: all steps are complete.
 	ProvisionSucceeded = "Succeeded"
-	// ProvisionFailed: no attempt follows until somebody asks, or the spec changes.
+	// ProvisionFailed: no further attempt until a user requests one or the spec changes.
 	ProvisionFailed = "Failed"
-	// ProvisionCancelled: somebody cancelled the attempts to come.
+	// ProvisionCancelled: a user canceled further attempts.
 	ProvisionCancelled = "Cancelled"
 )
 
-// Conditions of a Provision.
+// Condition types of a Provision.
 const (
-	// ProvisionAccepted is False while the policy cannot be read, or steps wait for each other.
+	// ProvisionAccepted is False if the policy is invalid or the steps depend on each other in a cycle.
 	ProvisionAccepted = "Accepted"
-	// ProvisionProgressing is True while an attempt is under way or to come.
+	// ProvisionProgressing is True while an attempt is in progress or pending.
 	ProvisionProgressing = "Progressing"
-	// ProvisionReady is True once all steps are done.
+	// ProvisionReady is True when all steps are complete.
 	ProvisionReady = "Ready"
-	// ProvisionConditionCancelled is True while attempts to come are cancelled.
+	// ProvisionConditionCancelled is True while further attempts are canceled.
 	ProvisionConditionCancelled = "Cancelled"
-	// ProvisionConditionFailed is True once the last attempt has failed.
+	// ProvisionConditionFailed is True after the last attempt has failed.
 	ProvisionConditionFailed = "Failed"
 )
 
-// ProvisionStatus is what has become of a Provision. When the next attempt is made follows from it
-// and from the policy alone.
+// ProvisionStatus is the observed state of a Provision. It and the policy determine the time of the next
+// attempt.
 type ProvisionStatus struct {
+	// conditions are Accepted, Progressing, Ready, Cancelled and Failed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -46,119 +47,130 @@ type ProvisionStatus struct {
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// attempts is how many were begun for what is wanted now; attemptNumber counts all that ever
-	// were.
+	// attempts counts the attempts for the current spec.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+	// attemptNumber counts all attempts, including those for earlier specs.
 	// +optional
 	AttemptNumber int64 `json:"attemptNumber,omitempty"`
 
-	// startedAt is when the attempt under way began.
+	// startedAt is the start of the current attempt.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 
-	// lastAttempt is the last one that has ended.
+	// lastAttempt is the last finished attempt.
 	// +optional
 	LastAttempt *ProvisionAttempt `json:"lastAttempt,omitempty"`
 
-	// waitingSince is when the present wait began.
+	// waitingSince is the start of the current wait.
 	// +optional
 	WaitingSince *metav1.MicroTime `json:"waitingSince,omitempty"`
-	// notBefore is the time that the target's API server named: nobody asks it before.
+	// notBefore is the time until which the target's API server throttles requests (Retry-After).
 	// +optional
 	NotBefore *metav1.MicroTime `json:"notBefore,omitempty"`
-	// asked is true if somebody asked for the next attempt: it waits for notBefore alone.
+	// asked is true if a user requested the next attempt, which then waits only for notBefore.
 	// +optional
 	Asked bool `json:"asked,omitempty"`
-	// nextAttemptAt is when the next attempt begins.
+	// nextAttemptAt is the start of the next attempt.
 	// +optional
 	NextAttemptAt *metav1.Time `json:"nextAttemptAt,omitempty"`
-	// waited is how long all waits together were so far.
+	// waited is the sum of all waits so far.
 	// +optional
 	Waited string `json:"waited,omitempty"`
 
-	// cancelled is true while attempts to come are cancelled.
+	// cancelled is true while further attempts are canceled.
 	// +optional
 	Cancelled bool `json:"cancelled,omitempty"`
 
-	// job is a digest of what is wanted: the target and the steps.
+	// job is a hash of the target and the steps.
 	// +optional
 	Job string `json:"job,omitempty"`
-	// anew is true if the next attempt repeats steps that are done.
+	// anew is true if the next attempt repeats completed steps.
 	// +optional
 	Anew bool `json:"anew,omitempty"`
 
-	// target is the cluster that the steps speak of.
+	// target identifies the cluster of the recorded steps.
 	// +optional
 	Target string `json:"target,omitempty"`
-	// steps are what was done so far.
+	// steps is the progress of each step.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Steps []StepStatus `json:"steps,omitempty"`
 
-	// policy is what counts for this Provision, and whose word each value is.
+	// policy is the effective policy and the source of each value.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Policy []PolicyValue `json:"policy,omitempty"`
 
+	// lastHandledCancelAt is the last handled value of the cancel annotation.
 	// +optional
 	LastHandledCancelAt string `json:"lastHandledCancelAt,omitempty"`
+	// lastHandledRetryNowAt is the last handled value of the retry-now annotation.
 	// +optional
 	LastHandledRetryNowAt string `json:"lastHandledRetryNowAt,omitempty"`
+	// lastHandledResetAt is the last handled value of the reset annotation.
 	// +optional
 	LastHandledResetAt string `json:"lastHandledResetAt,omitempty"`
 }
 
-// ProvisionAttempt is an attempt that has ended.
+// ProvisionAttempt is a finished attempt.
 type ProvisionAttempt struct {
+	// number is the attemptNumber.
 	// +required
 	Number int64 `json:"number"`
+	// startedAt is the start of the attempt.
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
+	// endedAt is the end of the attempt.
 	// +required
 	EndedAt metav1.MicroTime `json:"endedAt"`
-	// result is Succeeded, Failed or Invalid, which no other attempt can mend.
+	// result is Succeeded, Failed or Invalid. Invalid is not retried.
 	// +required
 	Result string `json:"result"`
-	// step is the one that failed.
+	// step is the failed step.
 	// +optional
 	Step string `json:"step,omitempty"`
+	// message is the error of the failed step.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// StepStatus is how far a step has come.
+// StepStatus is the progress of a step.
 type StepStatus struct {
+	// name of the step.
 	// +required
 	Name string `json:"name"`
-	// input is a digest of what went into it.
+	// input is a hash of the step's input.
 	// +optional
 	Input string `json:"input,omitempty"`
-	// doneAt is when it was done with that.
+	// doneAt is when the step completed with this input.
 	// +optional
 	DoneAt *metav1.Time `json:"doneAt,omitempty"`
-	// applied is how many of its objects were applied, where it is not done.
+	// applied is the number of objects applied so far, if the step is not complete.
 	// +optional
 	Applied int32 `json:"applied,omitempty"`
-	// asked is the wish by which the target was asked for something, kept before it is.
+	// asked identifies the request to the target. It is recorded before the request is sent.
 	// +optional
 	Asked string `json:"asked,omitempty"`
-	// inventory are the objects that it may have made, as group/kind/namespace/name. It is
-	// extended before they are applied and trimmed after others are pruned.
+	// inventory lists objects that the step may have created, as group/kind/namespace/name. It is extended
+	// before objects are applied and trimmed after objects are pruned.
 	// +optional
 	// +listType=set
 	Inventory []string `json:"inventory,omitempty"`
 }
 
-// PolicyValue is a value of the policy in effect.
+// PolicyValue is a value of the effective policy.
 type PolicyValue struct {
+	// name of the field.
 	// +required
 	Name string `json:"name"`
+	// value in effect.
 	// +required
 	Value string `json:"value"`
-	// from is where it is set: built-in, Partner/<name>, ProvisioningPolicy, Provision, or minimum for an interval that is set shorter than the minimum.
+	// from is the source of the value: built-in, Partner/<name>, ProvisioningPolicy, Provision, or minimum if
+	// a configured interval is below the minimum.
 	// +required
 	From string `json:"from"`
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command weir-provisioner provisions clusters: it works on Provisions.
+// Command weir-provisioner runs the controller of Provisions.
 package main
 
 import (
@@ -21,8 +21,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run returns the exit code: 0 for a clean end, 2 for a flag or a file that the caller has to correct,
-// 1 for everything else.
+// run returns the exit code: 0 on success, 2 for errors in flags or files, 1 for all other errors.
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -98,7 +97,6 @@ Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected.`,
 	return cmd
 }
 
-// flagsOnly rejects arguments.
 func flagsOnly(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return &process.UsageError{Err: fmt.Errorf("%s takes flags only, got %q: run %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())}

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/kube/workqueue"
 )
 
-// errProvisioning is the error of a flag of earlier releases.
+// errProvisioning explains a flag that was removed.
 var errProvisioning = errors.New("--provisioning: the controller does not work on Provisions: remove the flag, and run weir-provisioner beside it" +
 	" (kubectl apply --server-side -k config/provisioning; with the chart provisioner.enabled=true), as docs/guide/upgrade.md describes")
 
@@ -49,7 +49,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.Bool("provisioning", false, "of earlier releases")
-	_ = f.MarkHidden("provisioning") // it is defined above
+	_ = f.MarkHidden("provisioning")
 	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure; another one than is on record stops the start")

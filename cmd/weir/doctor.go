@@ -53,7 +53,7 @@ Exit codes: 0 nothing fails, 1 the API server could not be asked, 2 a flag has t
 			}
 			d := doctor.Doctor{REST: rc, API: api, Namespace: namespace, ServiceAccount: name}
 			if opts.ConfigFile != "" {
-				opts.Log = slog.New(slog.DiscardHandler) // what it would say is in the checks
+				opts.Log = slog.New(slog.DiscardHandler) // the checks report warnings
 				azure, err := app.OpenAzure(opts)
 				d.Azure = &doctor.Azure{Azure: azure, Err: err}
 			}

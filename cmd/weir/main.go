@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command weir keeps Azure Load Balancers level with a Kubernetes cluster.
+// Command weir keeps Azure Load Balancers in sync with a Kubernetes cluster.
 package main
 
 import (
@@ -20,8 +20,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run returns the exit code: 0 for a clean end, 2 for what the caller has to
-// correct (flags, files), 1 for everything else.
+// run returns the exit code: 0 on success, 2 for errors in flags or files, 1 for all other errors.
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -45,7 +44,7 @@ func run(args []string) int {
 	return 1
 }
 
-// printable keeps what a file or a Service says from steering the terminal.
+// printable replaces control characters of files and objects, which could steer the terminal.
 func printable(text string) string { return process.Printable(text) }
 
 func newRoot() *cobra.Command {
@@ -82,7 +81,6 @@ their help.`,
 	return root
 }
 
-// flagsOnly refuses arguments.
 func flagsOnly(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return &app.UsageError{Err: fmt.Errorf("%s takes flags only, got %q", cmd.CommandPath(), args[0])}

@@ -78,7 +78,7 @@ starting, 1 the plan could not be made.`,
 	return cmd
 }
 
-// placeFlags say which cluster is meant, and where its Azure is.
+// placeFlags adds the flags that select the cluster and its Azure configuration.
 func placeFlags(cmd *cobra.Command, opts *app.PlanOptions) {
 	f := cmd.Flags()
 	f.StringVar(&opts.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
@@ -88,7 +88,6 @@ func placeFlags(cmd *cobra.Command, opts *app.PlanOptions) {
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
 }
 
-// printMigration prints what would be done. The exit code says whether that is anything.
 func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string) error {
 	var err error
 	if opts.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
@@ -96,7 +95,7 @@ func printMigration(ctx context.Context, cmd *cobra.Command, opts app.PlanOption
 	}
 	p, err := app.MigrationPlan(ctx, opts)
 	if usage, ok := errors.AsType[*app.UsageError](err); ok {
-		return errors.Unwrap(usage) // its exit code would say that something changes
+		return errors.Unwrap(usage) // exit code 2 would mean that there are changes
 	}
 	if err != nil {
 		return err

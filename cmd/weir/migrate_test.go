@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// The exit code of weir migrate plan says whether anything is Basic, and whether it may begin.
+// Exit codes of weir migrate plan.
 func TestExitCodesOfMigrationPlans(t *testing.T) {
 	const of = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/Microsoft.Network/"
 	emu := patient.Watched(t, armemu.New(armemu.Options{}))

@@ -16,7 +16,7 @@ import (
 )
 
 func newMigrateStop() *cobra.Command {
-	var asked app.MigrationCommand
+	var command app.MigrationCommand
 	var why string
 	var undo bool
 	cmd := &cobra.Command{
@@ -41,27 +41,27 @@ Exit codes: 0 it is asked for, 1 it could not be, or there is no way back, 2 a f
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if undo {
-				stands, err := asked.Undo(cmd.Context(), why)
+				effective, err := command.Undo(cmd.Context(), why)
 				if err != nil {
 					return err
 				}
-				return say(cmd, "All that was done is taken back, asked for %s\nweir migrate status says when that is done, and weir migrate resume has the migration go on instead.", stands)
+				return say(cmd, "All that was done is taken back, asked for %s\nweir migrate status says when that is done, and weir migrate resume has the migration go on instead.", effective)
 			}
-			stands, err := asked.Stop(cmd.Context(), why)
+			effective, err := command.Stop(cmd.Context(), why)
 			if err != nil {
 				return err
 			}
-			return say(cmd, "A stop is asked for %s\nweir migrate status says when it is heard, and weir migrate resume takes it back.", stands)
+			return say(cmd, "A stop is asked for %s\nweir migrate status says when it is heard, and weir migrate resume takes it back.", effective)
 		},
 	}
-	askFlags(cmd, &asked)
+	askFlags(cmd, &command)
 	cmd.Flags().BoolVar(&undo, "undo", false, "take back what was done, as long as no load balancer was deleted")
 	cmd.Flags().StringVar(&why, "why", "", "what others are told, in one line")
 	return cmd
 }
 
 func newMigrateResume() *cobra.Command {
-	var asked app.MigrationCommand
+	var command app.MigrationCommand
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Have a migration go on that was stopped",
@@ -70,7 +70,7 @@ func newMigrateResume() *cobra.Command {
 Exit codes: 0 there is no stop any more, 1 it could not be taken back, 2 a flag has to be corrected.`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			was, err := asked.Resume(cmd.Context())
+			was, err := command.Resume(cmd.Context())
 			switch {
 			case err != nil:
 				return err
@@ -80,12 +80,12 @@ Exit codes: 0 there is no stop any more, 1 it could not be taken back, 2 a flag 
 			return say(cmd, "The stop is taken back that was asked for %s", *was)
 		},
 	}
-	askFlags(cmd, &asked)
+	askFlags(cmd, &command)
 	return cmd
 }
 
 func newMigrateGiveUp() *cobra.Command {
-	var asked app.MigrationCommand
+	var command app.MigrationCommand
 	var why string
 	cmd := &cobra.Command{
 		Use:   "give-up ADDRESS",
@@ -105,22 +105,22 @@ Exit codes: 0 it is given up, 1 it is not one that Azure refuses, 2 an argument 
 			if err != nil {
 				return &app.UsageError{Err: fmt.Errorf("ADDRESS: %w", err)}
 			}
-			if err := asked.GiveUp(cmd.Context(), ip, why); err != nil {
+			if err := command.GiveUp(cmd.Context(), ip, why); err != nil {
 				return err
 			}
 			return say(cmd, "%s is given up: its Service gets another address within five minutes.", ip)
 		},
 	}
-	askFlags(cmd, &asked)
+	askFlags(cmd, &command)
 	cmd.Flags().StringVar(&why, "why", "", "what others are told, in one line")
 	return cmd
 }
 
-func askFlags(cmd *cobra.Command, asked *app.MigrationCommand) {
+func askFlags(cmd *cobra.Command, command *app.MigrationCommand) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&asked.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
-	recordFlag(cmd, asked)
+	f.StringVar(&command.Kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	recordFlag(cmd, command)
 }
 
 func say(cmd *cobra.Command, format string, args ...any) error {
@@ -129,7 +129,7 @@ func say(cmd *cobra.Command, format string, args ...any) error {
 }
 
 func newMigrateRun() *cobra.Command {
-	var asked app.MigrationCommand
+	var command app.MigrationCommand
 	var output string
 	var patience time.Duration
 	var wait bool
@@ -149,10 +149,10 @@ starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked f
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
-			return runMigration(ctx, cmd, asked, output, wait)
+			return runMigration(ctx, cmd, command, output, wait)
 		},
 	}
-	migrationFlags(cmd, &asked)
+	migrationFlags(cmd, &command)
 	f := cmd.Flags()
 	f.BoolVarP(&wait, "wait", "w", false, "print how it stands until it is done, stopped or refused")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
@@ -160,15 +160,14 @@ starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked f
 	return cmd
 }
 
-// runMigration asks for a migration that can begin.
-func runMigration(ctx context.Context, cmd *cobra.Command, asked app.MigrationCommand, output string, wait bool) error {
-	asks := false
-	err := watchMigration(ctx, cmd, asked, output, func(s migration.Status) bool {
-		asks = (s.Verdict == migration.NotBegun || s.Verdict == migration.TakenBack) && s.Asked.Run == nil
+func runMigration(ctx context.Context, cmd *cobra.Command, command app.MigrationCommand, output string, wait bool) error {
+	mustRequest := false
+	err := watchMigration(ctx, cmd, command, output, func(s migration.Status) bool {
+		mustRequest = (s.Verdict == migration.NotBegun || s.Verdict == migration.TakenBack) && s.Asked.Run == nil
 		return true
 	})
-	if asks {
-		if err := asked.Begin(ctx); err != nil {
+	if mustRequest {
+		if err := command.Begin(ctx); err != nil {
 			return err
 		}
 		err = differs
@@ -177,8 +176,8 @@ func runMigration(ctx context.Context, cmd *cobra.Command, asked app.MigrationCo
 	if !under || code != differs || !wait {
 		return err
 	}
-	return watchMigration(ctx, cmd, asked, output, func(s migration.Status) bool {
-		heard := s.Verdict == migration.NotBegun && s.Asked.Run == nil
-		return heard || s.Verdict == migration.TakenBack || s.Verdict.Over() || s.Verdict == migration.Halted || s.Verdict == migration.Refused && s.Asked.Run == nil
+	return watchMigration(ctx, cmd, command, output, func(s migration.Status) bool {
+		started := s.Verdict == migration.NotBegun && s.Asked.Run == nil
+		return started || s.Verdict == migration.TakenBack || s.Verdict.Over() || s.Verdict == migration.Halted || s.Verdict == migration.Refused && s.Asked.Run == nil
 	})
 }

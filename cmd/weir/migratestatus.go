@@ -15,10 +15,10 @@ import (
 	"weir.dev/weir/internal/migration"
 )
 
-// halted is the exit code where a migration goes on only once a person, or a new leader, does something.
+// halted is the exit code if a user or a new leader must act first.
 const halted exitCode = 4
 
-// migrationCode says how a migration stands: that of weir migrate plan, and halted.
+// migrationCode returns the exit code of weir migrate status and run.
 func migrationCode(v migration.Verdict) error {
 	switch v {
 	case migration.NotNeeded, migration.Finished:
@@ -32,7 +32,7 @@ func migrationCode(v migration.Verdict) error {
 }
 
 func newMigrateStatus() *cobra.Command {
-	var asked app.MigrationCommand
+	var command app.MigrationCommand
 	var output string
 	var patience time.Duration
 	var watch bool
@@ -59,10 +59,10 @@ could not be read.`,
 				ctx, cancel = context.WithTimeout(cmd.Context(), patience)
 			}
 			defer cancel()
-			return watchMigration(ctx, cmd, asked, output, func(s migration.Status) bool { return !watch || s.Verdict.Over() || s.Verdict == migration.TakenBack })
+			return watchMigration(ctx, cmd, command, output, func(s migration.Status) bool { return !watch || s.Verdict.Over() || s.Verdict == migration.TakenBack })
 		},
 	}
-	migrationFlags(cmd, &asked)
+	migrationFlags(cmd, &command)
 	f := cmd.Flags()
 	f.BoolVarP(&watch, "watch", "w", false, "print it again whenever it changes, until it is done or taken back")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
@@ -70,17 +70,17 @@ could not be read.`,
 	return cmd
 }
 
-func migrationFlags(cmd *cobra.Command, asked *app.MigrationCommand) {
+func migrationFlags(cmd *cobra.Command, command *app.MigrationCommand) {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: run %s --help", err, cmd.CommandPath())
 	})
 	cmd.Flags().SortFlags = false
-	placeFlags(cmd, &asked.PlanOptions)
-	recordFlag(cmd, asked)
+	placeFlags(cmd, &command.PlanOptions)
+	recordFlag(cmd, command)
 }
 
-func recordFlag(cmd *cobra.Command, asked *app.MigrationCommand) {
-	cmd.Flags().StringVarP(&asked.RecordNamespace, "namespace", "n", "weir-system", "namespace in which Weir runs: it keeps its record there")
+func recordFlag(cmd *cobra.Command, command *app.MigrationCommand) {
+	cmd.Flags().StringVarP(&command.RecordNamespace, "namespace", "n", "weir-system", "namespace in which Weir runs: it keeps its record there")
 }
 
 func checkMigrationFlags(cmd *cobra.Command, args []string, output string, patience time.Duration) error {
@@ -95,14 +95,14 @@ func checkMigrationFlags(cmd *cobra.Command, args []string, output string, patie
 	return nil
 }
 
-// watchMigration prints how a migration stands until that is enough. The exit code is that of what it has printed last.
-func watchMigration(ctx context.Context, cmd *cobra.Command, asked app.MigrationCommand, output string, enough func(migration.Status) bool) error {
+// watchMigration prints the status until enough returns true. The exit code is that of the last status.
+func watchMigration(ctx context.Context, cmd *cobra.Command, command app.MigrationCommand, output string, enough func(migration.Status) bool) error {
 	var err error
-	if asked.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
+	if command.Log, err = app.NewLog(os.Stderr, "auto", 0); err != nil {
 		return err
 	}
 	var last *migration.Status
-	err = asked.Watch(ctx, func(s migration.Status) (bool, error) {
+	err = command.Watch(ctx, func(s migration.Status) (bool, error) {
 		text := []byte(printable(s.Text()))
 		if output == "json" {
 			if text, err = s.JSON(); err != nil {
@@ -116,7 +116,7 @@ func watchMigration(ctx context.Context, cmd *cobra.Command, asked app.Migration
 		return enough(s), err
 	})
 	if usage, ok := errors.AsType[*app.UsageError](err); ok {
-		return errors.Unwrap(usage) // its exit code would say that something is under way
+		return errors.Unwrap(usage) // exit code 2 would mean that the migration is in progress
 	}
 	if err != nil && (last == nil || ctx.Err() == nil) {
 		return err

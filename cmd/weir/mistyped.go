@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// mistyped returns what is wrong with a command that does not exist and that is asked for help: without it the help of
-// the command above is shown, as if all were well.
+// mistyped returns an error for help on a subcommand that does not exist. Cobra would show the help of the
+// parent command.
 func mistyped(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	if len(args) > 0 && args[0] == "help" {
 		args = args[1:]
 	}
-	if len(args) > 0 && (args[0] == "completion" || strings.HasPrefix(args[0], "__")) { // made when it is run
+	if len(args) > 0 && (args[0] == "completion" || strings.HasPrefix(args[0], "__")) { // cobra adds these when it runs
 		return nil
 	}
 	cmd, rest, err := root.Find(args)

@@ -4,7 +4,7 @@ package main
 
 import "testing"
 
-// A command that does not exist is wrong usage, also where help is asked for.
+// An unknown command is a usage error, even with --help.
 func TestWrongCommands(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
@@ -16,7 +16,7 @@ func TestWrongCommands(t *testing.T) {
 		{[]string{"statsu"}, 2},
 		{[]string{"migrate", "statsu", "-h"}, 2},
 		{[]string{"provision", "nosuch", "--help"}, 2},
-		{[]string{"explain", "nosuch", "--help"}, 0}, // an argument, of which help tells
+		{[]string{"explain", "nosuch", "--help"}, 0}, // an argument; help shows it
 		{[]string{"help", "status"}, 0},
 		{[]string{"help"}, 0},
 		{[]string{"completion", "bash"}, 0},

@@ -48,7 +48,7 @@ a token of the cluster, which the API server reviews, and sees what that token m
 					return err
 				}
 				if _, err := rest.InClusterConfig(); err == nil && !f.Changed("weir-namespace") {
-					namespace = own // the page is beside Weir, as Weir is installed
+					namespace = own // the page runs in Weir's namespace
 				}
 				return page.ServeSecure(cmd.Context(), page.SecureOptions{
 					API: rc, Client: reach.Client, Leader: func(rc *rest.Config) app.Way { return reach.Leader{API: rc, Namespace: namespace}.Way() },

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/app/reach"
 )
 
-// pauseFlags are what weir pause and weir resume have in common.
+// pauseFlags are the flags shared by weir pause and weir resume.
 type pauseFlags struct {
 	kubeconfig, namespace, output string
 	all, everywhere, dryRun       bool
@@ -32,7 +32,6 @@ func (f *pauseFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")
 }
 
-// command is what the flags ask for.
 func (f *pauseFlags) command(cmd *cobra.Command, names []string) (pause.Command, error) {
 	switch {
 	case f.output != "text" && f.output != "json":

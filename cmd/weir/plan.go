@@ -16,13 +16,12 @@ import (
 	"weir.dev/weir/internal/config"
 )
 
-// exitCode ends the program without a word.
+// exitCode ends the program without a message.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// The exit codes of a plan that changes something, of one that takes addresses away, and of
-// one in which a Service is refused, for those who ask for that.
+// Exit codes of a plan: it has changes, it loses addresses, a Service is rejected (with --fail-on-refused).
 const (
 	differs exitCode = 2
 	loses   exitCode = 3
@@ -95,7 +94,7 @@ not be made, or is not complete.`,
 	return cmd
 }
 
-// printPlan prints a plan. One that is not complete is printed, too, before its error.
+// printPlan prints a plan, including an incomplete one before its error.
 func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, output string, failOnRefused bool) error {
 	if output != "text" && output != "json" {
 		return fmt.Errorf("-o %q: want text or json", output)
@@ -106,7 +105,7 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 	}
 	p, failed := app.Plan(ctx, opts)
 	if usage, ok := errors.AsType[*app.UsageError](failed); ok {
-		return errors.Unwrap(usage) // its exit code would say that something changes
+		return errors.Unwrap(usage) // exit code 2 would mean that there are changes
 	}
 	if failed != nil && p.Resources == nil {
 		return failed
@@ -133,7 +132,7 @@ func printPlan(ctx context.Context, cmd *cobra.Command, opts app.PlanOptions, ou
 	return nil
 }
 
-// colourful reports whether standard output is a terminal that shows colours.
+// colourful reports whether standard output is a terminal with color support.
 func colourful() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())) //nolint:gosec // a descriptor fits
 }

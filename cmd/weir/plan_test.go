@@ -15,8 +15,7 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// The exit code of weir plan says whether anything would change. A mistyped flag is no
-// change, though other commands end with 2 then.
+// Exit codes of weir plan. A usage error is not 2, which means changes.
 func TestExitCodes(t *testing.T) {
 	const app = "../../internal/app/testdata/"
 	emu := patient.Watched(t, armemu.New(armemu.Options{}))
@@ -29,7 +28,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	server := httptest.NewServer(emu)
 	defer server.Close()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // never accepts
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +94,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// What a file says of an object is in the message of an error, and steers no terminal.
+// Control characters from a file are removed from error messages.
 func TestMessagesSteerNoTerminal(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "evil.yaml")
 	evil := `{apiVersion: v1, kind: Service, metadata: {name: "x\e[2J\u009b2J\u202e"}, spec: {ports: 1}}`

@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examples are the lines that a person copies.
 var examples = regexp.MustCompile(`(?m)^( +)weir `)
 
-// asPlugin has help name the command as it was called: kubectl runs kubectl-weir for kubectl weir.
+// asPlugin shows "kubectl weir" in help if the program runs as kubectl-weir.
 func asPlugin(root *cobra.Command, program string) {
 	if name := strings.TrimSuffix(filepath.Base(program), ".exe"); name != "kubectl-weir" {
 		return

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Help names the command that was called, and its examples can be copied.
+// Help and examples use the name of the plugin.
 func TestHelpOfAPlugin(t *testing.T) {
 	for _, tt := range []struct{ program, usage, example string }{
 		{"/usr/local/bin/weir", "\n  weir status [flags]", "\n  weir status -A\n"},

@@ -20,10 +20,9 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// staysOpen is the exit code of a probe that has left a question open.
+// staysOpen is the exit code of a probe with unanswered questions.
 const staysOpen exitCode = 3
 
-// probing are the flags of weir probe-azure.
 type probing struct {
 	app.ProbeOptions
 	clean       bool
@@ -86,7 +85,7 @@ func (p probing) run(cmd *cobra.Command) error {
 	}
 	p.Log, p.In = log, cmd.InOrStdin()
 	p.Say = func(text string) { fmt.Fprintln(os.Stderr, printable(text)) }
-	// Who asks twice to stop it means it.
+	// A second signal ends the process.
 	defer context.AfterFunc(cmd.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 	if p.clean {
 		return app.CleanProbes(cmd.Context(), p.ProbeOptions)
@@ -109,7 +108,6 @@ func (p probing) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// print prints a report, and keeps it.
 func (p probing) print(cmd *cobra.Command, file *reserved, report probe.Report) error {
 	json, err := report.JSON()
 	if err != nil {
@@ -125,11 +123,10 @@ func (p probing) print(cmd *cobra.Command, file *reserved, report probe.Report) 
 	return file.keep(json)
 }
 
-// reserved is a file that will be written at the end, and can be: half an hour's work shall
-// not be lost to a name.
+// reserved is an output file that was checked to be writable, so that a long probe does not lose its report.
 type reserved struct{ temporary, path string }
 
-// reserve makes sure of a file; no path is none.
+// reserve creates a temporary file next to path; an empty path means none.
 func reserve(path string) (*reserved, error) {
 	if path == "" {
 		return &reserved{}, nil
@@ -159,6 +156,6 @@ func (r *reserved) keep(content []byte) error {
 
 func (r *reserved) discard() {
 	if r.temporary != "" {
-		_ = os.Remove(r.temporary) // it is not there if it was kept
+		_ = os.Remove(r.temporary) // already moved if saved
 	}
 }

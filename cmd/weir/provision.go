@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/app/reach"
 )
 
-// provisionFlags are those of all commands of weir provision.
+// provisionFlags are shared by all subcommands of weir provision.
 type provisionFlags struct {
 	kubeconfig, namespace, output string
 	all                           bool
@@ -70,7 +70,7 @@ than success.`,
 	return cmd
 }
 
-// command is one that speaks to the API server.
+// command returns a subcommand that uses the API server.
 func (f *provisionFlags) command(use, short string, names int, run func(context.Context, provisioning.Command, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short,

@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/app"
 )
 
-// The flag of earlier releases is an error that names what replaces it, and help does not offer it.
+// The removed flag is an error that names its replacement; help does not list it.
 func TestTheControllerDoesNotProvision(t *testing.T) {
 	for _, flag := range []string{"--provisioning", "--provisioning=true", "--provisioning=false"} {
 		root := newRoot()

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/app/status"
 )
 
-// wrong is the exit code of weir status where something is not as it should be.
+// wrong is the exit code if there are problems.
 const wrong exitCode = 3
 
 func newStatus() *cobra.Command {

@@ -22,11 +22,9 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// servedCalls is how many calls a served emulator remembers.
 const servedCalls = 100_000
 
-// badInput is an error that the user can repair by asking differently; the
-// process ends with code 2.
+// badInput is a usage error; the process ends with code 2.
 type badInput struct{ error }
 
 func (badInput) ExitCode() int   { return 2 }
@@ -105,7 +103,6 @@ func (f *emulatorFlags) register(cmd *cobra.Command) {
 	set.BoolVar(&f.exitWithStdin, "exit-with-stdin", false, "end when standard input closes, as it does when the parent process ends")
 }
 
-// build checks the flags and returns the emulator they describe.
 func (f *emulatorFlags) build() (*armemu.Emulator, error) {
 	opts := armemu.Options{Seed: f.seed, Token: f.token, StrictResourceGroups: f.strictGroups, CallLogCap: servedCalls}
 	if err := load(f.behaviour, func(raw []byte) (err error) {
@@ -169,7 +166,7 @@ func load(file string, into func([]byte) error) error {
 	return nil
 }
 
-// loopback checks an address before anything listens on it.
+// loopback rejects other addresses unless they are allowed.
 func (f *emulatorFlags) loopback(flag, address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -222,7 +219,6 @@ func (f *emulatorFlags) run(ctx context.Context, stdin io.Reader, out io.Writer)
 	return serve(ctx, map[net.Listener]http.Handler{arm: emu, admin: emu.Admin()})
 }
 
-// announce says where the emulator is, once it is there.
 func (f *emulatorFlags) announce(out io.Writer, emu *armemu.Emulator, endpoint, admin string) error {
 	if f.output == "json" {
 		return json.NewEncoder(out).Encode(map[string]string{"endpoint": endpoint, "admin": admin})
@@ -245,8 +241,8 @@ Ctrl-C stops it; its state is not kept.
 	return err
 }
 
-// serve runs the handlers until the context ends or one fails, and then ends
-// them all. Requests see the context, so a delay does not hold up the end.
+// serve runs the handlers until ctx ends or one fails, then stops all of them. Requests inherit ctx, so
+// injected delays do not block shutdown.
 func serve(ctx context.Context, handlers map[net.Listener]http.Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -272,7 +268,7 @@ func serve(ctx context.Context, handlers map[net.Listener]http.Handler) error {
 	defer done()
 	for _, server := range servers {
 		if server.Shutdown(grace) != nil {
-			_ = server.Close() // what would not end in time is cut off
+			_ = server.Close() // cancel requests that did not finish in time
 		}
 	}
 	for range waiting {

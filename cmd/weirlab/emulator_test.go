@@ -21,7 +21,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// What cannot be ends with code 2, before anything listens.
+// Usage errors exit with 2 before anything listens.
 func TestEmulatorRefusesBadInput(t *testing.T) {
 	dir := t.TempDir()
 	faults, seed := filepath.Join(dir, "faults.yaml"), filepath.Join(dir, "seed.json")
@@ -73,7 +73,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// A report says how requests are answered; a flag goes before it.
+// A report configures the emulator; a flag overrides it.
 func TestEmulatorTakesABehaviour(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	report := filepath.Join(t.TempDir(), "report.json")
@@ -89,8 +89,7 @@ func TestEmulatorTakesABehaviour(t *testing.T) {
 	}
 }
 
-// A parent starts it, reads one line, uses both listeners, and ends it by
-// closing standard input.
+// A parent starts the emulator, reads one line, uses both listeners, and stops it by closing standard input.
 func TestEmulatorServesUntilStdinCloses(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	e := start(t, "--token", "secret-canary", "--latency-scale", "0", "--exit-with-stdin")
@@ -161,7 +160,7 @@ func (s *served) wait(t *testing.T) error {
 	}
 }
 
-// start runs the command with free ports and reads what it announces.
+// start runs the command on free ports and reads its output.
 func start(t *testing.T, args ...string) *served {
 	t.Helper()
 	stdin, feed := io.Pipe()

@@ -17,12 +17,10 @@ import (
 	"time"
 )
 
-// certificateLife is longer than anyone leaves an emulator running.
+// certificateLife exceeds the runtime of any emulator.
 const certificateLife = 30 * 24 * time.Hour
 
-// selfSigned makes a certificate for localhost and the listeners' addresses.
-// The key never leaves the process; the certificate is written to file if one
-// is named.
+// selfSigned creates a certificate for localhost and the listeners' addresses, and writes it to file, if set.
 func selfSigned(file string, listeners ...net.Addr) (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

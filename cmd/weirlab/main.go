@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command weirlab holds all that needs no Azure.
+// Command weirlab contains tools that need no Azure.
 package main
 
 import (
@@ -14,8 +14,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run returns the exit code: 0 done, 1 failed, 2 asked for something that
-// cannot be.
+// run returns the exit code: 0 on success, 2 for usage errors, 1 for all other errors.
 func run(args []string) int {
 	root := newRootCommand()
 	root.SetArgs(args)
@@ -63,7 +62,6 @@ Exit codes: 0 done, 1 failed, 2 a flag, argument or input file is wrong.`,
 	return root
 }
 
-// noArgs refuses arguments as bad input.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(cmd, args); err != nil {
 		return badInput{err}

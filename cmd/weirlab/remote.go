@@ -55,11 +55,10 @@ the output.`,
 	return cmd
 }
 
-// untilSignalled returns a context that Ctrl-C ends; a second one ends the process at once, and its
-// children with it.
+// untilSignalled returns a context that Ctrl-C cancels. A second Ctrl-C ends the process and its children.
 func untilSignalled(ctx context.Context) (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A pipe that nobody reads is an error of a write then, which cleans up.
+	// Catch SIGPIPE, so that a closed pipe is a write error and cleanup runs.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	context.AfterFunc(ctx, stop)

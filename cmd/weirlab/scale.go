@@ -66,7 +66,7 @@ Exit codes: 0 measured, 1 failed, or too late, 2 a flag is wrong.`,
 	return cmd
 }
 
-// newProfiledCommand is the controller of scale --profiles.
+// newProfiledCommand returns the controller process of scale --profiles.
 func newProfiledCommand() *cobra.Command {
 	opts := app.Options{ClusterName: "kubernetes", Election: leases.DefaultElection(), Requeue: workqueue.DefaultBackoff(), LoadBalancerClass: app.LoadBalancerClass}
 	var profiles string

@@ -56,7 +56,7 @@ Ctrl-C ends the search, and what was played by then counts.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+			context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process
 			f.out, f.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if f.replay != "" {
 				return f.runReplay()
@@ -80,10 +80,10 @@ Ctrl-C ends the search, and what was played by then counts.`,
 	return cmd
 }
 
-func (f *simulateFlags) validate(asked func(flag string) bool) error {
+func (f *simulateFlags) validate(isSet func(flag string) bool) error {
 	if f.replay != "" {
 		for _, flag := range []string{"seed", "seeds", "for", "steps", "jobs", "whole", "pipelined"} {
-			if asked(flag) {
+			if isSet(flag) {
 				return fmt.Errorf("--%s has no effect on a file: leave it out with --replay", flag)
 			}
 		}
@@ -97,7 +97,7 @@ func (f *simulateFlags) validate(asked func(flag string) bool) error {
 		return errors.New("use --whole or --pipelined, not both")
 	case f.search.For < 0:
 		return errors.New("--for cannot be negative")
-	case f.search.For > 0 && asked("seeds"):
+	case f.search.For > 0 && isSet("seeds"):
 		return errors.New("use --seeds or --for, not both")
 	case f.verbose && f.replay == "" && (f.search.Seeds != 1 || f.search.For > 0):
 		return errors.New("--verbose shows one seed: use --seeds 1 with it")
@@ -108,7 +108,7 @@ func (f *simulateFlags) validate(asked func(flag string) bool) error {
 	return nil
 }
 
-// finding is a failure, for machines.
+// finding is a failure, for JSON output.
 type finding struct {
 	Seed  uint64 `json:"seed,omitempty"`
 	Check string `json:"check"`
@@ -116,8 +116,7 @@ type finding struct {
 	Steps int    `json:"steps"`
 	Plays int    `json:"plays,omitempty"`
 	File  string `json:"file"`
-	// Step is the step of a file after which the check failed, and Line where it begins;
-	// empty if nobody knows.
+	// Step and Line locate the step of the file after which the check failed; empty if unknown.
 	Line    int    `json:"line,omitempty"`
 	Step    string `json:"step,omitempty"`
 	Replay  string `json:"replay"`
@@ -127,19 +126,18 @@ type finding struct {
 type simulateResult struct {
 	First uint64 `json:"first,omitempty"`
 	Seeds int    `json:"seeds,omitempty"`
-	// File is what was replayed instead of seeds.
+	// File is the replayed scenario file.
 	File  string `json:"file,omitempty"`
 	Steps int    `json:"steps"`
-	// Seconds are real ones.
+	// Seconds is wall-clock time.
 	Seconds     float64   `json:"seconds"`
 	Interrupted bool      `json:"interrupted,omitempty"`
 	Found       []finding `json:"found"`
 }
 
-// shrinkEffort bounds the search for the shortest script of a failure.
 var shrinkEffort = simulate.Effort{Plays: 3000, Time: time.Minute}
 
-// errFound ends the process with code 1. All has been said by then.
+// errFound ends the process with code 1 after the failure was printed.
 var errFound = errors.New("a check does not hold")
 
 func (f *simulateFlags) run(ctx context.Context) error {
@@ -174,7 +172,6 @@ func (f *simulateFlags) run(ctx context.Context) error {
 	return f.say(result)
 }
 
-// say prints the result.
 func (f *simulateFlags) say(r simulateResult) error {
 	var err error
 	if f.output == "json" {
@@ -213,9 +210,8 @@ func (f *simulateFlags) spell(r simulateResult) string {
 		r.First, r.First+uint64(max(r.Seeds, 1))-1, r.Seeds, r.Steps, r.Seconds, float64(r.Seeds)/r.Seconds, verdict)
 }
 
-// progress is a line on a terminal that is written over.
 type progress struct {
-	to    io.Writer // nil where nobody looks
+	to    io.Writer // nil if standard error is not a terminal
 	start time.Time
 	last  time.Time
 }

@@ -11,7 +11,6 @@ import (
 	"weir.dev/weir/lab/simulate"
 )
 
-// runReplay plays a scenario file instead of seeds.
 func (f *simulateFlags) runReplay() error {
 	start := time.Now()
 	raw, err := os.ReadFile(f.replay)
@@ -41,8 +40,7 @@ func (f *simulateFlags) runReplay() error {
 	return f.say(result)
 }
 
-// failedAfter returns the line and the text of the step after which a check failed. Of a
-// process that stands still nobody knows.
+// failedAfter returns the line and text of the step before the failed check; empty after a deadlock.
 func failedAfter(o simulate.Outcome, lines []int) (line int, step string) {
 	if o.Check == simulate.LockUp {
 		return 0, ""

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/lab/simulate"
 )
 
-// play runs the command and returns what it prints, where nobody looks at a terminal.
+// play runs the command without a terminal and returns its output.
 func play(t *testing.T, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -26,8 +26,7 @@ func play(t *testing.T, args ...string) (out, errs string, code int) {
 	return stdout.String(), stderr.String(), code
 }
 
-// Virtual time works in the command as it does in a test, and package testing says
-// nothing to people.
+// Virtual time works outside of tests, and package testing prints nothing.
 func TestSimulatePlaysSeeds(t *testing.T) {
 	out, errs, code := play(t, "--seed", "3", "--seeds", "4", "--steps", "10", "--jobs", "2")
 	if code != 0 || errs != "" || !strings.HasPrefix(out, "seeds 3 to 6: 4 played, ") || !strings.HasSuffix(out, ": all checks hold\n") {
@@ -48,7 +47,7 @@ func TestSimulatePlaysSeeds(t *testing.T) {
 	}
 }
 
-// A scenario that fails says which check, and ends with 1; one that holds ends with 0.
+// A failing scenario prints the check and exits with 1; a passing one exits with 0.
 func TestSimulateReplays(t *testing.T) {
 	const world = "# Too early.\ncluster\nnodes 2\nlb a\npool a/p\nservice s pools=(p) nodes=(n1)\n----\n\nclock %\n----\n\nexpect level\n----\n"
 	file := filepath.Join(t.TempDir(), "early.scenario")
@@ -72,7 +71,7 @@ func TestSimulateReplays(t *testing.T) {
 	}
 }
 
-// A step that cannot be made is named; a file of another system's line ends is read.
+// An impossible step is an error; CRLF line ends are accepted.
 func TestAReplayLeavesNothingOut(t *testing.T) {
 	const world = "cluster\nnodes 2\nlb a\npool a/p\nservice s pools=(p) nodes=(n1)\n----\n\n%\n----\n\nclock 10s\n----\n"
 	file := filepath.Join(t.TempDir(), "some.scenario")
@@ -93,7 +92,7 @@ func TestAReplayLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// Where a process stood still is not known, and not guessed.
+// After a deadlock no line is reported.
 func TestALockUpHasNoLine(t *testing.T) {
 	steps, lines, err := simulate.ParseScript("# One.\ncluster\n----\n")
 	if err != nil {
@@ -106,7 +105,7 @@ func TestALockUpHasNoLine(t *testing.T) {
 	}
 }
 
-// What has no effect on a file is refused beside one.
+// Flags that have no effect with --replay are errors.
 func TestAReplayTakesNoSeeds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "some.scenario")
 	if err := os.WriteFile(file, []byte("cluster\nnodes 2\n----\n"), 0o600); err != nil {

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/lab/simulate"
 )
 
-// sayWhole prints the result of a search with all of Weir. What happened in a seed that failed is
-// saved to a file: its schedule is no scenario, and is played again by its seed.
+// sayWhole prints the result of simulating the whole controller. It saves the log of a failed seed; replay it
+// by its seed, because its schedule cannot be saved as a scenario.
 func (f *simulateFlags) sayWhole(tally simulate.Tally, took time.Duration) error {
 	result := simulateResult{First: f.search.First, Seeds: tally.Done, Seconds: took.Seconds(), Found: []finding{}}
 	for _, found := range tally.Found[:min(1, len(tally.Found))] {

@@ -12,8 +12,8 @@ import (
 
 const adoptionInterfaces = "testdata/adoption-interfaces/"
 
-// newMachines is an Azure with the load balancers that the Azure cloud provider leaves where pools hold
-// network interfaces, after these changes; one without a body leaves a resource out.
+// newMachines is an Azure as cloud-provider-azure leaves it with pools of network interfaces, modified by
+// change; returning no body removes a resource.
 func newMachines(t *testing.T, change ...func(id string, text string) string) *cloud {
 	t.Helper()
 	var all []struct {
@@ -39,8 +39,8 @@ func newMachines(t *testing.T, change ...func(id string, text string) string) *c
 	return c
 }
 
-// On a cluster whose machines the Azure cloud provider has had join its pools Weir changes nothing: they
-// are members by the same ids. What differs is told by the nodes.
+// Taking over pools of network interfaces from cloud-provider-azure changes nothing: the members have the
+// same IDs. Differences are reported by node.
 func TestAnAdoptionOfPoolsOfNetworkInterfaces(t *testing.T) {
 	services := readFile(t, adoptionInterfaces+"services.yaml")
 	leaves := func(pool, of string) func(string, string) string {

@@ -14,15 +14,14 @@ import (
 
 const adoption = "testdata/adoption/"
 
-// meant are the differences that are meant, and why no connection is dropped by them. The
-// page of the adoption shows them. A key is the kind and the name of what differs.
+// meant lists the intended differences, by kind and name, and why they drop no connection. The adoption page
+// shows them.
 var meant = map[string]string{}
 
-// withoutClass plans for the Services that the Azure cloud provider serves.
+// withoutClass plans for the Services that cloud-provider-azure serves.
 func withoutClass(o *PlanOptions) { o.LoadBalancerClass = "" }
 
-// On a cluster that the Azure cloud provider has served until now, Weir changes nothing in
-// Azure but what is meant.
+// Taking over a cluster from cloud-provider-azure changes only the intended differences in Azure.
 func TestAnAdoptionChangesNothing(t *testing.T) {
 	resources := []byte(readFile(t, adoption+"resources.json"))
 	c := newCloud(t, resources)
@@ -118,7 +117,7 @@ func meantTable() string {
 	return "\n| differs | why, and what becomes of connections |\n|---|---|\n" + strings.Join(rows, "") + "\n"
 }
 
-// Files with Services alone do not say who the members of pools are: none is planned to go.
+// Files with Services only do not define pool members, so the plan removes none.
 func TestAnAdoptionOfServicesAlone(t *testing.T) {
 	var services []string
 	for _, doc := range strings.Split(readFile(t, adoption+"services.yaml"), "\n---\n") {
@@ -136,8 +135,7 @@ func TestAnAdoptionOfServicesAlone(t *testing.T) {
 	}
 }
 
-// Security rules that Weir makes have the names that the Azure cloud provider gives them: on
-// the way back it finds its own.
+// Security rules have the names that cloud-provider-azure uses, so it can take them back.
 func TestAnAdoptionNamesSecurityRulesAlike(t *testing.T) {
 	var names []string
 	snapshot := tampered(t, []byte(readFile(t, adoption+"resources.json")), "/networkSecurityGroups/nsg", func(body map[string]any) bool {
@@ -165,7 +163,7 @@ func TestAnAdoptionNamesSecurityRulesAlike(t *testing.T) {
 	}
 }
 
-// Who forgets the flag is not told that nothing would change, and no more.
+// A plan without the class flag explains that it selects no Service.
 func TestAnAdoptionWithoutItsFlag(t *testing.T) {
 	p, err := newCloud(t, []byte(readFile(t, adoption+"resources.json"))).plan(t, adoption+"azure.json", readFile(t, adoption+"services.yaml"))
 	if err != nil {
@@ -176,7 +174,7 @@ func TestAnAdoptionWithoutItsFlag(t *testing.T) {
 	}
 }
 
-// The plan sees everything that is not as it has to be, and nothing that is somebody else's.
+// The plan reports every difference, but no foreign resources.
 func TestAnAdoptionSeesWhatDiffers(t *testing.T) {
 	const (
 		cluster = "a11b146a9e7f5460cabe5a353797607f"

@@ -122,15 +122,14 @@ func TestWhereTheLeaseLives(t *testing.T) {
 	}
 }
 
-// Without the setting there is no lease at all, not one that holds nothing: the lanes
-// would ask it.
+// Without the setting the lease is a nil interface, not a typed nil.
 func TestNoResourceLeaseUnlessAskedFor(t *testing.T) {
 	if l, err := newLease(valid(), config.Config{}, nil, nil, prometheus.NewRegistry()); l != nil || err != nil {
 		t.Errorf("got %v, %v", l, err)
 	}
 }
 
-// client-go's own limit of five requests a second would hold up the ledger.
+// client-go's default limit of five requests per second would delay status updates.
 func TestTheClientIsNotLimited(t *testing.T) {
 	o := valid()
 	o.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -190,7 +189,7 @@ func TestWhichAzure(t *testing.T) {
 	}
 }
 
-// Where the probes' address is not to be had, it is that flag that is named, and not the API server.
+// If the probe address is in use, the error names its flag.
 func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -215,7 +214,7 @@ func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
 	}
 }
 
-// Where there is no kubeconfig, it is said where one was looked for.
+// Without a kubeconfig, the error names the searched paths.
 func TestKubeconfigError(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/a"+string(filepath.ListSeparator)+"/nowhere/b")
 	_, _, err := process.ClusterConfig("")

@@ -15,8 +15,7 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// newAzure returns a client that nobody watches, for the Azure that azure.json means, or for the
-// emulator that the flag names. It sends nothing yet.
+// newAzure returns an unobserved client. It sends no request.
 func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
 	opts, err := azureOptions(o, cfg)
 	if err != nil {
@@ -25,7 +24,7 @@ func newAzure(o Options, cfg config.Config) (*azure.Client, error) {
 	return connect(o, cfg, opts, nil, nil, nil)
 }
 
-// connect returns a client that tells what it meets, and counts its writes.
+// connect returns a client with hooks; nil disables one.
 func connect(o Options, cfg config.Config, opts azure.Options, observe func(calls.Call), fence *lead.Fence, writes *pace.Budgets) (*azure.Client, error) {
 	opts.UserAgent = "weir/" + Version
 	opts.VirtualNetworkID = cfg.VirtualNetworkID()
@@ -37,8 +36,7 @@ func connect(o Options, cfg config.Config, opts azure.Options, observe func(call
 	return azure.New(opts)
 }
 
-// azureOptions say which Azure azure.json means, or that it is the emulator that the flag names,
-// and who asks it.
+// azureOptions returns the endpoint and credentials.
 func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) {
 	if o.AzureEndpoint != "" {
 		opts.Endpoint, opts.Credential, err = azure.Emulator(o.AzureEndpoint)
@@ -70,17 +68,17 @@ func azureOptions(o Options, cfg config.Config) (opts azure.Options, err error) 
 	return opts, nil
 }
 
-// Azure is what azure.json means, and who asks it.
+// Azure is a parsed azure.json with a client for it.
 type Azure struct {
 	Config config.Config
-	// Warning names keys without effect; empty if there are none.
+	// Warning names ignored keys; empty if there are none.
 	Warning string
 	Client  *azure.Client
 	// Endpoint is the base URL of Resource Manager.
 	Endpoint string
 }
 
-// OpenAzure reads azure.json. It sends nothing yet.
+// OpenAzure reads azure.json. It sends no request.
 func OpenAzure(o Options) (Azure, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {

@@ -22,7 +22,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// balancerSettings are what azure.json says of the load balancers that Weir makes.
 func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, error) {
 	if err := cfg.CheckClusterName(cluster); err != nil {
 		return balancer.Settings{}, err
@@ -72,7 +71,6 @@ func balancerSettings(cfg config.Config, cluster string) (balancer.Settings, err
 	return s, nil
 }
 
-// newBalancers has the cluster's Services get load balancers.
 func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, lanes *poolupdate.Lanes, locker poolupdate.Lease, overtaken func(resource string, settled bool), writes *pace.Budgets, record recorded) error {
 	cfg := in.Config
 	settings, err := balancerSettings(cfg, o.ClusterName)
@@ -101,7 +99,7 @@ func newBalancers(o Options, in Surroundings, client *azure.Client, cluster *kub
 	return nil
 }
 
-// balancingOf says which Services have a load balancer of Weir's.
+// balancingOf selects the Services that Weir manages.
 func balancingOf(o Options, cfg config.Config, settings balancer.Settings, client *azure.Client, namespace string) services.Options {
 	b := services.Options{
 		Class: o.LoadBalancerClass, AllowRemoval: o.AllowRemoval, Settings: settings.Settings, Namespace: namespace, LookAgainAfter: cfg.DriftPeriod(),

@@ -12,8 +12,7 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// behaviourOf returns what a probe has found out of this Azure, if a flag names its report; of
-// the rest nothing is known.
+// behaviourOf reads the report of --azure-behaviour; zero without the flag.
 func behaviourOf(o Options) (behaviour.Behaviour, error) {
 	none := behaviour.Behaviour{}
 	if o.AzureBehaviour == "" {
@@ -36,7 +35,7 @@ func readReport(path string) (probe.Report, error) {
 	if err != nil {
 		return probe.Report{}, err
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, probe.MaxReport+1))
 	if err != nil {
 		return probe.Report{}, fmt.Errorf("%s: %w", path, err)

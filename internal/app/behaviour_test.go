@@ -19,7 +19,7 @@ func TestBehaviourOfAReport(t *testing.T) {
 	for _, row := range []struct {
 		name, text, endpoint string
 		want                 behaviour.Behaviour
-		says                 string // in the log, or in the error
+		says                 string // in the log or the error
 	}{
 		{"an Azure", `{"behaviour": {"overlap": "mixed", "poolIfMatch": "honoured"}, "cloud": "AzurePublicCloud", "location": "westeurope", "when": "2026-11-22T09:00:00Z", "version": "1.2.0"}`, "",
 			behaviour.Behaviour{Overlap: behaviour.Mixed, PoolIfMatch: behaviour.Honoured}, `differs="overlap=mixed" probed=2026-11-22T09:00:00Z location=westeurope by=1.2.0`},
@@ -58,8 +58,8 @@ func TestBehaviourOfAReport(t *testing.T) {
 	}
 }
 
-// A plan decides by a report as the controller does: where Azure is known to fill new pools, the
-// write of their load balancer brings the members, and no pool is written.
+// A plan uses a probe report like the controller: if Azure fills new pools when the load balancer is written,
+// no pool is written.
 func TestAPlanByAReport(t *testing.T) {
 	filled := `{"behaviour": {"wholeWriteNewPools": "filled"}, "cloud": "emulator"}`
 	for _, row := range []struct {

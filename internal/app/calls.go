@@ -24,21 +24,18 @@ import (
 
 // CallsOptions are the flags of weir calls.
 type CallsOptions struct {
-	// Way is how the leader is reached.
 	Way Way
-	// Since is how far back; zero is as far as there are any.
+	// Since is the maximum age; zero means no limit.
 	Since time.Duration
-	// Service and Pool are NAMESPACE/NAME; one of them at most.
+	// Service and Pool are NAMESPACE/NAME; at most one is set.
 	Service, Pool string
-	// Resource is part of an ARM id.
-	Resource string
-	Failed   bool
-	// JSON is one object a line, as the server says it.
-	JSON bool
-	Out  io.Writer
+	Resource      string
+	Failed        bool
+	JSON          bool
+	Out           io.Writer
 }
 
-// Calls shows the last requests that a running Weir sent to Azure.
+// Calls prints the last requests that a running Weir sent to Azure.
 func Calls(ctx context.Context, o CallsOptions) error {
 	f, err := o.filter()
 	if err != nil {
@@ -50,7 +47,7 @@ func Calls(ctx context.Context, o CallsOptions) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Close() }() // only read
+	defer func() { _ = answer.Close() }()
 	if o.JSON {
 		_, err := io.Copy(o.Out, answer)
 		return err
@@ -58,8 +55,8 @@ func Calls(ctx context.Context, o CallsOptions) error {
 	return showCalls(o.Out, answer)
 }
 
-// AskCalls asks a running Weir for the requests that a filter chooses, of the time since then: one JSON
-// object a line, until ctx ends. An error comes within seconds, and says what helps.
+// AskCalls streams the calls that match f, one JSON object per line, until ctx ends. Errors are returned
+// within answersWithin.
 func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (io.ReadCloser, error) {
 	at, err := url.Parse(w.Server)
 	if err != nil || at.Scheme != "http" || at.Host == "" {
@@ -80,30 +77,30 @@ func AskCalls(ctx context.Context, w Way, f calls.Filter, since time.Duration) (
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer end(nil)
-		defer func() { _ = resp.Body.Close() }()              // only read
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // part of it is better than nothing
-		return nil, fmt.Errorf("%s: %s: %s; is it a Weir's --operator-bind-address?", w.Server, resp.Status, strings.TrimSpace(string(said)))
+		defer func() { _ = resp.Body.Close() }()
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // a partial body is good enough
+		return nil, fmt.Errorf("%s: %s: %s; is it a Weir's --operator-bind-address?", w.Server, resp.Status, strings.TrimSpace(string(body)))
 	}
 	return &lines{resp.Body, end}, nil
 }
 
-// answersWithin is how long a Weir, and the way to it, may take for the first word.
+// answersWithin bounds the time to the first byte.
 const answersWithin = 4 * time.Second
 
 var errSilent = fmt.Errorf("no answer within %s", answersWithin)
 
-// LeaderServer is where each Weir answers on its own machine, as --operator-bind-address is shipped.
+// LeaderServer is the default of --operator-bind-address: a loopback address on each replica.
 const LeaderServer = "http://127.0.0.1:8082"
 
-// Way is how a running Weir is reached.
+// Way describes how to reach a running Weir.
 type Way struct {
 	// Server is the URL of its --operator-bind-address.
 	Server string
-	// Dial connects to that where it is on another machine; nil is this one.
+	// Dial connects to Server on another machine; nil means this machine.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// dial ends in time: a transport lets it go on without whoever asked.
+// dial has its own timeout: http.Transport keeps dialing after the request is canceled.
 func (w Way) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
@@ -113,10 +110,9 @@ func (w Way) dial(ctx context.Context, network, address string) (net.Conn, error
 	return w.Dial(ctx, network, address)
 }
 
-// advise adds what helps to the error of a request.
 func (w Way) advise(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
-		err = of.Err // it says who was asked, in more words
+		err = of.Err // drop the URL
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errSilent
@@ -130,7 +126,7 @@ func (w Way) advise(err error) error {
 	return err
 }
 
-// lines are an answer, and end what it came by.
+// lines is a response body; closing it cancels the request.
 type lines struct {
 	io.ReadCloser
 
@@ -142,7 +138,6 @@ func (l *lines) Close() error {
 	return l.ReadCloser.Close()
 }
 
-// filter is what the flags choose.
 func (o CallsOptions) filter() (calls.Filter, error) {
 	f := calls.Filter{Failed: o.Failed, Resource: o.Resource}
 	if o.Service != "" && o.Pool != "" {
@@ -165,7 +160,6 @@ func (o CallsOptions) filter() (calls.Filter, error) {
 	return f, nil
 }
 
-// showCalls prints calls as a table, the newest last.
 func showCalls(out io.Writer, lines io.Reader) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	scanner, n := bufio.NewScanner(lines), 0
@@ -195,7 +189,6 @@ func showCalls(out io.Writer, lines io.Reader) error {
 	return table.Flush()
 }
 
-// short is an ARM id from its resource type on.
 func short(id string) string {
 	if _, rest, ok := strings.Cut(id, "/providers/"); ok {
 		if _, rest, ok = strings.Cut(rest, "/"); ok {
@@ -205,7 +198,6 @@ func short(id string) string {
 	return id
 }
 
-// causesOf names who a call was made for, in a few words.
 func causesOf(all []calls.Cause) string {
 	named := make([]string, len(all))
 	for i, c := range all {

@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// What is kept is shown, the newest last, for whom and with Azure's id of it.
+// Logged calls are printed newest last, with the object and Azure's request ID.
 func TestCallsAreShown(t *testing.T) {
 	log := calls.New(1 << 20)
 	at := time.Date(2026, 11, 23, 3, 14, 15, 0, time.UTC)
@@ -86,7 +86,8 @@ func TestCallsThatCannotBeAskedFor(t *testing.T) {
 	}
 }
 
-// Who takes connections and says nothing, here or on the way to the leader, is told within five seconds.
+// An endpoint that accepts connections but never responds fails within five seconds, locally or through the
+// API server.
 func TestCallsOfASilentOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -122,7 +123,7 @@ func TestCallsOfASilentServer(t *testing.T) {
 	}
 }
 
-// What is kept of calls takes less than 8 MiB of memory, and a call costs no allocation once it is full.
+// The call log uses less than 8 MiB, and a full log adds calls without allocations.
 func TestKeptCallsAreBounded(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()

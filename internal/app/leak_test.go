@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// Of a file in which a secret lost its quotes, or stands where a key should, neither the
-// controller nor the plan shows anything, however much they log.
+// A misplaced or unquoted secret in azure.json appears in no log of the controller or the plan.
 func TestAMistypedSecretIsNotTold(t *testing.T) {
 	const secret = "kQ8~3vT.canary-51c0"
 	nobody := httptest.NewServer(http.NotFoundHandler())

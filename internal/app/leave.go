@@ -17,15 +17,15 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// LeaveOptions say which cluster is left.
+// LeaveOptions are the flags of weir leave.
 type LeaveOptions struct {
 	Kubeconfig string
 	DryRun     bool
 	Out        io.Writer
 }
 
-// Leave takes out of a cluster what Weir wrote for the Services without a class, and leaves
-// Azure as it is: another service controller can take them.
+// Leave removes what Weir wrote to Services without a class, so that another service controller can adopt
+// them. It changes nothing in Azure.
 func Leave(ctx context.Context, o LeaveOptions) error {
 	rc, _, err := process.ClusterConfig(o.Kubeconfig)
 	if err != nil {
@@ -40,13 +40,13 @@ func Leave(ctx context.Context, o LeaveOptions) error {
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	leads, err := leases.Leader(ctx, api, LeaseName, time.Now())
+	leader, err := leases.Leader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return fmt.Errorf("API server %s: %w", rc.Host, err)
 	}
-	if leads.Holder != "" {
+	if leader.Holder != "" {
 		return fmt.Errorf("weir runs, and would put everything back: %s leads (Lease %s/%s). Stop it first, e.g. kubectl -n %s scale deployment weir-controller --replicas=0",
-			leads.Holder, leads.Namespace, LeaseName, leads.Namespace)
+			leader.Holder, leader.Namespace, LeaseName, leader.Namespace)
 	}
 	var failed error
 	l := leave.Leaving{API: api, DryRun: o.DryRun, Say: func(text string) {

@@ -10,13 +10,12 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// levels is who knows how far BackendPools are; see backendpool.Statuses.
+// levels provides the Synced conditions of BackendPools; see backendpool.Statuses.
 type levels interface {
 	Synced(yield func(of poolschedule.Ref, is metav1.Condition))
 }
 
-// states has the metrics count BackendPools by the reason of their Synced condition, as kubectl
-// shows it.
+// states counts BackendPools by the reason of their Synced condition.
 func states(of levels) func() map[string]int {
 	return func() map[string]int {
 		count := map[string]int{}
@@ -28,8 +27,8 @@ func states(of levels) func() map[string]int {
 	}
 }
 
-// notLevel has the metrics ask which BackendPools are to be level and are not. From one reason to
-// another the condition stays False, and keeps its time.
+// notLevel lists BackendPools that are out of sync. The condition keeps its time while only its reason
+// changes.
 func notLevel(of levels) func() []metrics.NotLevel {
 	return func() (pools []metrics.NotLevel) {
 		of.Synced(func(of poolschedule.Ref, is metav1.Condition) {

@@ -20,7 +20,7 @@ func (s synced) Synced(yield func(of poolschedule.Ref, is metav1.Condition)) {
 	}
 }
 
-// A pool that is paused, or of a dry run, is as somebody wants it.
+// Paused pools and dry runs do not count as out of sync.
 func TestWhichPoolsAreNotLevel(t *testing.T) {
 	since := time.Unix(1000, 0)
 	all := synced{}

@@ -13,8 +13,7 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// machineLanes say how machines become members of pools of network interfaces, but for who is told that
-// nothing is under way for a pool any more.
+// machineLanes configures the machine updater, without the callback for finished pools.
 func machineLanes(o Options, cfg config.Config, client *azure.Client, cluster nicupdate.Cluster, locker poolupdate.Lease) nicupdate.Config {
 	lanes := nicupdate.Config{
 		Azure: machineAzure{machines.New(client), client}, Cluster: cluster, Parallel: cfg.MachinesAtATime(), Log: o.Log,

@@ -22,8 +22,8 @@ import (
 
 var _ nicupdate.Cluster = (*kube.Rooms)(nil)
 
-// Where azure.json has pools of network interfaces, Services share those of all nodes; without the
-// resource lease none is taken for machines either.
+// With pools of network interfaces, Services share the pool of all nodes; without the resource lease none is
+// configured.
 func TestPoolsOfNetworkInterfacesAreWired(t *testing.T) {
 	for given, want := range map[config.BackendPoolType]bool{"": false, config.NodeIP: false, "NODEIPCONFIGURATION": true} {
 		cfg := config.Config{LoadBalancers: config.LoadBalancers{BackendPoolType: given}}
@@ -41,8 +41,7 @@ func TestPoolsOfNetworkInterfacesAreWired(t *testing.T) {
 	}
 }
 
-// Machines wait when a write of a load balancer, or of a pool, has lost twice to somebody who was faster, and
-// for nothing else.
+// Machine writes pause only after a load balancer or pool write has lost two conflicts.
 func TestMachinesWaitForWhatTheyOvertake(t *testing.T) {
 	yields := 0
 	yield := func() { yields++ }
@@ -65,7 +64,7 @@ func TestMachinesWaitForWhatTheyOvertake(t *testing.T) {
 	}
 }
 
-// unheard is a reporter that nobody listens to.
+// unheard is a reporter without a receiver.
 type unheard struct{ poolupdate.Reporter }
 
 func (unheard) Report(context.Context, poolupdate.Report) {}

@@ -27,10 +27,10 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// migrateFirst has the Basic load balancers of the cluster become Standard ones, before anything else is
-// written, if azure.json says so, or that was begun.
+// migrateFirst migrates the cluster's Basic load balancers to Standard before any other write, if azure.json
+// requests it or a migration has begun.
 //
-// What it returns runs beside all else: it ends the lead once somebody asks for that.
+// The returned function runs while this process leads: it ends leadership when a user requests a migration.
 func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, r recorded, giveUp context.CancelCauseFunc) func(context.Context) {
 	if !cluster.Services.Balances() {
 		return func(context.Context) {}
@@ -53,11 +53,11 @@ func migrateFirst(o Options, cfg config.Config, client *azure.Client, cluster *k
 	return m.Listen
 }
 
-// errAsked ends a lead that has come to no harm.
+// errAsked ends leadership without a failure.
 var errAsked = errors.New("a migration was asked for")
 
-// migrationOf is what a migration works with, but for its store. Whoever sets the SKU in azure.json says so of
-// all that the cluster's load balancers have.
+// migrationOf configures a migration without its store. A SKU in azure.json applies to all load balancers of
+// the cluster.
 func migrationOf(o Options, cfg config.Config, client *azure.Client, of *services.Reconciler) migration.Config {
 	return migration.Config{
 		Azure: migrationAzure{client, machines.New(client), privatelinks.New(client)}, Balancers: services.LoadBalancers(of),
@@ -72,8 +72,7 @@ func migrationOf(o Options, cfg config.Config, client *azure.Client, of *service
 	}
 }
 
-// MigrationPlan returns how the Basic load balancers of a cluster would become Standard ones if the controller
-// started now. It writes nothing.
+// MigrationPlan returns the migration that the controller would run if it started now. It writes nothing.
 func MigrationPlan(ctx context.Context, o PlanOptions) (migration.Plan, error) {
 	p, err := newPlanning(o)
 	if err != nil {
@@ -94,7 +93,6 @@ func MigrationPlan(ctx context.Context, o PlanOptions) (migration.Plan, error) {
 	return plan, nil
 }
 
-// migrating is what a migration of the objects works with, but for its store.
 func (p *planning) migrating() (migration.Config, error) {
 	cluster := offline.New(kube.Options{SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup()})
 	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, Cluster: cluster.LoadBalancers(), Behaviour: p.known}, p.client)
@@ -105,27 +103,22 @@ func (p *planning) migrating() (migration.Config, error) {
 	return migrationOf(p.Options, p.cfg, p.client, cluster.Rooms.Services), nil
 }
 
-// onRecord implements migration.Store for who only looks.
+// onRecord is a read-only migration.Store.
 type onRecord struct{ record.Record }
 
-// Read implements migration.Store.
 func (r onRecord) Read(context.Context) (migrate.Journal, migrate.Asked, error) {
 	j, err := r.Migration()
 	return j, r.Asked(), err
 }
 
-// Keep implements migration.Store.
 func (onRecord) Keep(context.Context, migrate.Journal) error { return errLooks }
 
-// Seal implements migration.Store.
 func (onRecord) Seal(context.Context, migrate.Journal, migrate.Journal) (bool, error) {
 	return false, errLooks
 }
 
-// Undone implements migration.Store.
 func (onRecord) Undone(context.Context, migrate.Journal) (bool, error) { return false, errLooks }
 
-// Answered implements migration.Store.
 func (onRecord) Answered(context.Context) error { return errLooks }
 
 var errLooks = errors.New("who only looks writes nothing")
@@ -137,15 +130,15 @@ type migrationAzure struct {
 	subnets
 }
 
-// All are called Client.
+// Aliases: the embedded types are all named Client.
 type (
 	arm        = *azure.Client
 	ofMachines = *machines.Client
 	subnets    = *privatelinks.Client
 )
 
-// ListLoadBalancers implements migration.Azure. Who is in a pool of a Basic load balancer counts, however Azure
-// shows it: that is read, and deleted, and never written.
+// ListLoadBalancers implements migration.Azure. Members of Basic pools are reported in every form Azure
+// returns: such pools are read and deleted, never written.
 func (a migrationAzure) ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error) {
 	all, err := a.arm.ListLoadBalancers(ctx, subscription, resourceGroup)
 	for _, b := range all {
@@ -158,17 +151,14 @@ func (a migrationAzure) ListLoadBalancers(ctx context.Context, subscription, res
 	return all, err
 }
 
-// Upgrade implements migration.Azure.
 func (a migrationAzure) Upgrade(ctx context.Context, scaleSet lb.ResourceID, instances []string) error {
 	return a.ofMachines.Upgrade(ctx, scaleSet, instances)
 }
 
-// Usages implements migration.Azure.
 func (a migrationAzure) Usages(ctx context.Context, subscription, location string) ([]migrate.Usage, error) {
 	return usages.List(ctx, a.arm, subscription, location)
 }
 
-// Missing implements migration.Azure.
 func (a migrationAzure) Missing(ctx context.Context, scope string, actions []string) ([]string, error) {
 	return rights.Missing(ctx, a.arm, scope, actions)
 }

@@ -42,7 +42,7 @@ func basicCloud(t *testing.T) *cloud {
 	return c
 }
 
-// ofOne are the options of a plan for one Service.
+// ofOne returns the options of a plan for one Service.
 func (c *cloud) ofOne(annotations ...string) PlanOptions {
 	o := PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(`{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: web, uid: 11111111-1111-1111-1111-111111111111, annotations: {` + strings.Join(annotations, ", ") + `}},
 		spec: {type: LoadBalancer, ipFamilies: [IPv4], loadBalancerClass: weir.dev/azure, ports: [{port: 80, nodePort: 30080, protocol: TCP}], externalTrafficPolicy: Cluster}, status: {loadBalancer: {ingress: [{ip: 198.18.0.9}]}}}`)}
@@ -50,7 +50,7 @@ func (c *cloud) ofOne(annotations ...string) PlanOptions {
 	return o
 }
 
-// A plan of all else does not pass over a Service whose load balancer is Basic: it is not complete, and says what is next.
+// A plan with a Service on a Basic load balancer is incomplete and names the next step.
 func TestThePlanOfAServiceOnABasicLoadBalancer(t *testing.T) {
 	p, err := Plan(t.Context(), basicCloud(t).ofOne())
 	const says = "public IP kubernetes-" + basicOf + " is of SKU Basic, as its load balancer is: Weir writes Standard ones only; weir migrate plan shows how it becomes one"
@@ -59,8 +59,8 @@ func TestThePlanOfAServiceOnABasicLoadBalancer(t *testing.T) {
 	}
 }
 
-// What Services want counts against what Azure takes: 301 ports of one are more than a machine takes, unless they are for a
-// pool of its own, which may be on no machine with others.
+// Desired ports count toward Azure's limit: one machine cannot have 301, unless they belong to a pool of
+// their own.
 func TestThePlanOfAMigrationWithTooManyRules(t *testing.T) {
 	for policy, stops := range map[string]bool{"externalTrafficPolicy: Cluster": true, "healthCheckNodePort: 32000, externalTrafficPolicy: Local": false} {
 		var ports []string
@@ -81,7 +81,7 @@ func TestThePlanOfAMigrationWithTooManyRules(t *testing.T) {
 	}
 }
 
-// migrationPlan plans for one Service, and fails the test if that wrote anything.
+// migrationPlan plans for one Service and fails the test on any write.
 func (c *cloud) migrationPlan(t *testing.T, annotations ...string) migration.Plan {
 	t.Helper()
 	p, err := MigrationPlan(t.Context(), c.ofOne(annotations...))
@@ -129,7 +129,7 @@ func TestThePlanOfAClusterWithoutBasic(t *testing.T) {
 	}
 }
 
-// A dry run has nothing made, not even where its load balancer was deleted by hand.
+// A dry-run Service gets nothing, even if its load balancer was deleted manually.
 func TestThePlanOfADryRun(t *testing.T) {
 	c := newCloud(t, nil)
 	free := `{"location":"eastus","sku":{"name":"Basic"},"tags":{"k8s-azure-cluster-name":"kubernetes","k8s-azure-service":"shop/web"},
@@ -145,7 +145,7 @@ func TestThePlanOfADryRun(t *testing.T) {
 	}
 }
 
-// The guide shows what a plan says of the cluster that it has beside it.
+// The guide shows the actual plan of its example cluster.
 func TestThePlanOfTheGuide(t *testing.T) {
 	const guide = "../../docs/guide/"
 	seed, err := os.ReadFile(guide + "basic/seed.json")

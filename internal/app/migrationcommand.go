@@ -24,17 +24,16 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// MigrationCommand is where people ask of a migration, with the rights that they have themselves.
+// MigrationCommand reads and controls a migration with the user's permissions.
 type MigrationCommand struct {
 	PlanOptions
-	// RecordNamespace is where Weir keeps its record; empty is where it is installed.
+	// RecordNamespace is the namespace of Weir's record; empty means shippedNamespace.
 	RecordNamespace string
 }
 
-// lookEvery is how often Watch looks.
 const lookEvery = 5 * time.Second
 
-// Status returns how the migration of a cluster stands. It writes nothing.
+// Status returns the state of the migration. It writes nothing.
 func (d MigrationCommand) Status(ctx context.Context) (migration.Status, error) {
 	p, err := newPlanning(d.PlanOptions)
 	if err != nil {
@@ -55,30 +54,30 @@ func (d MigrationCommand) Status(ctx context.Context) (migration.Status, error) 
 	if err != nil {
 		return migration.Status{}, err
 	}
-	leads, err := leases.Leader(ctx, api, LeaseName, time.Now())
+	leader, err := leases.Leader(ctx, api, LeaseName, time.Now())
 	if err != nil {
 		return migration.Status{}, err
 	}
-	if leads.Namespace != d.namespace() {
-		leads.Holder = ""
+	if leader.Namespace != d.namespace() {
+		leader.Holder = ""
 	}
 	c.Store = onRecord{r}
-	return migration.Report(ctx, c, leads.Holder)
+	return migration.Report(ctx, c, leader.Holder)
 }
 
-// Watch calls show with how a migration stands, and again whenever that has changed, until it says that this is enough,
-// or the context is done. A look that fails after the first one is tried again.
+// Watch calls show on every change until it returns enough or ctx is done. It retries failed reads except the
+// first.
 func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status) (enough bool, err error)) error {
-	said := ""
+	last := ""
 	for {
 		s, err := d.Status(ctx)
 		switch {
-		case err != nil && (said == "" || ctx.Err() != nil):
+		case err != nil && (last == "" || ctx.Err() != nil):
 			return err
 		case err != nil:
 			d.Log.Warn("it is looked again", "err", err)
-		case s.Text() != said:
-			said = s.Text()
+		case s.Text() != last:
+			last = s.Text()
 			if enough, err := show(s); enough || err != nil {
 				return err
 			}
@@ -89,37 +88,36 @@ func (d MigrationCommand) Watch(ctx context.Context, show func(migration.Status)
 	}
 }
 
-// Stop has the migration stop before its next step, and returns what stands then: an earlier stop stays.
+// Stop requests a stop before the next step and returns the effective request: an earlier one is retained.
 func (d MigrationCommand) Stop(ctx context.Context, why string) (migrate.Wish, error) {
-	var stands migrate.Wish
-	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
+	var effective migrate.Wish
+	err := d.ask(ctx, why, func(_ record.Record, a *migrate.Asked, request migrate.Wish) error {
 		if a.Stop == nil {
-			a.Stop = &wish
+			a.Stop = &request
 		}
-		stands = *a.Stop
+		effective = *a.Stop
 		return nil
 	})
-	return stands, err
+	return effective, err
 }
 
-// Undo has all of the migration be taken back that was done, and returns what stands then: an earlier stop becomes that.
-// Where there is no way back nothing is asked.
+// Undo requests a rollback; it replaces an earlier stop. It fails once a step is irreversible.
 func (d MigrationCommand) Undo(ctx context.Context, why string) (migrate.Wish, error) {
-	var stands migrate.Wish
-	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
+	var effective migrate.Wish
+	err := d.ask(ctx, why, func(r record.Record, a *migrate.Asked, request migrate.Wish) error {
 		j, err := r.Migration()
 		if err != nil {
 			return err
 		}
-		if *a, err = a.TakeBack(j, wish); err == nil {
-			stands = *a.Stop
+		if *a, err = a.TakeBack(j, request); err == nil {
+			effective = *a.Stop
 		}
 		return err
 	})
-	return stands, err
+	return effective, err
 }
 
-// Resume takes a stop back, and returns it; nil if there is none.
+// Resume withdraws a stop and returns it; nil if there is none.
 func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
 	var was *migrate.Wish
 	err := d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, _ migrate.Wish) error {
@@ -129,27 +127,27 @@ func (d MigrationCommand) Resume(ctx context.Context) (*migrate.Wish, error) {
 	return was, err
 }
 
-// GiveUp has a Service get another address than the one that Azure refuses it since a migration.
+// GiveUp gives a Service a new address when Azure has rejected its old one since a migration.
 func (d MigrationCommand) GiveUp(ctx context.Context, ip netip.Addr, why string) error {
-	return d.ask(ctx, why, func(r record.Record, a *migrate.Asked, wish migrate.Wish) error {
+	return d.ask(ctx, why, func(r record.Record, a *migrate.Asked, request migrate.Wish) error {
 		j, err := r.Migration()
 		if err != nil {
 			return err
 		}
-		*a, err = a.GiveUp(j, ip, wish)
+		*a, err = a.GiveUp(j, ip, request)
 		return err
 	})
 }
 
-// Begin has the leader begin with a migration that it does not begin by itself.
+// Begin requests a migration that does not start on its own.
 func (d MigrationCommand) Begin(ctx context.Context) error {
-	return d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, wish migrate.Wish) error {
-		a.Run = &wish
+	return d.ask(ctx, "", func(_ record.Record, a *migrate.Asked, request migrate.Wish) error {
+		a.Run = &request
 		return nil
 	})
 }
 
-// mostWhy bounds how long a reason may be, in letters.
+// mostWhy is in characters.
 const mostWhy = 200
 
 func (d MigrationCommand) ask(ctx context.Context, why string, change func(record.Record, *migrate.Asked, migrate.Wish) error) error {
@@ -169,10 +167,10 @@ func (d MigrationCommand) ask(ctx context.Context, why string, change func(recor
 	if err := api.Create(ctx, who); err != nil {
 		return fmt.Errorf("who asks: %w", err)
 	}
-	wish := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: why}
+	request := migrate.Wish{At: time.Now().UTC().Truncate(time.Second), By: who.Status.UserInfo.Username, Why: why}
 	return record.Ask(ctx, api, d.namespace(), func(r record.Record) (migrate.Asked, error) {
 		asked := r.Asked()
-		return asked, change(r, &asked, wish)
+		return asked, change(r, &asked, request)
 	})
 }
 

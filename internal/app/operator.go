@@ -17,24 +17,23 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// callsKept is in how many bytes the last requests to Azure are kept: those of hours, as a rule.
+// callsKept is enough for several hours.
 const callsKept = 4 << 20
 
-// observe counts each request to Azure, and keeps it for people.
-func observe(reg prometheus.Registerer, asked *calls.Log) func(calls.Call) {
+func observe(reg prometheus.Registerer, callLog *calls.Log) func(calls.Call) {
 	arm := metrics.NewARM(reg)
 	return func(c calls.Call) {
 		arm.Observe(c)
-		asked.Add(c)
+		callLog.Add(c)
 	}
 }
 
-// serveOperator has the manager answer what people ask, also while this process does not lead.
-func serveOperator(ctx context.Context, o Options, mgr ctrl.Manager, asked *calls.Log) error {
+// serveOperator serves on every replica, leader or not.
+func serveOperator(ctx context.Context, o Options, mgr ctrl.Manager, callLog *calls.Log) error {
 	if !o.serves() {
 		return nil
 	}
-	if err := monitoring.Add(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: operator.Handler(asked), WriteTimeout: time.Minute}); err != nil {
+	if err := monitoring.Add(ctx, mgr, "operator", o.OperatorAddress, httpserver.Options{Handler: operator.Handler(callLog), WriteTimeout: time.Minute}); err != nil {
 		return fmt.Errorf("--operator-bind-address: %w", err)
 	}
 	return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app wires the rooms together. It is the only place that knows everyone.
+// Package app wires all packages of the controller.
 package app
 
 import (
@@ -21,58 +21,52 @@ import (
 
 // Options are the flags of the controller.
 type Options struct {
-	// Kubeconfig is a file; empty is the pod's service account, else the default
-	// loading rules of kubectl.
-	Kubeconfig string
-	// ConfigFile is azure.json.
+	// Kubeconfig defaults to the pod's service account, else kubectl's loading rules.
+	Kubeconfig  string
 	ConfigFile  string
 	ClusterName string
-	// AzureEndpoint is an emulator's URL on a loopback address; empty is Azure.
+	// AzureEndpoint is an emulator's URL on a loopback address; empty means Azure.
 	AzureEndpoint string
-	// AzureBehaviour is a report of a probe; empty is none.
+	// AzureBehaviour is a probe report; empty means none.
 	AzureBehaviour string
-	// known is what that says; empty where nothing is known. Lanes and load balancers decide by it.
+
 	known behaviour.Behaviour
 
 	LeaderElect          bool
 	LeaderElectNamespace string
-	// Election is the pace of the leader's election.
-	Election leases.Election
-	// MetricsAddress and HealthAddress are host:port; "0" is off. So is OperatorAddress, which is of
-	// this machine alone, and off if it is empty.
+	Election             leases.Election
+	// MetricsAddress, HealthAddress and OperatorAddress are host:port; "0" means off. OperatorAddress must be
+	// a loopback address; empty means off, too.
 	MetricsAddress, HealthAddress, OperatorAddress string
-	// MetricsSecure serves metrics over HTTPS, and to those alone whom the API server lets
-	// read them.
+	// MetricsSecure serves metrics over HTTPS, only to clients that the API server authorizes.
 	MetricsSecure bool
 
-	// LoadBalancerClass is the spec.loadBalancerClass of the Services that Weir serves;
-	// empty means those without one.
+	// LoadBalancerClass is the spec.loadBalancerClass of the managed Services; empty means Services without
+	// one.
 	LoadBalancerClass string
 
-	// AllowRemoval lets addresses of Services be taken away, however many.
+	// AllowRemoval permits removing any number of Service addresses.
 	AllowRemoval bool
 
-	// Requeue is the back-off of the work queues.
 	Requeue workqueue.Backoff
 
 	Log *slog.Logger
 }
 
-// LoadBalancerClass is the class of the Services that Weir serves, unless a flag says
-// otherwise.
+// LoadBalancerClass is the default class of the managed Services.
 const LoadBalancerClass = "weir.dev/azure"
 
-// UsageError is an error that the caller has to correct.
+// UsageError is an error that the caller must correct.
 type UsageError = process.UsageError
 
-// What commands use of package process.
+// Aliases of package process, for commands.
 var (
 	Version         = process.Version
 	NewLog          = process.NewLog
 	KubeconfigError = process.KubeconfigError
 )
 
-// clusterNameRule keeps the name fit for names of Azure resources made from it.
+// clusterNameRule keeps the name valid in Azure resource names.
 var clusterNameRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
 
 func (o Options) validate() error {
@@ -91,7 +85,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// process returns the flags that the provisioner has, too.
+// process returns the flags shared with the provisioner.
 func (o Options) process() process.Options {
 	return process.Options{
 		Kubeconfig: o.Kubeconfig, LeaderElect: o.LeaderElect, LeaderElectNamespace: o.LeaderElectNamespace, Election: o.Election,
@@ -99,10 +93,8 @@ func (o Options) process() process.Options {
 	}
 }
 
-// serves reports whether people are answered.
 func (o Options) serves() bool { return o.OperatorAddress != "" && o.OperatorAddress != "0" }
 
-// checkNames checks what says which Services are served, and under which names.
 func (o Options) checkNames() error {
 	if !clusterNameRule.MatchString(o.ClusterName) {
 		return &UsageError{Err: fmt.Errorf("--cluster-name %q: want 1 to 64 letters, digits, '_', '-' or '.', starting with a letter or digit", o.ClusterName)}
@@ -115,7 +107,6 @@ func (o Options) checkNames() error {
 }
 
 const (
-	systemNamespace = "kube-system"
-	// shippedNamespace is where config/ installs the controller.
+	systemNamespace  = "kube-system"
 	shippedNamespace = "weir-system"
 )

@@ -25,21 +25,20 @@ import (
 	"weir.dev/weir/internal/rehearse/view"
 )
 
-// PlanOptions are what is planned.
+// PlanOptions select what is planned.
 type PlanOptions struct {
 	Options
-	// Namespace and Service limit the plan; empty is all. A Service without a namespace is
-	// of that which is called default.
+	// Namespace and Service limit the plan; empty means all. A Service without a namespace is in "default".
 	Namespace, Service string
-	// Files have the objects, in place of a cluster; "-" is Stdin.
+	// Files contain the objects, instead of a cluster; "-" is Stdin.
 	Files []string
 	Stdin io.Reader
-	// ServerDryRun has the API server check the objects of the files, too.
+	// ServerDryRun also validates the objects of the files at the API server.
 	ServerDryRun bool
 }
 
-// Plan returns what the controller would change in Azure if it started now. It writes
-// nothing. With an error that is Azure's the plan is not complete.
+// Plan returns what the controller would change in Azure now. It writes nothing. If Azure returns an error,
+// the plan is incomplete.
 func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 	if o.Service != "" && o.Namespace == "" {
 		o.Namespace = metav1.NamespaceDefault
@@ -57,7 +56,6 @@ func Plan(ctx context.Context, o PlanOptions) (view.Plan, error) {
 	return p.rehearse(ctx)
 }
 
-// newPlanning reads what is said of Azure.
 func newPlanning(o PlanOptions) (*planning, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
@@ -80,7 +78,6 @@ func newPlanning(o PlanOptions) (*planning, error) {
 	return &planning{PlanOptions: o, cfg: cfg, settings: settings, client: client}, nil
 }
 
-// planning is one plan on its way.
 type planning struct {
 	PlanOptions
 	cfg      config.Config
@@ -88,13 +85,13 @@ type planning struct {
 	client   *azure.Client
 	cluster  *offline.Cluster
 	objects  offline.Objects
-	record   record.Record // of the cluster, if it can be read
+	record   record.Record // zero if it cannot be read
 	owners   publicip.OwnerStore
 	private  privateip.Store
 	left     leftpool.Store
 }
 
-// rehearse plans for the objects, which are put where the controller would see them.
+// rehearse plans for the objects, loaded into an offline cluster.
 func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 	p.cluster = offline.New(kube.Options{
 		SubscriptionID: p.cfg.SubscriptionID, ResourceGroup: p.cfg.BackendResourceGroup(),
@@ -103,7 +100,7 @@ func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 	rehearsal := rehearse.New(balancer.Config{Settings: p.settings, PrivateLinks: privatelinks.New(p.client), Cluster: p.cluster.LoadBalancers(), Owners: p.owners, PrivateIPs: p.private, LeftPools: p.left, Owed: p.owed().Address, Behaviour: p.known}, p.client)
 	namespace := offline.NamespaceOfNodePools(p.objects.Pools, systemNamespace)
 	p.cluster.Rooms.Balance(rehearsal, balancingOf(p.Options, p.cfg, p.settings, p.client, namespace))
-	for i := range p.objects.Services { // whoever names one wants to know what it would change
+	for i := range p.objects.Services { // plan a named Service even if it is marked as dry run
 		if s := &p.objects.Services[i]; p.Service != "" && p.scope().Has(s.Namespace, s.Name) && kubeview.DryRunValid(s) {
 			delete(s.Annotations, kubeview.DryRunAnnotation)
 		}
@@ -123,7 +120,6 @@ func (p *planning) rehearse(ctx context.Context) (view.Plan, error) {
 	return shown, outcome.Incomplete()
 }
 
-// owed are the addresses that a migration owes to Services; none where its journal cannot be read.
 func (p *planning) owed() *migration.Owed {
 	j, err := p.record.Migration()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// cloud is an emulated Azure that holds some resources.
+// cloud is an emulated Azure with resources.
 type cloud struct {
 	*armemu.Emulator
 	url string
@@ -36,7 +36,7 @@ func newCloud(t *testing.T, snapshot []byte) *cloud {
 	return &cloud{emu, server.URL}
 }
 
-// plan plans for the objects of a text, and fails the test if that wrote anything.
+// plan plans for the objects in YAML and fails the test on any write.
 func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOptions)) (view.Plan, error) {
 	t.Helper()
 	o := PlanOptions{Files: []string{"-"}, Stdin: strings.NewReader(objects)}
@@ -53,14 +53,13 @@ func (c *cloud) plan(t *testing.T, azure, objects string, change ...func(*PlanOp
 	return p, err
 }
 
-// resource is one of a snapshot.
+// resource is an element of a snapshot.
 type resource struct {
 	ID   string         `json:"id"`
 	Body map[string]any `json:"body"`
 }
 
-// tampered is a snapshot with one resource edited; the resources that an id ends in are
-// handed to edit, which may return false to leave them out.
+// tampered edits the resources of a snapshot with this ID suffix; edit returns false to remove one.
 func tampered(t *testing.T, snapshot []byte, suffix string, edit func(body map[string]any) (keep bool)) []byte {
 	t.Helper()
 	var all, next []resource
@@ -87,7 +86,7 @@ func tampered(t *testing.T, snapshot []byte, suffix string, edit func(body map[s
 	return raw
 }
 
-// at walks into JSON: a string is a key, or the name of an item of a list.
+// at navigates JSON: a string is a key, or the name of a list item.
 func at(t *testing.T, in any, path ...string) map[string]any {
 	t.Helper()
 	for _, step := range path {
@@ -119,13 +118,12 @@ func readFile(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// A plan that runs out of time is none: a Service that was not asked for in the end changes nothing, and is
-// not refused.
+// A plan that times out is an error, even if some Services were planned.
 func TestAPlanOutOfTimeIsNone(t *testing.T) {
 	c := newCloud(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 30 { // whoever waits, and whoever is done, are picked at random
+	for range 30 { // select picks ready cases at random
 		o := PlanOptions{Files: []string{"testdata/plan/shop.yaml"}}
 		o.ConfigFile, o.ClusterName, o.AzureEndpoint, o.LoadBalancerClass, o.Log = "testdata/plan/azure.json", "kubernetes", c.url, LoadBalancerClass, slog.New(slog.DiscardHandler)
 		if p, err := Plan(ctx, o); !errors.Is(err, context.Canceled) {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A plan refuses what the controller would: a Service beyond a bound of its namespace, whose Namespace is
-// among the files.
+// A plan rejects a Service beyond a bound of its Namespace, like the controller.
 func TestPlansOfServicesBeyondABound(t *testing.T) {
 	var tags []string
 	for i := range 1000 {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A manifest that no API server would take makes no plan: the error names the file, the document,
-// the object and the path of each thing that is wrong.
+// An invalid manifest is an error that names file, document, object and path.
 func TestBrokenManifestsMakeNoPlan(t *testing.T) {
 	web := "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: web}\nspec: {type: LoadBalancer, loadBalancerClass: weir.dev/azure, ports: [{port: 80}]}\n"
 	api := strings.ReplaceAll(web, "name: web", "name: api")
@@ -44,7 +43,7 @@ func TestBrokenManifestsMakeNoPlan(t *testing.T) {
 			}
 		})
 	}
-	// Namespaces that are always there, and those of the files, have Services.
+	// Built-in namespaces, and those in the files, are valid.
 	for _, objects := range []string{
 		strings.ReplaceAll(web, "shop", "default") + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n",
 		web + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", web,

@@ -16,7 +16,6 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// gather reads the objects.
 func (p *planning) gather(ctx context.Context) error {
 	if len(p.Files) > 0 {
 		return p.readFiles(ctx)
@@ -39,7 +38,6 @@ func (p *planning) gather(ctx context.Context) error {
 	return nil
 }
 
-// apiServer returns a client of the API server, and where that is.
 func (p *planning) apiServer() (server client.Client, host string, err error) {
 	rc, _, err := process.ClusterConfig(p.Kubeconfig)
 	if err != nil {
@@ -85,10 +83,8 @@ func (p *planning) readFiles(ctx context.Context) error {
 	return nil
 }
 
-// mostBroken bounds how many broken objects are told of.
 const mostBroken = 20
 
-// manyErrors is one error of all of them, each in a line of its own.
 func manyErrors(all []error) error {
 	if more := len(all) - mostBroken; more > 0 {
 		all = append(all[:mostBroken:mostBroken], fmt.Errorf("and %d more", more))
@@ -96,7 +92,7 @@ func manyErrors(all []error) error {
 	return errors.Join(all...)
 }
 
-// checkAtServer has the API server check the objects of the files, which it does not keep.
+// checkAtServer validates the objects with server-side dry-run requests.
 func (p *planning) checkAtServer(ctx context.Context) (refused []error, err error) {
 	server, host, err := p.apiServer()
 	if err != nil {

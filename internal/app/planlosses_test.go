@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/rehearse/view"
 )
 
-// A plan says which addresses would be taken away, and what stays though it is not served.
+// A plan lists addresses that would be lost, and resources that would remain unused.
 func TestPlansSayWhatIsLost(t *testing.T) {
 	served := strings.ReplaceAll(readFile(t, adoption+"services.yaml"), "  finalizers:\n", "  finalizers:\n  - weir.dev/azure-load-balancer\n")
 	elsewhere := filepath.Join(t.TempDir(), "azure.json")
@@ -67,7 +67,7 @@ func TestPlansSayWhatIsLost(t *testing.T) {
 	}
 }
 
-// forLoadBalancers matches the fields that Services of another type may not have.
+// forLoadBalancers matches fields that only type LoadBalancer allows.
 var forLoadBalancers = regexp.MustCompile(`(?m)^  (allocateLoadBalancerNodePorts|healthCheckNodePort): .*\n|^  loadBalancerSourceRanges:\n(  - .*\n)+`)
 
 // asNodePorts changes the type of all Services.

@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/internal/removal"
 )
 
-// readRecord looks for the record where Weir is, or is installed. Whoever plans may have no right
-// to read it, and what it would say is in the plan all the same: new load balancers.
+// readRecord reads Weir's record. Errors are ignored: users may lack permission, and the plan is useful
+// without it.
 func readRecord(ctx context.Context, reader client.Reader, objects offline.Objects) record.Record {
 	r, err := record.Read(ctx, reader, offline.NamespaceOfNodePools(objects.Pools, shippedNamespace))
 	if err == nil {
@@ -26,7 +26,7 @@ func readRecord(ctx context.Context, reader client.Reader, objects offline.Objec
 	return record.Record{}
 }
 
-// stops say why the controller would not start, or what it would not do by itself.
+// stops returns why the controller would not start, or would wait for approval.
 func (p *planning) stops(o rehearse.Outcome) []string {
 	var all []string
 	if err := p.record.Contradicts(p.ClusterName, place(p.cfg)); err != nil {
@@ -39,7 +39,6 @@ func (p *planning) stops(o rehearse.Outcome) []string {
 	return all
 }
 
-// others counts the chosen Services of type LoadBalancer.
 func (p *planning) others() int {
 	n := 0
 	for i := range p.objects.Services {
@@ -50,7 +49,7 @@ func (p *planning) others() int {
 	return n
 }
 
-// notes say what the files leave open, and that nothing is served where that may be a slip.
+// notes returns hints about incomplete input, and about a plan that selects no Service.
 func (p *planning) notes(o rehearse.Outcome) []string {
 	var notes []string
 	if others := p.others(); o.Empty() && len(p.objects.Pools) == 0 && others > 0 {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Where the labels of namespaces say on which load balancer a Service belongs, there is no plan
-// without them: that they cannot be read is no fault of the Service.
+// If placement depends on namespace labels that cannot be read, there is no plan: the Service is not at
+// fault.
 func TestNoPlanWithoutTheLabelsOfANamespace(t *testing.T) {
 	several := filepath.Join(t.TempDir(), "azure.json")
 	content := strings.Replace(readFile(t, planned+"azure.json"), `"useManagedIdentityExtension": true`, `"useManagedIdentityExtension": true,

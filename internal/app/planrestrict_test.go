@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// azureWith writes the azure.json of the plans with something replaced.
+// azureWith writes a modified azure.json.
 func azureWith(t *testing.T, old, now string) string {
 	t.Helper()
 	text := readFile(t, planned+"azure.json")
@@ -24,8 +24,8 @@ func azureWith(t *testing.T, old, now string) string {
 	return path
 }
 
-// A plan says of restrictions that have no effect that they have none. If azure.json says so,
-// such Services are refused, and nothing is made for them.
+// A plan reports source restrictions without effect. If azure.json requires effective ones, such Services are
+// rejected.
 func TestPlansOfRestrictionsWithoutEffect(t *testing.T) {
 	restricted := fmt.Sprintf(someService, "web", `, annotations: {service.beta.kubernetes.io/azure-allowed-service-tags: AzureCloud}`)
 	const says = "restrictions without effect: service.beta.kubernetes.io/azure-allowed-service-tags: azure.json names no securityGroupName, and no security rule is made"

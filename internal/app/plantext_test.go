@@ -18,7 +18,7 @@ const (
 	planNetwork = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers/Microsoft.Network"
 )
 
-// emptyCloud has a network, and a security group on its subnet.
+// emptyCloud has a network with a security group.
 func emptyCloud(t *testing.T) *cloud {
 	t.Helper()
 	c := newCloud(t, nil)
@@ -45,7 +45,7 @@ spec:
   ports: [{port: 80}]
 `
 
-// What people read: each case is a cloud, some objects, and what is chosen of them.
+// Text output; each case is a cloud, objects and a selection.
 func TestPlansAsText(t *testing.T) {
 	shop := readFile(t, planned+"shop.yaml")
 	named := func(namespace, name string) func(*PlanOptions) {
@@ -113,7 +113,7 @@ spec: {serviceRef: {name: web}, loadBalancer: {name: terraform}, poolName: web, 
 	referencepage.Is(t, planned+"plans.txt", strings.Join(texts, ""))
 }
 
-// The page shows what people and machines see of the same plan.
+// The docs show the actual text and JSON of a plan.
 func TestThePageOfPlansIsReal(t *testing.T) {
 	c := emptyCloud(t)
 	p, err := c.plan(t, planned+"azure.json", readFile(t, planned+"shop.yaml"))
@@ -129,7 +129,7 @@ func TestThePageOfPlansIsReal(t *testing.T) {
 	referencepage.Shows(t, page, "json", "\n```json\n"+string(raw)+"```\n\n")
 }
 
-// What cannot be planned is said with the thing, the value and the way out.
+// Errors name the object, the value and the fix.
 func TestPlansThatCannotBeMade(t *testing.T) {
 	shop := readFile(t, planned+"shop.yaml")
 	tests := []struct {
@@ -170,8 +170,7 @@ func TestPlansThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// Azure's trouble makes no plan that looks like one: the error says which read failed, and
-// for whom.
+// Azure errors make a plan fail: the error names the read and the affected object.
 func TestAPlanThatAzureKeepsFromBeingWhole(t *testing.T) {
 	shop := readFile(t, planned+"shop.yaml")
 	for fault, says := range map[string]string{
@@ -197,7 +196,7 @@ func TestAPlanThatAzureKeepsFromBeingWhole(t *testing.T) {
 	}
 }
 
-// The objects may be spread over files, whatever their order.
+// Objects may be in several files in any order.
 func TestPlansOfSeveralFiles(t *testing.T) {
 	docs := strings.Split(readFile(t, planned+"shop.yaml"), "---\n")
 	var files []string

@@ -20,27 +20,26 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// ProbeOptions say which Azure is probed.
+// ProbeOptions are the flags of weir probe-azure.
 type ProbeOptions struct {
-	// ConfigFile is azure.json, AzureEndpoint an emulator's URL; empty is Azure.
+	// ConfigFile is azure.json; AzureEndpoint is an emulator's URL, empty means Azure.
 	ConfigFile, AzureEndpoint string
-	// Subscription and Location are where everything is made; empty is as azure.json says.
+	// Subscription and Location default to those of azure.json.
 	Subscription, Location string
-	// VMSize and Image are those of the machines; empty is as package probe has it.
+	// VMSize and Image default to those of package probe.
 	VMSize, Image string
-	// Yes asks nobody.
-	Yes bool
-	// Timeout bounds the questions; cleaning up comes after.
+	Yes           bool
+	// Timeout bounds the probe; cleanup comes after it.
 	Timeout time.Duration
 
 	In io.Reader
-	// Say is told what goes on, one line at a time.
+	// Say receives progress, one line at a time.
 	Say func(text string)
 	Log *slog.Logger
 }
 
-// ProbeAzure makes a resource group, finds out how Azure behaves, and deletes the group. With
-// an error the report holds what was found until then.
+// ProbeAzure creates a resource group, probes Azure's behavior and deletes the group. With an error, the
+// report is partial.
 func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
 	none := probe.Report{}
 	cfg, raw, err := o.open()
@@ -74,7 +73,7 @@ func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
 	return report, wayOut(err, s.Subscription)
 }
 
-// CleanProbes deletes the resource groups that earlier probes have left behind.
+// CleanProbes deletes the resource groups of earlier probes.
 func CleanProbes(ctx context.Context, o ProbeOptions) error {
 	cfg, raw, err := o.open()
 	if err != nil {
@@ -101,7 +100,6 @@ func CleanProbes(ctx context.Context, o ProbeOptions) error {
 	return wayOut(probe.Remove(ctx, raw, subscription, found, o.Say), subscription)
 }
 
-// open reads azure.json and returns how Azure is reached.
 func (o ProbeOptions) open() (config.Config, *azure.Raw, error) {
 	cfg, ignored, err := config.Load(o.ConfigFile)
 	if err != nil {
@@ -125,7 +123,7 @@ func (o ProbeOptions) cloud(cfg config.Config) string {
 	return azurecloud.NameOf(cfg.Name)
 }
 
-// secretsOf are what azure.json holds that no report shall.
+// secretsOf returns values of azure.json that must not be in a report.
 func secretsOf(cfg config.Config) []string {
 	return []string{
 		cfg.SubscriptionID, cfg.TenantID, cfg.AADClientID, cfg.UserAssignedIdentityID,
@@ -133,7 +131,6 @@ func secretsOf(cfg config.Config) []string {
 	}
 }
 
-// confirmed asks whoever runs it.
 func (o ProbeOptions) confirmed(ctx context.Context, question string) error {
 	if o.Yes {
 		return nil
@@ -141,7 +138,7 @@ func (o ProbeOptions) confirmed(ctx context.Context, question string) error {
 	o.Say(question + " (yes/no)")
 	answered := make(chan string, 1)
 	go func() {
-		text, _ := bufio.NewReader(o.In).ReadString('\n') // none is no
+		text, _ := bufio.NewReader(o.In).ReadString('\n') // no input means no
 		answered <- strings.ToLower(strings.TrimSpace(text))
 	}()
 	select {
@@ -155,7 +152,7 @@ func (o ProbeOptions) confirmed(ctx context.Context, question string) error {
 	}
 }
 
-// wayOut says how a group goes that is still there.
+// wayOut adds instructions to delete a remaining resource group.
 func wayOut(err error, subscription string) error {
 	left, ok := errors.AsType[*probe.LeftBehind](err)
 	if !ok {

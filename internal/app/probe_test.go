@@ -23,7 +23,7 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// asking is somebody who runs a probe, types, and reads what it says.
+// asking simulates a user who types and reads.
 type asking struct {
 	ProbeOptions
 	emu  *armemu.Emulator
@@ -58,7 +58,7 @@ func (a *asking) saw() string {
 	return a.said.String()
 }
 
-// Nothing is made before somebody has said yes.
+// Nothing is created before the user confirms.
 func TestAProbeAsksFirst(t *testing.T) {
 	for _, types := range []string{"", "\n", "no\n", "yes please\n"} {
 		a := newAsking(t, types)
@@ -93,8 +93,8 @@ func TestWhatAProbeRefuses(t *testing.T) {
 	}
 }
 
-// A run that takes too long cleans up; a group that stays is named with what deletes it, and
-// --clean asks before it does.
+// A timeout cleans up; for a remaining group the output has the delete command, and --clean asks for
+// confirmation.
 func TestAGroupThatStaysIsNamed(t *testing.T) {
 	a := newAsking(t, "yes\n")
 	a.Timeout = 2 * time.Second
@@ -136,7 +136,7 @@ func TestAGroupThatStaysIsNamed(t *testing.T) {
 	}
 }
 
-// The key is one that OpenSSH reads, another one each time.
+// Each key is new and valid for OpenSSH.
 func TestForgottenKey(t *testing.T) {
 	text, err := forgottenKey()
 	if err != nil {
@@ -161,7 +161,7 @@ func TestForgottenKey(t *testing.T) {
 	}
 }
 
-// Who stops a run while its group is being made is told what may be left, and what deletes it.
+// Stopping while the group is being created prints what may remain and how to delete it.
 func TestAGroupThatMayCome(t *testing.T) {
 	for _, row := range []struct {
 		left probe.LeftBehind

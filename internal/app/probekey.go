@@ -11,8 +11,8 @@ import (
 	"math/big"
 )
 
-// forgottenKey returns a public key in OpenSSH's form, of which nobody has the private one:
-// Azure makes no machine without a way to log in.
+// forgottenKey returns an OpenSSH public key and discards the private one: Azure creates no VM without a
+// login.
 func forgottenKey() (string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -26,7 +26,7 @@ func forgottenKey() (string, error) {
 	return "ssh-rsa " + base64.StdEncoding.EncodeToString(wire), nil
 }
 
-// mpint is a positive number as RFC 4251 writes it: its first bit is 0.
+// mpint encodes a positive number as in RFC 4251: the first bit is 0.
 func mpint(n *big.Int) []byte {
 	text := n.Bytes()
 	if len(text) > 0 && text[0] >= 0x80 {

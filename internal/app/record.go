@@ -25,11 +25,11 @@ import (
 	"weir.dev/weir/internal/verdicts"
 )
 
-// recorded has a cluster keep its name and its place in Azure.
+// recorded stores Weir's record: the cluster name, its place in Azure, and the stores of other packages.
 type recorded struct {
-	api                       client.Client // by which nothing is written without the lead
+	api                       client.Client // fenced: writes only while leading
 	namespace, cluster, place string
-	owed                      *migration.Owed // addresses that a migration owes to Services
+	owed                      *migration.Owed // addresses that a migration must restore
 }
 
 func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, fence *lead.Fence) (recorded, error) {
@@ -40,8 +40,8 @@ func newRecord(o Options, cfg config.Config, rc *rest.Config, namespace string, 
 	return recorded{api, namespace, o.ClusterName, place(cfg), &migration.Owed{}}, nil
 }
 
-// atStart refuses what is on record otherwise. Who waits for the lead writes nothing yet: the
-// record is that of the one who leads.
+// atStart rejects a configuration that contradicts the record. Without leader election it also writes the
+// record; a standby must not.
 func (r recorded) atStart(ctx context.Context, elected bool) error {
 	if elected {
 		return explained(record.Check(ctx, r.api, r.namespace, r.cluster, r.place))
@@ -49,8 +49,8 @@ func (r recorded) atStart(ctx context.Context, elected bool) error {
 	return explained(record.Keep(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
 }
 
-// kept returns what a leader does first. Where another led meanwhile under another name, and
-// Services have been bound, it gives up as it would have at its start.
+// kept returns the first step of a new leader. It cancels leadership if the record now contradicts the
+// configuration because another leader changed it.
 func (r recorded) kept(giveUp context.CancelCauseFunc) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := explained(record.Keep(ctx, r.api, r.api, r.namespace, r.cluster, r.place))
@@ -61,22 +61,18 @@ func (r recorded) kept(giveUp context.CancelCauseFunc) func(context.Context) err
 	}
 }
 
-// wholeWrites is where it is kept what Azure does with writes of whole load balancers.
 func (r recorded) wholeWrites(o Options) verdicts.Store {
 	return record.WholeWrites{Reader: r.api, Writer: r.api, Namespace: r.namespace, Version: Version, Log: o.Log}
 }
 
-// publicIPOwners is where the namespaces that own public IPs are kept.
 func (r recorded) publicIPOwners() publicip.OwnerStore {
 	return record.PublicIPOwners{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-// privateIPs is where reservations of private addresses are kept.
 func (r recorded) privateIPs() privateip.Store {
 	return record.PrivateIPReservations{Reader: r.api, Writer: r.api, Namespace: r.namespace}
 }
 
-// leftPools is where it is kept which pools Weir made and left to others.
 func (r recorded) leftPools(log *slog.Logger) leftpool.Store {
 	return record.LeftPools{Reader: r.api, Writer: r.api, Namespace: r.namespace, Log: log}
 }

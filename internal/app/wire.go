@@ -34,11 +34,11 @@ import (
 	"weir.dev/weir/internal/tracing"
 )
 
-// LeaseName is the Lease of the leader; config/rbac names it too.
+// LeaseName is the leader's Lease; keep in sync with config/rbac.
 const LeaseName = "weir-controller"
 
-// Run runs the controller until the context is done, or until it loses the lead.
-// A *UsageError means that the caller has to correct something.
+// Run runs the controller until ctx is done or leadership is lost. A *UsageError means that the caller must
+// correct something.
 func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -72,36 +72,32 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-// Surroundings are what a controller finds in its process. Nothing else that is shared there
-// is changed by RunIn, so that several controllers may follow each other, or run side by side.
+// Surroundings are the dependencies of a controller. RunIn changes no other global state, so several
+// controllers can run in one process.
 type Surroundings struct {
-	// Config is azure.json.
-	Config config.Config
-	// Behaviour is what is known of Azure; empty where nothing is.
+	Config    config.Config
 	Behaviour behaviour.Behaviour
-	// API is how the API server is reached, InCluster whether this is a pod of its cluster.
+	// API is the API server; InCluster reports whether this process is a pod of its cluster.
 	API       *rest.Config
 	InCluster bool
-	// Azure is how Azure is reached: the endpoint, the credential and the transport of it.
-	Azure azure.Options
-	// Metrics gets the series.
-	Metrics prometheus.Registerer
+	Azure     azure.Options
+	Metrics   prometheus.Registerer
 }
 
-// RunIn is Run in surroundings that are there: no file is read, and no variable.
+// RunIn is Run with explicit dependencies: it reads no file or environment variable.
 func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
 	cfg := in.Config
 	o.known = in.Behaviour
-	told := ctx // by who runs it, to stop
+	parent := ctx // done when the process should stop
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	fence := process.NewFence(o.process())
 	writes := pace.New(cfg.WriteShare(), cfg.Interval())
-	asked := calls.New(callsKept)
-	client, err := connect(o, cfg, in.Azure, observe(in.Metrics, asked), fence, writes)
+	callLog := calls.New(callsKept)
+	client, err := connect(o, cfg, in.Azure, observe(in.Metrics, callLog), fence, writes)
 	if err != nil {
 		return err
 	}
@@ -112,14 +108,14 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 		return err
 	}
 	mgr, err := newManager(ctx, o, cfg, rc, namespace, fence, record.kept(giveUp))
-	if told.Err() != nil {
+	if parent.Err() != nil {
 		o.Log.Info("weir has stopped before it began")
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := serveOperator(ctx, o, mgr, asked); err != nil {
+	if err := serveOperator(ctx, o, mgr, callLog); err != nil {
 		return err
 	}
 	var cluster *kube.Cluster
@@ -158,7 +154,6 @@ func RunIn(ctx context.Context, o Options, in Surroundings) error {
 	return nil
 }
 
-// newLanes makes what updates the pools of load balancers, and the network interfaces that are their members.
 func newLanes(o Options, in Surroundings, client *azure.Client, cluster *kube.Cluster, locker poolupdate.Lease, writes *pace.Budgets, record recorded) (*poolupdate.Lanes, *nicupdate.Updater, *metrics.PoolUpdates) {
 	cfg := in.Config
 	updates := metrics.NewPoolUpdates(in.Metrics, home(cfg))
@@ -178,12 +173,10 @@ func newLanes(o Options, in Surroundings, client *azure.Client, cluster *kube.Cl
 	return lanes, members, updates
 }
 
-// home is where azure.json has the load balancers.
 func home(cfg config.Config) lb.LoadBalancerID {
 	return lb.LoadBalancerID{SubscriptionID: cfg.SubscriptionID, ResourceGroup: cfg.BackendResourceGroup()}
 }
 
-// register has the metrics ask the rooms when somebody looks.
 func register(reg prometheus.Registerer, cfg config.Config, cluster *kube.Cluster, lanes *poolupdate.Lanes, writes *pace.Budgets) {
 	metrics.RegisterWrites(reg, home(cfg), writes.Figures)
 	metrics.RegisterLanes(reg, lanes)
@@ -206,7 +199,6 @@ func newManager(ctx context.Context, o Options, cfg config.Config, rc *rest.Conf
 	})
 }
 
-// place is the resource group of the load balancers, as an ARM id.
 func place(cfg config.Config) string {
 	return "/subscriptions/" + cfg.SubscriptionID + "/resourceGroups/" + cfg.BackendResourceGroup()
 }
@@ -219,8 +211,8 @@ func newCluster(ctx context.Context, o Options, in Surroundings, mgr ctrl.Manage
 	})
 }
 
-// newLease returns the lock that other controllers of the load balancers take, or nil,
-// which sends no request for it, if azure.json does not ask for it.
+// newLease returns the lock shared with other controllers of the load balancers, or nil if azure.json does
+// not enable it.
 func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence, reg prometheus.Registerer) (poolupdate.Lease, error) {
 	if !cfg.TakesResourceLease() {
 		return nil, nil
@@ -234,11 +226,10 @@ func newLease(o Options, cfg config.Config, mgr ctrl.Manager, fence *lead.Fence,
 	return shared, nil
 }
 
-// measured measures every attempt that it reports.
 type measured struct {
 	poolupdate.Reporter
 	updates *metrics.PoolUpdates
-	// yield has machines wait that may have overtaken a write.
+	// yield pauses machine writes that may have conflicted with a pool write.
 	yield func()
 }
 
@@ -251,8 +242,8 @@ func (m measured) Report(ctx context.Context, r poolupdate.Report) {
 	m.Reporter.Report(ctx, r)
 }
 
-// overtaken measures what was written a second time, and has machines wait for a load balancer whose second
-// write they may have overtaken, too.
+// overtaken counts writes that had to be repeated. If a repeated load balancer write failed too, it pauses
+// machine writes, which may have conflicted.
 func overtaken(updates *metrics.PoolUpdates, yield func()) func(resource string, settled bool) {
 	return func(resource string, settled bool) {
 		updates.Overtaken(resource, settled)

@@ -10,34 +10,33 @@ import (
 	"weir.dev/weir/internal/adminstate"
 )
 
-// AdminState says which nodes are to take no new flows.
+// AdminState configures how nodes are drained.
 type AdminState struct {
-	// EnableNodeAdminState has nodes that leave set Down in the pools; unset is true.
+	// EnableNodeAdminState sets leaving nodes Down; unset means true.
 	EnableNodeAdminState *bool `json:"enableNodeAdminState,omitempty"`
-	// NodeAdminStateTaints are further taints that say that a node leaves, as "key" or
-	// "key=value".
+	// NodeAdminStateTaints are additional taints of leaving nodes: "key" or "key=value".
 	NodeAdminStateTaints []string `json:"nodeAdminStateTaints,omitempty"`
-	// NodeAdminStateReporters are whose events that announce an eviction are believed; unset
-	// is who reports them on AKS and node-problem-detector, an empty list is nobody.
+	// NodeAdminStateReporters are trusted sources of eviction events; empty means none, unset those of AKS and
+	// node-problem-detector.
 	NodeAdminStateReporters []string `json:"nodeAdminStateReporters,omitempty"`
-	// NodeAdminStateMinAvailablePercent is the share of a pool's members, one at least, that
-	// announced evictions leave up; unset is 50, 0 is none.
+	// NodeAdminStateMinAvailablePercent of a pool's members stay up during announced evictions, at least one;
+	// unset means 50, 0 means none.
 	NodeAdminStateMinAvailablePercent *int `json:"nodeAdminStateMinAvailablePercent,omitempty"`
 }
 
-// SetsAdminState reports whether nodes that leave are set Down.
+// SetsAdminState returns EnableNodeAdminState or its default.
 func (a AdminState) SetsAdminState() bool {
 	return a.EnableNodeAdminState == nil || *a.EnableNodeAdminState
 }
 
-// Signals says which nodes leave; nil if admin states are left alone.
+// Signals returns how to detect leaving nodes; nil if admin states are not managed.
 func (a AdminState) Signals() *adminstate.Signals {
 	if !a.SetsAdminState() {
 		return nil
 	}
 	signals := &adminstate.Signals{Reporters: a.reporters(), MinAvailablePercent: a.minAvailablePercent()}
 	for _, text := range a.NodeAdminStateTaints {
-		if p, err := adminstate.ParsePattern(text); err == nil { // check has seen them
+		if p, err := adminstate.ParsePattern(text); err == nil { // already validated
 			signals.Further = append(signals.Further, p)
 		}
 	}

@@ -13,9 +13,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// assign sets the fields of a struct, those of embedded structs included, from the
-// keys that name them, and returns the paths of the keys that name none. It goes key by
-// key so that an error can say which one. under is the path of the struct.
+// assign sets the fields of a struct from keys and returns the paths of unknown keys. It decodes each key
+// separately so that errors can name it. under is the path prefix.
 func assign(target reflect.Value, keys map[string]json.RawMessage, under string) (rest []string, err error) {
 	fields := map[string]reflect.Value{}
 	collect(target, fields)
@@ -40,11 +39,10 @@ func assign(target reflect.Value, keys map[string]json.RawMessage, under string)
 	return rest, nil
 }
 
-// set sets a field and all that is in it, as assign does.
 func set(field reflect.Value, value json.RawMessage, path string) (rest []string, err error) {
 	t := field.Type()
 	switch kind := t.Kind(); {
-	case string(value) == "null": // as if it were not there
+	case string(value) == "null": // treated as absent
 		return nil, nil
 	case kind == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
 		field.Set(reflect.New(t.Elem()))
@@ -79,7 +77,7 @@ func setList(field reflect.Value, value json.RawMessage, path string) (rest []st
 	return rest, nil
 }
 
-// setMap sets a map of strings. Its keys are the user's own, and their case counts.
+// setMap sets a map of strings. Its keys are case-sensitive.
 func setMap(field reflect.Value, value json.RawMessage, path string) error {
 	var items map[string]json.RawMessage
 	if err := decodeValue(value, &items, field.Type(), path); err != nil {
@@ -96,8 +94,7 @@ func setMap(field reflect.Value, value json.RawMessage, path string) error {
 	return nil
 }
 
-// decodeValue reads one value. Its error says what kind was wanted and what is there, and not
-// the value, which may be a secret.
+// decodeValue returns errors without the value, which may be secret.
 func decodeValue(value json.RawMessage, into any, t reflect.Type, path string) error {
 	if json.Unmarshal(value, into) != nil {
 		want, got := kind(t, atMost[strings.ToLower(path)]), shape(value)
@@ -118,7 +115,6 @@ func collect(target reflect.Value, fields map[string]reflect.Value) {
 	}
 }
 
-// kind names what a field takes; most is the largest number.
 func kind(t reflect.Type, most int) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -142,7 +138,7 @@ func kind(t reflect.Type, most int) string {
 	return "a string"
 }
 
-// instead returns what to write where quotes alone are wrong.
+// instead returns a hint if only quotes are wrong.
 func instead(want, got string) string {
 	switch {
 	case want == "a string" && (got == "a number" || got == "true or false"):
@@ -155,7 +151,6 @@ func instead(want, got string) string {
 	return ""
 }
 
-// shape names the kind of a value; the value itself may be a secret.
 func shape(value json.RawMessage) string {
 	switch {
 	case len(value) == 0:

@@ -13,21 +13,19 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// DefaultPath is where cluster builders put the file.
+// DefaultPath is where cluster provisioners write the file.
 const DefaultPath = "/etc/kubernetes/azure.json"
 
-// The defaults of the keys of the same names. The names are a contract: users and
-// tools of the Azure cloud provider know them.
+// Defaults of the keys of the same names, which are a contract with users of cloud-provider-azure.
 const (
-	// DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds is the interval of a pool.
+	// DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds is the update interval of a pool.
 	DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds = 30
-	// DefaultLoadBalancerBackendPoolUpdateMaxRetries counts the tries after the first.
+	// DefaultLoadBalancerBackendPoolUpdateMaxRetries excludes the first attempt.
 	DefaultLoadBalancerBackendPoolUpdateMaxRetries = 3
-	// DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds is how often each pool
-	// is read though nothing changed.
+	// DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds is the resync period of a pool.
 	DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds = 600
-	// DefaultLoadBalancerBackendPoolUpdateParallelMachines is how many network interfaces and scale
-	// sets are written at a time: each takes up to minutes, and Azure counts what is under way.
+	// DefaultLoadBalancerBackendPoolUpdateParallelMachines limits concurrent writes of network interfaces and
+	// scale sets, which take up to minutes.
 	DefaultLoadBalancerBackendPoolUpdateParallelMachines = 20
 )
 
@@ -42,23 +40,22 @@ type Config struct {
 	AdminState
 }
 
-// Cloud says which Azure, and what in it.
+// Cloud selects the Azure cloud and the resource group.
 type Cloud struct {
-	// Name is the name of the cloud, AzurePublicCloud if empty; see cloud.NameOf.
+	// Name is the cloud, AzurePublicCloud if empty; see cloud.NameOf.
 	Name           string `json:"cloud,omitempty"`
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	ResourceGroup  string `json:"resourceGroup,omitempty"`
-	// Location is the region of what is made.
-	Location string `json:"location,omitempty"`
-	// Tags are "a=b,c=d". ResourceTags returns them together with TagsMap.
+	Location       string `json:"location,omitempty"`
+	// Tags has the form "a=b,c=d". ResourceTags merges it with TagsMap.
 	Tags    string            `json:"tags,omitempty"`
 	TagsMap map[string]string `json:"tagsMap,omitempty"`
 	// ResourceManagerEndpoint replaces the cloud's endpoint and token audience.
 	ResourceManagerEndpoint string `json:"resourceManagerEndpoint,omitempty"`
 }
 
-// Auth names identities. The first that is configured is used: workload identity,
-// managed identity, client secret, certificate.
+// Auth configures credentials, in order of precedence: workload identity, managed identity, client secret,
+// certificate.
 type Auth struct {
 	TenantID               string `json:"tenantId,omitempty"`
 	AADClientID            string `json:"aadClientId,omitempty"`
@@ -71,55 +68,47 @@ type Auth struct {
 	UseWorkloadIdentity    *bool  `json:"useFederatedWorkloadIdentityExtension,omitempty"`
 }
 
-// Network says where the nodes are.
+// Network configures the nodes' network.
 type Network struct {
 	VnetName          string `json:"vnetName,omitempty"`
 	VnetResourceGroup string `json:"vnetResourceGroup,omitempty"`
-	// SubnetName is where private frontends are that name no subnet themselves.
-	SubnetName string `json:"subnetName,omitempty"`
-	// SecurityGroupName is the network security group of the nodes; empty for none.
+	// SubnetName is the default subnet of internal frontends.
+	SubnetName                 string `json:"subnetName,omitempty"`
 	SecurityGroupName          string `json:"securityGroupName,omitempty"`
 	SecurityGroupResourceGroup string `json:"securityGroupResourceGroup,omitempty"`
-	// RequireEffectiveRestrictions refuses Services whose restrictions would keep nobody out.
+	// RequireEffectiveRestrictions rejects Services whose source restrictions would have no effect.
 	RequireEffectiveRestrictions bool `json:"requireEffectiveRestrictions,omitempty"`
-	// NetworkResourceSubscriptionID holds the network where it is not in the
-	// cluster's subscription.
+	// NetworkResourceSubscriptionID is the network's subscription, if not the cluster's.
 	NetworkResourceSubscriptionID string `json:"networkResourceSubscriptionID,omitempty"`
 }
 
-// PoolUpdate paces the writes of a pool.
+// PoolUpdate configures the pace of pool writes.
 type PoolUpdate struct {
-	// IntervalSeconds is the interval; unset, 0 or less is 30.
+	// IntervalSeconds defaults to 30 if unset, 0 or less.
 	IntervalSeconds *int `json:"loadBalancerBackendPoolUpdateIntervalInSeconds,omitempty"`
-	// WriteSharePercent is how much of what Azure takes of a subscription's writes may be spent;
-	// unset is 50.
+	// WriteSharePercent is the share of the write quota that Weir may use; unset means 50.
 	WriteSharePercent *int `json:"loadBalancerBackendPoolUpdateWriteSharePercent,omitempty"`
-	// ParallelMachines is how many network interfaces and scale sets are written at a time; unset is 20.
+	// ParallelMachines limits concurrent machine writes; unset means 20.
 	ParallelMachines *int `json:"loadBalancerBackendPoolUpdateParallelMachines,omitempty"`
-	// MaxRetries counts the tries after the first failed one; unset is 3, 0 is none.
+	// MaxRetries excludes the first attempt; unset means 3, 0 none.
 	MaxRetries *int `json:"loadBalancerBackendPoolUpdateMaxRetries,omitempty"`
-	// DriftSeconds is how often a pool is read though nothing changed; unset is 600, 0
-	// is never.
+	// DriftSeconds is the resync period; unset means 600, 0 never.
 	DriftSeconds *int `json:"loadBalancerBackendPoolDriftRepairIntervalInSeconds,omitempty"`
-	// UseResourceLease takes the Lease that other controllers of the cluster's load
-	// balancers take; unset is false.
+	// UseResourceLease acquires the Lease shared with other controllers; unset means false.
 	UseResourceLease *bool `json:"useResourceLease,omitempty"`
-	// EnableWholeWrites has several pools of a load balancer written by one write of it: true,
-	// false, or auto, which is where Azure was seen to take that; unset is auto.
+	// EnableWholeWrites batches pool updates: true, false or auto; unset means auto.
 	EnableWholeWrites wholewrite.Setting `json:"enableLoadBalancerWholeWrites,omitempty"`
-	// WriteStrategy is how several pools of a load balancer are written that are due together:
-	// serial, pipelined, whole, or auto, which leaves it to EnableWholeWrites and to what Azure was
-	// seen to take; unset is auto.
+	// WriteStrategy is serial, pipelined, whole or auto; auto depends on EnableWholeWrites and Azure's
+	// observed behavior. Unset means auto.
 	WriteStrategy wholewrite.Strategy `json:"loadBalancerWriteStrategy,omitempty"`
 }
 
-// BackendResourceGroup returns the resource group of the load balancers.
+// BackendResourceGroup returns the load balancers' resource group.
 func (c Config) BackendResourceGroup() string {
 	return first(c.LoadBalancerResourceGroup, c.ResourceGroup)
 }
 
-// VirtualNetworkID returns the ARM id of the nodes' virtual network; empty if
-// vnetName is not set.
+// VirtualNetworkID returns an ARM ID, or "" without vnetName.
 func (c Config) VirtualNetworkID() string {
 	if c.VnetName == "" {
 		return ""
@@ -129,8 +118,7 @@ func (c Config) VirtualNetworkID() string {
 		"/providers/Microsoft.Network/virtualNetworks/" + c.VnetName
 }
 
-// SecurityGroup returns the id of the nodes' network security group; its name is empty if
-// none is named.
+// SecurityGroup returns an ID with an empty name if none is configured.
 func (c Config) SecurityGroup() lb.ResourceID {
 	return lb.ResourceID{
 		SubscriptionID: first(c.NetworkResourceSubscriptionID, c.SubscriptionID),
@@ -139,8 +127,7 @@ func (c Config) SecurityGroup() lb.ResourceID {
 	}
 }
 
-// WorkloadIdentity reports whether workload identity is configured: by its key, or,
-// where that is unset, by a token file.
+// WorkloadIdentity reports whether the key, or if unset a token file, enables workload identity.
 func (a Auth) WorkloadIdentity() bool {
 	if a.UseWorkloadIdentity != nil {
 		return *a.UseWorkloadIdentity
@@ -148,10 +135,10 @@ func (a Auth) WorkloadIdentity() bool {
 	return a.AADFederatedTokenFile != ""
 }
 
-// ManagedIdentity reports whether managed identity is configured.
+// ManagedIdentity reports whether managed identity is enabled.
 func (a Auth) ManagedIdentity() bool { return a.UseManagedIdentity != nil && *a.UseManagedIdentity }
 
-// WriteShare returns the share of a subscription's writes that may be spent, from 0 to 1.
+// WriteShare returns WriteSharePercent as a fraction, 0 to 1.
 func (p PoolUpdate) WriteShare() float64 {
 	if p.WriteSharePercent == nil {
 		return pace.DefaultShare
@@ -159,7 +146,7 @@ func (p PoolUpdate) WriteShare() float64 {
 	return float64(*p.WriteSharePercent) / 100
 }
 
-// Interval returns the interval of a pool.
+// Interval returns the update interval of a pool.
 func (p PoolUpdate) Interval() time.Duration {
 	if p.IntervalSeconds == nil || *p.IntervalSeconds <= 0 {
 		return DefaultLoadBalancerBackendPoolUpdateIntervalInSeconds * time.Second
@@ -167,7 +154,7 @@ func (p PoolUpdate) Interval() time.Duration {
 	return time.Duration(*p.IntervalSeconds) * time.Second
 }
 
-// MachinesAtATime returns how many network interfaces and scale sets are written at a time.
+// MachinesAtATime returns the limit of concurrent machine writes.
 func (p PoolUpdate) MachinesAtATime() int {
 	if p.ParallelMachines == nil {
 		return DefaultLoadBalancerBackendPoolUpdateParallelMachines
@@ -175,7 +162,7 @@ func (p PoolUpdate) MachinesAtATime() int {
 	return *p.ParallelMachines
 }
 
-// Retries returns how often a pool is tried again after a first failure.
+// Retries returns the number of retries after a first failure.
 func (p PoolUpdate) Retries() int {
 	if p.MaxRetries == nil {
 		return DefaultLoadBalancerBackendPoolUpdateMaxRetries
@@ -183,7 +170,7 @@ func (p PoolUpdate) Retries() int {
 	return max(*p.MaxRetries, 0)
 }
 
-// DriftPeriod returns how often each pool is read though nothing changed; 0 is never.
+// DriftPeriod returns the resync period of a pool; 0 means never.
 func (p PoolUpdate) DriftPeriod() time.Duration {
 	if p.DriftSeconds == nil {
 		return DefaultLoadBalancerBackendPoolDriftRepairIntervalInSeconds * time.Second
@@ -191,13 +178,12 @@ func (p PoolUpdate) DriftPeriod() time.Duration {
 	return time.Duration(max(*p.DriftSeconds, 0)) * time.Second
 }
 
-// TakesResourceLease reports whether the resource lease is taken before a pass.
+// TakesResourceLease reports whether UseResourceLease is true.
 func (p PoolUpdate) TakesResourceLease() bool {
 	return p.UseResourceLease != nil && *p.UseResourceLease
 }
 
-// WholeWrites says whether load balancers are written whole where several of their pools are
-// due.
+// WholeWrites returns whether pool updates are batched.
 func (p PoolUpdate) WholeWrites() wholewrite.Setting {
 	if s := p.Strategy().OfWhole(); s != wholewrite.Auto {
 		return s
@@ -205,24 +191,22 @@ func (p PoolUpdate) WholeWrites() wholewrite.Setting {
 	return wholewrite.Setting(first(string(p.EnableWholeWrites), string(wholewrite.Auto)))
 }
 
-// contradicts reports whether one key asks for writes of whole load balancers and the other forbids
-// them.
 func (p PoolUpdate) contradicts() bool {
 	by := p.Strategy().OfWhole()
 	return by != wholewrite.Auto && p.EnableWholeWrites.Valid() && p.EnableWholeWrites != wholewrite.Auto && p.EnableWholeWrites != by
 }
 
-// Strategy says how several pools that are due together are written.
+// Strategy returns WriteStrategy or its default.
 func (p PoolUpdate) Strategy() wholewrite.Strategy {
 	return wholewrite.Strategy(first(string(p.WriteStrategy), string(wholewrite.ByVerdict)))
 }
 
-// String names what the configuration is about, and no secret.
+// String contains no secrets.
 func (c Config) String() string {
 	return fmt.Sprintf("cloud %s, subscription %s, resource group %s", first(c.Name, "AzurePublicCloud"), c.SubscriptionID, c.ResourceGroup)
 }
 
-// LogValue lets slog print what matters, and no secret.
+// LogValue contains no secrets.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("cloud", first(c.Name, "AzurePublicCloud")),
@@ -251,7 +235,6 @@ func (c Config) LogValue() slog.Value {
 	)
 }
 
-// loadBalancers names the load balancers as far as the file does.
 func (c Config) loadBalancers() string {
 	return first(strings.Join(c.configurationNames(), ","), first(c.LoadBalancerName, "the cluster's"))
 }

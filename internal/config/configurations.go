@@ -13,29 +13,26 @@ import (
 
 const configurationsKey = "multipleStandardLoadBalancerConfigurations"
 
-// twin is what the name of an internal load balancer ends in.
 const twin = "-internal"
 
-// LoadBalancerConfiguration is one of several load balancers, and its internal twin: who
-// may be on it, and which nodes are behind it. A nil selector selects by nothing.
+// LoadBalancerConfiguration is one of several load balancers, with its internal counterpart. A nil selector
+// does not select.
 type LoadBalancerConfiguration struct {
-	Name string `json:"name,omitempty"`
-	// PrimaryVMSet is the scale set or availability set whose nodes are behind it.
+	Name         string `json:"name,omitempty"`
 	PrimaryVMSet string `json:"primaryVMSet,omitempty"`
-	// AllowServicePlacement is false if no further Service may come; unset is true.
+	// AllowServicePlacement defaults to true.
 	AllowServicePlacement    *bool                 `json:"allowServicePlacement,omitempty"`
 	ServiceLabelSelector     *metav1.LabelSelector `json:"serviceLabelSelector,omitempty"`
 	ServiceNamespaceSelector *metav1.LabelSelector `json:"serviceNamespaceSelector,omitempty"`
 	NodeSelector             *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 }
 
-// AllowsPlacement reports whether further Services may come.
+// AllowsPlacement returns AllowServicePlacement or its default.
 func (c LoadBalancerConfiguration) AllowsPlacement() bool {
 	return c.AllowServicePlacement == nil || *c.AllowServicePlacement
 }
 
-// CheckClusterName reports that there are several load balancers and none has the
-// cluster's name, which is a flag.
+// CheckClusterName requires one of several load balancers to have the cluster's name.
 func (l LoadBalancers) CheckClusterName(cluster string) error {
 	names := l.configurationNames()
 	if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, cluster) }) {
@@ -52,8 +49,7 @@ func (l LoadBalancers) configurationNames() []string {
 	return names
 }
 
-// checkConfigurations checks each entry, and that no two want the same load balancer or
-// the same nodes. Azure and Kubernetes tell capitals apart for labels alone.
+// checkConfigurations rejects duplicate load balancers and node sets. Azure names are case-insensitive.
 func checkConfigurations(list []LoadBalancerConfiguration) error {
 	names, sets := map[string]string{}, map[string]string{}
 	for i, c := range list {
@@ -88,7 +84,6 @@ func checkConfigurations(list []LoadBalancerConfiguration) error {
 	return nil
 }
 
-// normalizeConfigurations returns a copy with the defaults.
 func normalizeConfigurations(list []LoadBalancerConfiguration) []LoadBalancerConfiguration {
 	list = slices.Clone(list)
 	for i := range list {

@@ -16,8 +16,8 @@ import (
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// decode splits the file into its keys. What begins with a brace is JSON: as YAML, one with a
-// quote missing may have another meaning, in which a secret is a key.
+// decode splits the file into its keys. Text that begins with a brace is only parsed as JSON: as YAML, a
+// missing quote could turn a secret into a key.
 func decode(content []byte) (map[string]json.RawMessage, error) {
 	content = bytes.TrimPrefix(content, byteOrderMark)
 	switch {
@@ -32,8 +32,7 @@ func decode(content []byte) (map[string]json.RawMessage, error) {
 	return decodeYAML(content)
 }
 
-// beginning returns where the first value stands, behind comments and what begins a YAML
-// document; the end of the file is its last byte.
+// beginning skips comments and YAML document markers.
 func beginning(content []byte) int {
 	at := 0
 	for line := range bytes.Lines(content) {
@@ -49,7 +48,7 @@ func beginning(content []byte) int {
 	return len(content) - 1
 }
 
-// decodeJSON reads the object that begins at an offset, behind which comments may stand.
+// decodeJSON allows only comments after the object.
 func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err error) {
 	s := scan{text: content, at: at, where: map[string]int{}}
 	if p := s.value("", "", 0); p != nil {
@@ -62,13 +61,12 @@ func decodeJSON(content []byte, at int) (keys map[string]json.RawMessage, err er
 		}
 		rest += len(line) + 1
 	}
-	if json.Unmarshal(content[at:s.at], &keys) != nil { // what was read is valid
+	if json.Unmarshal(content[at:s.at], &keys) != nil { // the scan was valid
 		return nil, errors.New("this is not JSON")
 	}
 	return keys, nil
 }
 
-// lineAt returns in which line an offset is.
 func lineAt(content []byte, offset int) int {
 	return 1 + bytes.Count(content[:min(max(offset, 0), len(content))], []byte("\n"))
 }
@@ -90,7 +88,7 @@ func decodeYAML(content []byte) (keys map[string]json.RawMessage, err error) {
 	return keys, nil
 }
 
-// tabbed returns where the first tab indents a key, or -1: YAML takes none.
+// tabbed returns the offset of the first tab used as indentation, or -1.
 func tabbed(content []byte) int {
 	if where := tabIndent.FindIndex(content); where != nil {
 		return where[1] - 1
@@ -104,8 +102,7 @@ var (
 	yamlTwice = regexp.MustCompile(`key "([A-Za-z]{1,64})" already set`)
 )
 
-// yamlProblem says where the library found a problem, in words of our own: its words quote
-// what stands there.
+// yamlProblem keeps the line of a YAML error, but not its text, which quotes the file.
 func yamlProblem(err error) error {
 	where := ""
 	if line := yamlLine.FindStringSubmatch(err.Error()); line != nil {
@@ -117,8 +114,7 @@ func yamlProblem(err error) error {
 	return errors.New(where + "this is not YAML: check indentation, colons and quotes there and before, and that no key is given twice")
 }
 
-// secondDocument returns the line in which a second YAML document begins, or 0. The
-// library below reads the first and is silent about the rest.
+// secondDocument returns the line of a second YAML document, which the YAML library would ignore, or 0.
 func secondDocument(content []byte) int {
 	begun := false
 	for i, line := range strings.Split(string(content), "\n") {

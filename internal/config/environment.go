@@ -10,15 +10,14 @@ import (
 // EnvironmentVariable names the environment file of a private cloud.
 const EnvironmentVariable = "AZURE_ENVIRONMENT_FILEPATH"
 
-// Environment is what the environment file says. Its other keys belong to other
-// tools and are none of Weir's business.
+// Environment has the keys of the environment file that Weir uses.
 type Environment struct {
 	ResourceManagerEndpoint string `json:"resourceManagerEndpoint,omitempty"`
 	TokenAudience           string `json:"tokenAudience,omitempty"`
 	ActiveDirectoryEndpoint string `json:"activeDirectoryEndpoint,omitempty"`
 }
 
-// LoadEnvironment reads an environment file; no path is no file.
+// LoadEnvironment reads an environment file; an empty path means none.
 func LoadEnvironment(path string) (Environment, error) {
 	var e Environment
 	if path == "" {
@@ -40,8 +39,8 @@ func LoadEnvironment(path string) (Environment, error) {
 	return e, nil
 }
 
-// Endpoint returns the endpoint that replaces the cloud's: azure.json's own key, as
-// it is the more specific, before the environment file's. Empty is none.
+// Endpoint returns the endpoint that replaces the cloud's, or "". azure.json takes precedence over the
+// environment file.
 func (c Config) Endpoint(e Environment) string {
 	return first(c.ResourceManagerEndpoint, e.ResourceManagerEndpoint)
 }

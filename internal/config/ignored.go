@@ -8,20 +8,19 @@ import (
 	"strings"
 )
 
-// Ignored are the keys of a file that have no effect, sorted.
+// Ignored are the keys without effect, sorted.
 type Ignored struct {
-	// NotYet are keys of the Azure cloud provider that Weir does not support yet.
+	// NotYet are keys of cloud-provider-azure that Weir does not support yet.
 	NotYet []string
-	// Unknown are all others that look like keys: a misspelling, most likely.
+	// Unknown are other valid names: probably misspellings.
 	Unknown []string
-	// Odd counts those that do not. One may be a secret that lost its place.
+	// Odd counts names that do not look like keys. One may be a misplaced secret, so they are not printed.
 	Odd int
 }
 
-// keysNamed is how many unknown keys a warning names.
 const keysNamed = 20
 
-// Warning is one line that names the keys; empty if there are none.
+// Warning names the keys in one line; "" if there are none.
 func (i Ignored) Warning() string {
 	var parts []string
 	if len(i.NotYet) > 0 {
@@ -47,14 +46,11 @@ func (i Ignored) Warning() string {
 	return "keys of azure.json without effect: " + strings.Join(parts, "; ")
 }
 
-// ownName matches what a key of azure.json looks like. The application secrets that Azure makes
-// have digits.
+// ownName matches names that look like keys. Azure's generated secrets contain digits.
 var ownName = regexp.MustCompile(`^[A-Za-z]{1,64}$`)
 
-// notShown stands for a name that may be a secret.
 const notShown = "…"
 
-// shown returns the path of a key, as far as its parts look like keys.
 func shown(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {
@@ -66,6 +62,6 @@ func shown(path string) string {
 	return path
 }
 
-// deepest is how many parts the path of a key has at most:
+// deepest is the number of parts of the longest path:
 // multipleStandardLoadBalancerConfigurations[0].nodeSelector.matchLabels.KEY.
 const deepest = 4

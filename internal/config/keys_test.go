@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// A key without effect is named, once and in one line; one that says what Weir does
-// anyway is not worth a warning.
+// Ignored keys are named in one line; keys that request the existing behavior are not.
 func TestKeysWithoutEffect(t *testing.T) {
 	tests := []struct{ given, want string }{
 		{``, ""},
@@ -37,8 +36,7 @@ func TestKeysWithoutEffect(t *testing.T) {
 	}
 }
 
-// What cluster builders write for other parts of the cloud provider is known, and no
-// warning; what only looks like it is one.
+// Keys for other parts of cloud-provider-azure cause no warning; similar names do.
 func TestKeysThatAreOthersBusiness(t *testing.T) {
 	tests := []struct {
 		given string
@@ -67,7 +65,7 @@ func TestKeysThatAreOthersBusiness(t *testing.T) {
 	}
 }
 
-// readKeys are the keys that are read, as the file spells them.
+// readKeys returns the keys that are read, as spelled in the file.
 func readKeys(t reflect.Type) []string {
 	var keys []string
 	for i := range t.NumField() {
@@ -81,7 +79,7 @@ func readKeys(t reflect.Type) []string {
 	return keys
 }
 
-// The reference page lists every key that is read, and every one that is known.
+// The reference page lists every known key.
 func TestTheReferenceListsEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/azure-json.md")
 	if err != nil {
@@ -94,8 +92,7 @@ func TestTheReferenceListsEveryKey(t *testing.T) {
 	}
 }
 
-// The file of the tests has every key but loadBalancerName, which does not go with the
-// list of load balancers.
+// The test file has every key except loadBalancerName, which excludes the list of load balancers.
 func TestWholeIsWhole(t *testing.T) {
 	var given map[string]any
 	if err := json.Unmarshal([]byte(whole), &given); err != nil {
@@ -108,7 +105,7 @@ func TestWholeIsWhole(t *testing.T) {
 	}
 }
 
-// A number without a bound would be told to be at most 0.
+// Without an entry in atMost the error would say "at most 0".
 func TestEveryNumberHasABound(t *testing.T) {
 	var c Config
 	fields := map[string]reflect.Value{}

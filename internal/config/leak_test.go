@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// jsonWithSecrets and yamlWithSecrets are files as people have them: the second secret is under
-// a key that nobody knows.
+// jsonWithSecrets and yamlWithSecrets are typical files; the second secret has an unknown key.
 const (
 	jsonWithSecrets = `{
   "cloud": "AzurePublicCloud", "tenantId": "t", "subscriptionId": "s",
@@ -34,8 +33,7 @@ aadClientCertPassword: ` + canary + `
 `
 )
 
-// told is all that is ever said of a file: what Load returns and people see, the log at every
-// level, and what formats a Config.
+// told collects all output for a file: the result of Load, logs at every level, and formatted Configs.
 func told(content []byte) string {
 	c, ignored, err := parse(content)
 	var out bytes.Buffer
@@ -53,7 +51,7 @@ func told(content []byte) string {
 	return out.String()
 }
 
-// leaked returns the first piece of the canary, of eight characters, that a text has.
+// leaked returns the first eight characters of the canary found in a text.
 func leaked(text string) string {
 	for i := range len(canary) - 7 {
 		if piece := canary[i : i+8]; strings.Contains(text, piece) {
@@ -63,7 +61,7 @@ func leaked(text string) string {
 	return ""
 }
 
-// What is one keystroke away from a file that works shows no secret, whatever becomes of it.
+// A single typo in a valid file reveals no secret.
 func TestAMistypedFileShowsNoSecret(t *testing.T) {
 	typed := []string{"", `"`, "'", "{", "]", ": ", ",", "\n", "\n  ", "*", "\\"}
 	for _, file := range []string{jsonWithSecrets, yamlWithSecrets} {
@@ -94,7 +92,7 @@ func FuzzLeak(f *testing.F) {
 			file = jsonWithSecrets
 		}
 		if len(what)+len(what2) > 4 || max(cut, cut2) > 2 {
-			t.Skip() // it could write the canary itself, or move a value whole under another key
+			t.Skip() // may write the canary itself, or move a whole value under another key
 		}
 		edited := edit(edit(file, at, cut, what), at2, cut2, what2)
 		if piece := leaked(told([]byte(edited))); piece != "" {
@@ -103,7 +101,7 @@ func FuzzLeak(f *testing.F) {
 	})
 }
 
-// edit puts something into a text, in the place of so many bytes.
+// edit replaces cut bytes of a text.
 func edit(text string, at, cut int, what string) string {
 	at = min(max(at, 0), len(text))
 	return text[:at] + what + text[min(at+max(cut, 0), len(text)):]

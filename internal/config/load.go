@@ -16,21 +16,17 @@ import (
 	"time"
 )
 
-// maxSize bounds the file; a real one has a few kilobytes.
 const maxSize = 1 << 20
 
-// patience is how long a pipe is read.
+// patience is the timeout for reading a pipe.
 const patience = 5 * time.Second
 
-// notYet are the keys that users of the Azure cloud provider know and that have no
-// effect here so far.
+// notYet are keys of cloud-provider-azure that Weir does not support yet.
 var notYet = []string{
 	"networkResourceTenantID", "enableMultipleStandardLoadBalancers",
 }
 
-// othersBusiness are the keys that cluster builders write for other parts of the cloud
-// provider: where it makes machines and routes, and how it keeps its own pace. They ask
-// nothing of Weir, and a warning at each start would hide those that do.
+// othersBusiness are keys of other features of cloud-provider-azure, ignored without a warning.
 var othersBusiness = []string{
 	"vmType", "primaryAvailabilitySetName", "primaryScaleSetName", "enableVmssFlexNodes",
 	"routeTableName", "routeTableResourceGroup", "useInstanceMetadata",
@@ -39,13 +35,11 @@ var othersBusiness = []string{
 	"enableMigrateToIPBasedBackendPoolAPI",
 }
 
-// othersPace matches the keys of the cloud provider's own back-off, rate limits and caches.
+// othersPace matches cloud-provider-azure's keys of backoff, rate limits and caches.
 var othersPace = regexp.MustCompile(`(?i)^(cloudProvider(Backoff|RateLimit)[a-z]*|[a-z]+(RateLimit|CacheTTLInSeconds))$`)
 
-// Load reads azure.json, written as JSON or YAML, and returns it normalized. Keys
-// match without regard to case. An error is one line that names the file, and the
-// line, column or key at fault; it never holds a value of a secret, nor words of a library, which quote
-// what they could not read.
+// Load reads azure.json, JSON or YAML, with case-insensitive keys. An error is one line with the file and the
+// line, column or key. It contains neither secrets nor library messages, which may quote the file.
 func Load(path string) (Config, Ignored, error) {
 	content, err := read(path)
 	if err != nil {
@@ -58,13 +52,13 @@ func Load(path string) (Config, Ignored, error) {
 	return c, ignored, nil
 }
 
-// read returns what is in a file. Of a pipe, as a shell's <(…) is one, it waits for a while.
+// read returns the content of a file. Reading a pipe, such as <(…), times out.
 func read(path string) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // who opens a pipe else waits for its writer
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: opening a pipe would block until it has a writer
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }()
 	if err := file.SetReadDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
 		return nil, err
 	}
@@ -111,5 +105,4 @@ func parse(content []byte) (Config, Ignored, error) {
 	return c, ignored, nil
 }
 
-// empty reports whether a value asks for nothing.
 func empty(value json.RawMessage) bool { return string(value) == "null" || string(value) == `""` }

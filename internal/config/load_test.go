@@ -99,7 +99,7 @@ func wholeConfig() Config {
 	}
 }
 
-// The file may be JSON or YAML, and keys match without regard to case.
+// The file may be JSON or YAML; keys are case-insensitive.
 func TestEveryKeyInEveryForm(t *testing.T) {
 	asYAML, err := yaml.JSONToYAML([]byte(whole))
 	if err != nil {
@@ -153,7 +153,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The booleans of before are as good as the words.
+// Booleans are still accepted.
 func TestWholeWrites(t *testing.T) {
 	for given, want := range map[string]wholewrite.Setting{
 		"": wholewrite.Auto, "null": wholewrite.Auto, "auto": wholewrite.Auto, "AUTO": wholewrite.Auto, "true": wholewrite.Always, `"true"`: wholewrite.Always,
@@ -165,7 +165,7 @@ func TestWholeWrites(t *testing.T) {
 	}
 }
 
-// A strategy decides of both kinds of writes; auto leaves whole ones to the key of before.
+// A strategy overrides both keys; auto defers to enableLoadBalancerWholeWrites.
 func TestWriteStrategy(t *testing.T) {
 	for given, want := range map[string][2]wholewrite.Setting{
 		"": {wholewrite.Auto, wholewrite.Auto}, "loadBalancerWriteStrategy: AUTO": {wholewrite.Auto, wholewrite.Auto},
@@ -218,7 +218,7 @@ func TestRetriesAndInterval(t *testing.T) {
 	}
 }
 
-// An explicit 0 survives being written and read again: it is not "unset".
+// An explicit 0 survives a round trip: it is not "unset".
 func TestAnExplicitZeroSurvives(t *testing.T) {
 	for given, want := range map[string]string{"": "3", `,"loadBalancerBackendPoolUpdateMaxRetries":0`: "0"} {
 		c, _ := mustLoad(t, `{"subscriptionId":"s","resourceGroup":"rg"`+given+`}`)
@@ -360,7 +360,7 @@ func TestMalformedFiles(t *testing.T) {
 	}
 }
 
-// A pipe without an end is no reason to wait for ever: nobody who stops Weir would be heard.
+// An endless pipe times out, because signals are not handled while reading.
 func TestPipes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "azure.json")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -376,7 +376,7 @@ func TestPipes(t *testing.T) {
 	defer reader.Close()
 	go func() {
 		defer writer.Close()
-		_, _ = writer.WriteString(whole) // a reader that is gone is told by Load
+		_, _ = writer.WriteString(whole) // Load reports a closed reader
 	}()
 	if c, _, err := Load(fmt.Sprintf("/dev/fd/%d", reader.Fd())); err != nil || c.SubscriptionID != "s" {
 		t.Errorf("somebody writes: %v, %v", c, err)

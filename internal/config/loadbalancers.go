@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// placedRules is the default of maximumLoadBalancerRuleCount where Services are placed
-	// on several load balancers.
+	// placedRules is the default of maximumLoadBalancerRuleCount with several load balancers.
 	placedRules = 250
-	// kube-proxy tells there whether it works.
+	// kube-proxy's health check
 	sharedProbePort = 10256
 	sharedProbePath = "/healthz"
 )
 
-// mostRules is Azure's limit for the rules of a Standard load balancer:
+// mostRules is Azure's limit of rules on a Standard load balancer:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits
 const mostRules = 1500
 
@@ -27,68 +26,68 @@ const (
 	mostProbePath = 2048
 )
 
-// ProbeMode is how Services are probed that are not Local.
+// ProbeMode selects the health probe of Services with externalTrafficPolicy Cluster.
 type ProbeMode string
 
 // The probe modes.
 const (
-	ProbeNodePort ProbeMode = "servicenodeport" // each port at its own node port
-	ProbeShared   ProbeMode = "shared"          // all at one port of the node
+	ProbeNodePort ProbeMode = "servicenodeport" // each port at its node port
+	ProbeShared   ProbeMode = "shared"          // one port of the node for all Services
 )
 
-// BackendPoolType is what the pools hold that are made for Services.
+// BackendPoolType selects the member type of pools created for Services.
 type BackendPoolType string
 
 // The backend pool types.
 const (
-	NodeIP              BackendPoolType = "nodeIP"              // addresses of nodes
+	NodeIP              BackendPoolType = "nodeIP"              // IP addresses of nodes
 	NodeIPConfiguration BackendPoolType = "nodeIPConfiguration" // network interfaces of nodes
 )
 
-// LoadBalancerMigration says who has Basic load balancers become Standard ones.
+// LoadBalancerMigration selects whether Weir migrates Basic load balancers to Standard.
 type LoadBalancerMigration string
 
-// The ways of migration.
+// The migration modes.
 const (
-	MigrationAutomatic LoadBalancerMigration = "automatic" // Weir, when it begins to lead
-	MigrationManual    LoadBalancerMigration = "manual"    // somebody else; they stay as they are
+	MigrationAutomatic LoadBalancerMigration = "automatic" // when Weir becomes the leader
+	MigrationManual    LoadBalancerMigration = "manual"    // Weir does not migrate them
 )
 
-// LoadBalancers says which load balancers are made, what is on them, and which nodes are
-// meant.
+// LoadBalancers configures the load balancers that Weir creates, and their nodes.
 type LoadBalancers struct {
 	LoadBalancerResourceGroup string `json:"loadBalancerResourceGroup,omitempty"`
-	// LoadBalancerName replaces the cluster's name as that of the single load balancer.
+	// LoadBalancerName replaces the cluster name as name of the single load balancer.
 	LoadBalancerName string `json:"loadBalancerName,omitempty"`
-	// LoadBalancerSKU is standard or empty: there is no other choice.
+	// LoadBalancerSKU is standard or empty.
 	LoadBalancerSKU string `json:"loadBalancerSku,omitempty"`
-	// LoadBalancerMigration is compared without regard to case; see Migrates.
+	// LoadBalancerMigration is case-insensitive.
 	LoadBalancerMigration LoadBalancerMigration `json:"loadBalancerMigration,omitempty"`
-	// BackendPoolType is compared without regard to case; empty is NodeIP, and stays empty: see Converts.
+	// BackendPoolType is case-insensitive. Empty means NodeIP, but is not normalized: only an explicit type
+	// converts pools.
 	BackendPoolType BackendPoolType `json:"loadBalancerBackendPoolConfigurationType,omitempty"`
-	// Configurations are the load balancers where there are several; empty for one.
+	// Configurations are several load balancers; empty for one.
 	Configurations []LoadBalancerConfiguration `json:"multipleStandardLoadBalancerConfigurations,omitempty"`
-	// MaximumRules is how many rules one may have; see MostRules.
+	// MaximumRules limits the rules of a load balancer; see MostRules.
 	MaximumRules *int `json:"maximumLoadBalancerRuleCount,omitempty"`
-	// DisableOutboundSNAT keeps members from using frontends for outbound flows.
+	// DisableOutboundSNAT prevents outbound connections through frontends.
 	DisableOutboundSNAT bool `json:"disableOutboundSNAT,omitempty"`
-	// ProbeMode is compared without regard to case; see SharesProbe.
+	// ProbeMode is case-insensitive.
 	ProbeMode       ProbeMode `json:"clusterServiceLoadBalancerHealthProbeMode,omitempty"`
 	SharedProbePort *int      `json:"clusterServiceSharedLoadBalancerHealthProbePort,omitempty"`
 	SharedProbePath string    `json:"clusterServiceSharedLoadBalancerHealthProbePath,omitempty"`
-	// ExcludeMaster keeps control-plane nodes out of the pools; unset is true.
+	// ExcludeMaster excludes control-plane nodes from the pools; unset means true.
 	ExcludeMaster *bool `json:"excludeMasterFromStandardLB,omitempty"`
 }
 
-// ExcludesMaster reports whether control-plane nodes stay out of the pools.
+// ExcludesMaster reports whether control-plane nodes are excluded from the pools.
 func (l LoadBalancers) ExcludesMaster() bool { return l.ExcludeMaster == nil || *l.ExcludeMaster }
 
-// Interfaces reports whether the pools hold network interfaces.
+// Interfaces reports whether pools contain network interfaces.
 func (l LoadBalancers) Interfaces() bool {
 	return strings.EqualFold(string(l.BackendPoolType), string(NodeIPConfiguration))
 }
 
-// Holds returns what the pools of nodes hold.
+// Holds returns the member type of node pools.
 func (l LoadBalancers) Holds() BackendPoolType {
 	if l.Interfaces() {
 		return NodeIPConfiguration
@@ -96,13 +95,11 @@ func (l LoadBalancers) Holds() BackendPoolType {
 	return NodeIP
 }
 
-// Converts reports whether pools of nodes that hold the other kind of members become such of this one:
-// somebody has written the kind out. The Azure cloud provider's default is the other one, so a cluster
-// that is taken over without the key says nothing.
+// Converts reports whether existing pools of the other type are converted. cloud-provider-azure defaults to
+// the other type, so this requires an explicit type.
 func (l LoadBalancers) Converts() bool { return l.BackendPoolType != "" }
 
-// MostRules returns how many rules a load balancer may have. Unset it is Azure's limit
-// where there is one load balancer: there is no other place for a Service to go.
+// MostRules defaults to Azure's limit with a single load balancer, because there is no alternative placement.
 func (l LoadBalancers) MostRules() int {
 	switch {
 	case l.MaximumRules != nil:
@@ -113,7 +110,7 @@ func (l LoadBalancers) MostRules() int {
 	return mostRules
 }
 
-// RulesBy names what sets MostRules; empty is the limit of Azure.
+// RulesBy names the setting behind MostRules, or "" for Azure's limit.
 func (l LoadBalancers) RulesBy() string {
 	if l.MostRules() == mostRules {
 		return ""
@@ -121,18 +118,18 @@ func (l LoadBalancers) RulesBy() string {
 	return "maximumLoadBalancerRuleCount of azure.json, set or by default"
 }
 
-// Migrates reports whether load balancers that are Basic become Standard ones at the start: people have
-// set the SKU, and have not kept Weir from it.
+// Migrates reports whether Basic load balancers are migrated at startup: the SKU is set, and the mode is not
+// manual.
 func (l LoadBalancers) Migrates() bool {
 	return l.LoadBalancerSKU != "" && !strings.EqualFold(string(l.LoadBalancerMigration), string(MigrationManual))
 }
 
-// SharesProbe reports whether all Services that are not Local share one probe.
+// SharesProbe reports whether all Services with externalTrafficPolicy Cluster share one probe.
 func (l LoadBalancers) SharesProbe() bool {
 	return strings.EqualFold(string(l.ProbeMode), string(ProbeShared))
 }
 
-// ProbePort returns the port of the shared probe.
+// ProbePort returns the shared probe's port.
 func (l LoadBalancers) ProbePort() int {
 	if l.SharedProbePort == nil {
 		return sharedProbePort
@@ -140,7 +137,7 @@ func (l LoadBalancers) ProbePort() int {
 	return *l.SharedProbePort
 }
 
-// ProbePath returns what the shared probe asks for.
+// ProbePath returns the shared probe's path.
 func (l LoadBalancers) ProbePath() string { return first(l.SharedProbePath, sharedProbePath) }
 
 func (l LoadBalancers) check() error {
@@ -172,7 +169,7 @@ func (l LoadBalancers) check() error {
 	return checkConfigurations(l.Configurations)
 }
 
-// normalizeLoadBalancers fills in the defaults of what has passed check.
+// normalizeLoadBalancers sets the defaults of validated values.
 func (l *LoadBalancers) normalizeLoadBalancers() {
 	l.ExcludeMaster, l.MaximumRules, l.SharedProbePort = new(l.ExcludesMaster()), new(l.MostRules()), new(l.ProbePort())
 	mode := ProbeNodePort
@@ -186,7 +183,7 @@ func (l *LoadBalancers) normalizeLoadBalancers() {
 	l.Configurations = normalizeConfigurations(l.Configurations)
 }
 
-// checkLoadBalancerName checks a name and that of its internal twin, which is longer.
+// checkLoadBalancerName validates a name and the longer one of its internal counterpart.
 func checkLoadBalancerName(key, name string) error {
 	for _, full := range []string{name, name + twin} {
 		id := lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "g", Name: full}

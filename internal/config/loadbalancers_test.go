@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// loadWith loads a file with the keys that every file has, and these, written as YAML.
+// loadWith loads a file with the required keys and these, as YAML.
 func loadWith(t *testing.T, lines string) (Config, error) {
 	t.Helper()
 	c, _, err := Load(write(t, "subscriptionId: s\nresourceGroup: rg\n"+lines))
@@ -56,7 +56,7 @@ func TestSharedProbe(t *testing.T) {
 	}
 }
 
-// The kind of machines of a cluster makes no difference, and one cluster may have several.
+// The member type does not depend on the kind of machines.
 func TestWhatPoolsHold(t *testing.T) {
 	const key = "loadBalancerBackendPoolConfigurationType: "
 	for given, want := range map[string]string{
@@ -77,7 +77,7 @@ func TestWhatPoolsHold(t *testing.T) {
 	}
 }
 
-// Each error is told with its key, what stands there, and what to do.
+// Each error names the key, the value and the fix.
 func TestLoadBalancersThatCannotBe(t *testing.T) {
 	selector := func(text string) string { return list + "[{name: a, serviceLabelSelector: " + text + "}]" }
 	tests := []struct{ given, key, says string }{
@@ -131,7 +131,7 @@ func TestLoadBalancersThatCannotBe(t *testing.T) {
 	}
 }
 
-// Only who has set the SKU is asked for a migration, and who has said manual does it otherwise.
+// Migration requires the SKU and is disabled by manual.
 func TestWhoMigrates(t *testing.T) {
 	for given, want := range map[string]bool{
 		"cloud: AzurePublicCloud": false, "loadBalancerSku: standard": true, "loadBalancerSku: Standard\nloadBalancerMigration: Automatic": true,
@@ -144,8 +144,8 @@ func TestWhoMigrates(t *testing.T) {
 	}
 }
 
-// What is unusual and works: no entry needs nodes of its own, two may have none, and a
-// name may end as an internal one does if it is nobody's twin.
+// Unusual but valid: entries without a node selector, and a name with the internal suffix that belongs to no
+// other entry.
 func TestLoadBalancersThatMayBe(t *testing.T) {
 	for _, given := range []string{
 		"loadBalancerSku: ''\nloadBalancerBackendPoolConfigurationType: ''",
@@ -161,7 +161,7 @@ func TestLoadBalancersThatMayBe(t *testing.T) {
 	}
 }
 
-// {} selects everything, so a selector that is not there must not become one.
+// {} selects everything, so a missing selector must stay nil.
 func TestNoSelectorIsNotAnEmptyOne(t *testing.T) {
 	for given, want := range map[string]bool{"": false, ", nodeSelector: null": false, ", nodeSelector: {}": true, ", nodeSelector: {matchLabels: null}": true} {
 		c, err := loadWith(t, list+"[{name: a"+given+"}]")
@@ -190,7 +190,7 @@ func TestCheckClusterName(t *testing.T) {
 	}
 }
 
-// Filling in defaults writes into no list that somebody else holds.
+// Normalize must not modify the caller's slice.
 func TestNormalizeLeavesTheCallersList(t *testing.T) {
 	mine := []LoadBalancerConfiguration{{Name: "a"}}
 	c := Config{Cloud: Cloud{SubscriptionID: "s", ResourceGroup: "rg"}, LoadBalancers: LoadBalancers{Configurations: mine}}

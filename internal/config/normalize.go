@@ -12,18 +12,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// maxInterval is a day: whatever is longer is a mistake, and a pool would be as
-// good as unattended.
+// maxInterval is one day, in seconds; longer values are mistakes.
 const maxInterval = 24 * 60 * 60
 
-// maxRetries is what the status of a BackendPool can hold.
+// maxRetries is the range of the field in BackendPool status.
 const maxRetries = math.MaxInt32
 
-// mostMachines is how many machines may be written at a time: with more, the writes that Azure takes of a
-// subscription in five minutes would begin all at once.
+// mostMachines limits ParallelMachines; more would use the subscription's five-minute write quota at once.
 const mostMachines = 100
 
-// atMost are the largest values of the keys that are numbers, by the key in lower case.
+// atMost has the largest values of numeric keys, by lower-case key.
 var atMost = map[string]int{
 	"loadbalancerbackendpoolupdateintervalinseconds":      maxInterval,
 	"loadbalancerbackendpooldriftrepairintervalinseconds": maxInterval,
@@ -36,16 +34,15 @@ var atMost = map[string]int{
 	"maximumprivatelinkservicecount":                      mostPrivateLinks,
 }
 
-// vnetRule is Azure's rule for the names of virtual networks, and subnetRule that for
-// subnets and security groups:
+// Azure's rules for names of virtual networks, and of subnets and security groups:
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 var (
 	vnetRule   = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,62}[0-9A-Za-z_])?$`)
 	subnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
 )
 
-// Normalize fills in defaults, so that every pointer but those of the identities and of
-// selectors is set, and reports the first value that cannot be. It changes nothing if it fails.
+// Normalize sets defaults and validates. It sets every pointer except those of identities and selectors. On
+// an error, c is unchanged.
 func (c *Config) Normalize() error {
 	if err := c.check(); err != nil {
 		return err
@@ -91,7 +88,7 @@ func (c *Config) check() error {
 	case c.SubnetName != "" && !subnetRule.MatchString(c.SubnetName):
 		return fmt.Errorf(`key "subnetName" is %q: want 1 to 80 letters, digits, '_', '-' or '.'`, c.SubnetName)
 	}
-	// Every pair that becomes part of an ARM id is checked as one.
+	// Validate every pair that becomes part of an ARM ID.
 	for _, pair := range []struct{ subscriptionKey, subscription, groupKey, group string }{
 		{"subscriptionId", c.SubscriptionID, "resourceGroup", c.ResourceGroup},
 		{"networkResourceSubscriptionID", c.NetworkResourceSubscriptionID, "vnetResourceGroup", c.VnetResourceGroup},

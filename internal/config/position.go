@@ -16,17 +16,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// position names the line and column of an offset, in characters from 1.
+// position formats the line and column of an offset, in characters from 1.
 func position(content []byte, offset int) string {
 	before := content[:min(max(offset, 0), len(content))]
 	line := before[bytes.LastIndexByte(before, '\n')+1:]
 	return fmt.Sprintf("line %d, column %d", lineAt(content, offset), 1+utf8.RuneCount(line))
 }
 
-// namesKey matches the beginning of an error about the value of a key.
+// namesKey matches an error about the value of a key.
 var namesKey = regexp.MustCompile(`^key ("(?:[^"\\]|\\.)*")`)
 
-// located adds to an error about the value of a key where that value is.
+// located prefixes such an error with the position of the value.
 func located(content []byte, err error) error {
 	named := namesKey.FindStringSubmatch(err.Error())
 	if named == nil {
@@ -39,7 +39,7 @@ func located(content []byte, err error) error {
 	return err
 }
 
-// positions are those of all values of a file that could be read, by their paths in lower case.
+// positions returns the position of each value by lower-case path; empty if the file is invalid.
 func positions(content []byte) map[string]string {
 	content = bytes.TrimPrefix(content, byteOrderMark)
 	all := map[string]string{}
@@ -47,7 +47,7 @@ func positions(content []byte) map[string]string {
 		s := scan{text: content, at: at, where: map[string]int{}}
 		if s.value("", "", 0) == nil {
 			for _, path := range slices.SortedFunc(maps.Keys(s.where), func(a, b string) int { return cmp.Compare(s.where[a], s.where[b]) }) {
-				all[strings.ToLower(path)] = position(content, s.where[path]) // of two, the second
+				all[strings.ToLower(path)] = position(content, s.where[path]) // last duplicate wins
 			}
 		}
 		return all
@@ -59,7 +59,6 @@ func positions(content []byte) map[string]string {
 	return all
 }
 
-// addPositions adds those of a value of YAML, and of what is in it.
 func addPositions(all map[string]string, n *yaml.Node, path string) {
 	if path != "" {
 		all[strings.ToLower(path)] = fmt.Sprintf("line %d, column %d", n.Line, n.Column)

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// An error in azure.json names what is wrong, the line and column where it is, and what to write
-// instead. Each file is the base with the last line as given.
+// JSON errors name the problem, line, column and fix. Each file is the base with the given last line.
 func TestWhereAndWhatIsWrongInJSON(t *testing.T) {
 	for _, tt := range []struct{ name, line, want string }{
 		{"Python's true", `"useManagedIdentityExtension": True}`, `line 3, column 32: True is not JSON: write true`},
@@ -90,7 +89,7 @@ func TestWhereAndWhatIsWrongInYAML(t *testing.T) {
 			t.Errorf("%s:\n got %v\nwant %s", tt.name, err, tt.want)
 		}
 	}
-	// YAML has more words for true.
+	// YAML has other spellings of true.
 	for _, word := range []string{"True", "TRUE", "yes", "on"} {
 		if c, _, err := parse([]byte("subscriptionId: s\nresourceGroup: rg\nuseManagedIdentityExtension: " + word)); err != nil || !c.ManagedIdentity() {
 			t.Errorf("%s: %v, %v", word, c, err)

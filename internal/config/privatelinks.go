@@ -8,25 +8,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// mostPrivateLinks is no limit of Azure's, which it lifts for those who ask: more in one list of a
-// resource group are none that a cluster has.
+// mostPrivateLinks limits the setting; Azure's own limit can be raised on request.
 const mostPrivateLinks = 1000
 
-// PrivateLinks says where Private Link Services are made, and what may be done for them.
+// PrivateLinks configures Private Link Services.
 type PrivateLinks struct {
-	// PrivateLinkServiceResourceGroup is where they are, unless a Service says otherwise; empty is
-	// the resource group of the cluster.
+	// PrivateLinkServiceResourceGroup is their default resource group; empty means the cluster's.
 	PrivateLinkServiceResourceGroup string `json:"privateLinkServiceResourceGroup,omitempty"`
-	// MaximumPrivateLinkServices is how many Azure takes on a load balancer; unset is its usual 8.
+	// MaximumPrivateLinkServices limits them per load balancer; unset means Azure's default of 8.
 	MaximumPrivateLinkServices *int `json:"maximumPrivateLinkServiceCount,omitempty"`
-	// DisableSubnetPolicies has Weir turn off the network policies that keep Private Link Services
-	// out of a subnet which one of them needs.
+	// DisableSubnetPolicies lets Weir disable the network policies of a subnet that prevent Private Link
+	// Services.
 	DisableSubnetPolicies bool `json:"disablePrivateLinkServiceNetworkPolicies,omitempty"`
-	// PodSubnetNames are the subnets that pods have their addresses of.
+	// PodSubnetNames are the subnets of pod IPs.
 	PodSubnetNames []string `json:"podSubnetNames,omitempty"`
 }
 
-// MostPrivateLinks returns how many Private Link Services a load balancer may have.
+// MostPrivateLinks returns the limit of Private Link Services per load balancer.
 func (p PrivateLinks) MostPrivateLinks() int {
 	if p.MaximumPrivateLinkServices == nil {
 		return lb.MostPrivateLinkServices
@@ -34,7 +32,7 @@ func (p PrivateLinks) MostPrivateLinks() int {
 	return *p.MaximumPrivateLinkServices
 }
 
-// PrivateLinkServices returns where they are; its Name is not used.
+// PrivateLinkServices returns their default resource group; Name is empty.
 func (c Config) PrivateLinkServices() lb.ResourceID {
 	return lb.ResourceID{
 		SubscriptionID: c.SubscriptionID, ResourceGroup: first(c.PrivateLinkServiceResourceGroup, c.ResourceGroup), Type: lb.TypePrivateLinkService,

@@ -13,20 +13,17 @@ import (
 	"unicode/utf8"
 )
 
-// deepestJSON bounds how deep values are nested; those of an azure.json are within seven others.
 const deepestJSON = 100
 
-// scan reads JSON, and finds the first place that is not JSON. encoding/json names a character
-// that it did not expect; a user needs what to write instead.
+// scan validates JSON. Unlike encoding/json, its errors include a fix.
 type scan struct {
 	text []byte
 	at   int
-	// where is the offset of each value, by its path.
+	// where maps the path of each value to its offset.
 	where map[string]int
 }
 
-// problem is what is wrong at an offset of the text, and what to write instead. It has nothing of
-// a value, which may be a secret.
+// problem is an error and its fix. It contains no value, which may be secret.
 type problem struct {
 	at   int
 	text string
@@ -36,7 +33,6 @@ func (s *scan) problem(at int, format string, args ...any) *problem {
 	return &problem{at, fmt.Sprintf(format, args...)}
 }
 
-// peek returns the next byte behind white space; 0 at the end.
 func (s *scan) peek() byte {
 	for s.at < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.at]) >= 0 {
 		s.at++
@@ -47,7 +43,6 @@ func (s *scan) peek() byte {
 	return s.text[s.at]
 }
 
-// value reads a value. The key that it belongs to is empty for an entry of a list.
 func (s *scan) value(path, key string, depth int) *problem {
 	c := s.peek()
 	s.where[path] = s.at
@@ -67,7 +62,6 @@ func (s *scan) value(path, key string, depth int) *problem {
 	return s.bare()
 }
 
-// members reads what an object or a list has, from its first bracket to the last.
 func (s *scan) members(path string, end byte, depth int) *problem {
 	keys := map[string]bool{}
 	for n, comma := 0, 0; ; n++ {
@@ -104,7 +98,6 @@ func (s *scan) members(path string, end byte, depth int) *problem {
 	}
 }
 
-// member reads a key of an object and its value.
 func (s *scan) member(path string, keys map[string]bool, depth int) *problem {
 	from := s.at
 	if c := s.peek(); c != '"' {
@@ -134,14 +127,13 @@ func (s *scan) member(path string, keys map[string]bool, depth int) *problem {
 	return s.value(path+key, key, depth+1)
 }
 
-// quoted reads a text between double quotes.
 func (s *scan) quoted() (text string, p *problem) {
 	from := s.at
 	for s.at++; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; {
 		case c == '"':
 			s.at++
-			if json.Unmarshal(s.text[from:s.at], &text) != nil { // what was read is valid
+			if json.Unmarshal(s.text[from:s.at], &text) != nil { // the scan was valid
 				return "", s.problem(from, "a text that is not JSON")
 			}
 			return text, nil
@@ -159,7 +151,6 @@ func (s *scan) quoted() (text string, p *problem) {
 	return "", s.problem(from, `the closing quote (") of this text is missing`)
 }
 
-// escapes reports whether a text behind a backslash makes an escape of JSON.
 func escapes(text []byte) bool {
 	if len(text) == 0 {
 		return false
@@ -170,13 +161,11 @@ func escapes(text []byte) bool {
 	return len(text) > 4 && len(bytes.Trim(text[1:5], "0123456789abcdefABCDEF")) == 0
 }
 
-// otherWords are values of other languages, and what JSON has instead.
 var otherWords = map[string]string{
 	"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false",
 	"null": "null", "none": "null", "nil": "null", "undefined": "null", "nan": "a number", "infinity": "a number",
 }
 
-// bare reads a value without quotes: a number, true, false or null.
 func (s *scan) bare() *problem {
 	if p := s.foreign(); p != nil {
 		return p
@@ -198,7 +187,6 @@ func (s *scan) bare() *problem {
 	return s.problem(from, "a value without quotes: put it between double quotes")
 }
 
-// noKey is the problem of what stands where a key belongs.
 func (s *scan) noKey() *problem {
 	if p := s.foreign(); p != nil {
 		return p
@@ -214,7 +202,6 @@ func (s *scan) noKey() *problem {
 	return s.problem(s.at, "a key without quotes: %s", instead)
 }
 
-// noComma is the problem of what stands behind a value where neither a comma nor the end does.
 func (s *scan) noComma(end byte) *problem {
 	if p := s.closes(end); p != nil {
 		return p
@@ -231,8 +218,6 @@ func (s *scan) noComma(end byte) *problem {
 	return s.problem(s.at, "a comma (,) is missing before this")
 }
 
-// closes is the problem of the end of the file, or of another bracket, where an object or a list
-// goes on or ends.
 func (s *scan) closes(end byte) *problem {
 	what := "an object"
 	if end == ']' {
@@ -247,7 +232,6 @@ func (s *scan) closes(end byte) *problem {
 	return nil
 }
 
-// foreign is the problem of the next characters where they are never JSON outside of a text.
 func (s *scan) foreign() *problem {
 	rest := s.text[s.at:]
 	r, _ := utf8.DecodeRune(rest)
@@ -266,7 +250,6 @@ func (s *scan) foreign() *problem {
 	return nil
 }
 
-// ofKey names a key of azure.json; a name that is none may be a secret.
 func ofKey(key string) string {
 	if isKey(key) {
 		return " of key " + key
@@ -274,7 +257,6 @@ func ofKey(key string) string {
 	return ""
 }
 
-// isKey reports whether azure.json has a key of this name.
 func isKey(name string) bool {
 	fields := map[string]reflect.Value{}
 	collect(reflect.ValueOf(&Config{}).Elem(), fields)

@@ -8,12 +8,12 @@ import (
 	"log/slog"
 )
 
-// Secret is a string that no formatter, encoder or logger prints.
+// Secret is a string that formatters, encoders and loggers redact.
 type Secret string
 
 const redacted = "REDACTED"
 
-// Reveal returns the secret itself.
+// Reveal returns the secret.
 func (s Secret) Reveal() string { return string(s) }
 
 // Format implements fmt.Formatter for every verb.
@@ -23,7 +23,7 @@ func (s Secret) Format(f fmt.State, _ rune) {
 	}
 }
 
-// MarshalText serves JSON, YAML and every other encoder.
+// MarshalText implements encoding.TextMarshaler.
 func (s Secret) MarshalText() ([]byte, error) {
 	if s == "" {
 		return nil, nil
@@ -31,11 +31,11 @@ func (s Secret) MarshalText() ([]byte, error) {
 	return []byte(redacted), nil
 }
 
-// UnmarshalText takes the secret as it is.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Secret) UnmarshalText(text []byte) error {
 	*s = Secret(text)
 	return nil
 }
 
-// LogValue serves slog.
+// LogValue implements slog.LogValuer.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(s)) }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// checkSelector reports the first part that Kubernetes would not take. key is the selector's path.
+// checkSelector validates a selector as Kubernetes does; key is its path.
 func checkSelector(key string, s *metav1.LabelSelector) error {
 	if s == nil {
 		return nil

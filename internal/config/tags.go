@@ -11,14 +11,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ownTags are those that Weir adds to a public IP.
 const ownTags = 3
 
-// ResourceTags returns the tags of all resources that are made: those of tags and of
-// tagsMap. A name in both has the spelling and the value of tagsMap. It is a new map at
-// each call.
+// ResourceTags merges Tags and TagsMap into a new map. TagsMap takes precedence; names are case-insensitive.
 func (c Cloud) ResourceTags() map[string]string {
-	tags, _ := pairs(c.Tags) // Normalize has checked it
+	tags, _ := pairs(c.Tags) // validated by Normalize
 	mapped := map[string]bool{}
 	for name := range c.TagsMap {
 		mapped[strings.ToLower(name)] = true
@@ -60,7 +57,6 @@ func checkTags(key string, tags map[string]string) error {
 	return nil
 }
 
-// pairs reads "a=b,c=d". It returns what it could read in any case.
 func pairs(text string) (map[string]string, error) {
 	var err error
 	tags := map[string]string{}

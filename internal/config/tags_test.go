@@ -15,7 +15,7 @@ func TestResourceTags(t *testing.T) {
 		"":                               "",
 		"tags: ' a = b , cost=,, x=y=z'": "a=b cost= x=y=z",
 		"tagsMap: {a: 'b,c', d: null}":   "a=b,c d=",
-		// The case of a name makes no difference to Azure: there must not be both.
+		// Tag names are case-insensitive in Azure: they must not occur twice.
 		"tags: Team=shop,a=b\ntagsMap: {team: Web}": "a=b team=Web",
 	} {
 		c, err := loadWith(t, given)
@@ -32,7 +32,7 @@ func TestResourceTags(t *testing.T) {
 	}
 }
 
-// Whoever gets the tags may add to them.
+// The caller may modify the returned map.
 func TestResourceTagsAreTheCallers(t *testing.T) {
 	for _, given := range []string{"", "tags: a=b", "tagsMap: {a: b}"} {
 		c, err := loadWith(t, given)

@@ -14,13 +14,11 @@ import (
 )
 
 const (
-	// connectionRate and connectionBurst bound the new connections of an address, in a second and at once.
+	// connectionRate (per second) and connectionBurst limit the new connections of an address.
 	connectionRate, connectionBurst = 50, 100
-	// maxRates bounds the addresses with a known rate.
-	maxRates = 1024
+	maxRates                        = 1024
 )
 
-// limitedListener closes connections beyond the limits of its table.
 type limitedListener struct {
 	net.Listener
 
@@ -45,17 +43,17 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if ok {
 			return limited, nil
 		}
-		_ = c.Close() // the client is too fast
+		_ = c.Close()
 	}
 }
 
-// addressOf is the client's. A pod has one, also of IPv6: a network of the node would be shared with the kubelet.
+// addressOf returns the client's address. IPv6 addresses are not grouped by prefix: a node's prefix includes
+// the kubelet.
 func addressOf(c net.Conn) netip.Addr {
 	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
 	return at.Addr().Unmap()
 }
 
-// limitedConn is a connection in the table.
 type limitedConn struct {
 	net.Conn
 
@@ -70,7 +68,7 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// table holds the open connections, oldest first, and the rate of new ones.
+// table holds the open connections, oldest first, and a rate limiter per address.
 type table struct {
 	max   int
 	open  []entry
@@ -86,8 +84,8 @@ func newTable(maxOpen int) *table {
 	return &table{max: maxOpen, rates: map[netip.Addr]*rate.Limiter{}}
 }
 
-// add adds a connection unless its address opens too many a second. If the table was full, add removes and returns the
-// oldest connection of the address that has the most: clients that hold connections cannot keep others out.
+// add adds a connection unless its address exceeds its rate. If the table is full, it evicts the oldest
+// connection of the address with the most, so no client can block others by holding connections.
 func (t *table) add(c *limitedConn, from netip.Addr, now time.Time) (evicted *limitedConn, ok bool) {
 	if !t.rateOf(from, now).AllowN(now, 1) {
 		return nil, false
@@ -122,7 +120,7 @@ func (t *table) rateOf(from netip.Addr, now time.Time) *rate.Limiter {
 			maps.DeleteFunc(t.rates, func(_ netip.Addr, l *rate.Limiter) bool { return l.TokensAt(now) >= connectionBurst })
 		}
 		if len(t.rates) >= maxRates {
-			clear(t.rates) // the number of connections is bounded still
+			clear(t.rates) // the number of connections is still limited
 		}
 		l = rate.NewLimiter(connectionRate, connectionBurst)
 		t.rates[from] = l

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// SelfSigned makes a certificate for localhost that lasts as long as the process may. Its key is of an elliptic curve:
-// a handshake with an RSA key takes more than ten times as much processor time, and clients without rights cause handshakes.
+// SelfSigned creates a certificate for localhost, valid for 10 years. The key is ECDSA: an RSA handshake
+// takes over ten times the CPU, and unauthenticated clients can cause handshakes.
 func SelfSigned(now time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

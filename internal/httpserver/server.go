@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpserver makes HTTP servers with bounded memory: it limits connections, headers, bodies, and the time
-// that each of them may take. Every server of a shipped program is made here.
+// Package httpserver creates HTTP servers with bounded memory: it limits connections, headers, bodies and
+// their duration. All servers of shipped programs use it.
 package httpserver
 
 import (
@@ -17,50 +17,50 @@ import (
 )
 
 const (
-	// maxHeaderBytes bounds a request line and its headers. One MiB of tiny headers takes seven MiB of memory.
+	// maxHeaderBytes limits the request line and headers. One MiB of tiny headers takes seven MiB of memory.
 	maxHeaderBytes = 16 << 10
-	// maxQueryBytes bounds what a handler parses: "a&a&…" takes a hundred times its length.
+	// maxQueryBytes limits the query; parsing "a&a&…" takes a hundred times its length.
 	maxQueryBytes = 2 << 10
-	// headerTimeout also bounds a TLS handshake: net/http uses the shortest of its timeouts for it.
+	// headerTimeout also bounds the TLS handshake: net/http uses the shortest of its timeouts for it.
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	writeTimeout  = 30 * time.Second
-	// maxConnections bounds the connections that are open at the same time.
+	// maxConnections limits open connections.
 	maxConnections = 64
 )
 
-// Options configure a server. The zero value of each field but Handler is the strictest.
+// Options configure a server. Zero values of fields other than Handler are the strictest.
 type Options struct {
 	Handler http.Handler
-	// TLS holds the certificate; nil serves plain HTTP.
+	// TLS holds the certificate; nil means plain HTTP.
 	TLS *tls.Config
-	// MaxHeaderBytes is 16 KiB if it is 0.
+	// MaxHeaderBytes defaults to 16 KiB.
 	MaxHeaderBytes int
-	// MaxBodyBytes bounds what the handler reads of a body; with 0 it reads none.
+	// MaxBodyBytes limits how much of a body the handler can read.
 	MaxBodyBytes int64
-	// MaxConnections is 64 if it is 0. One more connection closes the oldest of the address that has the most.
+	// MaxConnections defaults to 64. Beyond it, the oldest connection of the address with the most is closed.
 	MaxConnections int
-	// WriteTimeout bounds the time from the end of the headers to the end of the response; 0 is 30 s.
+	// WriteTimeout bounds the time from the end of the headers to the end of the response; 0 means 30 s.
 	WriteTimeout time.Duration
-	// IdleTimeout is how long a connection waits for its next request; 0 closes it after each response.
+	// IdleTimeout bounds keep-alive; 0 closes a connection after each response.
 	IdleTimeout time.Duration
 }
 
-// Server is an HTTP server and the listener to serve.
+// Server is an HTTP server and its listener.
 type Server struct {
 	*http.Server
 
 	Listener net.Listener
 }
 
-// Listen opens a TCP address. Nothing is accepted before Serve.
+// Listen opens a TCP address. It accepts no connection before Serve.
 func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 	tcp, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	var l net.Listener = &limitedListener{Listener: tcp, table: newTable(cmp.Or(o.MaxConnections, maxConnections))}
-	var onlyHTTP1 http.Protocols // a connection of HTTP/2 carries many requests at the same time
+	var onlyHTTP1 http.Protocols // HTTP/2 has concurrent requests per connection
 	onlyHTTP1.SetHTTP1(true)
 	s := &http.Server{
 		Handler: limitQuery(http.MaxBytesHandler(o.Handler, o.MaxBodyBytes)), MaxHeaderBytes: cmp.Or(o.MaxHeaderBytes, maxHeaderBytes),
@@ -76,7 +76,7 @@ func Listen(ctx context.Context, address string, o Options) (*Server, error) {
 	return &Server{s, l}, nil
 }
 
-// Serve answers requests until Shutdown or Close.
+// Serve serves until Shutdown or Close.
 func (s *Server) Serve() error { return s.Server.Serve(s.Listener) }
 
 func limitQuery(next http.Handler) http.Handler {
@@ -89,8 +89,8 @@ func limitQuery(next http.Handler) http.Handler {
 	})
 }
 
-// serverErrors logs errors of the server itself. Clients cause the others, such as failed handshakes, as often as
-// they want.
+// serverErrors logs errors of the server itself, not those that clients can cause at will, such as failed
+// handshakes.
 type serverErrors struct{}
 
 // Write implements io.Writer.

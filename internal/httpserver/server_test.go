@@ -119,7 +119,7 @@ func TestRequestsBeyondALimit(t *testing.T) {
 	}
 }
 
-// A server without an idle timeout answers the first of several requests, and closes.
+// Without an idle timeout, only the first of several pipelined requests gets a response.
 func TestPipelinedRequests(t *testing.T) {
 	s := serve(t, Options{Handler: echo})
 	c := dial(t, s)
@@ -132,7 +132,7 @@ func TestPipelinedRequests(t *testing.T) {
 	}
 }
 
-// A client that holds all connections keeps no other out; its oldest connections are closed.
+// A client with all connections cannot block others; its oldest connections are closed.
 func TestAFloodKeepsNoOtherClientOut(t *testing.T) {
 	s := serve(t, Options{Handler: echo, MaxConnections: 4})
 	flood := make([]net.Conn, 20)

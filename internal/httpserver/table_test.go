@@ -15,11 +15,11 @@ func address(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 10<<24+uint32(i))))
 }
 
-// An address that holds all connections loses its oldest one to the next client, whether that is another or itself.
+// The address with the most connections loses its oldest to the next client, even to itself.
 func TestTheAddressWithTheMostConnectionsLosesOne(t *testing.T) {
 	now := time.Unix(0, 0)
 	for name, tt := range map[string]struct {
-		open []int // addresses of the connections, in turn
+		open []int // addresses of the connections, in order
 		next int
 		want int // which of open is closed
 	}{
@@ -42,8 +42,8 @@ func TestTheAddressWithTheMostConnectionsLosesOne(t *testing.T) {
 	}
 }
 
-// Whatever clients do: no more connections than the limit, none is lost from the table, and a client with no more
-// connections than any other keeps a new one.
+// The table never exceeds its limit or loses a connection, and does not evict a client with no more
+// connections than any other.
 func TestTableLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 8).Draw(t, "limit")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics holds the Prometheus series of Weir. Names and labels are a
-// contract with dashboards; they are listed in docs/reference/metrics.md.
+// Package metrics holds Weir's Prometheus metrics. Names and labels are a contract with dashboards, listed in
+// docs/reference/metrics.md.
 package metrics
 
 import (
@@ -12,13 +12,13 @@ import (
 	"weir.dev/weir/internal/calls"
 )
 
-// ARM counts the requests that left for Azure Resource Manager.
+// ARM counts requests to Azure Resource Manager.
 type ARM struct {
 	calls    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-// NewARM registers the series of ARM requests.
+// NewARM registers the metrics of ARM requests.
 func NewARM(reg prometheus.Registerer) *ARM {
 	a := &ARM{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -35,7 +35,7 @@ func NewARM(reg prometheus.Registerer) *ARM {
 	return a
 }
 
-// Observe counts one request. It may be called from several goroutines.
+// Observe counts one request. Safe for concurrent use.
 func (a *ARM) Observe(c calls.Call) {
 	a.calls.WithLabelValues(c.Op, strconv.Itoa(c.Status)).Inc()
 	a.duration.WithLabelValues(c.Op).Observe(c.Took.Seconds())

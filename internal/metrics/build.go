@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// RegisterBuild registers the series that says which Weir this is.
+// RegisterBuild registers the version of the controller.
 func RegisterBuild(reg prometheus.Registerer, version string) {
 	registerBuild(reg, "weir_build_info", "1, with the version of Weir, the version of Go that compiled it, and the processor's architecture.", version)
 }
 
-// RegisterProvisionerBuild registers the version of the provisioner. It is a series of its own: an alert on the
-// absence of the controller's series must not depend on the provisioner.
+// RegisterProvisionerBuild registers the version of the provisioner. It has its own name, so that alerts on
+// the absence of the controller do not depend on the provisioner.
 func RegisterProvisionerBuild(reg prometheus.Registerer, version string) {
 	registerBuild(reg, "weir_provisioner_build_info", "1, with the version of the provisioner, the version of Go that compiled it, and the processor's architecture.", version)
 }

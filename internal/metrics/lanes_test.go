@@ -27,16 +27,15 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// lane is a real lane of one pool, over an Azure that answers as it is told, and measured as
-// the controller measures.
+// lane runs a real updater for one pool against a scripted Azure, with the controller's metrics.
 type lane struct {
 	*metrics.PoolUpdates
 	reg   *prometheus.Registry
 	lanes *poolupdate.Lanes
-	// answers are those of the next writes; a zero one lets it through.
+	// answers are the next write results; a zero one succeeds.
 	answers []fault.Answer
 	missing bool
-	shut    time.Time // until when the gates are closed
+	shut    time.Time // gates are closed until then
 	holds   []lb.Address
 	wants   []lb.Address
 	writes  int
@@ -61,7 +60,7 @@ func inLane(t *testing.T, maxRetries int, story func(l *lane)) {
 	})
 }
 
-// changes has the pool want another membership, or the admin state of one of its members.
+// changes changes the desired membership, or an admin state.
 func (l *lane) changes(admin bool, wants ...lb.Address) {
 	l.wants = wants
 	op := poolschedule.Operation{Ref: poolschedule.Ref{Name: "web", UID: "u"}, Pool: pool, Service: service, ChangedAt: time.Now(), Admin: admin}
@@ -73,7 +72,7 @@ func (l *lane) waits(d time.Duration) {
 	synctest.Wait()
 }
 
-// scraped are the series of this prefix, as Prometheus gets them.
+// scraped returns the series with these prefixes, as Prometheus scrapes them.
 func (l *lane) scraped(t *testing.T, prefixes ...string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -147,16 +146,15 @@ const (
 	ofAdmin   = `{request="loadbalancer_adminstate_update_backend_pool",resource_group="rg-shop",source="admin_state_controller",subscription_id="sub"} `
 )
 
-// From the lane to the page that Prometheus reads: one observation where a Service is told
-// Updated or Failed, none where something is tried again, waits, or is gone.
+// Each final event of a Service is one observation; retries, waits and deleted objects are none.
 func TestWhatALaneDoesIsScraped(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		retries int
 		meets   []fault.Answer
 		missing bool
-		// ends and failures are how many observations there are, of so many seconds, and
-		// how many are failures; retried is the series of retries.
+		// ends and seconds are the count and sum of observations, failures the failed ones; retried is the
+		// series of retries.
 		ends, seconds, failures int
 		retried                 string
 	}{
@@ -188,8 +186,7 @@ func TestWhatALaneDoesIsScraped(t *testing.T) {
 	}
 }
 
-// Changes of admin states say how often Azure throttled them, and how often they were held
-// back here, as the Azure cloud provider's series do.
+// Throttled and locally delayed changes of admin states are counted like in cloud-provider-azure.
 func TestThrottlingOfAdminStatesIsScraped(t *testing.T) {
 	throttled := fault.Answer{Status: 429, Codes: []string{"TooManyRequests"}}
 	for _, tt := range []struct {
@@ -221,7 +218,7 @@ func TestThrottlingOfAdminStatesIsScraped(t *testing.T) {
 	}
 }
 
-// What waits for the members is held back, too, and is in no series of admin states.
+// Delayed membership changes do not count in the series of admin states.
 func TestAWaitForTheMembersCountsNothing(t *testing.T) {
 	inLane(t, 3, func(l *lane) {
 		l.shut = time.Now().Add(time.Minute)

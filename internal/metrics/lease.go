@@ -4,13 +4,13 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Lease is what is asked about the resource lease; see lease.Shared.
+// Lease is the state of the resource lease; see lease.Shared.
 type Lease interface {
 	Held() bool
 	Refusals() uint64
 }
 
-// RegisterLease registers the series of the resource lease.
+// RegisterLease registers the metrics of the resource lease.
 func RegisterLease(reg prometheus.Registerer, lease Lease) {
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -12,14 +12,13 @@ import (
 	"weir.dev/weir/internal/nicupdate"
 )
 
-// Machines measures what becomes of machines that join pools of network interfaces. It implements
-// nicupdate.Meter.
+// Machines measures machines that join pools of network interfaces. It implements nicupdate.Meter.
 type Machines struct {
 	writes *prometheus.CounterVec
 	took   prometheus.Histogram
 }
 
-// NewMachines registers the series of machines.
+// NewMachines registers the metrics of machines.
 func NewMachines(reg prometheus.Registerer) *Machines {
 	m := &Machines{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -51,8 +50,7 @@ func (m *Machines) Wrote(kind nic.Kind, err error) {
 // Moved implements nicupdate.Meter.
 func (m *Machines) Moved(took time.Duration) { m.took.Observe(took.Seconds()) }
 
-// RegisterMachines registers the gauge of machines that are not where they belong, which asks when somebody
-// looks.
+// RegisterMachines registers the gauge of machines that are out of sync.
 func RegisterMachines(reg prometheus.Registerer, counts func() nicupdate.Counts) {
 	reg.MustRegister(countGauge{func() map[string]int {
 		c := counts()

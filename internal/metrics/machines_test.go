@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/nicupdate"
 )
 
-// Machines are counted by what becomes of them, and no label has the name of one.
+// Machines are counted by result; no label contains a machine name.
 func TestMachines(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := metrics.NewMachines(reg)

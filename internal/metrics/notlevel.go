@@ -10,21 +10,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// mostNotLevel is how many BackendPools have a series of their own. Whoever may make BackendPools
-// chooses how many there are and what they are called.
+// mostNotLevel limits the BackendPools with their own series: users choose their number and names.
 const mostNotLevel = 100
 
-// NotLevel is a BackendPool that is to be level and is not.
+// NotLevel is a BackendPool that is out of sync.
 type NotLevel struct {
 	Namespace, Name string
-	// State is why, as kubectl shows it.
-	State string
-	// Since is when it was level last, else when it was first heard of.
+	State           string
+	// Since is when it was last in sync, else when it was first seen.
 	Since time.Time
 }
 
-// RegisterNotLevel registers the gauges of BackendPools that are not level, which ask when somebody
-// looks.
+// RegisterNotLevel registers the gauges of BackendPools that are out of sync.
 func RegisterNotLevel(reg prometheus.Registerer, pools func() []NotLevel) {
 	reg.MustRegister(notLevel{
 		pools: pools,
@@ -55,7 +52,7 @@ func (n notLevel) Collect(ch chan<- prometheus.Metric) {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for i, p := range pools[:min(len(pools), mostNotLevel)] {
-		age := max(0, now.Sub(p.Since).Seconds()) // the clock that wrote Since may be another's
+		age := max(0, now.Sub(p.Since).Seconds()) // Since may come from another machine's clock
 		if i == 0 {
 			oldest = age
 		}

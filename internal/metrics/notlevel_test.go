@@ -36,7 +36,7 @@ func TestPoolsThatAreNotLevelSayForHowLong(t *testing.T) {
 		pools = []metrics.NotLevel{
 			{Namespace: "shop", Name: "web", State: "Retrying", Since: time.Now()},
 			{Namespace: "shop", Name: "api", State: "Failed", Since: time.Now().Add(-time.Minute)},
-			{Namespace: "shop", Name: "early", State: "Pending", Since: time.Now().Add(time.Hour)}, // another's clock
+			{Namespace: "shop", Name: "early", State: "Pending", Since: time.Now().Add(time.Hour)}, // from a clock ahead of ours
 		}
 		time.Sleep(time.Minute)
 		shows(each + `{name="api",namespace="shop",state="Failed"} 120` + "\n" +
@@ -48,7 +48,7 @@ func TestPoolsThatAreNotLevelSayForHowLong(t *testing.T) {
 	})
 }
 
-// Who makes BackendPools makes no more than a hundred series, and those that wait longest are among them.
+// At most a hundred series, for the oldest pools, however many BackendPools users create.
 func TestSeriesOfPoolsThatAreNotLevelAreBounded(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	metrics.RegisterNotLevel(reg, func() (pools []metrics.NotLevel) {

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/metrics"
 )
 
-// described collects what is registered: names and labels.
+// described collects names and labels of registered metrics.
 type described map[string][]string
 
 var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: ".*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
@@ -50,7 +50,7 @@ func (d described) MustRegister(all ...prometheus.Collector) {
 // Unregister implements prometheus.Registerer.
 func (described) Unregister(prometheus.Collector) bool { return false }
 
-// registered are all series of Weir.
+// registered returns all metrics of Weir.
 func registered() described {
 	d := described{}
 	metrics.NewARM(d)
@@ -78,8 +78,8 @@ func registered() described {
 	return d
 }
 
-// The page lists the series that are registered, with their labels, and no others: rules and the
-// dashboard are compared with the page.
+// The page lists exactly the registered metrics with their labels; alert rules and the dashboard are compared
+// with the page.
 func TestThePageListsTheSeries(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestThePageListsTheSeries(t *testing.T) {
 	page := described{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)(?:\\{([a-z_,]+)\\})?` \\|").FindAllStringSubmatch(string(text), -1) {
 		labels := strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' })
-		if strings.HasPrefix(m[1], "cloudprovider_azure_") { // the page names theirs for all
+		if strings.HasPrefix(m[1], "cloudprovider_azure_") { // listed together on the page
 			labels = []string{"request", "resource_group", "source", "subscription_id"}
 		}
 		slices.Sort(labels)

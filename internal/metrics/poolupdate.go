@@ -13,43 +13,41 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// The two series that users of the Azure cloud provider have on their dashboards keep
-// their names and labels. Of changes of the membership they speak of final outcomes alone.
+// Two metrics keep the names and labels of cloud-provider-azure for existing dashboards. For membership
+// changes they count only final outcomes.
 const (
 	operationRequest = "services_local_update_backend_pool"
 	operationSource  = "local_service_backend_pool_updater"
 )
 
-// Changes of admin states have a request and a source of their own. They are tried without
-// end, so each attempt counts.
+// Changes of admin states have their own labels. They are retried forever, so each attempt counts.
 const (
 	adminRequest = "loadbalancer_adminstate_update_backend_pool"
 	adminSource  = "admin_state_controller"
 )
 
-// elsewhere labels what is not where azure.json says: whoever may make a BackendPool chooses
-// its subscription and group, and a series once made stays.
+// elsewhere replaces subscriptions and groups other than those of azure.json: users choose them, and a series
+// is never removed.
 const elsewhere = "other"
 
-// PoolUpdates measures what becomes of attempts to bring pools level.
+// PoolUpdates measures pool update attempts.
 type PoolUpdates struct {
-	// own is where azure.json has the load balancers.
-	own      lb.LoadBalancerID
-	duration *prometheus.HistogramVec
-	failures *prometheus.CounterVec
-	retries  *prometheus.CounterVec
-	read     prometheus.Counter
-	drift    *prometheus.CounterVec
-	lag      prometheus.Histogram
-	cutOver  prometheus.Histogram
-	// overtaken counts 412s.
+	// own is the resource group in azure.json.
+	own       lb.LoadBalancerID
+	duration  *prometheus.HistogramVec
+	failures  *prometheus.CounterVec
+	retries   *prometheus.CounterVec
+	read      prometheus.Counter
+	drift     *prometheus.CounterVec
+	lag       prometheus.Histogram
+	cutOver   prometheus.Histogram
 	overtaken *prometheus.CounterVec
 
 	throttling throttling
 }
 
-// NewPoolUpdates registers the series of attempts. Only the subscription and the resource
-// group of own, whose name is not used, become labels.
+// NewPoolUpdates registers the metrics of attempts. Only the subscription and resource group of own become
+// labels.
 func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdates {
 	labels := []string{"request", "resource_group", "subscription_id", "source"}
 	p := &PoolUpdates{
@@ -93,7 +91,6 @@ func NewPoolUpdates(reg prometheus.Registerer, own lb.LoadBalancerID) *PoolUpdat
 	return p
 }
 
-// avoided describes the counter of writes that were not needed.
 func avoided(by string) prometheus.CounterOpts {
 	return prometheus.CounterOpts{
 		Name:        "weir_pool_writes_avoided_total",
@@ -102,7 +99,7 @@ func avoided(by string) prometheus.CounterOpts {
 	}
 }
 
-// Report measures one attempt. It may be called from several goroutines.
+// Report measures one attempt. Safe for concurrent use.
 func (p *PoolUpdates) Report(r poolupdate.Report) {
 	switch r.Outcome {
 	case poolwrite.Written:
@@ -128,55 +125,49 @@ func (p *PoolUpdates) Report(r poolupdate.Report) {
 	p.admin(r)
 }
 
-// Overtaken counts an attempt that wrote a second time because somebody else was faster. It may
-// be called from several goroutines.
+// Overtaken counts a write that was repeated after a 412. Safe for concurrent use.
 func (p *PoolUpdates) Overtaken(resource string, settled bool) {
 	p.overtaken.WithLabelValues(resource, map[bool]string{true: "settled", false: "failed"}[settled]).Inc()
 }
 
-// RegisterStates registers the gauge of BackendPools by state, which asks when somebody
-// looks.
+// RegisterStates registers the gauge of BackendPools by state.
 func RegisterStates(reg prometheus.Registerer, states func() map[string]int) {
 	reg.MustRegister(countGauge{states, prometheus.NewDesc("weir_backendpools",
 		"BackendPools by the reason of their Synced condition; all that are not Level are not level.", []string{"state"}, nil)})
 }
 
-// RegisterServices registers the gauge of Services by state, which asks when somebody looks.
+// RegisterServices registers the gauge of Services by state.
 func RegisterServices(reg prometheus.Registerer, states func() map[string]int) {
 	reg.MustRegister(countGauge{states, prometheus.NewDesc("weir_services",
 		"Services that have a load balancer of Weir's, or are to have one, by how far it is.", []string{"state"}, nil)})
 }
 
-// RegisterPrivateLinks registers the gauge of connections to Private Link Services, which asks when
-// somebody looks.
+// RegisterPrivateLinks registers the gauge of connections to Private Link Services.
 func RegisterPrivateLinks(reg prometheus.Registerer, byState func() map[string]int) {
 	reg.MustRegister(countGauge{byState, prometheus.NewDesc("weir_private_link_connections",
 		"Connections of private endpoints to the Private Link Services of Services, by state: pending, approved, rejected or other.", []string{"state"}, nil)})
 }
 
-// RegisterContested registers the gauge of what somebody else keeps undoing, which asks when
-// somebody looks.
+// RegisterContested registers the gauge of objects whose changes another controller keeps reverting.
 func RegisterContested(reg prometheus.Registerer, byKind func() map[string]int) {
 	reg.MustRegister(countGauge{byKind, prometheus.NewDesc("weir_contested",
 		"Services and BackendPools of which somebody else keeps undoing in Azure what Weir writes.", []string{"kind"}, nil)})
 }
 
-// RegisterWholeWrites registers the gauge of subscriptions by what is known of writes of whole load
-// balancers in them, which asks when somebody looks.
+// RegisterWholeWrites registers the gauge of subscriptions by Azure's observed behavior for batched updates.
 func RegisterWholeWrites(reg prometheus.Registerer, counts func() map[[2]string]int) {
 	reg.MustRegister(pairGauge{counts, prometheus.NewDesc("weir_whole_writes",
 		"Subscriptions by what Azure does there with such changes of pools in a write of their load balancer: taken, ignored or unknown; and with writes of pools that overlap: supersede, supersede-discard, supersede-discard-late, lock-429, conflict-409, mixed or unknown; on and off are by azure.json.",
 		[]string{"changes", "verdict"}, nil)})
 }
 
-// RegisterDraining registers the gauge of nodes that drain, which asks when somebody looks.
+// RegisterDraining registers the gauge of draining nodes.
 func RegisterDraining(reg prometheus.Registerer, byReason func() map[string]int) {
 	reg.MustRegister(countGauge{byReason, prometheus.NewDesc("weir_nodes_draining",
 		"Nodes that are to take no new flows, by the taint that says so; one with two such taints counts twice.", []string{"reason"}, nil)})
 }
 
-// RegisterHeldMembers registers the gauge of members that stay because watches are broken, which asks
-// when somebody looks.
+// RegisterHeldMembers registers the gauge of members that are retained because watches are stale.
 func RegisterHeldMembers(reg prometheus.Registerer, count func() int) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_members_held",
@@ -184,8 +175,7 @@ func RegisterHeldMembers(reg prometheus.Registerer, count func() int) {
 	}, func() float64 { return float64(count()) }))
 }
 
-// RegisterLeftovers registers the gauge of what Services left in Azure, which asks when
-// somebody looks.
+// RegisterLeftovers registers the gauge of orphaned Azure resources of Services.
 func RegisterLeftovers(reg prometheus.Registerer, count func() int) {
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_leftovers",
@@ -193,7 +183,6 @@ func RegisterLeftovers(reg prometheus.Registerer, count func() int) {
 	}, func() float64 { return float64(count()) }))
 }
 
-// countGauge is a gauge with one label.
 type countGauge struct {
 	counts func() map[string]int
 	desc   *prometheus.Desc
@@ -209,7 +198,6 @@ func (g countGauge) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// pairGauge is a gauge with two labels.
 type pairGauge struct {
 	counts func() map[[2]string]int
 	desc   *prometheus.Desc
@@ -225,11 +213,10 @@ func (g pairGauge) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// final observes what was final for a Service: what retries, waits or is nobody's any
-// more is not.
+// final observes attempts that ended a change; not retries, waits or changes without an object.
 func (p *PoolUpdates) final(r poolupdate.Report) {
 	labels := p.labelsOf(r.Pool, operationRequest, operationSource)
-	failures := p.failures.WithLabelValues(labels...) // it is there, at 0, before the first: a rate needs that
+	failures := p.failures.WithLabelValues(labels...) // create the series at 0, which rate() needs
 	if len(r.Updated) == 0 && len(r.Failed) == 0 {
 		return
 	}
@@ -239,8 +226,7 @@ func (p *PoolUpdates) final(r poolupdate.Report) {
 	}
 }
 
-// admin observes each attempt at a change of admin states, but for one that found nothing to
-// do, or was none.
+// admin observes each attempt to change admin states that had something to do.
 func (p *PoolUpdates) admin(r poolupdate.Report) {
 	if !r.AdminTried {
 		return
@@ -260,8 +246,6 @@ func (p *PoolUpdates) admin(r poolupdate.Report) {
 	}
 }
 
-// labelsOf are the labels of an operation, as the Azure cloud provider has them where it is
-// at work.
 func (p *PoolUpdates) labelsOf(pool lb.PoolID, request, source string) []string {
 	where, group, subscription := pool.LoadBalancer, elsewhere, elsewhere
 	if strings.EqualFold(where.SubscriptionID, p.own.SubscriptionID) {
@@ -273,13 +257,13 @@ func (p *PoolUpdates) labelsOf(pool lb.PoolID, request, source string) []string 
 	return []string{request, group, subscription, source}
 }
 
-// Lanes is what the gauges ask; see poolupdate.Lanes.
+// Lanes is the state of the pool updater; see poolupdate.Lanes.
 type Lanes interface {
 	Backlog() poolupdate.Backlog
 	Avoided() (coalesced, known uint64)
 }
 
-// RegisterLanes registers what the lanes are asked for when somebody looks.
+// RegisterLanes registers the metrics of the pool updater's queue.
 func RegisterLanes(reg prometheus.Registerer, lanes Lanes) {
 	gauge := func(name, help string, value func(poolupdate.Backlog) float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},

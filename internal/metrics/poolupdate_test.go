@@ -24,8 +24,7 @@ import (
 
 var pool = lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "sub", ResourceGroup: "RG-Shop", Name: "kubernetes"}, Name: "web"}
 
-// A change that is retried twice and then succeeds is one success, and one that is
-// given up is one failure, whatever lay between.
+// A change that succeeds after retries is one success; one that is abandoned is one failure.
 func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
@@ -35,7 +34,7 @@ func TestOnlyWhatIsFinalIsAnOperation(t *testing.T) {
 	for _, r := range []poolupdate.Report{
 		retrying, retrying,
 		{Pool: pool, Outcome: poolwrite.Written, Updated: service, Took: 3 * time.Second, ChangedAt: time.Unix(1000, 0), At: time.Unix(1090, 0)},
-		{Pool: pool, Outcome: poolwrite.Written, At: time.Unix(2000, 0)}, // the repair of a drift
+		{Pool: pool, Outcome: poolwrite.Written, At: time.Unix(2000, 0)}, // a resync
 		{Pool: pool, Outcome: poolwrite.Retriable, Fault: conflict, Failed: service, Took: 4 * time.Second},
 		{Pool: pool, Outcome: poolwrite.Terminal, Fault: &fault.Fault{Class: fault.Terminal, Reason: "refused"}, Failed: service, Took: time.Second},
 		{Pool: pool, Outcome: poolwrite.Unchanged},
@@ -72,9 +71,8 @@ weir_etag_conflicts_total{outcome="settled",resource="pool"} 1
 	}
 }
 
-// A change of admin states is tried without end, so each attempt at one is an operation, but
-// for those that had nothing to do or were put off. The time from the taint counts once Azure
-// shows Down, not when a state is taken back.
+// Each attempt to change admin states is an operation, unless it had nothing to do or was postponed. The time
+// from taint to Down counts only for Down.
 func TestEachAttemptAtAdminStatesIsAnOperation(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)
@@ -88,8 +86,8 @@ func TestEachAttemptAtAdminStatesIsAnOperation(t *testing.T) {
 		{Pool: pool, Outcome: poolwrite.Written, Admin: true, AdminTried: true, AdminDone: true, Took: 2 * time.Second, Restored: ip, AdminSince: at(2000), At: at(2003)},
 		{Pool: pool, Outcome: poolwrite.Unchanged, Admin: true, AdminTried: true, AdminDone: true, Took: time.Second, AdminSince: at(3000), At: at(3001)},
 		{Pool: pool, Outcome: poolwrite.Postponed, Fault: refused, Admin: true, AdminTried: true, Took: time.Second},
-		{Pool: pool, Outcome: poolwrite.Terminal, Fault: refused, AdminRetryAt: at(4000), Took: time.Second},     // the members', which took it along
-		{Pool: pool, Outcome: poolwrite.Written, Downed: ip, AdminSince: at(0), At: at(5000), Took: time.Second}, // it joined as Down
+		{Pool: pool, Outcome: poolwrite.Terminal, Fault: refused, AdminRetryAt: at(4000), Took: time.Second},     // of a membership change that included it
+		{Pool: pool, Outcome: poolwrite.Written, Downed: ip, AdminSince: at(0), At: at(5000), Took: time.Second}, // added as Down
 	} {
 		updates.Report(r)
 	}
@@ -125,7 +123,7 @@ weir_backendpools{state="Level"} 3
 	}
 }
 
-// A rate over a series that begins with its first failure would not see that failure.
+// The series must exist at 0: rate() would miss a first failure in a new series.
 func TestTheFailuresBeginAtZero(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	metrics.NewPoolUpdates(reg, pool.LoadBalancer).Report(poolupdate.Report{Pool: pool, Outcome: poolwrite.Unchanged})
@@ -188,7 +186,7 @@ weir_pool_writes_avoided_total{by="unchanged"} 1
 		t.Fatal(err)
 	}
 	for _, p := range problems {
-		if !strings.HasPrefix(p.Metric, "cloudprovider_azure_") { // their names are older than that rule
+		if !strings.HasPrefix(p.Metric, "cloudprovider_azure_") { // these names predate the rule
 			t.Errorf("lint: %s: %s", p.Metric, p.Text)
 		}
 	}
@@ -211,8 +209,7 @@ weir_nodes_draining{reason="spot-eviction"} 2
 	}
 }
 
-// BackendPools come and go, each with a subscription and a group that somebody made up: the
-// series stay as many as they are.
+// However many subscriptions and groups BackendPools name, the number of series is constant.
 func TestSeriesAfterChurn(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	updates := metrics.NewPoolUpdates(reg, pool.LoadBalancer)

@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Provisions is what is asked about provisioning.
+// Provisions is the state of provisioning.
 type Provisions interface {
 	Attempts(result string) uint64
 	Knocks() (answered, away uint64)
 	States(now time.Time) (states map[string]int, oldest time.Duration)
 }
 
-// RegisterProvisions registers the series of provisioning.
+// RegisterProvisions registers the metrics of provisioning.
 func RegisterProvisions(reg prometheus.Registerer, of Provisions) {
 	for _, result := range []string{"Succeeded", "Failed", "Invalid"} {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{

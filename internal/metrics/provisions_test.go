@@ -21,7 +21,7 @@ func (provisioned) States(time.Time) (map[string]int, time.Duration) {
 	return map[string]int{"Waiting": 7, "Running": 6}, time.Hour
 }
 
-// Every series of provisioning is there from the beginning, also the ones that count nothing yet.
+// All series exist from the start, at 0.
 func TestSeriesOfProvisioning(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	RegisterProvisions(reg, provisioned{})

@@ -8,9 +8,8 @@ import (
 	"weir.dev/weir/internal/poolupdate"
 )
 
-// throttling are the two series of the Azure cloud provider that say how often its requests
-// were too many: for Azure, or for a limit of its own. Weir has them for changes of admin
-// states, which have no budget that would tell.
+// throttling has two metrics of cloud-provider-azure: requests throttled by Azure, and requests held back
+// locally. Weir counts changes of admin states, which have no retry limit that would show it.
 type throttling struct{ throttled, limited *prometheus.CounterVec }
 
 func newThrottling(reg prometheus.Registerer, labels []string) throttling {
@@ -28,10 +27,10 @@ func newThrottling(reg prometheus.Registerer, labels []string) throttling {
 	return t
 }
 
-// heldBack are the reasons of failures with which a request did not leave.
+// heldBack are fault reasons of requests that were not sent.
 var heldBack = map[string]bool{"gate_closed": true, "retry_after": true}
 
-// observe counts an attempt at admin states. Both series are there, at 0, from the first one.
+// observe counts an attempt to change admin states. It creates both series at 0.
 func (t throttling) observe(r poolupdate.Report, labels []string) {
 	throttled, limited := t.throttled.WithLabelValues(labels...), t.limited.WithLabelValues(labels...)
 	switch {
@@ -43,8 +42,7 @@ func (t throttling) observe(r poolupdate.Report, labels []string) {
 	}
 }
 
-// Wait counts a change of admin states that waits for Azure's patience before any attempt.
-// It may be called from several goroutines.
+// Wait counts a change of admin states that is held back before any attempt. Safe for concurrent use.
 func (p *PoolUpdates) Wait(w poolupdate.Waiting) {
 	if w.Admin && (w.Cause == poolupdate.CauseGate || w.Cause == poolupdate.CauseRetryAfter) {
 		p.throttling.limited.WithLabelValues(p.labelsOf(w.Pool, adminRequest, adminSource)...).Inc()

@@ -12,13 +12,13 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// RegisterWrites registers what is left of the quotas of writes, which figures is asked for.
-// Only the subscription of own becomes a label; of others the tightest stands for all.
+// RegisterWrites registers the gauges of the write quotas. Only the subscription of own becomes a label; the
+// others are reported as one, the tightest.
 func RegisterWrites(reg prometheus.Registerer, own lb.LoadBalancerID, figures func(now time.Time) []pace.Figures) {
 	reg.MustRegister(writes{own: own, figures: figures})
 }
 
-// CountDeferrals registers how often Services had to wait for a write, and returns what counts one.
+// CountDeferrals registers the counter of delayed writes and returns its increment function.
 func CountDeferrals(reg prometheus.Registerer) func(reason string) {
 	deferrals := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_write_deferrals_total",

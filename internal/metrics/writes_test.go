@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/pace"
 )
 
-// Subscriptions are in objects that tenants write: only the cluster's own is named.
+// Tenants choose subscriptions in their objects: only the cluster's own becomes a label.
 func TestWriteBudget(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	metrics.RegisterWrites(reg, lb.LoadBalancerID{SubscriptionID: "Own"}, func(time.Time) []pace.Figures {

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/calls"
 )
 
-// PathOfCalls is where the calls are: one JSON object a line, the oldest first. ParseQuery says what a
-// query may choose.
+// PathOfCalls serves the call log, one JSON object per line, oldest first. ParseQuery defines its query.
 const PathOfCalls = "/calls"
 
 func serveCalls(log *calls.Log) http.HandlerFunc {
@@ -28,15 +27,15 @@ func serveCalls(log *calls.Log) http.HandlerFunc {
 		w.Header().Set("Content-Type", "application/jsonlines")
 		lines := json.NewEncoder(w)
 		for _, c := range log.Select(f) {
-			if lines.Encode(c) != nil { // nobody reads on
+			if lines.Encode(c) != nil { // the client has gone
 				return
 			}
 		}
 	}
 }
 
-// ParseQuery reads a Filter: since is a duration such as 10m, cause is KIND/NAMESPACE/NAME, resource is
-// part of an ARM id, and failed is true or false.
+// ParseQuery parses a Filter: since is a duration such as 10m, cause is KIND/NAMESPACE/NAME, resource is a
+// substring of an ARM ID, failed is true or false.
 func ParseQuery(q url.Values, now time.Time) (f calls.Filter, err error) {
 	if text := q.Get("since"); text != "" {
 		since, err := time.ParseDuration(text)
@@ -61,7 +60,7 @@ func ParseQuery(q url.Values, now time.Time) (f calls.Filter, err error) {
 	return f, nil
 }
 
-// QueryOf is what ParseQuery reads as the same Filter; since takes the place of its Since.
+// QueryOf is the inverse of ParseQuery, with since in place of f.Since.
 func QueryOf(f calls.Filter, since time.Duration) url.Values {
 	q := url.Values{}
 	if since > 0 {

@@ -46,7 +46,7 @@ func TestCallsAreServed(t *testing.T) {
 	}
 }
 
-// Whatever is asked for arrives.
+// Encoding and parsing a query returns the same filter.
 func TestLawOfQueries(t *testing.T) {
 	word := rapid.StringMatching(`[a-z0-9.-]{1,12}`)
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operator serves what people ask a running Weir: it reads, and changes nothing.
+// Package operator serves read-only diagnostics of a running Weir on loopback.
 //
-//	server.go   who is answered: those on this machine alone
+//	server.go   the handler and its access check
 //	calls.go    the last requests to Azure
 package operator

@@ -10,9 +10,8 @@ import (
 	"weir.dev/weir/internal/calls"
 )
 
-// Handler answers what people ask. It has no authentication, so it is for an address that this
-// machine alone reaches: in a cluster those may who have the right to pods/portforward. A page of
-// somebody else's in a browser is not answered: its name for this machine is another one.
+// Handler serves diagnostics without authentication, so it must listen on loopback. In a cluster, access
+// requires pods/portforward. It rejects foreign Host headers, which prevents DNS rebinding from a browser.
 func Handler(log *calls.Log) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+PathOfCalls, serveCalls(log))
@@ -27,10 +26,10 @@ func Handler(log *calls.Log) http.Handler {
 	})
 }
 
-// Local reports whether a request knows this machine by a name that nobody else can give it.
+// Local reports whether the Host header names loopback.
 func Local(r *http.Request) bool { return Loopback(HostOf(r.Host)) }
 
-// HostOf is a Host header without its port.
+// HostOf returns a Host header without its port.
 func HostOf(header string) string {
 	if host, _, err := net.SplitHostPort(header); err == nil {
 		return host
@@ -38,7 +37,7 @@ func HostOf(header string) string {
 	return header
 }
 
-// Loopback reports whether nobody but this machine reaches a host.
+// Loopback reports whether a host is localhost or a loopback IP.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

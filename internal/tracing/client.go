@@ -19,8 +19,7 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// How often a batch is sent, at most, and how long the pauses between are. It goes to the
-// collector alone: no request to Azure or Kubernetes is repeated for it.
+// Limits of sending a batch to the collector. Requests to Azure or Kubernetes are never repeated for it.
 const (
 	mostTries    = 3
 	longestPause = 5 * time.Second
@@ -28,11 +27,10 @@ const (
 
 var pauses = backoff.Doubling{First: time.Second, Max: longestPause}
 
-// mostQuoted bounds what is read of an answer.
 const mostQuoted = 4 << 10
 
-// client sends batches of spans by OTLP over HTTP, as binary protobuf. The one of OpenTelemetry
-// brings gRPC along, which the linker then keeps half of Azure's SDK for.
+// client exports spans by OTLP over HTTP as binary protobuf. OpenTelemetry's own client depends on gRPC,
+// which defeats dead-code elimination in Azure's SDK.
 type client struct {
 	http   *http.Client
 	url    string
@@ -51,7 +49,7 @@ func (c *client) Stop(context.Context) error {
 
 // UploadTraces implements otlptrace.Client.
 func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	// On the wire it is the same as an ExportTraceServiceRequest, which means gRPC in Go.
+	// Same wire format as ExportTraceServiceRequest, which would require gRPC.
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return fmt.Errorf("spans as protobuf: %w", err)
@@ -72,8 +70,7 @@ func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	}
 }
 
-// send sends a batch once. After an error, again is how long to wait at least before the next
-// try, and negative if there is to be none.
+// send sends a batch once. With an error, again is the minimum wait before a retry; negative means no retry.
 func (c *client) send(ctx context.Context, body []byte) (again time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
@@ -85,11 +82,11 @@ func (c *client) send(ctx context.Context, body []byte) (again time.Duration, er
 		return 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, mostQuoted))
+	message, _ := io.ReadAll(io.LimitReader(resp.Body, mostQuoted))
 	if resp.StatusCode/100 == 2 {
 		return 0, nil
 	}
-	err = fmt.Errorf("%s: %s", resp.Status, said)
+	err = fmt.Errorf("%s: %s", resp.Status, message)
 	now := time.Now()
 	at, named := backoff.RetryAfter(resp.Header, now)
 	if !slices.Contains(passing, resp.StatusCode) || at.Sub(now) > longestPause {
@@ -101,7 +98,7 @@ func (c *client) send(ctx context.Context, body []byte) (again time.Duration, er
 	return at.Sub(now), err
 }
 
-// passing are the statuses with which a batch may be sent again, by the specification.
+// passing are the retryable statuses of the OTLP specification.
 var passing = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 func zipped(body []byte) ([]byte, error) {

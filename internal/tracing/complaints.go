@@ -10,24 +10,21 @@ import (
 )
 
 const (
-	// complainEvery is how often at most it is logged that spans are lost.
-	complainEvery = 10 * time.Minute
-	// longestComplaint bounds what is quoted of an error, in bytes.
+	// complainEvery is the minimum time between two warnings about lost spans.
+	complainEvery    = 10 * time.Minute
 	longestComplaint = 300
 )
 
-// complaints are logged once when something begins to fail, then seldom, and once when it is
-// over.
+// complaints logs the first failure, then a reminder at intervals, then the recovery.
 type complaints struct {
 	log    *slog.Logger
 	redact func(string) string
 
 	mu    sync.Mutex
-	last  time.Time // zero while all is well
-	spans int       // lost since the last one
+	last  time.Time // last warning; zero after success
+	spans int       // lost since the last success
 }
 
-// delivered hears how many spans were sent, or why they were not.
 func (c *complaints) delivered(spans int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,14 +39,13 @@ func (c *complaints) delivered(spans int, err error) {
 	c.complain("spans are lost", err)
 }
 
-// hear is for all else that OpenTelemetry has to say.
 func (c *complaints) hear(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.complain("tracing", err)
 }
 
-// complain logs an error, if none was lately. The caller holds c.mu.
+// complain logs an error unless one was logged recently. The caller holds c.mu.
 func (c *complaints) complain(what string, err error) {
 	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= complainEvery {
 		c.log.Warn(what, "lost", c.spans, "err", shorten(c.redact(err.Error())))
@@ -57,7 +53,6 @@ func (c *complaints) complain(what string, err error) {
 	}
 }
 
-// shorten puts a text on one line of bounded length.
 func shorten(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 	if len(text) > longestComplaint {

@@ -16,21 +16,19 @@ import (
 	"time"
 )
 
-// environment is where OpenTelemetry has its settings. Errors about it name no value that can
-// be secret.
+// environment reads OpenTelemetry's variables. Errors contain no value that may be secret.
 type environment func(string) string
 
-// of returns a variable for OTLP: that for traces goes before that for all signals.
+// of prefers the variable for traces to the one for all signals.
 func (e environment) of(name string) string {
 	return cmp.Or(e("OTEL_EXPORTER_OTLP_TRACES_"+name), e("OTEL_EXPORTER_OTLP_"+name))
 }
 
-// on reports whether a collector is named, and nothing says to send nothing.
+// on reports whether a collector is configured and tracing is not disabled.
 func (e environment) on() bool {
 	return e.of("ENDPOINT") != "" && !strings.EqualFold(e("OTEL_SDK_DISABLED"), "true") && e("OTEL_TRACES_EXPORTER") != "none"
 }
 
-// client returns one for the collector that the environment names.
 func (e environment) client() (*client, error) {
 	if is := e("OTEL_TRACES_EXPORTER"); is != "" && is != "otlp" {
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER=%.20q: want otlp, or none", is)
@@ -59,10 +57,9 @@ func (e environment) client() (*client, error) {
 	return c, nil
 }
 
-// endpoint is where spans are sent to.
 func (e environment) endpoint() (*url.URL, error) {
 	u, err := url.Parse(e.of("ENDPOINT"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // the error would quote it
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // err would quote it
 		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: want a URL such as https://collector.example:4318")
 	}
 	if e("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
@@ -71,7 +68,7 @@ func (e environment) endpoint() (*url.URL, error) {
 	return u, nil
 }
 
-// collector says where spans go, for people. The path stays out: some collectors take a token there.
+// collector returns the collector's URL for logs, without the path, which may contain a token.
 func (e environment) collector() string {
 	u, err := e.endpoint()
 	if err != nil {
@@ -80,7 +77,6 @@ func (e environment) collector() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// header is that of each request.
 func (e environment) header() (http.Header, error) {
 	h := http.Header{"Content-Type": {"application/x-protobuf"}}
 	for i, entry := range strings.Split(e.of("HEADERS"), ",") {
@@ -97,13 +93,12 @@ func (e environment) header() (http.Header, error) {
 	return h, nil
 }
 
-// redact takes what is secret out of a text.
 func (e environment) redact(text string) string {
 	var secrets []string
 	for entry := range strings.SplitSeq(e.of("HEADERS"), ",") {
 		_, value, _ := strings.Cut(entry, "=")
 		plain, _ := url.PathUnescape(value)
-		secrets = append(append(secrets, value, plain), strings.Fields(plain)...) // Bearer, and the token
+		secrets = append(append(secrets, value, plain), strings.Fields(plain)...) // the scheme, such as Bearer, and the token
 	}
 	if u, err := e.endpoint(); err == nil {
 		password, _ := u.User.Password()
@@ -121,11 +116,10 @@ func (e environment) redact(text string) string {
 	return text
 }
 
-// sendWithin bounds one request, unless the environment does; longestSend bounds that.
+// sendWithin is the default timeout of a request; longestSend is its maximum.
 const sendWithin, longestSend = 10 * time.Second, time.Minute
 
-// http returns an HTTP client of the exporter's own: its connections end with it, and it
-// follows no redirect, for the headers would travel along.
+// http returns a client with its own connections. It follows no redirect, which would receive the headers.
 func (e environment) http() (*http.Client, error) {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10}
 	var err error
@@ -146,7 +140,6 @@ func (e environment) http() (*http.Client, error) {
 	}, nil
 }
 
-// tls reads the certificates that the environment names.
 func (e environment) tls() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := e.of("CERTIFICATE"); file != "" {

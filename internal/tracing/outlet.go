@@ -10,7 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// outlet is an exporter that can be closed at any time, and complains seldom.
+// outlet is an exporter that can be closed at any time.
 type outlet struct {
 	to         sdktrace.SpanExporter
 	complaints *complaints
@@ -27,7 +27,7 @@ func newOutlet(to sdktrace.SpanExporter, complaints *complaints) *outlet {
 	return o
 }
 
-// ExportSpans implements sdktrace.SpanExporter. A failure is nobody else's to log.
+// ExportSpans implements sdktrace.SpanExporter. It logs errors itself and returns nil.
 func (o *outlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if o.closing.Err() != nil {
 		return nil
@@ -43,14 +43,14 @@ func (o *outlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	return nil
 }
 
-// Shutdown implements sdktrace.SpanExporter. It is called once, when nothing more comes.
+// Shutdown implements sdktrace.SpanExporter. It is called once, after the last export.
 func (o *outlet) Shutdown(ctx context.Context) error {
 	err := o.to.Shutdown(ctx)
 	o.once.Do(func() { close(o.ended) })
 	return err
 }
 
-// close ends what is under way, and returns when nothing is.
+// close cancels the current export and waits for it.
 func (o *outlet) close() {
 	o.cancel()
 	<-o.ended

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tracing sends spans to a collector, by OTLP over HTTP, where the environment names
-// one. Spans are worth less than what they tell of: a collector that is slow, or away, costs
-// spans, and nothing else waits for it.
+// Package tracing exports spans by OTLP over HTTP if the environment names a collector. A slow or unavailable
+// collector loses spans and delays nothing else.
 package tracing
 
 import (
@@ -20,27 +19,26 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// longestValue bounds the attributes of spans, in characters, unless the environment does.
 const longestValue = 1024
 
-// Tracing is a provider of tracers and its end. That of no collector provides nothing.
+// Tracing is a tracer provider with a shutdown function.
 type Tracing struct {
 	// Provider is nil without a collector.
 	Provider trace.TracerProvider
 	end      func(within time.Duration)
 }
 
-// End sends what is left, within a time, and leaves nothing running.
+// End flushes within a timeout and stops all goroutines.
 func (t *Tracing) End(within time.Duration) {
 	if t.end != nil {
 		t.end(within)
 	}
 }
 
-// Start begins to send spans of a program if the environment names a collector. What is wrong with the
-// environment is logged, and then nothing is sent: that keeps nobody from his work.
+// Start starts exporting if the environment names a collector. Configuration errors are logged and disable
+// tracing.
 func Start(ctx context.Context, program, version string, log *slog.Logger) *Tracing {
-	env := environment(os.Getenv) // where the exporter looks, too
+	env := environment(os.Getenv) // the exporter reads it, too
 	if !env.on() {
 		return &Tracing{}
 	}
@@ -62,12 +60,12 @@ func Start(ctx context.Context, program, version string, log *slog.Logger) *Trac
 	return &Tracing{Provider: provider, end: func(within time.Duration) {
 		ending, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
-		_ = provider.Shutdown(ending) // what failed was logged
+		_ = provider.Shutdown(ending) // failures have been logged
 		out.close()
 	}}
 }
 
-// who says who sends, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES do.
+// newResource identifies the program; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
 func newResource(ctx context.Context, program, version string) *resource.Resource {
 	r, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", program), attribute.String("service.version", version)), resource.WithFromEnv())

@@ -25,7 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector is one that decodes what it gets.
+// collector decodes the spans that it receives.
 type collector struct {
 	*testing.T
 	*httptest.Server
@@ -34,7 +34,7 @@ type collector struct {
 	heads   []http.Header
 	paths   []string
 	bodies  []*tracepb.TracesData
-	answers func(w http.ResponseWriter, r *http.Request) // nil is 200
+	answers func(w http.ResponseWriter, r *http.Request) // nil means 200
 }
 
 func newCollector(t *testing.T) *collector {
@@ -78,7 +78,7 @@ func (c *collector) answer(f func(w http.ResponseWriter, r *http.Request)) {
 	c.answers = f
 }
 
-// spelled are the attributes, in their order.
+// spelled formats attributes in order.
 func spelled(all []*commonpb.KeyValue) string {
 	var out []string
 	for _, kv := range all {
@@ -89,7 +89,7 @@ func spelled(all []*commonpb.KeyValue) string {
 	return strings.Join(out, " ")
 }
 
-// logged is a log that can be read while it is written.
+// logged is a log that can be read concurrently.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -109,7 +109,7 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
-// started is what Start makes of these variables.
+// started calls Start with these variables.
 func started(t *testing.T, env map[string]string) (*Tracing, *logged) {
 	t.Helper()
 	for name, value := range env {
@@ -150,7 +150,7 @@ func TestWithoutACollectorThereIsNothing(t *testing.T) {
 	}
 }
 
-// What is sent is what was traced, and who sent it; what is left at the end is sent then.
+// The collector receives the spans and the program's identity; the rest is flushed at the end.
 func TestSpansReachTheCollector(t *testing.T) {
 	c := newCollector(t)
 	for _, tt := range []struct {
@@ -191,8 +191,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 	}
 }
 
-// A collector that takes nothing is told of once, without what the headers hold, and once
-// more when it takes spans again.
+// A rejecting collector is logged once, without header values, and once after recovery.
 func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
 	c := newCollector(t)
 	c.answer(func(w http.ResponseWriter, r *http.Request) {
@@ -222,8 +221,7 @@ func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
 	}
 }
 
-// Some collectors take their token in the path: no line of the log has it, whether all is well,
-// nobody is there, or the collector repeats it.
+// The path may contain a token: it is never logged, not even if the collector returns it.
 func TestThePathOfTheCollectorIsNotLogged(t *testing.T) {
 	c := newCollector(t)
 	c.answer(func(w http.ResponseWriter, r *http.Request) {
@@ -247,7 +245,7 @@ func TestThePathOfTheCollectorIsNotLogged(t *testing.T) {
 	}
 }
 
-// What passes is sent again, at the pace that the collector asks for; what lasts is given up.
+// Transient errors are retried at the collector's pace; permanent ones are not.
 func TestABatchIsSentThriceAtMost(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -293,7 +291,7 @@ func TestABatchIsSentThriceAtMost(t *testing.T) {
 	}
 }
 
-// Where nobody answers, nobody waits: neither who makes spans nor the end.
+// An unresponsive collector blocks neither spans nor shutdown.
 func TestACollectorThatIsSilentHoldsNobodyUp(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	c := newCollector(t)
@@ -322,7 +320,7 @@ func TestACollectorThatIsSilentHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What the environment says wrong is told without the values, and nothing is sent.
+// Configuration errors are logged without values and disable tracing.
 func TestABadEnvironmentIsToldWithoutItsSecrets(t *testing.T) {
 	for name, env := range map[string]map[string]string{
 		"want a URL":            {"OTEL_EXPORTER_OTLP_ENDPOINT": "//canary:canary@\x7f"},

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// scopeOf says where an action of the shipped role is needed; empty where this azure.json needs it not. Of what is
-// needed for the whole subscription the resource group says whether it is missing, for it inherits.
+// scopeOf returns the scope at which an action is needed, or "". Subscription-wide actions are checked at the
+// resource group, which inherits them.
 func (a *Azure) scopeOf(action string) string {
 	group := func(name string) string {
 		return "/subscriptions/" + a.Config.SubscriptionID + "/resourceGroups/" + name
@@ -43,10 +43,9 @@ func (a *Azure) scopeOf(action string) string {
 			return group(a.Config.ResourceGroup)
 		}
 	}
-	return "" // publicIPPrefixes are those of Services that name one
+	return "" // publicIPPrefixes are needed only by Services that name one
 }
 
-// actions asks, for each scope, whether the identity has what the shipped role has.
 func (a *Azure) actions() []named {
 	var role struct{ Actions []string }
 	content, err := config.Roles.ReadFile("azure-role.json")
@@ -72,7 +71,6 @@ func (a *Azure) actions() []named {
 	return all
 }
 
-// allowed asks whether the identity may do all of some actions at a scope.
 func (a *Azure) allowed(ctx context.Context, scope string, needed []string) []Check {
 	missing, err := rights.Missing(ctx, a.Client, scope, needed)
 	if ctx.Err() != nil {

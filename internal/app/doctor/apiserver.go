@@ -15,16 +15,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What docs/reference/support.md says of versions of Kubernetes.
+// Kubernetes versions from docs/reference/support.md.
 const (
 	oldestExpected = "1.30"
 	newestTested   = "1.37"
 )
 
-// answerRead bounds what is read of an answer.
 const answerRead = 64 << 10
 
-// apiServer asks the API server for its version, and so for its clock.
 func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	const server = "API server"
 	silent := func(err error) ([]Check, bool) {
@@ -50,7 +48,7 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	if err != nil {
 		return silent(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // only read
+	defer func() { _ = resp.Body.Close() }()
 	took := time.Since(sent)
 	var is apiversion.Info
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerRead))
@@ -68,7 +66,6 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	return []Check{v, clock("clock of the API server", resp.Header.Get("Date"), sent, took)}, true
 }
 
-// judgeVersion says whether a version of Kubernetes is one that Weir is expected to run on.
 func judgeVersion(of string) Check {
 	is, err := version.ParseGeneric(of)
 	if err != nil {
@@ -84,25 +81,25 @@ func judgeVersion(of string) Check {
 	return Check{Verdict: OK, Why: fmt.Sprintf("Kubernetes %s", is)}
 }
 
-// By how much clocks may differ: a Date has whole seconds, and a token is believed for five minutes before it begins.
+// Tolerated clock skew. A Date header has whole seconds; tokens are accepted five minutes before they become
+// valid.
 const (
 	skewShown = 5 * time.Second
 	skewFails = 5 * time.Minute
 )
 
-// clock compares the clock of whoever answered with that of this machine.
 func clock(name, date string, sent time.Time, took time.Duration) Check {
-	theirs, err := http.ParseTime(date)
+	remote, err := http.ParseTime(date)
 	if err != nil {
 		return Check{Name: name, Verdict: Unknown, Why: "its answer has no date"}
 	}
-	// The date was cut to a second, and set at some time between question and answer.
-	ahead := theirs.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
-	says, off := "behind", -ahead
+	// The Date is truncated to a second and was set between request and response.
+	ahead := remote.Add(500 * time.Millisecond).Sub(sent.Add(took / 2))
+	direction, off := "behind", -ahead
 	if ahead > 0 {
-		says, off = "ahead of", ahead
+		direction, off = "ahead of", ahead
 	}
-	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), says)
+	why := fmt.Sprintf("%s %s that of this machine", off.Round(time.Second), direction)
 	switch {
 	case off-took/2 >= skewFails:
 		return Check{Name: name, Verdict: Fail, Why: why, Do: "set one of the two right: tokens and pauses are judged by them"}

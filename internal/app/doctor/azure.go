@@ -19,17 +19,17 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Azure is what azure.json says, and what is asked of Azure with it.
+// Azure checks azure.json and what Azure returns for it.
 type Azure struct {
 	app.Azure
 	// Err is why azure.json cannot be used.
 	Err error
-	// balancers and ips are those of the resource groups, once they were read.
+	// balancers and ips are nil until they were read.
 	balancers []lb.LoadBalancer
 	ips       []lb.PublicIP
 }
 
-// Broken reports whether azure.json cannot be used.
+// Broken reports whether Err is set.
 func (a *Azure) Broken() bool { return a.Err != nil }
 
 func (a *Azure) checks() []named {
@@ -59,7 +59,6 @@ func (a *Azure) checks() []named {
 	return append(all, a.actions()...)
 }
 
-// file says what is with azure.json.
 func (a *Azure) file() []Check {
 	switch {
 	case a.Err != nil:
@@ -70,7 +69,7 @@ func (a *Azure) file() []Check {
 	return one(OK, a.Config.String(), "")
 }
 
-// clock asks for Resource Manager's, with no credentials.
+// clock compares the clock of Resource Manager. It sends no credentials.
 func (a *Azure) clock(ctx context.Context) []Check {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.Endpoint, http.NoBody)
 	if err != nil {
@@ -84,11 +83,10 @@ func (a *Azure) clock(ctx context.Context) []Check {
 	if err != nil {
 		return notAnswered(ctx, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // its header is all
+	defer func() { _ = resp.Body.Close() }() // only the header matters
 	return []Check{clock("", resp.Header.Get("Date"), sent, time.Since(sent))}
 }
 
-// reads makes a read that the controller makes, too, and counts what it shows.
 func (a *Azure) reads(what string, read func(context.Context) (int, error)) func(context.Context) []Check {
 	return func(ctx context.Context) []Check {
 		n, err := read(ctx)
@@ -109,7 +107,6 @@ func (a *Azure) reads(what string, read func(context.Context) (int, error)) func
 	}
 }
 
-// limits says which load balancer is nearly full.
 func (a *Azure) limits() []Check {
 	if a.balancers == nil {
 		return one(Unknown, "the load balancers were not read", "")
@@ -117,7 +114,7 @@ func (a *Azure) limits() []Check {
 	var near []string
 	most := a.Config.MostRules()
 	for _, b := range a.balancers {
-		if len(b.Rules)*10 > most*9 { // as the alert WeirRulesNearLimit
+		if len(b.Rules)*10 > most*9 { // same threshold as the alert WeirRulesNearLimit
 			near = append(near, fmt.Sprintf("%s has %d of %d rules", b.ID.Name, len(b.Rules), most))
 		}
 		if len(b.Frontends)*10 > lb.MaxFrontends*9 {

@@ -19,19 +19,17 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// installDefinitions is what helps against definitions that lack something.
 const installDefinitions = "kubectl apply --server-side -k config/crd"
 
-// needed is the definition without which Weir does not start; the others are for provisioning.
+// needed is the CRD of the controller; the others are for weir-provisioner.
 const needed = "backendpools.weir.dev"
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// definitions compares those of the cluster with those that this program was built with.
 func (d Doctor) definitions() []named {
 	var all []named
 	files, err := fs.Glob(crd.Files, "*.yaml")
-	if err != nil { // the pattern is a constant
+	if err != nil {
 		return nil
 	}
 	for _, file := range files {
@@ -50,7 +48,6 @@ func (d Doctor) definitions() []named {
 	return all
 }
 
-// definition compares one.
 func (d Doctor) definition(ctx context.Context, want *unstructured.Unstructured) []Check {
 	is := &unstructured.Unstructured{}
 	is.SetGroupVersionKind(definitionKind)
@@ -80,7 +77,6 @@ func (d Doctor) definition(ctx context.Context, want *unstructured.Unstructured)
 	return one(OK, "it has all fields of this version", "")
 }
 
-// established reports whether a definition is served.
 func established(is *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(is.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
@@ -89,7 +85,7 @@ func established(is *unstructured.Unstructured) bool {
 	})
 }
 
-// versions are the paths of all fields of a definition, below each version that is served.
+// versions returns the paths of all fields of a CRD, prefixed with each served version.
 func versions(of *unstructured.Unstructured) []string {
 	all, _, _ := unstructured.NestedSlice(of.Object, "spec", "versions")
 	var paths []string
@@ -108,8 +104,7 @@ func versions(of *unstructured.Unstructured) []string {
 	return paths
 }
 
-// fields are the paths of the properties of a schema, sorted, with their types and what the API server checks of
-// them by rules.
+// fields returns sorted property paths with types, and CEL rules.
 func fields(root map[string]any) []string {
 	var all []string
 	var walk func(at string, of map[string]any)
@@ -137,7 +132,7 @@ func fields(root map[string]any) []string {
 	return all
 }
 
-// differ returns what is in one list alone. Of a field that is missing, those below it are not named.
+// differ omits children of a missing field.
 func differ(want, is []string) (missing, surplus []string) {
 	return without(want, is), without(is, want)
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor is weir doctor: whether Weir has what it needs, before it is installed and after. It reads alone.
+// Package doctor implements weir doctor: read-only checks of Weir's requirements, before or after
+// installation.
 //
-//	doctor.go       which checks there are, and how long one may take
-//	report.go       what they found, for people and for programs
-//	apiserver.go    the API server, its version and its clock
-//	definitions.go  the custom resource definitions, field by field
-//	rights.go       what the controller may do in the cluster, verb by verb
-//	state.go        what weir status says, and who else writes to the load balancers
-//	versions.go     whether Azure rejects writes because of their api-version
-//	azure.go        azure.json, what Azure answers, its clock, limits that are near, and what is not in use
-//	actions.go      what the identity may do in Azure, action by action
+//	doctor.go       the list of checks and their timeout
+//	report.go       results as text and JSON
+//	apiserver.go    version and clock of the API server
+//	definitions.go  CRDs, field by field
+//	permissions.go  RBAC of the controller, verb by verb
+//	state.go        the result of weir status, and other controllers of the load balancers
+//	versions.go     writes that Azure rejects because of their api-version
+//	azure.go        azure.json, reads from Azure, its clock, limits close to exhaustion, unused resources
+//	actions.go      actions of the identity in Azure
 package doctor

@@ -12,21 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Within is how long a check may take.
+// Within is the timeout of one check.
 const Within = 5 * time.Second
 
-// Doctor asks the cluster, and Azure if it is said which, with the rights of whoever calls.
+// Doctor runs the checks with the caller's own permissions.
 type Doctor struct {
-	// REST says where the API server is, and API asks it.
-	REST *rest.Config
-	API  client.Client
-	// Namespace and ServiceAccount are those of the controller.
+	// REST is the API server's address; API is a client for it.
+	REST                      *rest.Config
+	API                       client.Client
 	Namespace, ServiceAccount string
-	// Azure is nil where the cluster alone is looked at.
+	// Azure is nil to check only the cluster.
 	Azure *Azure
 }
 
-// Examine makes all checks, one after the other.
+// Examine runs all checks in order.
 func (d Doctor) Examine(ctx context.Context) Report {
 	r := Report{At: time.Now()}
 	var answers bool
@@ -56,13 +55,11 @@ func (d Doctor) Examine(ctx context.Context) Report {
 	return r
 }
 
-// named is a check that is still to be made.
 type named struct {
 	name  string
 	check func(context.Context) []Check
 }
 
-// take makes a check within its time.
 func (r *Report) take(ctx context.Context, name string, check func(context.Context) []Check) {
 	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
@@ -74,10 +71,8 @@ func (r *Report) take(ctx context.Context, name string, check func(context.Conte
 	}
 }
 
-// one is a check by itself.
 func one(v Verdict, why, do string) []Check { return []Check{{Verdict: v, Why: why, Do: do}} }
 
-// notAnswered is a check that got no answer.
 func notAnswered(ctx context.Context, err error) []Check {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return one(Unknown, fmt.Sprintf("no answer within %s", Within), "try again, and see whether the network lets it through")

@@ -68,7 +68,7 @@ func TestClocks(t *testing.T) {
 		{-4 * time.Second, time.Millisecond, OK, ""},
 		{-6 * time.Second, time.Millisecond, Warn, "6s behind"},
 		{7 * time.Second, time.Millisecond, Warn, "7s ahead of"},
-		{7 * time.Second, 5 * time.Second, OK, ""}, // it may have been asked at the end
+		{7 * time.Second, 5 * time.Second, OK, ""}, // the response may be from the end of the request
 		{-time.Hour, time.Millisecond, Fail, "1h0m0s behind"},
 	} {
 		got := clock("c", sent.Add(tt.ahead).Format(http.TimeFormat), sent, tt.took)
@@ -81,7 +81,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// definition is one that the program was built with.
+// definition is an embedded CRD.
 func definition(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	content, err := crd.Files.ReadFile("weir.dev_backendpools.yaml")
@@ -95,7 +95,7 @@ func definition(t *testing.T) *unstructured.Unstructured {
 	return is
 }
 
-// What a definition lacks is named, and of what lacks as a whole the whole alone.
+// Missing fields are named; of a missing object only the object, not its children.
 func TestDefinitionsAreComparedByField(t *testing.T) {
 	older, newest := definition(t), definition(t)
 	all, _, _ := unstructured.NestedSlice(older.Object, "spec", "versions")
@@ -129,7 +129,7 @@ func TestDefinitionsAreComparedByField(t *testing.T) {
 	}
 }
 
-// Every role of config/ that is the controller's is asked for, each verb by itself.
+// Each verb of each controller role in config/ is checked.
 func TestRightsAreThoseOfTheRoles(t *testing.T) {
 	roles, err := shipped()
 	if err != nil {
@@ -178,7 +178,7 @@ func keys(of map[string]bool) (all []string) {
 	return all
 }
 
-// azureAt is a resource group that is asked at a server.
+// azureAt checks a resource group at a test server.
 func azureAt(t *testing.T, server *httptest.Server, settings string) *Azure {
 	t.Helper()
 	file := t.TempDir() + "/azure.json"
@@ -198,7 +198,7 @@ type permission struct {
 	NotActions []string `json:"notActions"`
 }
 
-// The pages of permissions are read where the first was, and a token goes nowhere else.
+// Next pages are read only from the original host, so that the token is sent nowhere else.
 func TestPagesOfPermissions(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another host is asked") }))
 	defer elsewhere.Close()
@@ -231,8 +231,8 @@ func TestPagesOfPermissions(t *testing.T) {
 		want   Verdict
 		why    string
 	}{
-		{"", 200, Fail, "lacks Microsoft.Network/loadBalancers/delete"}, // what one role forbids
-		{server.URL + at + "?page=2", 200, OK, "2 actions"},             // another one may give
+		{"", 200, Fail, "lacks Microsoft.Network/loadBalancers/delete"}, // excluded by notActions of the only role
+		{server.URL + at + "?page=2", 200, OK, "2 actions"},             // granted by another role
 		{elsewhere.URL + at + "?page=2", 200, Unknown, "another address"},
 		{server.URL + at + "/x?page=2", 200, Unknown, "another address"},
 		{server.URL + at + "?page=1", 200, Unknown, "more than 20 pages"},
@@ -247,7 +247,7 @@ func TestPagesOfPermissions(t *testing.T) {
 	}
 }
 
-// Each action of the role is asked for somewhere, but for those that few Services need, where azure.json names all.
+// Every action of the role is checked, except a few that only some Services need.
 func TestWhereActionsAreNeeded(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -293,7 +293,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What Weir made and nothing uses is listed.
 func TestUnused(t *testing.T) {
 	a := &Azure{}
 	if got := a.unused(); got[0].Verdict != Unknown {
@@ -322,7 +321,6 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// The pools that Weir keeps for others are listed, with the Service that each was made for.
 func TestLeftPools(t *testing.T) {
 	const id = "/subscriptions/s/resourcegroups/rg/providers/microsoft.network/loadbalancers/kubernetes/backendaddresspools/shop-web"
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "weir-system", Name: "weir-controller"}, Data: map[string]string{"left-pools": id + " shop/web\n"}}
@@ -341,7 +339,7 @@ func TestLeftPools(t *testing.T) {
 	}
 }
 
-// An API server that does not answer in time is not asked for more.
+// After the API server times out, it gets no further requests.
 func TestASilentAPIServer(t *testing.T) {
 	hangs := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hangs }))
@@ -374,7 +372,7 @@ UNKNOWN   c            who knows
 	}
 }
 
-// What the cluster says of the definition without which Weir does not start, and of one for provisioning.
+// Results for the required CRD and for one of provisioning.
 func TestDefinitions(t *testing.T) {
 	served := func(o *unstructured.Unstructured) {
 		_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": "Established", "status": "True"}}, "status", "conditions")
@@ -429,7 +427,8 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// Provisions that wait without a provisioner are a warning with what helps; without Provisions it is not needed.
+// Waiting Provisions without a provisioner are a warning with a fix; without Provisions no provisioner is
+// needed.
 func TestProvisionerCheck(t *testing.T) {
 	scheme := view.Scheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
@@ -459,7 +458,7 @@ func TestProvisionerCheck(t *testing.T) {
 	}
 }
 
-// An annotation that sets no valid bound is named, with its Namespace and value.
+// An invalid bound annotation is reported with its Namespace and value.
 func TestBoundsOfNamespaces(t *testing.T) {
 	named := func(name, value string) client.Object {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{bound.MaxRules: value}}}

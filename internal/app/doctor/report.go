@@ -13,33 +13,33 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Verdict is what a check comes to.
+// Verdict is the result of a check.
 type Verdict string
 
-// The verdicts.
+// Results of a check.
 const (
 	OK      Verdict = "OK"
-	Warn    Verdict = "WARN"    // Weir runs, and somebody should look
-	Fail    Verdict = "FAIL"    // Weir lacks what it needs
-	Unknown Verdict = "UNKNOWN" // whoever asks may not know, or nobody answers
+	Warn    Verdict = "WARN"    // Weir runs, but needs attention
+	Fail    Verdict = "FAIL"    // Weir lacks a requirement
+	Unknown Verdict = "UNKNOWN" // no permission to check, or no response
 )
 
-// Check is one thing that Weir needs.
+// Check is the result for one requirement.
 type Check struct {
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why"`
-	// Do is what helps; empty of what is well.
+	// Do is the suggested fix.
 	Do string `json:"do,omitempty"`
 }
 
-// Report is what all checks found.
+// Report holds the results of all checks.
 type Report struct {
 	At     time.Time `json:"at"`
 	Checks []Check   `json:"checks"`
 }
 
-// Counts says how many checks came to a verdict.
+// Counts counts the checks with a verdict.
 func (r Report) Counts(v Verdict) (n int) {
 	for _, c := range r.Checks {
 		if c.Verdict == v {
@@ -49,17 +49,17 @@ func (r Report) Counts(v Verdict) (n int) {
 	return n
 }
 
-// Checked reports whether the API server could be asked.
+// Checked reports whether the API server responded.
 func (r Report) Checked() bool { return len(r.Checks) > 0 && r.Checks[0].Verdict != Unknown }
 
-// JSON prints the report for programs.
+// JSON writes JSON.
 func (r Report) JSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
 }
 
-// Text prints the report for people.
+// Text writes a table.
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.verdict())

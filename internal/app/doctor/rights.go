@@ -24,16 +24,14 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// shippedNamespace is where config/ installs Weir.
 const shippedNamespace = "weir-system"
 
-// role is one that the controller is to have.
 type role struct {
 	rbacv1.Role        // a ClusterRole has no namespace
 	dir         string // below config/
 }
 
-// whenNeeded are the roles for settings, by their directory. The others are of every controller.
+// whenNeeded reports whether the role of a directory is needed, and the setting that decides it.
 func (d Doctor) whenNeeded(dir string) (needed bool, with string) {
 	switch dir {
 	case "metrics":
@@ -48,7 +46,6 @@ func (d Doctor) whenNeeded(dir string) (needed bool, with string) {
 	return true, ""
 }
 
-// rights asks for all verbs of all roles of the controller.
 func (d Doctor) rights() []named {
 	roles, err := shipped()
 	if err != nil {
@@ -69,7 +66,6 @@ func (d Doctor) rights() []named {
 	return all
 }
 
-// shipped are the roles of the controller, as config/ has them.
 func shipped() (all []role, err error) {
 	err = fs.WalkDir(config.Roles, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".yaml") {
@@ -88,10 +84,9 @@ func shipped() (all []role, err error) {
 	return all, err
 }
 
-// role asks for all verbs of one.
 func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 	needed, with := d.whenNeeded(r.dir)
-	asked, missing := 0, []string{}
+	checked, missing := 0, []string{}
 	for _, what := range demands(r) {
 		may, err := ask(ctx, what)
 		if err != nil {
@@ -101,7 +96,7 @@ func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 			}
 			return notAnswered(ctx, err)
 		}
-		if asked++; !may {
+		if checked++; !may {
 			missing = append(missing, inWords(what))
 		}
 	}
@@ -111,16 +106,15 @@ func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 	}
 	switch {
 	case len(missing) == 0:
-		return one(OK, fmt.Sprintf("all of %s", words.Count(asked, "right")), "")
+		return one(OK, fmt.Sprintf("all of %s", words.Count(checked, "right")), "")
 	case needed:
 		return one(Fail, fmt.Sprintf("ServiceAccount %s/%s may not %s", d.Namespace, d.ServiceAccount, words.List(missing, 5)), apply)
-	case len(missing) == asked:
+	case len(missing) == checked:
 		return one(OK, "not given, and needed with "+with+" alone", "")
 	}
 	return one(Warn, "part of it is missing, which "+with+" needs: "+words.List(missing, 5), apply)
 }
 
-// demands are the verbs of a role, each by itself.
 func demands(r role) (all []authorizationv1.ResourceAttributes) {
 	for _, rule := range r.Rules {
 		names := rule.ResourceNames
@@ -141,7 +135,7 @@ func demands(r role) (all []authorizationv1.ResourceAttributes) {
 	return all
 }
 
-// inWords is what somebody may, or may not, do.
+// inWords formats an access, such as "get pods/log in default".
 func inWords(what authorizationv1.ResourceAttributes) string {
 	text := what.Verb + " " + what.Resource
 	if what.Subresource != "" {
@@ -156,14 +150,13 @@ func inWords(what authorizationv1.ResourceAttributes) string {
 	return text
 }
 
-// asker asks whether the controller may do something.
 type asker func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error)
 
-// asker asks by a review of the controller's account; where that is not allowed as the account, if the caller is it or
-// may impersonate it.
+// asker uses SubjectAccessReviews. If the caller may not create those, it uses SelfSubjectAccessReviews as
+// the controller's account.
 func (d Doctor) asker() asker {
 	user := "system:serviceaccount:" + d.Namespace + ":" + d.ServiceAccount
-	var as client.Client // whom asks about himself; nil while reviews are allowed
+	var as client.Client // nil while SubjectAccessReviews are allowed
 	return func(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 		if as != nil {
 			return self(ctx, as, what)
@@ -190,8 +183,8 @@ func (d Doctor) asker() asker {
 	}
 }
 
-// as returns a client of an account: the caller's own if he is it. Nil for who impersonates somebody already: he asks
-// with the rights of that one, and with no others.
+// as returns a client for an account. It returns nil if the caller already impersonates another account,
+// because impersonation cannot be nested.
 func (d Doctor) as(ctx context.Context, user string) (client.Client, error) {
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := d.API.Create(ctx, who); err == nil && who.Status.UserInfo.Username == user {

@@ -25,7 +25,6 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// state is what weir status says of all namespaces.
 func (d Doctor) state(ctx context.Context) []Check {
 	seen, err := status.Read(ctx, d.API, "", time.Now())
 	switch {
@@ -47,7 +46,6 @@ func (d Doctor) state(ctx context.Context) []Check {
 	return one(OK, fmt.Sprintf("%s and %s are level, on their way or paused", words.Count(is.Pools.All, "BackendPool"), words.Count(is.Services.All, "Service")), "")
 }
 
-// provisioner reports whether weir-provisioner runs, where Provisions wait for it.
 func (d Doctor) provisioner(ctx context.Context) []Check {
 	p, err := status.ReadProvisioner(ctx, d.API, "", time.Now())
 	why := p.Missing()
@@ -64,7 +62,6 @@ func (d Doctor) provisioner(ctx context.Context) []Check {
 	return one(OK, "no Provision is in progress; "+why, "")
 }
 
-// bounds lists the annotations of Namespaces that set no valid bound.
 func (d Doctor) bounds(ctx context.Context) []Check {
 	var all corev1.NamespaceList
 	switch err := d.API.List(ctx, &all); {
@@ -88,10 +85,9 @@ func (d Doctor) bounds(ctx context.Context) []Check {
 	return one(OK, words.Count(set, "Namespace")+" with bounds by annotation; the default applies to all others", "")
 }
 
-// sharedLease is the Lease that controllers of the cluster's load balancers take before they write.
+// sharedLease is the Lease that controllers acquire before they write to the cluster's load balancers.
 var sharedLease = client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aks-managed-resource-locker"}
 
-// others says who else writes to the load balancers, as far as the cluster knows.
 func (d Doctor) others(ctx context.Context) []Check {
 	var pools v1alpha1.BackendPoolList
 	if err := d.API.List(ctx, &pools); err == nil {

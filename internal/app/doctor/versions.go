@@ -17,14 +17,14 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// versions reports whether Azure rejects writes because another tool has set a property with a newer api-version than
-// Weir can use.
+// versions checks whether Azure rejects writes because another tool set a property with a newer api-version
+// than Weir can use.
 func (d Doctor) versions(ctx context.Context) []Check {
 	var pools v1alpha1.BackendPoolList
 	var services corev1.ServiceList
 	err := d.API.List(ctx, &pools)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		err = nil // Services have conditions without BackendPools
+		err = nil // Services have conditions even without BackendPools
 	}
 	if err == nil {
 		err = d.API.List(ctx, &services)

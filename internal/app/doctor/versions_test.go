@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// A rejection for the api-version is in the condition of what it keeps from being written.
+// An api-version rejection is found in the conditions of the affected objects.
 func TestRejectedVersions(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain is weir explain: the whole way of a Service, a BackendPool or a node, with what is
-// missing on it, what happened, and what comes next.
+// Package explain implements weir explain: the path of a Service, BackendPool or node to Azure, what is
+// missing, what happened and what is next.
 //
-//	read.go     what the API server knows, with the rights of whoever asks
-//	members.go  which nodes a pool is to have, and which it has
-//	text.go     how people see it
+//	read.go     reads the objects with the caller's permissions
+//	members.go  desired and observed members of a pool
+//	text.go     output
 package explain

@@ -31,8 +31,8 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
-// cluster is a Service on four nodes, of whose pool one node is missing, one is Down, one leaves, and
-// one is left out; another namespace's pool has a node, too.
+// cluster has a Service on four nodes: one is missing from the pool, one Down, one leaving, one left out. A
+// pool of another namespace has a node, too.
 func cluster() []client.Object {
 	objects := []client.Object{
 		&corev1.Service{
@@ -99,7 +99,7 @@ func server() client.WithWatch {
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Name} }).Build()
 }
 
-// What people see of a Service, of its pool, and of a node of it.
+// Text output for a Service, its pool and one of its nodes.
 func TestStories(t *testing.T) {
 	r := Reader{API: server(), Now: noon}
 	for name, tell := range map[string]func() (Story, error){
@@ -129,7 +129,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// A node of another load balancer is not missing in this one, but in a pool that people made.
+// A node of another load balancer is not missing, except in a pool that users created.
 func TestANodeOfAnotherLoadBalancer(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{Nodes: &v1alpha1.NodeMembers{}})
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{view.PlaceLabel: "lb2"}}}
@@ -146,8 +146,8 @@ func TestANodeOfAnotherLoadBalancer(t *testing.T) {
 	}
 }
 
-// Who may not read the pools of all namespaces hears of those in his own, and who may not list Nodes of
-// what is on record.
+// A user with access to one namespace sees its pools; without permission to list Nodes, only recorded
+// members.
 func TestWhoMayReadOneNamespace(t *testing.T) {
 	api := interceptor.NewClient(server(), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -175,7 +175,7 @@ func TestWhoMayReadOneNamespace(t *testing.T) {
 	}
 }
 
-// What is not there is said by name.
+// Missing objects are named in the error.
 func TestWhatIsNotThere(t *testing.T) {
 	r := Reader{API: server(), Now: noon}
 	for name, tell := range map[string]func() (Story, error){
@@ -189,8 +189,8 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// What Azure showed last counts more than the record, which has an address before it is written; what others have
-// put there is told, and so is how many nobody names.
+// The members at the last read take precedence over the record, which is written first; foreign and unnamed
+// members are reported.
 func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}}, "10.0.0.1", "10.0.0.2")
 	p.Status.Down = nil
@@ -224,8 +224,8 @@ func TestTheStatusKnowsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Of nodes that are left out of a pool of network interfaces it is told why: by their objects, or by what Azure
-// has answered; and of two with one address the one counts that does not leave.
+// For nodes left out of a pool of network interfaces the reason is shown: from their objects, or from Azure.
+// Of two nodes with one address, the one that is not leaving counts.
 func TestNodesWithoutAMachine(t *testing.T) {
 	p := pool("weir-system", "nodes.kubernetes", v1alpha1.BackendPoolSpec{Nodes: &v1alpha1.NodeMembers{}, Membership: v1alpha1.MembershipNetworkInterface}, "10.0.0.1", "10.0.0.2")
 	p.Status.Down = nil
@@ -249,7 +249,7 @@ func TestNodesWithoutAMachine(t *testing.T) {
 
 const machinesOf = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/"
 
-// Of a pool that is paused people hear until when, and that nothing is lost.
+// A paused pool shows the end of the pause and that changes are kept.
 func TestWhatComesNextForAPausedPool(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, Paused: true})
 	p.Status.Conditions[0].Reason = v1alpha1.ReasonPaused
@@ -264,7 +264,7 @@ func TestWhatComesNextForAPausedPool(t *testing.T) {
 	}
 }
 
-// A pool that has what is wanted, and is fought over or cannot have all its nodes, is not called level.
+// A contested pool, or one without some nodes, is not reported as in sync.
 func TestAPoolThatIsNotAsLevelAsItLooks(t *testing.T) {
 	for _, tt := range []struct {
 		message   string

@@ -28,7 +28,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Service is one with its way to Azure.
+// Service is a Service with its path to Azure.
 type Service struct {
 	Namespace     string             `json:"namespace"`
 	Name          string             `json:"name"`
@@ -40,22 +40,20 @@ type Service struct {
 	Conditions    []metav1.Condition `json:"conditions"`
 }
 
-// Port is one of a Service: a rule of each of its load balancers.
+// Port is a Service port: one rule on each of its load balancers.
 type Port struct {
 	Name     string `json:"name,omitempty"`
 	Protocol string `json:"protocol"`
 	Port     int32  `json:"port"`
-	// Error is why it has no rule, if it was refused.
-	Error string `json:"error,omitempty"`
+	Error    string `json:"error,omitempty"`
 }
 
-// Node is one that a pool may have.
+// Node is a candidate for pools.
 type Node struct {
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
-	// Excluded is why it belongs in no pool; empty if it may.
 	Excluded string `json:"excluded,omitempty"`
-	// Duplicates say which node counts for each address that other nodes have as well.
+	// Duplicates name the node that counts for each address that several nodes have.
 	Duplicates []string `json:"duplicates,omitempty"`
 	Taints     []string `json:"taints,omitempty"`
 }
@@ -72,18 +70,17 @@ type Pool struct {
 	Desired      *int32    `json:"desired,omitempty"`
 	Observed     *int32    `json:"observed,omitempty"`
 	Foreign      *int32    `json:"foreign,omitempty"`
-	// Next is what comes next, if anything waits.
-	Next string `json:"next,omitempty"`
-	// Cause is Azure's error code, else the state; what helps goes by it.
+	Next         string    `json:"next,omitempty"`
+	// Cause is Azure's error code, else the state; the remedy depends on it.
 	Cause   string   `json:"cause"`
 	Members []Member `json:"members"`
-	// Pause is there if it is paused: until when, why, and who says to have done it.
+	// Pause is set if the pool is paused.
 	Pause *v1alpha1.Pause `json:"pause,omitempty"`
-	// Unnamed counts the members that keep the pool from being level, and that its status does not name.
+	// Unnamed counts the members that are out of sync but not named in the status.
 	Unnamed int `json:"unnamed,omitempty"`
 }
 
-// Member is a node that a pool has, or is to have.
+// Member is an actual or desired member of a pool.
 type Member struct {
 	Node    string `json:"node,omitempty"`
 	Address string `json:"address,omitempty"`
@@ -92,14 +89,13 @@ type Member struct {
 	Why string `json:"why,omitempty"`
 }
 
-// What a member is.
 const (
 	InPool  = "InPool"
 	Down    = "Down"
-	Missing = "Missing" // it is wanted, and not on record, or was not there when the pool was read last
-	Leaving = "Leaving" // it is on record, and not wanted
-	LeftOut = "LeftOut" // it hosts an endpoint, and cannot be a member
-	Foreign = "Foreign" // somebody else has put it there
+	Missing = "Missing" // desired, but not recorded, or absent at the last read
+	Leaving = "Leaving" // recorded, but not desired
+	LeftOut = "LeftOut" // hosts an endpoint, but cannot be a member
+	Foreign = "Foreign" // added by another controller or user
 )
 
 func serviceOf(s *corev1.Service) Service {
@@ -117,7 +113,6 @@ func serviceOf(s *corev1.Service) Service {
 	return out
 }
 
-// refused is why the status says that a port cannot be had.
 func refused(s *corev1.Service, p corev1.ServicePort) string {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		for _, is := range in.Ports {
@@ -206,7 +201,6 @@ func poolOf(p *v1alpha1.BackendPool) Pool {
 	return out
 }
 
-// goesOn says when a pause ends.
 func goesOn(is *v1alpha1.Pause) string {
 	if is.Until == nil {
 		return "which somebody has to ask for"
@@ -214,7 +208,6 @@ func goesOn(is *v1alpha1.Pause) string {
 	return "at " + words.Stamp(is.Until.Time) + " by itself"
 }
 
-// members says of each node that a pool has, or is to have, how it stands.
 func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []corev1.Node, now time.Time) []Member {
 	family := lb.Family(cmp.Or(p.Spec.IPFamily, string(lb.IPv4)))
 	byName, names := map[string]membership.Node{}, map[netip.Addr]string{}
@@ -241,7 +234,7 @@ func members(p *v1alpha1.BackendPool, slcs []discoveryv1.EndpointSlice, nodes []
 	return compare(p, set, names)
 }
 
-// nodesIn returns nodes as they are to a pool, in their order.
+// nodesIn returns the nodes as input for the members of a pool, in their order.
 func nodesIn(p *v1alpha1.BackendPool, family lb.Family, nodes []corev1.Node) []membership.Node {
 	ofMachines := p.Spec.Membership == v1alpha1.MembershipNetworkInterface
 	record := poolmembers.OnRecord(&p.Status)
@@ -301,7 +294,6 @@ func isExcluded(why string) bool {
 	return slices.Contains(strings.Split(why, ", "), membership.ReasonExcluded)
 }
 
-// compare puts what is wanted beside what is on record.
 func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]string) []Member {
 	record, wanted, unusable := recordOf(p), map[string]bool{}, map[string]string{}
 	for _, n := range p.Status.Unusable {
@@ -338,7 +330,7 @@ func compare(p *v1alpha1.BackendPool, set membership.Set, names map[netip.Addr]s
 	return out
 }
 
-// recordOf is what Weir has on record of the members of a pool, by address.
+// recordOf returns the recorded members of a pool by address.
 func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	of := map[string]Member{}
 	for _, address := range p.Status.WrittenAddresses {
@@ -351,7 +343,7 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 		}
 		of[d.Address] = m
 	}
-	// An address is on record before it is written: the pool itself knows better.
+	// Addresses are recorded before they are written, so the last read of the pool takes precedence.
 	if is := p.Status.Members; is != nil && is.Missing != nil {
 		for _, m := range is.Missing.Named {
 			of[m.Address] = Member{Node: m.Node, Address: m.Address, Is: Missing}
@@ -360,7 +352,6 @@ func recordOf(p *v1alpha1.BackendPool) map[string]Member {
 	return of
 }
 
-// unnamed counts the members that a status counts and does not name.
 func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
 	if is == nil {
 		return 0
@@ -373,7 +364,6 @@ func unnamed(is *v1alpha1.MembersNotLevel) (n int) {
 	return n
 }
 
-// foreign are the members that somebody else has put into a pool which is not level.
 func foreign(p *v1alpha1.BackendPool) (out []Member) {
 	if is := p.Status.Members; is != nil && is.Foreign != nil {
 		for _, m := range is.Foreign.Named {
@@ -383,7 +373,6 @@ func foreign(p *v1alpha1.BackendPool) (out []Member) {
 	return out
 }
 
-// onRecord are the members of a pool as far as its status tells.
 func onRecord(p *v1alpha1.BackendPool) []Member {
 	out, record := []Member{}, recordOf(p)
 	for _, address := range p.Status.WrittenAddresses {
@@ -392,7 +381,6 @@ func onRecord(p *v1alpha1.BackendPool) []Member {
 	return append(out, foreign(p)...)
 }
 
-// memberOf is a node as a pool has it on record.
 func memberOf(p *v1alpha1.BackendPool, n *corev1.Node) (Member, bool) {
 	record := recordOf(p)
 	for _, ip := range view.InternalIPs(n) {

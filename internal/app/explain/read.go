@@ -19,20 +19,20 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Story is all that is known of what was asked for.
+// Story describes one Service, BackendPool or node.
 type Story struct {
 	At time.Time `json:"at"`
-	// Service is nil where a pool is not for one, or it is not there.
+	// Service is nil if the pool has none or it does not exist.
 	Service *Service `json:"service,omitempty"`
 	Node    *Node    `json:"node,omitempty"`
 	Pools   []Pool   `json:"backendPools"`
-	// NodesUnseen is true where the caller may not list Nodes: then members are those on record alone.
+	// NodesUnseen is set if the caller may not list Nodes; then only recorded members are known.
 	NodesUnseen bool `json:"nodesUnseen,omitempty"`
-	// Events are the last ones, the oldest first.
+	// Events are the latest, oldest first.
 	Events []Event `json:"events"`
 }
 
-// Event is what was said of one of the objects.
+// Event is an event of one of the objects.
 type Event struct {
 	At      time.Time `json:"at"`
 	Count   int32     `json:"count"`
@@ -43,16 +43,15 @@ type Event struct {
 	Message string    `json:"message"`
 }
 
-// eventsShown is how many events a story has: more is history.
 const eventsShown = 20
 
-// Reader asks the API server.
+// Reader reads from the API server.
 type Reader struct {
 	API client.Reader
 	Now time.Time
 }
 
-// OfService tells the story of a Service.
+// OfService describes a Service.
 func (r Reader) OfService(ctx context.Context, namespace, name string) (Story, error) {
 	var s corev1.Service
 	if err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
@@ -72,7 +71,7 @@ func (r Reader) OfService(ctx context.Context, namespace, name string) (Story, e
 	return r.story(ctx, &s, pools)
 }
 
-// OfPool tells the story of a BackendPool.
+// OfPool describes a BackendPool.
 func (r Reader) OfPool(ctx context.Context, namespace, name string) (Story, error) {
 	var p v1alpha1.BackendPool
 	if err := r.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p); err != nil {
@@ -92,7 +91,7 @@ func (r Reader) OfPool(ctx context.Context, namespace, name string) (Story, erro
 	return r.story(ctx, &s, []v1alpha1.BackendPool{p})
 }
 
-// OfNode tells in which pools a node is.
+// OfNode describes a node and the pools that contain it.
 func (r Reader) OfNode(ctx context.Context, name string) (Story, error) {
 	var n corev1.Node
 	if err := r.API.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
@@ -120,7 +119,7 @@ func (r Reader) OfNode(ctx context.Context, name string) (Story, error) {
 	return story, r.events(ctx, &story)
 }
 
-// pools are those of all namespaces, or of one where the caller may not read the others.
+// pools falls back to one namespace if the caller may not list all.
 func (r Reader) pools(ctx context.Context, namespace string) ([]v1alpha1.BackendPool, error) {
 	var list v1alpha1.BackendPoolList
 	err := r.API.List(ctx, &list)
@@ -158,7 +157,6 @@ func (r Reader) story(ctx context.Context, s *corev1.Service, pools []v1alpha1.B
 	return story, r.events(ctx, &story)
 }
 
-// events adds what was said of the objects of a story.
 func (r Reader) events(ctx context.Context, story *Story) error {
 	var found []Event
 	of := func(kind, namespace, name string) error {
@@ -187,7 +185,7 @@ func (r Reader) events(ctx context.Context, story *Story) error {
 	}
 	for _, p := range story.Pools {
 		if story.Node != nil {
-			break // what happened to its pools is not the node's
+			break // events of its pools are not about the node
 		}
 		if err := of("BackendPool", p.Namespace, p.Name); err != nil {
 			return err

@@ -17,14 +17,14 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// JSON prints the story for programs.
+// JSON writes JSON.
 func (s Story) JSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(s)
 }
 
-// Text prints the story for people, from the address to the nodes, then what happened.
+// Text writes text.
 func (s Story) Text(out io.Writer) error {
 	var b strings.Builder
 	if s.Service != nil {
@@ -109,7 +109,6 @@ func (s Story) pool(b *strings.Builder, p Pool) {
 	}
 }
 
-// counted says how many members there are, and how many there are to be.
 func counted(p Pool) string {
 	if p.Desired == nil || p.Observed == nil {
 		return "not known yet"
@@ -161,5 +160,5 @@ func orDash(text string) string {
 	return printed(text)
 }
 
-// printed keeps what was written elsewhere from steering the terminal.
+// printed removes control characters, which could steer the terminal.
 func printed(text string) string { return words.Sentence(text, words.MaxMessage) }

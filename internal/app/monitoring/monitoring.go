@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring serves the health and the metrics of a program. Any pod may reach these servers where no
-// NetworkPolicy is enforced, so that package httpserver bounds them.
+// Package monitoring serves health and metrics. Any pod may reach these servers if no NetworkPolicy is
+// enforced, so package httpserver limits them.
 package monitoring
 
 import (
@@ -22,24 +22,22 @@ import (
 )
 
 const (
-	// shutdownTimeout bounds the wait for responses when the program stops.
 	shutdownTimeout = 5 * time.Second
-	// maxScrapes bounds the scrapes at the same time; each compresses all series.
+	// maxScrapes limits concurrent scrapes; each compresses all series.
 	maxScrapes = 4
 )
 
-// Options say what is served. An address is host:port, or 0 for off.
+// Options configure the servers. An address is host:port, or 0 for off.
 type Options struct {
 	HealthAddress, MetricsAddress string
-	// MetricsSecure serves metrics over HTTPS, to clients that the API server allows to get /metrics.
+	// MetricsSecure serves metrics over HTTPS, only to clients that may get /metrics.
 	MetricsSecure bool
-	// Ready is the check of /readyz, by the name Check.
+	// Ready is the check of /readyz; Check is its name.
 	Ready healthz.Checker
 	Check string
 }
 
-// AddServers opens both addresses and adds the servers to a manager whose own are off: HealthProbeBindAddress and
-// Metrics.BindAddress are "0". They serve before the manager leads.
+// AddServers adds both servers to a manager; its own must be disabled. They serve before the manager leads.
 func AddServers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := Add(ctx, mgr, "health probe", o.HealthAddress, httpserver.Options{Handler: healthHandler(o)}); err != nil {
 		return fmt.Errorf("--health-probe-bind-address %s: %w", o.HealthAddress, err)
@@ -76,8 +74,7 @@ func healthHandler(o Options) http.Handler {
 	return mux
 }
 
-// metricsServer has a certificate that it makes for itself where it is secure: the client proves its identity, the
-// server does not.
+// metricsServer uses a self-signed certificate if secure: it authenticates clients, not the server.
 func metricsServer(mgr ctrl.Manager, o Options) (httpserver.Options, error) {
 	h := promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes})
 	server := httpserver.Options{}

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/httpserver"
 )
 
-// servers is a manager that keeps the servers that are added.
+// servers is a manager that records added servers.
 type servers struct {
 	ctrl.Manager
 
@@ -42,7 +42,7 @@ func (s *servers) close() {
 	}
 }
 
-// Every server that is added has the limits of package httpserver, and serves whether or not this process leads.
+// Every server has the limits of package httpserver, and runs with and without leadership.
 func TestServersAreBounded(t *testing.T) {
 	mgr := &servers{}
 	defer mgr.close()

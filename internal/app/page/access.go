@@ -10,22 +10,20 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// headers are what a browser may do with an answer: show it, with the style and the script that come
-// from here, and nothing else.
+// headers restrict the browser to the styles and scripts of this page.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	"X-Content-Type-Options":       "nosniff",
 	"X-Frame-Options":              "DENY",
-	"Referrer-Policy":              "no-referrer", // the address is the key
+	"Referrer-Policy":              "no-referrer", // the URL contains the token
 	"Cache-Control":                "no-store",
 	"Cross-Origin-Opener-Policy":   "same-origin",
 	"Cross-Origin-Resource-Policy": "same-origin",
 }
 
-// guard lets through who knows the token, which is the first part of the path: another user of this
-// machine does not. Nor does somebody else's page in a browser, which would know this machine by a name
-// of its own.
+// guard requires the token as the first part of the path, which other users of this machine do not have. It
+// rejects foreign Host headers, which prevents DNS rebinding.
 func guard(token string, inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {

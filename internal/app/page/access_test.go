@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/app"
 )
 
-// Who knows the whole address gets in, by a name that nobody else can give this machine, and may only read.
+// Access requires the full URL and a loopback Host header, and is read-only.
 func TestWhoGetsIn(t *testing.T) {
 	guarded := guard("KEY", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
 	for _, tt := range []struct {
@@ -51,12 +51,12 @@ func TestWhoGetsIn(t *testing.T) {
 	}
 }
 
-// said hands over what is printed.
+// said receives the printed lines.
 type said chan string
 
 func (s said) Write(b []byte) (int, error) { s <- string(b); return len(b), nil }
 
-// The page is where it says that it is, each time under another key, and ends with its context.
+// The page is served at the printed URL, with a new token each time, until its context ends.
 func TestServe(t *testing.T) {
 	keys := map[string]bool{}
 	for range 2 {
@@ -86,7 +86,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// While nobody looks nothing runs but who listens, so nobody is asked: before the first look, and after the last.
+// Without viewers there are no goroutines except the listener, and no requests to the API server.
 func TestNothingRunsWhileNobodyLooks(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out, ended := make(said, 1), make(chan error)
@@ -116,7 +116,7 @@ func TestNothingRunsWhileNobodyLooks(t *testing.T) {
 	}
 }
 
-// Only this machine is served: what the page shows is what its owner may see.
+// The page listens only on loopback.
 func TestWhereThePageIsNot(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:8030", ":8030", "[::]:8030", "10.0.0.1:8030", "weir.example:8030", "8030", ""} {
 		err := Serve(t.Context(), Options{Listen: listen, Out: io.Discard})

@@ -18,36 +18,33 @@ import (
 )
 
 const (
-	// Right is the path that the API server lets a viewer get; config/page has the role.
+	// Right is the path that viewers need permission to get; config/page has the role.
 	Right = "/weir/page"
-	// cookie is sent over HTTPS alone, to this host alone, and by no page of others.
+	// cookie is a __Host- cookie: sent only over HTTPS to this host.
 	cookie = "__Host-weir-page"
-	// within is the prefix of sheets of one namespace.
 	within = "/in/"
-	// longestForm is beyond that of the longest token, in bytes.
+	// longestForm is the maximum size of a login form, in bytes; tokens are shorter.
 	longestForm = 32 << 10
 )
 
-// reviewer says with which status a viewer is to be answered who comes from a source and shows a token.
+// reviewer authorizes a token sent from an address and returns an HTTP status.
 type reviewer func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error)
 
-// authenticator lets in who shows a token of the cluster, and asks the API server with that token whatever they
-// look at: RBAC decides what they see.
+// authenticator admits viewers with a cluster token and reads with that token, so RBAC decides what they see.
 type authenticator struct {
-	// strangers and guests review those who come and those who were let in: whoever tries tokens does
-	// not use up what the others need.
+	// Separate reviewers for sign-in and for sessions: guessing tokens does not use up the limits of existing
+	// sessions.
 	strangers, guests reviewer
-	// as returns a client with the rights of a token, and no others.
+
 	as func(token string) (client.Reader, error)
-	// leader is the way to the leader with those rights.
+	// leader returns the connection to the leader with that token.
 	leader func(token string) app.Way
-	// named reports whether this is a name of ours.
+	// named reports whether the certificate covers a host.
 	named   func(host string) bool
 	cluster string
 	visits  *visits
 }
 
-// handler answers browsers, and whoever else shows a token with each request.
 func (d *authenticator) handler() http.Handler {
 	mux := http.NewServeMux()
 	for name, kind := range statics {
@@ -57,7 +54,7 @@ func (d *authenticator) handler() http.Handler {
 	mux.HandleFunc("POST /login", d.login)
 	mux.HandleFunc("POST /logout", d.logout)
 	mux.HandleFunc("/", d.show)
-	same := http.NewCrossOriginProtection().Handler(mux) // a form of somebody else's page is none of ours
+	same := http.NewCrossOriginProtection().Handler(mux) // rejects forms of other sites
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
@@ -70,7 +67,7 @@ func (d *authenticator) handler() http.Handler {
 	})
 }
 
-// login takes the token of a form, and gives a cookie that stands for it here, and nowhere else.
+// login exchanges the token of a form for a session cookie, valid only here.
 func (d *authenticator) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
 	token, namespace := strings.TrimSpace(r.PostFormValue("token")), strings.TrimSpace(r.PostFormValue("namespace")) //nolint:gosec // the body is bounded
@@ -99,10 +96,9 @@ func (d *authenticator) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// admit lets in who shows a token for the first time.
 func (d *authenticator) admit(r *http.Request, key, token string) (string, int) {
 	now := time.Now()
-	status, _ := d.strangers(r.Context(), token, apiserver.Source(r), now) // the status says what the viewer can do
+	status, _ := d.strangers(r.Context(), token, apiserver.Source(r), now) // the status tells the viewer what to do
 	if status != http.StatusOK {
 		return "", status
 	}
@@ -113,7 +109,6 @@ func (d *authenticator) admit(r *http.Request, key, token string) (string, int) 
 	return d.visits.begin(key, token, api, now), http.StatusOK
 }
 
-// show answers who was let in.
 func (d *authenticator) show(w http.ResponseWriter, r *http.Request) {
 	v, status := d.viewer(r)
 	if status != http.StatusOK {
@@ -142,8 +137,7 @@ func (d *authenticator) show(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix(prefix, newSheets(o, prefix+"/", v.cache)).ServeHTTP(w, r)
 }
 
-// viewer is whose request it is. Whether the API server still knows them, and still lets them, is asked
-// once a minute.
+// viewer returns the session of a request. The API server re-authorizes it once a minute.
 func (d *authenticator) viewer(r *http.Request) (visit, int) {
 	key, bearer := "", apiserver.Bearer(r)
 	if bearer != "" {
@@ -159,19 +153,18 @@ func (d *authenticator) viewer(r *http.Request) (visit, int) {
 		if _, status := d.admit(r, key, bearer); status != http.StatusOK {
 			return visit{}, status
 		}
-		if v, known = d.visits.of(key, time.Now()); !known { // so many others came
+		if v, known = d.visits.of(key, time.Now()); !known { // evicted by newer sessions
 			return visit{}, http.StatusTooManyRequests
 		}
 		return v, http.StatusOK
 	}
-	status, _ := d.guests(r.Context(), v.token, netip.Addr{}, time.Now()) // many may come by one proxy
+	status, _ := d.guests(r.Context(), v.token, netip.Addr{}, time.Now()) // no source address: many viewers may share a proxy
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		d.visits.end(key)
 	}
 	return v, status
 }
 
-// ask shows the form, and why it is shown.
 func (d *authenticator) ask(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")

@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/app"
 )
 
-// guests have a token each, which is their name. What is theirs is a pool of that name.
+// authenticatorOf accepts users whose token is their name; each can read a pool of that name.
 func authenticatorOf(t *testing.T) (*authenticator, map[string]int) {
 	t.Helper()
 	status := map[string]int{"anna": 200, "bert": 200, "nobody": 403, "late": 503, "crowd": 429}
@@ -32,13 +32,13 @@ func authenticatorOf(t *testing.T) (*authenticator, map[string]int) {
 	}
 	return &authenticator{
 		strangers: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
-			if !from.IsValid() { // one source could use up what all strangers have
+			if !from.IsValid() { // must be limited per source
 				return http.StatusTooManyRequests, nil
 			}
 			return review(ctx, token, from, now)
 		},
 		guests: func(ctx context.Context, token string, from netip.Addr, now time.Time) (int, error) {
-			if from.IsValid() { // all of a proxy's would share what one has
+			if from.IsValid() { // must not be limited per source: viewers may share a proxy
 				return http.StatusTooManyRequests, nil
 			}
 			return review(ctx, token, from, now)
@@ -83,7 +83,7 @@ func (a asking) of(h http.Handler) *httptest.ResponseRecorder {
 	return w
 }
 
-// signsIn returns the value of the cookie that somebody gets.
+// signsIn signs in and returns the cookie.
 func signsIn(t *testing.T, h http.Handler, token string) string {
 	t.Helper()
 	w := asking{method: "POST", path: "/login", token: token, site: "same-origin"}.of(h)
@@ -150,7 +150,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	}
 }
 
-// Who is no longer known to the API server is out when it is asked next, and comes in by a token alone.
+// A revoked token ends the session at the next review; signing in again needs a token.
 func TestWhoIsOut(t *testing.T) {
 	d, status := authenticatorOf(t)
 	h := d.handler()
@@ -183,7 +183,7 @@ func TestWhoIsOut(t *testing.T) {
 	}
 }
 
-// What was gathered is in memory for few viewers: for those who looked last.
+// Only the most recent viewers have a cache in memory.
 func TestSheetsOfFewViewersAreKept(t *testing.T) {
 	now := time.Now()
 	v := newVisits()
@@ -203,7 +203,7 @@ func TestSheetsOfFewViewersAreKept(t *testing.T) {
 	}
 }
 
-// A visit ends after its time, and nobody's memory grows: whoever has not looked for the longest time goes.
+// Sessions expire, and their number is limited: the least recently used one is evicted.
 func TestVisitsEnd(t *testing.T) {
 	now := time.Now()
 	v := newVisits()
@@ -232,7 +232,7 @@ func TestVisitsEnd(t *testing.T) {
 	for i := range mostVisits - 1 {
 		v.begin("", "another", nil, now.Add(time.Duration(i+1)*time.Second))
 	}
-	v.of(first, now.Add(time.Minute)) // looks again
+	v.of(first, now.Add(time.Minute)) // becomes the most recently used
 	if v.begin("", "more", nil, now.Add(2*time.Minute)); len(v.known) != mostVisits {
 		t.Errorf("%d visits", len(v.known))
 	}

@@ -11,47 +11,42 @@ import (
 )
 
 const (
-	// fresh is how long something that was gathered is shown to others.
 	fresh = time.Second
-	// share is how many times as long as it took to gather it is kept, at least: however large a cluster
-	// is, the API server is asked for a tenth of the time.
-	share = 10
-	// gatherTimeout is how long the API server may take.
+	// share limits the load on the API server: an entry lives at least this many times as long as it took to
+	// gather.
+	share         = 10
 	gatherTimeout = 30 * time.Second
-	// mostKept is how many sheets are gathered or kept at the same time.
-	mostKept = 100
+	mostKept      = 100
 )
 
-// errBusy is the answer where too many sheets are asked for at the same time.
 var errBusy = errors.New("too many different pages are asked for at the same time: try again in a few seconds")
 
-// cache keeps what was gathered for a moment, by name. One thing is gathered at a time, for all who ask
-// for it, and nothing unless somebody does.
+// cache keeps gathered results briefly, by name. It gathers one result at a time, shared by all callers, and
+// only on demand.
 type cache struct {
-	one chan struct{} // has room for whoever gathers
-	all chan struct{} // the same, for all caches that share it
+	one chan struct{} // capacity 1, held while gathering
+	all chan struct{} // the same, shared between caches
 
 	mu   sync.Mutex
 	kept map[string]*gathered
 }
 
-// gathered is a thing in the cache, or on its way there.
 type gathered struct {
 	done  chan struct{}
 	value any
 	err   error
-	until time.Time // of one that is done
+	until time.Time // set when done is closed
 }
 
 func newCache() *cache { return sharing(make(chan struct{}, 1)) }
 
-// sharing is a cache beside others: as many of them gather at the same time as there are slots.
+// sharing returns a cache that also takes a shared slot to gather.
 func sharing(slots chan struct{}) *cache {
 	return &cache{one: make(chan struct{}, 1), all: slots, kept: map[string]*gathered{}}
 }
 
-// take returns what is kept by a name, or has it gathered. What was begun is brought to its end though
-// whoever asked first has gone: others may wait for it.
+// take returns the cached result for name, or gathers it. Gathering continues after ctx ends, because other
+// callers may wait for it.
 func take[T any](ctx context.Context, s *cache, name string, gather func(context.Context) (T, error)) (T, error) {
 	var none T
 	g, err := s.find(name, func(ctx context.Context) (any, error) { return gather(ctx) })
@@ -100,14 +95,12 @@ func (s *cache) fill(g *gathered, gather func(context.Context) (any, error)) {
 	close(g.done)
 }
 
-// empty reports whether nothing is kept, or on its way.
 func (s *cache) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.kept) == 0
 }
 
-// over reports whether a thing is too old to be shown.
 func (g *gathered) over(now time.Time) bool {
 	select {
 	case <-g.done:

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// asked counts what was gathered, and how much of it at the same time.
+// asked counts gatherings, in total and concurrent.
 type asked struct {
 	mu              sync.Mutex
 	all, now, worst int
@@ -40,7 +40,7 @@ func (a *asked) gather(ctx context.Context) (int, error) {
 	}
 }
 
-// However many look, one thing is gathered at a time, and shown to all for a moment.
+// Concurrent viewers share one gathering, and its result for a moment.
 func TestOneIsGatheredForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, a := newCache(), &asked{takes: 50 * time.Millisecond}
@@ -56,7 +56,7 @@ func TestOneIsGatheredForAll(t *testing.T) {
 		if a.all != 3 || a.worst != 1 {
 			t.Errorf("%d gathered, %d at the same time", a.all, a.worst)
 		}
-		time.Sleep(time.Hour) // nobody looks
+		time.Sleep(time.Hour) // no viewer
 		synctest.Wait()
 		if a.all != 3 {
 			t.Errorf("%d gathered while nobody looked", a.all)
@@ -68,7 +68,7 @@ func TestOneIsGatheredForAll(t *testing.T) {
 	})
 }
 
-// What was gathered is shown for a second, or for ten times as long as it took.
+// A result is cached for one second, or ten times as long as it took to gather.
 func TestWhatIsFresh(t *testing.T) {
 	for _, tt := range []struct{ takes, kept time.Duration }{{time.Millisecond, time.Second}, {3 * time.Second, 30 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestWhatIsFresh(t *testing.T) {
 	}
 }
 
-// Who leaves stops nothing that others wait for; an error is told to all; an API server that does not
-// answer is not waited for without end; and there is room for so many sheets.
+// A viewer who leaves does not cancel a shared gathering; errors reach all viewers; an unresponsive API
+// server times out; the number of entries is limited.
 func TestGatheringThatGoesWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, a := newCache(), &asked{takes: time.Second}

@@ -23,37 +23,34 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// mostOfCalls is how many bytes of a Weir's answer are read: more than its memory of calls has.
+// mostOfCalls is more than the call log holds.
 const mostOfCalls = 32 << 20
 
-// mostListed is how many are listed, and kept for those who look: 2 MiB as a rule.
+// mostListed is typically 2 MiB.
 const mostListed = 5000
 
-// spans are how far back calls are shown; the first is what is shown unasked.
+// spans are the selectable ages of calls; the first is the default.
 var spans = []string{"15m", "1h", "6h", "24h"}
 
-// called is what a running Weir keeps of its requests to Azure.
 type called struct {
 	At    time.Time
 	Since time.Duration
-	line  timeline     // of all of them
-	calls []calls.Call // the newest first, mostListed at most
+	line  timeline
+	calls []calls.Call // newest first, at most mostListed
 }
 
-// timeline is a picture of calls: so many of each kind in each of its slots.
 type timeline struct {
 	From, To              time.Time
-	OK, Refused, Throttle int // Refused without those that were throttled
+	OK, Refused, Throttle int // Refused excludes throttled calls
 	Slots                 []slot
 	most                  int
 }
 
-// slot is a piece of time.
 type slot struct{ OK, Refused, Throttle int }
 
 const slotsOfTimeline = 60
 
-// gate is what keeps Weir from asking Azure about some pools until a time.
+// gate is a wait that delays requests for some pools.
 type gate struct {
 	Balancer string
 	Until    time.Time
@@ -61,7 +58,6 @@ type gate struct {
 	Why      string
 }
 
-// gatesOf puts pools that wait together by load balancer and time, those that wait for least first.
 func gatesOf(pools []pool) []gate {
 	of := map[gate]int{}
 	for _, p := range pools {
@@ -80,7 +76,6 @@ func gatesOf(pools []pool) []gate {
 	return all
 }
 
-// query is what people choose of calls.
 type query struct {
 	Since  string
 	Cause  string // KIND/NAMESPACE/NAME
@@ -95,7 +90,6 @@ func queryOf(q url.Values) query {
 	return c
 }
 
-// Link is where these calls are, from the root.
 func (c query) Link() string {
 	q := url.Values{"since": {c.Since}}
 	if c.Cause != "" {
@@ -107,7 +101,7 @@ func (c query) Link() string {
 	return "calls?" + q.Encode()
 }
 
-// Spans are links to the same calls of other times.
+// Spans returns the same query for each age.
 func (c query) Spans() []query {
 	var all []query
 	for _, s := range spans {
@@ -116,13 +110,12 @@ func (c query) Spans() []query {
 	return all
 }
 
-// Other is the query for all calls where this one is for those that failed, and the other way round.
+// Other toggles the filter for failed calls.
 func (c query) Other() query { return query{Since: c.Since, Cause: c.Cause, Failed: !c.Failed} }
 
-// calls answers with the last requests to Azure.
 func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
 	q := queryOf(r.URL.Query())
-	had, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
+	recent, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
 	if err != nil {
 		s.print(w, http.StatusBadGateway, "problem", sheet{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: problem{
 			Is: "No running Weir tells of its requests to Azure.", Why: err.Error(),
@@ -137,15 +130,14 @@ func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
 		Rows   rows[calls.Call]
 		Gates  []gate
 		More   int
-	}{Query: q, Line: had.line, Listed: len(had.calls), Rows: rowsOf(had.calls, r.URL.Query(), q.Link())}
-	if f, err := s.look(r.Context()); err == nil { // else the rest is worth showing
+	}{Query: q, Line: recent.line, Listed: len(recent.calls), Rows: rowsOf(recent.calls, r.URL.Query(), q.Link())}
+	if f, err := s.look(r.Context()); err == nil { // on an error, show the calls without gates
 		body.Gates = f.Gates[:min(len(f.Gates), shownGates)]
 		body.More = len(f.Gates) - len(body.Gates)
 	}
-	s.print(w, http.StatusOK, "calls", sheet{Title: "Calls", Here: "calls", At: had.At, Brief: body.Line.Words(), Body: body})
+	s.print(w, http.StatusOK, "calls", sheet{Title: "Calls", Here: "calls", At: recent.At, Brief: body.Line.Words(), Body: body})
 }
 
-// ask asks a running Weir.
 func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 	since, err := time.ParseDuration(q.Since)
 	if err != nil {
@@ -160,27 +152,26 @@ func (s *sheets) ask(ctx context.Context, q query) (*called, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = lines.Close() }() // only read
-	had := &called{At: time.Now(), Since: since}
+	defer func() { _ = lines.Close() }()
+	recent := &called{At: time.Now(), Since: since}
 	for each := json.NewDecoder(io.LimitReader(lines, mostOfCalls)); ; {
 		var c calls.Call
 		if err := each.Decode(&c); errors.Is(err, io.EOF) {
-			had.line = lineOf(had)
-			slices.Reverse(had.calls)
-			had.calls = slices.Clone(had.calls[:min(len(had.calls), mostListed)])
-			return had, nil
+			recent.line = lineOf(recent)
+			slices.Reverse(recent.calls)
+			recent.calls = slices.Clone(recent.calls[:min(len(recent.calls), mostListed)])
+			return recent, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("the leader's answer: %w", err)
 		}
-		had.calls = append(had.calls, c)
+		recent.calls = append(recent.calls, c)
 	}
 }
 
-// lineOf counts calls by time.
-func lineOf(had *called) timeline {
-	l := timeline{From: had.At.Add(-had.Since), To: had.At, Slots: make([]slot, slotsOfTimeline)}
-	for _, c := range had.calls {
-		i := int(c.At.Sub(l.From) * slotsOfTimeline / had.Since)
+func lineOf(recent *called) timeline {
+	l := timeline{From: recent.At.Add(-recent.Since), To: recent.At, Slots: make([]slot, slotsOfTimeline)}
+	for _, c := range recent.calls {
+		i := int(c.At.Sub(l.From) * slotsOfTimeline / recent.Since)
 		at := &l.Slots[min(max(0, i), slotsOfTimeline-1)]
 		switch {
 		case c.Status == http.StatusTooManyRequests:
@@ -200,35 +191,32 @@ func lineOf(had *called) timeline {
 	return l
 }
 
-// All is how many requests the picture shows.
 func (l timeline) All() int { return l.OK + l.Refused + l.Throttle }
 
-// Words are what the picture shows.
 func (l timeline) Words() string {
-	said := words.Count(l.All(), "request")
+	summary := words.Count(l.All(), "request")
 	if l.Throttle > 0 {
-		said += fmt.Sprintf(", %d throttled (429)", l.Throttle)
+		summary += fmt.Sprintf(", %d throttled (429)", l.Throttle)
 	}
 	if l.Refused > 0 {
-		said += fmt.Sprintf(", %d failed otherwise", l.Refused)
+		summary += fmt.Sprintf(", %d failed otherwise", l.Refused)
 	}
-	return said
+	return summary
 }
 
-// Most is how many requests the highest column stands for.
+// Most is the number of requests in the highest column.
 func (l timeline) Most() int { return l.most }
 
-// Each is how long a column stands for, in words.
+// Each is the time span of a column, as text.
 func (l timeline) Each() string { return duration.HumanDuration(l.To.Sub(l.From) / slotsOfTimeline) }
 
-// piece is one of a picture, and what it stands for.
 type piece struct {
 	drawn
 
 	Is string
 }
 
-// Columns are the pieces of the picture, throttled ones on top.
+// Columns returns the rectangles of the chart; throttled calls are on top.
 func (l timeline) Columns() []piece {
 	var out []piece
 	for i, s := range l.Slots {
@@ -247,10 +235,8 @@ func (l timeline) Columns() []piece {
 	return out
 }
 
-// Wide is how wide the picture is.
 func (l timeline) Wide() int { return slotsOfTimeline*columnStep - (columnStep - columnWide) }
 
-// short is an ARM id from its resource type on.
 func short(id string) string {
 	if _, rest, ok := strings.Cut(id, "/providers/"); ok {
 		if _, rest, ok = strings.Cut(rest, "/"); ok {
@@ -260,10 +246,9 @@ func short(id string) string {
 	return id
 }
 
-// cited is whom a call was made for, with a link to it.
 type cited struct{ Kind, Name, Link string }
 
-// causesIn are whom a call was made for, at most three of them.
+// causesIn returns at most three objects that a call was made for.
 func causesIn(c calls.Call) (out []cited) {
 	for _, of := range c.Causes[:min(len(c.Causes), 3)] {
 		out = append(out, cited{of.Kind, strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"), link(of.Kind, of.Namespace, of.Name)})

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// The last requests are shown, the newest first, for whom they were made, and what Azure has asked for.
+// The last calls are shown newest first, with their objects and Azure's throttling.
 func TestCalls(t *testing.T) {
 	log, now := calls.New(4<<20), time.Now()
 	const balancer = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes"
@@ -67,7 +67,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Without the leader's port all else is shown, and the page says how to reach it.
+// If the leader cannot be reached, the rest of the page works and shows how to reach it.
 func TestCallsThatNobodyTells(t *testing.T) {
 	broken := httptest.NewServer(nil)
 	broken.Close()

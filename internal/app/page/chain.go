@@ -9,25 +9,23 @@ import (
 	"weir.dev/weir/internal/app/explain"
 )
 
-// shownOfStep is how many nodes a chain names of each kind; the table below it has all.
+// shownOfStep limits the nodes of each state in a chain; the table below has all of them.
 const shownOfStep = 8
 
-// step is one of frontend, rule, pool, and nodes.
+// step is a frontend, rule, pool, or group of nodes.
 type step struct {
 	What string
-	Is   string // that of the worst of it
+	Is   string // worst state of its items
 	Of   []item
 }
 
-// item is one object of a step.
 type item struct {
 	Name, Note string
-	// Is is how it is, in the colour and the words of states.
+	// Is is its state, used as CSS class and text.
 	Is   string
 	Link string
 }
 
-// chainOf is the way from clients to the nodes of a pool, with what is missing on it.
 func chainOf(s *story, t told) []step {
 	var way []step
 	if v := s.Service; v != nil {
@@ -60,7 +58,6 @@ func rules(v *explain.Service) step {
 	return s
 }
 
-// nodesOf are the members of a pool by what they are: those that are not as they should be by name.
 func nodesOf(t told) step {
 	s := step{What: "Nodes", Is: isLevel}
 	by := map[string][]explain.Member{}

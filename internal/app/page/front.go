@@ -15,18 +15,18 @@ import (
 	"weir.dev/weir/internal/app/status"
 )
 
-// What is shown at once, at most.
+// Limits of what the front page shows.
 const (
 	shownGates     = 20
-	shownOfCause   = 10 // objects of one cause, as weir status
-	shownBalancers = 40 // the rest is behind links
-	shownColumns   = 60 // pools of one load balancer
-	shownCauses    = 20 // kinds of what is wrong
-	shownBusy      = 10 // pools of one load balancer that are on their way
+	shownOfCause   = 10 // objects per cause, as in weir status
+	shownBalancers = 40 // the others are behind links
+	shownColumns   = 60 // pools per load balancer
+	shownCauses    = 20
+	shownBusy      = 10 // pools in progress per load balancer
 	shownPaused    = 20
 )
 
-// How a pool or a Service is, in the order of who needs people most.
+// States of a pool or Service, most urgent first.
 const (
 	isWrong    = "wrong"
 	isUnderWay = "underway"
@@ -34,89 +34,72 @@ const (
 	isLevel    = "level"
 )
 
-// pool is a BackendPool as lists show it.
 type pool struct {
 	Namespace, Name, Service, Pool, Balancer string
 	Is, State                                string
 	Since                                    time.Time
-	// Next is the time before which nothing is tried; zero if nothing waits for one.
+	// Next is the earliest time of the next attempt; zero if nothing waits.
 	Next time.Time
-	// Gate is why: RetryAfter, or GateClosed where the answer was for another pool.
+	// Gate is the reason: RetryAfter, or GateClosed if another pool received it.
 	Gate  string
 	Level level
 }
 
-// balancer is a load balancer with its pools.
 type balancer struct {
 	Name                       string
-	All, Level, UnderWay, Away int // Away are wrong
+	All, Level, UnderWay, Away int // Away counts pools with a problem
 	Paused                     int
-	// Pools are some of them, those that are wrong first, and as many of each as there are, by their share.
+	// Pools is a sample, failed ones first, proportional to the number in each state.
 	Pools []pool
-	// Busy are some of those that are on their way; what is wrong is told by its causes.
+	// Busy is a sample of the pools in progress; failed ones are listed by cause.
 	Busy []pool
 }
 
-// More is how many pools are not shown.
 func (b balancer) More() int { return b.All - len(b.Pools) }
 
-// cause is what stands behind some of what is wrong.
 type cause struct {
 	Name, Why, Do string
 	All           []object
 }
 
-// Shown are the objects that the front shows.
 func (c cause) Shown() []object { return c.All[:min(len(c.All), shownOfCause)] }
 
-// More is how many objects the front does not show.
 func (c cause) More() int { return len(c.All) - len(c.Shown()) }
 
-// object is something that is wrong, with the time at which it is tried again, if that is known.
 type object struct {
 	status.Wrong
 
-	// Is is how it is: what is only to be noted is not wrong.
 	Is    string
 	Next  time.Time
 	Level level
 }
 
-// front is what there is to see of a whole cluster, and little enough to be kept for all who look.
+// front summarizes a cluster. It is small enough to cache.
 type front struct {
-	At      time.Time
-	Verdict string
-	// Is is that of the worst.
-	Is string
-	// Mends is what helps most, where several things are wrong.
+	At            time.Time
+	Verdict       string
+	Is            string
 	Mends         string
 	Causes, Notes []cause
-	// Paused are pools that somebody has paused, those that go on first first.
 	Paused        []status.Paused
 	Balancers     []balancer
 	MoreBalancers int
-	// Gates are what keeps Weir from asking, those that open first before the others.
-	Gates []gate
-	pools []pool
+	Gates         []gate
+	pools         []pool
 }
 
-// ShownCauses are those that the front shows, those with most first.
 func (f *front) ShownCauses() []cause { return f.Causes[:min(len(f.Causes), shownCauses)] }
 
-// MoreCauses is how many causes the front does not show.
 func (f *front) MoreCauses() int { return len(f.Causes) - len(f.ShownCauses()) }
 
-// ShownPaused are those that the front shows.
 func (f *front) ShownPaused() []status.Paused { return f.Paused[:min(len(f.Paused), shownPaused)] }
 
-// MorePaused is how many paused pools the front does not show.
 func (f *front) MorePaused() int { return len(f.Paused) - len(f.ShownPaused()) }
 
-// frontOf is what status.Judge says of what was seen, with all pools beside it.
 func frontOf(seen status.Seen) *front {
 	r := status.Judge(seen)
 	f := &front{At: seen.At, Verdict: r.Verdict(), Is: isLevel, Paused: r.Paused}
-	wrong := map[string]bool{} // BackendPools
+	wrong := map[string]bool{} // namespace/name
 	for _, c := range r.Causes {
 		for _, o := range c.Of {
 			if o.Kind == "BackendPool" {
@@ -195,12 +178,11 @@ func causesOf(all []status.Cause, is string, pools map[string]*pool) []cause {
 	return out
 }
 
-// balancersOf puts pools together by their load balancers, those with most that is wrong first. Pools
-// keep their order.
+// balancersOf sorts load balancers by number of problems. Pools keep their order.
 func balancersOf(pools []pool) []balancer {
 	of := map[string][]*pool{}
 	for i := range pools {
-		name := strings.ToLower(pools[i].Balancer) // names are the same to Azure
+		name := strings.ToLower(pools[i].Balancer) // Azure names are case-insensitive
 		of[name] = append(of[name], &pools[i])
 	}
 	all := make([]balancer, 0, len(of))
@@ -236,7 +218,6 @@ func (b *balancer) count(p *pool) {
 	}
 }
 
-// Worst is how the worst of its pools is.
 func (b balancer) Worst() string {
 	switch {
 	case b.Away > 0:

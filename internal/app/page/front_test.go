@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// many is what an API server shows of so many pools, a quarter of them wrong.
+// many returns n pools, a quarter of them failed.
 func many(n int) status.Seen {
 	seen := status.Seen{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}}
 	for i := range n {
@@ -37,7 +37,7 @@ func many(n int) status.Seen {
 	return seen
 }
 
-// Of ten thousand pools less than 8 MiB are kept for who looks next.
+// The cached front page of ten thousand pools is below 8 MiB.
 func TestWhatIsKept(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()
@@ -56,7 +56,7 @@ func TestWhatIsKept(t *testing.T) {
 	runtime.KeepAlive(f)
 }
 
-// What nobody can mend but its owner is noted, and is not wrong.
+// A problem that only the Service's owner can fix is a note.
 func TestANoteIsNotWrong(t *testing.T) {
 	f := frontOf(status.Seen{At: time.Now(), Leader: status.Leader{Known: true, Holder: "weir-0"}, Services: []corev1.Service{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{view.ServiceFinalizer}},
@@ -70,7 +70,7 @@ func TestANoteIsNotWrong(t *testing.T) {
 	}
 }
 
-// What is paused is neither wrong nor on its way, and is shown with its end and its reason.
+// Paused pools are listed separately, with end and reason.
 func TestWhatIsPausedIsShownApart(t *testing.T) {
 	p := poolOf("shop", "db", "kubernetes", v1alpha1.ReasonPaused, "paused", 3, 2)
 	p.Spec.Pause = &v1alpha1.Pause{Why: "the <b>database</b> moves", By: "jane", Until: new(metav1.NewTime(time.Now().Add(time.Hour)))}
@@ -90,7 +90,7 @@ func TestWhatIsPausedIsShownApart(t *testing.T) {
 	}
 }
 
-// BenchmarkFront is what it takes to judge and sort ten thousand pools, once they are read.
+// BenchmarkFront judges and sorts ten thousand pools.
 func BenchmarkFront(b *testing.B) {
 	seen := many(10_000)
 	for b.Loop() {

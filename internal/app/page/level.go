@@ -12,14 +12,14 @@ import (
 	"weir.dev/weir/internal/app/explain"
 )
 
-// level is how many members a pool has of those that are wanted.
+// level counts the desired and actual members of a pool.
 type level struct {
-	// Known is false before the pool was read.
+	// Known is false before the first read of the pool.
 	Known  bool
 	Wanted int
-	// In and Down are wanted, and there; Missing are wanted, and not there.
+	// In and Down are desired and present; Missing are desired and absent.
 	In, Down, Missing int
-	// Surplus and Foreign are there, and not wanted: Weir's own, and those of others.
+	// Surplus and Foreign are present but not desired; Foreign belong to other owners.
 	Surplus, Foreign int
 }
 
@@ -37,7 +37,6 @@ func levelOf(s *v1alpha1.BackendPoolStatus) level {
 	return l
 }
 
-// levelOfMembers is that of a pool as its story tells it.
 func levelOfMembers(p *explain.Pool) level {
 	if p.Desired == nil || p.Observed == nil {
 		return level{}
@@ -56,7 +55,7 @@ func levelOfMembers(p *explain.Pool) level {
 		}
 	}
 	l.Foreign = int(ptr.Deref(p.Foreign, 0))
-	l.Missing = max(l.Missing, l.Wanted-l.In-l.Down) // its status names some of them
+	l.Missing = max(l.Missing, l.Wanted-l.In-l.Down) // the status names only some of them
 	return l
 }
 
@@ -67,24 +66,23 @@ func count(some *v1alpha1.SomeMembers) int {
 	return int(some.Count)
 }
 
-// Words are what the bar shows.
 func (l level) Words() string {
 	if !l.Known {
 		return "not known yet"
 	}
-	said := []string{fmt.Sprintf("%d of %d", l.In+l.Down, l.Wanted)}
+	parts := []string{fmt.Sprintf("%d of %d", l.In+l.Down, l.Wanted)}
 	for _, s := range []struct {
 		n    int
 		what string
 	}{{l.Down, "Down"}, {l.Missing, "missing"}, {l.Surplus, "surplus"}, {l.Foreign, "foreign"}} {
 		if s.n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", s.n, s.what))
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
-// Percent is how full a pool is; a pool of which nothing is wanted is full.
+// Percent is the share of desired members that are present; 100 if none is desired.
 func (l level) Percent() int {
 	switch {
 	case !l.Known:
@@ -95,7 +93,7 @@ func (l level) Percent() int {
 	return min(100, (l.In+l.Down)*100/l.Wanted)
 }
 
-// Over is what stands above the crest: members that are not wanted, of others or of Weir's own.
+// Over is the kind of undesired members shown above the bar.
 func (l level) Over() string {
 	switch {
 	case l.Foreign > 0:
@@ -106,13 +104,13 @@ func (l level) Over() string {
 	return ""
 }
 
-// part is a piece of a bar, in hundredths of its width.
+// part is a segment of a bar, in percent.
 type part struct {
 	Is       string
 	At, Wide float64
 }
 
-// Parts are the pieces of the bar from left to right. What is not wanted has room of its own at its end.
+// Parts puts undesired members last.
 func (l level) Parts() []part {
 	all := l.Wanted + l.Surplus + l.Foreign
 	if !l.Known {

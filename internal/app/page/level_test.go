@@ -49,7 +49,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// A bar is full from its left end to its right one, whatever is counted.
+// The segments of a bar cover its full width.
 func TestLawOfBars(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 5000)
@@ -68,8 +68,7 @@ func TestLawOfBars(t *testing.T) {
 	})
 }
 
-// The picture of a load balancer with many pools has as many of each kind as there are, by their share, and
-// never leaves out that something is wrong.
+// The chart samples pools in proportion to their states, and always shows a failed one.
 func TestAPictureIsFair(t *testing.T) {
 	pools := make([]pool, 10_000)
 	for i := range pools {

@@ -19,22 +19,22 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// sheet is one answer: what all sheets have, and what is its own.
+// sheet is the data of a page: common fields and Body.
 type sheet struct {
-	Root    string // where all addresses of the page begin
+	Root    string // prefix of all links
 	Title   string
-	Here    string // which of the links at the top this is
+	Here    string // the active navigation link
 	Cluster string
 	Find    string
 	At      time.Time
-	// Still is a sheet that stays as it is while somebody types, Door one that its viewer has signed in for.
+	// Still disables automatic refresh; Door shows the sign-out button.
 	Still, Door bool
-	// Brief is what a reader hears who does not see: it is said when it changes.
+	// Brief is announced by screen readers when it changes.
 	Brief string
 	Body  any
 }
 
-// templates are the sheets by name, each within the same frame.
+// templates are the pages by name, each with the same frame.
 var templates = func() map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(template.FuncMap{
 		"say": say, "ago": ago, "until": until, "stamp": stamp, "clock": clock, "texts": texts, "link": link, "column": column, "chain": chainOf, "callsFor": callsFor, "short": short, "causes": causesIn, "took": func(d time.Duration) string { return d.Round(time.Millisecond).String() }, "lower": strings.ToLower,
@@ -47,16 +47,13 @@ var templates = func() map[string]*template.Template {
 	return all
 }()
 
-// on is a part of a sheet, with the sheet that it is on.
 type on struct {
 	Sheet sheet
 	Of    any
 }
 
-// say keeps what was written elsewhere from steering what is read.
 func say(text string) string { return words.Sentence(text, words.MaxMessage) }
 
-// ago is how long something is so.
 func ago(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -64,7 +61,6 @@ func ago(now, t time.Time) string {
 	return "for " + duration.HumanDuration(max(0, now.Sub(t)))
 }
 
-// until is how long it takes to a time.
 func until(now, t time.Time) string {
 	if !t.After(now) {
 		return "now"
@@ -76,7 +72,6 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
 
-// text is a piece of a message: words, or a time.
 type text struct {
 	Words string
 	At    time.Time
@@ -84,14 +79,14 @@ type text struct {
 
 var stamps = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// texts finds the times in a message, so that those to come can be counted down.
+// texts splits a message at its timestamps, so that the page can count down to them.
 func texts(message string) []text {
 	message = say(message)
 	var all []text
 	from := 0
 	for _, at := range stamps.FindAllStringIndex(message, -1) {
 		t, err := time.Parse(time.RFC3339, message[at[0]:at[1]])
-		if err != nil { // it only looks like one
+		if err != nil { // only looks like a timestamp
 			continue
 		}
 		all = append(all, text{Words: message[from:at[0]]}, text{Words: message[at[0]:at[1]], At: t})
@@ -100,7 +95,6 @@ func texts(message string) []text {
 	return append(all, text{Words: message[from:]})
 }
 
-// link is where the story of an object is, from the root; empty if it has none.
 func link(kind, namespace, name string) string {
 	switch kind {
 	case "BackendPool":
@@ -113,49 +107,43 @@ func link(kind, namespace, name string) string {
 	return ""
 }
 
-// The measures of a load balancer's picture, in units of its own.
+// Dimensions of a load balancer's chart, in SVG units.
 const (
 	columnStep = 12
 	columnWide = 10
-	crest      = 6 // from the top: level is up to there
+	crest      = 6 // distance from the top to a full column
 	deep       = 50
 )
 
-// drawn is a pool as a column of water.
 type drawn struct {
 	X, Y, Wide, High int
 }
 
-// column is where the i-th pool of a picture is, and how high it stands.
+// column returns the rectangle of the i-th pool; its height is the share of members present.
 func column(i int, l level) drawn {
 	high := max(2, deep*l.Percent()/100)
 	return drawn{i * columnStep, crest + deep - high, columnWide, high}
 }
 
-// Wide is how wide the picture of a load balancer is.
 func (b balancer) Wide() int { return max(48, len(b.Pools))*columnStep - (columnStep - columnWide) }
 
-// Words are what the picture shows.
 func (b balancer) Words() string {
-	said := []string{words.Count(b.All, "pool")}
+	parts := []string{words.Count(b.All, "pool")}
 	for _, s := range []struct {
 		n    int
 		what string
 	}{{b.Level, "level"}, {b.UnderWay, "on their way"}, {b.Paused, "paused"}, {b.Away, "wrong"}} {
 		if s.n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", s.n, s.what))
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.what))
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
-// Query is where all of its pools are.
 func (b balancer) Query() string { return choice{Balancer: b.Name}.link() }
 
-// Query is where all of its objects are.
 func (c cause) Query() string { return "wrong?" + url.Values{"cause": {c.Name}}.Encode() }
 
-// callsFor is where the requests are that were made for an object.
 func callsFor(kind, namespace, name string) string {
 	return query{Since: spans[1], Cause: kind + "/" + namespace + "/" + name}.Link()
 }

@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// sheets answers who was let in.
 type sheets struct {
 	Options
 
@@ -26,7 +25,6 @@ type sheets struct {
 	cache *cache
 }
 
-// statics are the files that all sheets have.
 var statics = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
 
 func newSheets(o Options, root string, kept *cache) http.Handler {
@@ -56,16 +54,15 @@ func newSheets(o Options, root string, kept *cache) http.Handler {
 
 func static(name, kind string) http.HandlerFunc {
 	body, err := files.ReadFile("static/" + name)
-	if err != nil { // it is part of the program
+	if err != nil {
 		panic(err)
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(body) // nobody reads on
+		_, _ = w.Write(body) // the client may have disconnected
 	}
 }
 
-// look is the front as it is now, or was a moment ago.
 func (s *sheets) look(ctx context.Context) (*front, error) {
 	return take(ctx, s.cache, s.Namespace+" front", func(ctx context.Context) (*front, error) {
 		seen, err := status.Read(ctx, s.API, s.Namespace, time.Now())
@@ -102,7 +99,6 @@ func (s *sheets) pools(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// wrong lists all that has one cause.
 func (s *sheets) wrong(w http.ResponseWriter, r *http.Request) {
 	f, err := s.look(r.Context())
 	if err != nil {
@@ -125,13 +121,12 @@ func (s *sheets) wrong(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// problem is why there is nothing to see, and the way out, if there is one.
+// problem is an error page with a suggested fix.
 type problem struct {
 	Is, Why, Do string
 	Good        bool
 }
 
-// failed says why something cannot be shown.
 func (s *sheets) failed(w http.ResponseWriter, err error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -151,7 +146,7 @@ func (s *sheets) problem(w http.ResponseWriter, status int, p problem) {
 	s.print(w, status, "problem", sheet{Title: p.Is, Brief: p.Is, At: time.Now(), Body: p})
 }
 
-// print writes a whole sheet, or an error in its place: half of one is never seen.
+// print renders a page completely before it writes it.
 func (s *sheets) print(w http.ResponseWriter, status int, name string, of sheet) {
 	of.Root, of.Cluster, of.Door = s.root, s.Cluster, s.Narrow != "" && !of.Still
 	if s.Namespace != "" {
@@ -164,5 +159,5 @@ func (s *sheets) print(w http.ResponseWriter, status int, name string, of sheet)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // nobody reads on
+	_, _ = w.Write(b.Bytes()) // the client may have disconnected
 }

@@ -31,7 +31,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// server is an API server that has these objects.
+// server is an API server with these objects.
 func server(has ...client.Object) client.WithWatch {
 	scheme := view.Scheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
@@ -45,7 +45,7 @@ func server(has ...client.Object) client.WithWatch {
 
 func earlier(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)) }
 
-// poolOf is a pool of which so many members are wanted, and there.
+// poolOf returns a pool with these counts of desired and present members.
 func poolOf(namespace, name, balancer, state, why string, wanted, there int32) *v1alpha1.BackendPool {
 	return &v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -58,7 +58,7 @@ func poolOf(namespace, name, balancer, state, why string, wanted, there int32) *
 	}
 }
 
-// parked is one that Azure has asked for patience for.
+// parked sets a pending Retry-After.
 func parked(p *v1alpha1.BackendPool, code string, d time.Duration) *v1alpha1.BackendPool {
 	p.Status.LastOutcome = &v1alpha1.AttemptOutcome{Class: "Retriable", Code: code, Since: earlier(time.Minute)}
 	p.Status.NextEligibleAt = ptr.To(earlier(-d))
@@ -73,7 +73,7 @@ func lease() *coordinationv1.Lease {
 	}}
 }
 
-// asks returns what a page that has these objects says at an address, with its status.
+// asks returns a function that gets a path and returns status and body.
 func asks(t *testing.T, o Options) func(string) (int, string) {
 	t.Helper()
 	h := newSheets(o, "/KEY/", newCache())
@@ -88,7 +88,7 @@ func asks(t *testing.T, o Options) func(string) (int, string) {
 	}
 }
 
-// wellFormed fails where a tag is not closed, or markup of others has become the page's own.
+// wellFormed fails if a tag is not closed or foreign markup was not escaped.
 func wellFormed(t *testing.T, path string, html []byte) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(html))
@@ -125,7 +125,7 @@ func wellFormed(t *testing.T, path string, html []byte) {
 	}
 }
 
-// shop is a cluster in which something is wrong, something is on its way, and something is level.
+// shop is a cluster with failed, pending and in-sync objects.
 func shop() []client.Object {
 	web := parked(poolOf("shop", "web", "kubernetes", v1alpha1.ReasonRetrying, "the last attempt failed: 429; retry 1 of 3 follows at 2099-01-01T12:00:42Z", 5, 3), "TooManyRequests", time.Minute)
 	web.Status.WrittenAddresses = []string{"10.0.0.1"}
@@ -161,7 +161,7 @@ func shop() []client.Object {
 	return objects
 }
 
-// What each address shows.
+// Content of each path.
 func TestSheets(t *testing.T) {
 	ask := asks(t, Options{API: server(shop()...), Cluster: "aks-west"})
 	for _, tt := range []struct {
@@ -203,7 +203,7 @@ func TestSheets(t *testing.T) {
 	}
 }
 
-// The newest event is what one asks for.
+// Events are shown newest first.
 func TestEventsBeginWithTheLast(t *testing.T) {
 	_, body := asks(t, Options{API: server(shop()...)})("/service/shop/web")
 	if last, first := strings.Index(body, "UpdateRetrying</strong>"), strings.Index(body, "EnsuredLoadBalancer</strong>"); last < 0 || last > first {
@@ -221,7 +221,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Whatever tenants write stays text: in names, messages, events and labels of others.
+// Text from tenants is escaped: names, messages, events and labels.
 func TestWhatOthersWriteIsText(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)> {{.}} javascript:alert(1) ` + "\x1b[31m\u202e"
 	p := parked(poolOf("shop", "web", "kubernetes", v1alpha1.ReasonRetrying, evil, 3, 2), evil, time.Minute)
@@ -259,7 +259,7 @@ func TestWhatOthersWriteIsText(t *testing.T) {
 	}
 }
 
-// Who may not see something hears so, and what would help; the page goes on.
+// A forbidden request shows the error and a fix; the page keeps working.
 func TestWhatCannotBeAsked(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -289,7 +289,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// Of 10,000 pools the front shows some, the list has all, and little is kept for who looks next.
+// With 10,000 pools the front page shows a sample, the list has all, and the cache stays small.
 func TestAPageOfTenThousandPools(t *testing.T) {
 	var objects []client.Object
 	for i := range 10_000 {

@@ -8,14 +8,11 @@ import (
 	"strings"
 )
 
-// rowsAtOnce is how many objects one sheet lists.
 const rowsAtOnce = 200
 
-// choice says which pools are listed.
 type choice struct {
-	// Find is part of a name of a pool, a Service, a namespace or a load balancer.
-	Find string
-	// Balancer and Is are as the front has them.
+	// Find is a substring of a pool, Service, namespace or load balancer name.
+	Find         string
 	Balancer, Is string
 }
 
@@ -23,7 +20,6 @@ func choiceOf(q url.Values) choice {
 	return choice{Find: strings.TrimSpace(q.Get("find")), Balancer: q.Get("balancer"), Is: q.Get("is")}
 }
 
-// link is where these pools are, from the root.
 func (c choice) link() string {
 	q := url.Values{}
 	for name, value := range map[string]string{"find": c.Find, "balancer": c.Balancer, "is": c.Is} {
@@ -50,7 +46,6 @@ func (c choice) chooses(p *pool) bool {
 	return false
 }
 
-// choose returns the pools that are listed.
 func (c choice) choose(pools []pool) []pool {
 	var chosen []pool
 	for i := range pools {
@@ -61,19 +56,17 @@ func (c choice) choose(pools []pool) []pool {
 	return chosen
 }
 
-// rows are some of a long list.
 type rows[T any] struct {
 	All         int
-	From, To    int // numbers of the first and the last one, from 1
+	From, To    int // 1-based numbers of the first and last row
 	Shown       []T
 	Page, Pages int
 	Prev, Next  string // links; empty if there is none
 }
 
-// rowsOf returns the rows of the page that a query asks for, as far as there is one; link is where the
-// list is.
+// rowsOf returns the page that the query requests, clamped to the list; link is the URL of the list.
 func rowsOf[T any](all []T, q url.Values, link string) rows[T] {
-	page, _ := strconv.Atoi(q.Get("page")) // whatever it is else, it is the first
+	page, _ := strconv.Atoi(q.Get("page")) // an invalid page becomes the first
 	r := rows[T]{All: len(all), Pages: max(1, (len(all)+rowsAtOnce-1)/rowsAtOnce)}
 	r.Page = min(max(1, page), r.Pages)
 	first := (r.Page - 1) * rowsAtOnce

@@ -22,26 +22,22 @@ import (
 	"weir.dev/weir/internal/kube/apiserver"
 )
 
-// SecureOptions are what weir page is started with where others reach it.
+// SecureOptions configure weir page for other viewers.
 type SecureOptions struct {
-	// API is how the API server is reached. With its rights tokens are reviewed, and nothing else.
+	// API has credentials that are used only to review tokens.
 	API *rest.Config
-	// Client returns a client for such a way, with a viewer's token in place of those rights.
-	Client func(*rest.Config) (client.Client, error)
-	// Leader is how the leader is reached by such a way.
-	Leader func(*rest.Config) app.Way
-	// Cluster is what the viewers call the cluster.
+	// Client returns a client for a configuration with a viewer's token.
+	Client  func(*rest.Config) (client.Client, error)
+	Leader  func(*rest.Config) app.Way
 	Cluster string
-	// Listen is any address.
-	Listen string
-	// Certificate is a directory with tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them.
+	Listen  string
+	// Certificate is a directory with tls.crt and tls.key, such as a mounted kubernetes.io/tls Secret.
 	Certificate string
-	// Out hears where the page is.
-	Out io.Writer
+	Out         io.Writer
 }
 
-// ServeSecure answers whoever shows a token of the cluster, over HTTPS, until ctx ends. A *app.UsageError
-// is what has to be corrected.
+// ServeSecure serves viewers with a cluster token over HTTPS until ctx ends. A *app.UsageError means that an
+// option must be corrected.
 func ServeSecure(ctx context.Context, o SecureOptions) error {
 	cert := &certificate{dir: o.Certificate}
 	if _, err := cert.get(nil); err != nil {
@@ -60,10 +56,10 @@ func ServeSecure(ctx context.Context, o SecureOptions) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	if _, err := fmt.Fprintf(o.Out, "Weir's page: https://%s/\nWho shows a token of the cluster sees what it may see.\n", server.Listener.Addr()); err != nil {
-		_ = server.Listener.Close() // nobody could know of it
+		_ = server.Listener.Close() // its URL is unknown
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // whoever looks has seen what there was
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // no need to drain: pages are read-only
 	go d.tidy(ctx)
 	if err := server.Serve(); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -100,14 +96,13 @@ func newAuthenticator(o SecureOptions, cert *certificate) (*authenticator, error
 	}, nil
 }
 
-// asViewer is a way to the same API server with the rights of a token, and none of ours.
+// asViewer replaces Weir's credentials by a viewer's token.
 func asViewer(rc *rest.Config, token string) *rest.Config {
-	theirs := rest.AnonymousClientConfig(rc)
-	theirs.BearerToken, theirs.QPS, theirs.UserAgent = token, -1, rc.UserAgent
-	return theirs
+	viewer := rest.AnonymousClientConfig(rc)
+	viewer.BearerToken, viewer.QPS, viewer.UserAgent = token, -1, rc.UserAgent
+	return viewer
 }
 
-// tidy forgets viewers who have gone, and what was gathered for them.
 func (d *authenticator) tidy(ctx context.Context) {
 	for minute := time.NewTicker(time.Minute); ; {
 		select {
@@ -120,7 +115,7 @@ func (d *authenticator) tidy(ctx context.Context) {
 	}
 }
 
-// certificate is read again once a minute, while somebody comes: whoever renews it restarts nothing.
+// certificate is reloaded at most once a minute, on use, so renewal needs no restart.
 type certificate struct {
 	dir string
 
@@ -129,7 +124,6 @@ type certificate struct {
 	read time.Time
 }
 
-// get returns the newest certificate that can be read.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +140,6 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.had, nil
 }
 
-// has reports whether a name is one of the certificate's.
 func (c *certificate) has(host string) bool {
 	got, err := c.get(nil)
 	return err == nil && got.Leaf.VerifyHostname(host) == nil

@@ -23,29 +23,26 @@ import (
 const (
 	// maxBrowserConnections is enough for 50 viewers: a browser opens up to six.
 	maxBrowserConnections = 300
-	// idleTimeout keeps a connection from one poll of the page to the next.
+	// idleTimeout spans two polls of the page.
 	idleTimeout = 2 * time.Minute
 )
 
-// Options are what weir page is started with.
+// Options configure weir page.
 type Options struct {
-	// API is asked with the rights of whoever started it: who looks sees what they may see.
-	API client.Reader
-	// Namespace is the one that is shown; empty is all.
+	// API is a client with the user's own permissions.
+	API       client.Reader
 	Namespace string
-	// Cluster is what whoever started it calls the cluster.
-	Cluster string
-	// Listen is an address of this machine alone.
-	Listen string
-	// Narrow is where the sheets of one namespace are, if not by a flag.
+	Cluster   string
+	Listen    string
+	// Narrow names the page of one namespace; empty means the flag -n.
 	Narrow string
-	// Way is how the leader is reached, which knows the requests to Azure.
+	// Way is the connection to the leader, which has the call log.
 	Way app.Way
-	// Out hears where the page is.
 	Out io.Writer
 }
 
-// Serve answers browsers of this machine until ctx ends. A *app.UsageError is an address that has to be corrected.
+// Serve serves browsers on this machine until ctx ends. A *app.UsageError means that an address must be
+// corrected.
 func Serve(ctx context.Context, o Options) error {
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -66,10 +63,10 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("--listen: %w; another port is --listen %s", err, net.JoinHostPort(host, "0"))
 	}
 	if _, err := fmt.Fprintf(o.Out, "Weir's page: http://%s/%s/\nWho has this address sees what you may see. Ctrl-C ends it.\n", server.Listener.Addr(), token); err != nil {
-		_ = server.Listener.Close() // nobody could know of it
+		_ = server.Listener.Close() // its URL is unknown
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // whoever looks has seen what there was
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // no need to drain: pages are read-only
 	if err := server.Serve(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -14,35 +14,29 @@ import (
 	"weir.dev/weir/internal/app/status"
 )
 
-// story is what weir explain tells of one object, to look at.
 type story struct {
 	explain.Story
 
-	// Kind, Namespace and Name are what was asked for.
 	Kind, Namespace, Name string
-	// Told are its pools, those that are wrong first; MorePools are not shown.
-	Told      []told
-	MorePools int
+	Told                  []told
+	MorePools             int
 }
 
-// told is a pool of a story.
 type told struct {
 	explain.Pool
 
 	Is    string
 	Level level
 	Do    string
-	// Shown are the first members, those that are not as they should be before the others.
 	Shown []explain.Member
 }
 
-// What a story shows at most. A node may be in all pools that there are.
+// Limits of a story; a node may be in every pool.
 const (
-	shownMembers = 200 // of a pool
+	shownMembers = 200 // per pool
 	shownPools   = 100
 )
 
-// More is how many members are not shown.
 func (t told) More() int { return len(t.Members) - len(t.Shown) }
 
 func storyOf(s explain.Story, kind, namespace, name string) *story {
@@ -55,12 +49,11 @@ func storyOf(s explain.Story, kind, namespace, name string) *story {
 		t.Shown = p.Members[:min(len(p.Members), shownMembers)]
 		out.Told = append(out.Told, t)
 	}
-	out.Pools = nil            // what is not shown need not be kept
-	slices.Reverse(out.Events) // the newest is what one asks for
+	out.Pools = nil            // replaced by Told; do not cache twice
+	slices.Reverse(out.Events) // newest first
 	return out
 }
 
-// isOf is how a pool is by its state alone.
 func isOf(state string) string {
 	switch state {
 	case v1alpha1.ReasonLevel:
@@ -71,17 +64,15 @@ func isOf(state string) string {
 	return isWrong
 }
 
-// urgency orders members: what is missing comes first, what is as it should be last.
 func urgency(is string) int {
 	return slices.Index([]string{explain.Missing, explain.Foreign, explain.LeftOut, explain.Down, explain.Leaving, explain.InPool}, is)
 }
 
-// Ready is a condition of a Service that is as it should be.
+// Ready reports whether a condition of a Service has its healthy status.
 func (s *story) Ready(kind, is string) bool {
 	return (is == "True") != (kind == "weir.dev/Contested")
 }
 
-// tell answers with the story of one object.
 func (s *sheets) tell(kind string, ask func(context.Context, explain.Reader, string, string) (explain.Story, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		namespace, name := r.PathValue("namespace"), r.PathValue("name")
@@ -89,22 +80,21 @@ func (s *sheets) tell(kind string, ask func(context.Context, explain.Reader, str
 			s.problem(w, http.StatusNotFound, problem{Is: "It is in another namespace.", Why: "This page shows namespace " + s.Namespace + "."})
 			return
 		}
-		told, err := take(r.Context(), s.cache, s.Namespace+" "+kind+" "+namespace+"/"+name, func(ctx context.Context) (*story, error) {
-			told, err := ask(ctx, explain.Reader{API: s.API, Now: time.Now()}, namespace, name)
+		details, err := take(r.Context(), s.cache, s.Namespace+" "+kind+" "+namespace+"/"+name, func(ctx context.Context) (*story, error) {
+			details, err := ask(ctx, explain.Reader{API: s.API, Now: time.Now()}, namespace, name)
 			if err != nil {
 				return nil, err
 			}
-			return storyOf(told, kind, namespace, name), nil
+			return storyOf(details, kind, namespace, name), nil
 		})
 		if err != nil {
 			s.failed(w, err)
 			return
 		}
-		s.print(w, http.StatusOK, "story", sheet{Title: name, At: told.At, Brief: told.brief(), Body: told})
+		s.print(w, http.StatusOK, "story", sheet{Title: name, At: details.At, Brief: details.brief(), Body: details})
 	}
 }
 
-// brief is what there is to say in a line.
 func (s *story) brief() string {
 	for _, t := range s.Told {
 		if t.Is != isLevel {

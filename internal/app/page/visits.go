@@ -13,20 +13,16 @@ import (
 )
 
 const (
-	// mostVisits is how many viewers are known at the same time: whoever has looked for the longest time
-	// not gives way to another.
+	// mostVisits limits the sessions; the least recently used one is evicted.
 	mostVisits = 50
-	// visitLasts is how long one goes without a token being shown again, and visitIdles how long while
-	// nobody looks.
+	// visitLasts and visitIdles limit the total and the idle lifetime of a session.
 	visitLasts, visitIdles = 8 * time.Hour, time.Hour
-	// mostSheets is of how many viewers what was gathered is in memory: whoever has looked for the longest time not has
-	// it gathered again. That of a large cluster is megabytes.
+	// mostSheets limits the sessions with cached pages, which take megabytes in a large cluster. The least
+	// recently used cache is dropped.
 	mostSheets = 10
-	// sheetsLast is how long what was gathered for a viewer stays in memory once they look away.
 	sheetsLast = 5 * time.Minute
 )
 
-// visit is a viewer with their token. What was gathered with it is theirs alone.
 type visit struct {
 	token       string
 	api         client.Reader
@@ -34,9 +30,9 @@ type visit struct {
 	cache       *cache
 }
 
-// visits are those who were let in, by what they show: the value of a cookie, or their token's hash.
+// visits holds the sessions by cookie value or token hash.
 type visits struct {
-	// slots are taken by whoever gathers: a few viewers at a time, and each viewer one thing.
+	// slots limits concurrent gathering over all sessions.
 	slots chan struct{}
 
 	mu    sync.Mutex
@@ -47,13 +43,12 @@ func newVisits() *visits {
 	return &visits{slots: make(chan struct{}, 4), known: map[string]*visit{}}
 }
 
-// keyOf is by which a token that comes with each request is known.
 func keyOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return "bearer " + hex.EncodeToString(sum[:])
 }
 
-// begin lets a viewer in. The key is what they show from now on; a random one if it is empty.
+// begin returns a random key if key is empty.
 func (v *visits) begin(key, token string, api client.Reader, now time.Time) string {
 	if key == "" {
 		key = rand.Text()
@@ -74,7 +69,6 @@ func (v *visits) begin(key, token string, api client.Reader, now time.Time) stri
 	return key
 }
 
-// of returns who shows a key: their token, a client with its rights, and what was gathered by it.
 func (v *visits) of(key string, now time.Time) (visit, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -88,7 +82,7 @@ func (v *visits) of(key string, now time.Time) (visit, bool) {
 	return *found, true
 }
 
-// bound has what was gathered for few viewers be in memory, and one of them be this one.
+// bound drops least recently used caches, keeping room for one.
 func (v *visits) bound(one *visit) {
 	for {
 		var last *visit
@@ -114,7 +108,6 @@ func (v *visits) end(key string) {
 	delete(v.known, key)
 }
 
-// tidy forgets what is over.
 func (v *visits) tidy(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

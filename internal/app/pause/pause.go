@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pause is weir pause and weir resume: it has BackendPools left as they are in Azure, and kept level again,
-// with the rights of whoever calls.
+// Package pause implements weir pause and weir resume with the caller's permissions. A paused BackendPool is
+// not changed in Azure.
 package pause
 
 import (
@@ -23,35 +23,33 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// MaxWhy is how many characters a reason may have.
+// MaxWhy limits a reason, in characters.
 const MaxWhy = 256
 
 // Command pauses BackendPools and resumes them.
 type Command struct {
 	API       client.Client
-	Namespace string // empty is all, if no names are given
+	Namespace string // empty means all, if Names is empty
 	Names     []string
 	Out       io.Writer
 	JSON      bool
-	// DryRun asks the API server whether it would, and no more.
+	// DryRun sends server-side dry-run requests only.
 	DryRun bool
 }
 
-// Pool is one that was paused or resumed.
+// Pool is the result for a BackendPool.
 type Pool struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// State is how it stood before.
-	State string `json:"state"`
-	// Paused is whether it is paused now, and Was whether its spec said so before.
-	Paused bool `json:"paused"`
-	Was    bool `json:"was"`
-	// Pause is until when and why, if anybody said that.
+	State     string `json:"state"`
+	// Paused is the new value of spec.paused, Was the previous one.
+	Paused bool            `json:"paused"`
+	Was    bool            `json:"was"`
 	Pause  *v1alpha1.Pause `json:"pause,omitempty"`
 	DryRun bool            `json:"dryRun,omitempty"`
 }
 
-// Pause has the pools left as they are, for a time or, if that is 0, until somebody resumes them.
+// Pause pauses the pools for length; 0 means until they are resumed.
 func (d Command) Pause(ctx context.Context, length time.Duration, why string, now time.Time) error {
 	pools, err := d.chosen(ctx)
 	if err != nil {
@@ -67,7 +65,7 @@ func (d Command) Pause(ctx context.Context, length time.Duration, why string, no
 	return d.write(ctx, pools, v1alpha1.BackendPoolSpec{Paused: true, Pause: is})
 }
 
-// Resume has the pools kept level again. Those that are not paused are left out, and named if they were asked for.
+// Resume resumes the pools. Pools that are not paused are skipped, but reported if named.
 func (d Command) Resume(ctx context.Context) error {
 	pools, err := d.chosen(ctx)
 	if err != nil {
@@ -90,7 +88,6 @@ func (d Command) chosen(ctx context.Context) ([]v1alpha1.BackendPool, error) {
 	return reach.Named(pools, d.Namespace, d.Names)
 }
 
-// caller is as whom the API server knows the caller; empty if it does not say.
 func (d Command) caller(ctx context.Context) string {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := d.API.Create(ctx, review); err != nil {
@@ -100,13 +97,12 @@ func (d Command) caller(ctx context.Context) string {
 	return string(name[:min(len(name), MaxWhy)])
 }
 
-// write has the specs say of a pause what is wanted, and says of which.
 func (d Command) write(ctx context.Context, pools []v1alpha1.BackendPool, want v1alpha1.BackendPoolSpec) error {
 	patch, err := patchTo(want)
 	if err != nil {
 		return err
 	}
-	// An API server that does not know the end of a pause must not take it for one without.
+	// An old API server must reject an unknown end of a pause; dropping it would pause forever.
 	opts := []client.PatchOption{client.FieldValidation(metav1.FieldValidationStrict)}
 	if d.DryRun {
 		opts = append(opts, client.DryRunAll)
@@ -130,7 +126,7 @@ func (d Command) write(ctx context.Context, pools []v1alpha1.BackendPool, want v
 	return errors.Join(failed...)
 }
 
-// patchTo is the merge patch that leaves nothing of an earlier pause.
+// patchTo returns a merge patch that removes all fields of an earlier pause.
 func patchTo(want v1alpha1.BackendPoolSpec) ([]byte, error) {
 	spec := map[string]any{"paused": nil, "pause": nil}
 	if want.Paused {
@@ -180,7 +176,6 @@ func (d Command) say(done []Pool, paused bool) error {
 	return nil
 }
 
-// sentence says what became of a pool.
 func (p Pool) sentence() string {
 	is := "is"
 	if p.DryRun {

@@ -31,8 +31,8 @@ func pool(namespace, name, service string, spec v1alpha1.BackendPoolSpec) *v1alp
 	}
 }
 
-// server has three pools: one is paused by joe for an hour. The caller is jane, unless it knows nobody. It refuses what
-// refuses says.
+// server has three pools, one paused by joe for an hour. The caller is jane, unless caller is empty. Patches
+// fail with refuses, if set.
 func server(caller string, refuses error) (api client.Client, asked *[]client.PatchOption) {
 	asked = &[]client.PatchOption{}
 	return fake.NewClientBuilder().WithScheme(view.Scheme()).WithObjects(
@@ -57,7 +57,7 @@ func server(caller string, refuses error) (api client.Client, asked *[]client.Pa
 	}).Build(), asked
 }
 
-// specs says of each pool that is paused how.
+// specs describes the pauses of all pools.
 func specs(t *testing.T, api client.Client) string {
 	t.Helper()
 	var all v1alpha1.BackendPoolList
@@ -149,7 +149,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Nothing changes, and the API server is asked.
+// A dry run changes nothing, but validates at the API server.
 func TestADryRun(t *testing.T) {
 	api, asked := server("jane", nil)
 	var out bytes.Buffer
@@ -166,7 +166,7 @@ func TestADryRun(t *testing.T) {
 	}
 }
 
-// An API server that does not know the end of a pause refuses it: it would be one without an end.
+// An API server with an old CRD rejects a pause with an end; otherwise it would never end.
 func TestDefinitionsThatAreTooOld(t *testing.T) {
 	api, _ := server("jane", errors.New(`error decoding patch: strict decoding error: unknown field "spec.pause"`))
 	var out bytes.Buffer

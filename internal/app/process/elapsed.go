@@ -7,11 +7,9 @@ import (
 	"time"
 )
 
-// elapsed returns a clock of the time that has passed, by whichever of two clocks counts
-// more of it between two readings. Each can stand still while the machine does: the one
-// that counts from its start where a hypervisor stops it, the wall clock until it is set.
-// It never goes back, as the wall clock may; that it is set forward ends a lead in vain, at
-// worst.
+// elapsed returns a monotonic clock that adds, per reading, the larger advance of two clocks. Either may
+// stand still: sinceStart while a hypervisor stops the machine, wall until it is set. A forward jump of wall
+// at worst ends leadership early.
 func elapsed(sinceStart func() time.Duration, wall func() time.Time) func() time.Duration {
 	var mu sync.Mutex
 	var passed time.Duration

@@ -10,8 +10,7 @@ import (
 
 var start = time.Now()
 
-// sinceStart counts the time for which the machine was suspended, as Go's own clock on
-// Linux does not.
+// sinceStart includes suspended time, unlike Go's monotonic clock on Linux.
 func sinceStart() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

@@ -8,6 +8,6 @@ import "time"
 
 var start = time.Now()
 
-// sinceStart is Go's own clock. Whether it counts the time for which the machine was
-// suspended depends on the system; where it does not, the wall clock does.
+// sinceStart uses Go's monotonic clock. Whether that includes suspended time depends on the OS; elapsed also
+// reads the wall clock.
 func sinceStart() time.Duration { return time.Since(start) }

@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However two clocks stop, and the wall clock is set: nothing that either counts is lost,
-// and the time that has passed never goes back.
+// Whichever clock stops, and however the wall clock is set, elapsed time is never lost and never decreases.
 func TestTimePassesByWhicheverClockCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var boot time.Duration
@@ -37,7 +36,7 @@ func TestTimePassesByWhicheverClockCounts(t *testing.T) {
 	})
 }
 
-// The clock of this machine goes on.
+// The clock of this machine advances.
 func TestTheClockOfThisMachine(t *testing.T) {
 	if a := sinceStart(); a <= 0 || sinceStart() < a {
 		t.Error("it stands, or goes back")

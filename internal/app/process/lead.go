@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/lead"
 )
 
-// NewFence returns the fence that stops the writes of a process that no longer leads; nil without
-// an election.
+// NewFence returns the fence that stops writes after leadership is lost; nil without leader election.
 func NewFence(o Options) *lead.Fence {
 	if !o.LeaderElect {
 		return nil
@@ -23,8 +22,7 @@ func NewFence(o Options) *lead.Fence {
 	return lead.NewFence(o.Election.RenewDeadline, elapsed(sinceStart, time.Now))
 }
 
-// newLock returns the lock of the leader's election, which reports to the fence; nil without an
-// election.
+// newLock returns the election lock, which reports renewals to the fence; nil without leader election.
 func (m Manager) newLock(ctx context.Context) (resourcelock.Interface, error) {
 	if !m.LeaderElect {
 		return nil, nil
@@ -36,21 +34,20 @@ func (m Manager) newLock(ctx context.Context) (resourcelock.Interface, error) {
 	return leases.NewLeaderLock(ctx, m.API, m.LeaseNamespace, m.LeaseName, m.Election, m.Fence, first)
 }
 
-// lostLead is the end of a process that does not lead any more.
 type lostLead struct{ why error }
 
 // Error returns why the lead was lost.
 func (e *lostLead) Error() string { return "the lead is lost: " + e.why.Error() }
 
-// CannotBegin is the end of a process that leads, but must not do the work that it was started for.
+// CannotBegin is returned by a leader that must not start its work.
 type CannotBegin struct{ Err error }
 
-// Error returns why it must not.
+// Error returns the reason.
 func (e *CannotBegin) Error() string { return e.Err.Error() }
 
-// Lead calls run, and returns when it ends: because ctx is done, because the lead is lost, or because
-// the work cannot begin, which ends ctx with a *CannotBegin. A process that was suspended while another
-// one took over does not wait until its next renewal fails: its fence ends the context.
+// Lead calls run and returns when it ends: ctx is done, leadership is lost, or the work cannot begin (a
+// *CannotBegin as cause of ctx). The fence ends ctx for a process that was suspended while another took over,
+// before its next renewal fails.
 func Lead(ctx context.Context, fence *lead.Fence, giveUp context.CancelCauseFunc, run func(context.Context) error) error {
 	if fence != nil {
 		go fence.Watch(ctx, func(why error) { giveUp(&lostLead{why}) })

@@ -15,13 +15,12 @@ import (
 
 var errElection = errors.New("leader election lost")
 
-// A process that leads ends by itself when its lease lapses, and says why; in good order
-// it says nothing.
+// A leader ends by itself with an error when its lease expires; a clean shutdown has no error.
 func TestHowALeadEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		ends  func(stop context.CancelFunc, f *lead.Fence) // what happens after a minute
-		run   error                                        // what the manager then returns
+		ends  func(stop context.CancelFunc, f *lead.Fence) // runs after a minute
+		run   error                                        // result of the manager
 		fails string
 		after time.Duration
 	}{
@@ -54,7 +53,7 @@ func TestHowALeadEnds(t *testing.T) {
 	}
 }
 
-// The manager hears of it first: why the lead was lost is said all the same.
+// If the manager ends first, the error still has the reason.
 func TestTheElectorGivesUpFirst(t *testing.T) {
 	f := lead.NewFence(time.Hour, func() time.Duration { return 0 })
 	f.Renewed(lead.Epoch{Lease: "a/b"}, 0)
@@ -67,7 +66,7 @@ func TestTheElectorGivesUpFirst(t *testing.T) {
 	}
 }
 
-// Who may not begin says why as it would at its start: it is the caller who has to correct it.
+// A leader that cannot begin returns the usage error.
 func TestALeaderThatCannotBegin(t *testing.T) {
 	ctx, giveUp := context.WithCancelCause(t.Context())
 	giveUp(&CannotBegin{&UsageError{errElection}})

@@ -11,10 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// NewLog returns a logger: text where out is a terminal, JSON otherwise, unless
-// format ("auto", "text" or "json") says it. Verbosity 0 is for operators, 1 shows
-// slog's debug level too, which says why nothing was done (logr's V(1) to V(4)), and
-// each more shows four levels more.
+// NewLog returns a logger. Format "auto" means text on a terminal, else JSON. Verbosity 1 enables debug level
+// (logr's V(1) to V(4)); each further step enables four more levels.
 func NewLog(out io.Writer, format string, verbosity int) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: slog.LevelDebug * slog.Level(verbosity)}
 	if format == "auto" {

@@ -23,37 +23,35 @@ import (
 )
 
 const (
-	// stopTimeout bounds a clean stop. It is shorter than the 30 s that a pod has.
+	// stopTimeout bounds a clean shutdown; a pod's default grace period is 30 s.
 	stopTimeout = 20 * time.Second
-	// silenceTimeout is how long the API server may take at the start before a warning.
+	// silenceTimeout is the wait for the API server at start before a warning.
 	silenceTimeout = 4 * time.Second
-	// TracesTimeout bounds the export of the last spans, after everything else has stopped.
+	// TracesTimeout bounds the export of the last spans at shutdown.
 	TracesTimeout = 2 * time.Second
 )
 
-// Manager has what the manager of a process needs besides the flags.
+// Manager configures NewManager in addition to the flags.
 type Manager struct {
 	Options
-	// LeaseName is the Lease of the leader, in LeaseNamespace.
 	LeaseName, LeaseNamespace string
-	// API is how the API server is reached.
-	API    *rest.Config
-	Scheme *runtime.Scheme
-	Cache  cache.Options
-	// Fence stops writes when this process no longer leads; nil without an election.
+	API                       *rest.Config
+	Scheme                    *runtime.Scheme
+	Cache                     cache.Options
+	// Fence stops writes after leadership is lost; nil without leader election.
 	Fence *lead.Fence
-	// First is called when this process leads, before everything else; nil is nothing.
+	// First runs on the new leader before everything else; may be nil.
 	First func(context.Context) error
 }
 
-// SetLogger has controller-runtime and client-go log to the log of the process.
+// SetLogger redirects the logs of controller-runtime and client-go.
 func SetLogger(o Options) {
 	log := logr.FromSlogHandler(quiet{o.Log.Handler()})
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 }
 
-// NewManager returns a manager, which writes nothing without the lead. It waits for the API server until ctx is done.
+// NewManager waits for the API server until ctx is done. The manager writes only while leading.
 func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 	lock, err := m.newLock(ctx)
 	if err != nil {
@@ -65,7 +63,7 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 	defer silent.Stop()
 	opts := ctrl.Options{
 		Logger:                              logr.FromSlogHandler(quiet{calmStop{m.Log.Handler(), ctx}}),
-		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // another may have run in this process
+		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true)}, // tests create several in one process
 		Scheme:                              m.Scheme,
 		Cache:                               m.Cache,
 		NewCache:                            newCache(ctx),
@@ -74,7 +72,7 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 		LeaderElection:                      m.LeaderElect,
 		LeaderElectionID:                    m.LeaseName,
 		LeaderElectionNamespace:             m.LeaseNamespace,
-		LeaderElectionReleaseOnCancel:       true, // what the leader runs has stopped by then
+		LeaderElectionReleaseOnCancel:       true, // the leader's runnables have stopped by then
 		LeaderElectionResourceLockInterface: lock,
 		LeaseDuration:                       &m.Election.LeaseDuration,
 		RenewDeadline:                       &m.Election.RenewDeadline,
@@ -91,8 +89,8 @@ func NewManager(ctx context.Context, m Manager) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// unlessStopped returns the result of create, or the cause of the end of ctx if that comes first: create calls
-// the API server without a context, and waits for minutes for one that does not answer.
+// unlessStopped abandons create when ctx is done: create takes no context and waits minutes for an
+// unresponsive API server.
 func unlessStopped(ctx context.Context, create func() (ctrl.Manager, error)) (ctrl.Manager, error) {
 	type result struct {
 		ctrl.Manager

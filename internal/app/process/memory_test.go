@@ -15,7 +15,7 @@ func TestTheHeapGrowsByHalf(t *testing.T) {
 	if SaveMemory(); debug.SetGCPercent(100) != 100 {
 		t.Error("GOGC does not count")
 	}
-	if err := os.Unsetenv("GOGC"); err != nil { // Setenv puts it back
+	if err := os.Unsetenv("GOGC"); err != nil { // Setenv restores it
 		t.Fatal(err)
 	}
 	if SaveMemory(); debug.SetGCPercent(100) != heapGrowth {

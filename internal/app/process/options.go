@@ -19,29 +19,25 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// Options are the flags that the controller and the provisioner have in common.
+// Options are the flags shared by controller and provisioner.
 type Options struct {
-	// Kubeconfig is a file; empty is the pod's ServiceAccount, else the default
-	// loading rules of kubectl.
+	// Kubeconfig defaults to the pod's ServiceAccount, else kubectl's loading rules.
 	Kubeconfig string
 
 	LeaderElect          bool
 	LeaderElectNamespace string
-	// Election has the durations of the leader election.
-	Election leases.Election
-	// MetricsAddress and HealthAddress are host:port; "0" is off.
+	Election             leases.Election
+
+	// MetricsAddress and HealthAddress are host:port; "0" means off.
 	MetricsAddress, HealthAddress string
-	// MetricsSecure serves metrics over HTTPS, and only to clients that the API server
-	// authorizes.
+	// MetricsSecure serves metrics over HTTPS, only to clients that the API server authorizes.
 	MetricsSecure bool
 
-	// Requeue is the back-off of the work queues.
 	Requeue workqueue.Backoff
-
-	Log *slog.Logger
+	Log     *slog.Logger
 }
 
-// UsageError is an error that the caller has to correct: a flag or a file.
+// UsageError is an error in a flag or file that the caller must correct.
 type UsageError struct{ Err error }
 
 // Error returns the message of the wrapped error.
@@ -50,7 +46,7 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Printable replaces the characters of an error by which a file or an object could control the terminal.
+// Printable replaces control and bidirectional characters, which could steer the terminal.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
@@ -72,10 +68,10 @@ func (o Options) Validate() error {
 		return &UsageError{fmt.Errorf("--metrics-bind-address %q: whoever reaches it could read the metrics: add --metrics-secure, or use a loopback address such as 127.0.0.1:8080", o.MetricsAddress)}
 	}
 	if err := o.Election.Validate(); err != nil {
-		return &UsageError{fmt.Errorf("--leader-elect-%w", err)} // the error begins with the rest of the flag's name
+		return &UsageError{fmt.Errorf("--leader-elect-%w", err)} // the error begins with the rest of the flag name
 	}
 	if err := o.Requeue.Validate(); err != nil {
-		return &UsageError{fmt.Errorf("--requeue-%w", err)} // the error begins with the rest of the flag's name
+		return &UsageError{fmt.Errorf("--requeue-%w", err)} // the error begins with the rest of the flag name
 	}
 	return nil
 }
@@ -91,8 +87,7 @@ func CheckAddress(flag, address string) error {
 	return nil
 }
 
-// ClusterConfig returns the client configuration of the API server, and whether this process is a pod
-// of its cluster.
+// ClusterConfig returns the client configuration, and whether this process is a pod of the cluster.
 func ClusterConfig(kubeconfig string) (cfg *rest.Config, inCluster bool, err error) {
 	if kubeconfig == "" {
 		if cfg, err := rest.InClusterConfig(); err == nil {
@@ -105,8 +100,7 @@ func ClusterConfig(kubeconfig string) (cfg *rest.Config, inCluster bool, err err
 	return cfg, false, KubeconfigError(kubeconfig, err)
 }
 
-// KubeconfigError returns a *UsageError that names the kubeconfig of an error, or the places that were
-// searched if the name is empty; nil if there is no error.
+// KubeconfigError returns a *UsageError that names the kubeconfig or the searched paths; nil if err is nil.
 func KubeconfigError(kubeconfig string, err error) error {
 	switch {
 	case err == nil:
@@ -120,7 +114,7 @@ func KubeconfigError(kubeconfig string, err error) error {
 	return &UsageError{fmt.Errorf("kubeconfig: %w", err)}
 }
 
-// WithReach returns the configuration with a program's user agent, and with its errors reported to reach.
+// WithReach sets the user agent and reports request results to reach.
 func WithReach(reach *apiserver.Reach, cfg *rest.Config, program string) *rest.Config {
 	return reach.Config(cfg, program+"/"+Version)
 }

@@ -7,15 +7,13 @@ import (
 	"log/slog"
 )
 
-// quiet is a log handler to which what controller-runtime says of its own parts, at each start and each stop, is
-// for who debugs: it says nothing of what Weir does.
+// quiet is a log handler that demotes controller-runtime's start and stop messages to debug level.
 type quiet struct{ slog.Handler }
 
-// chatter are the words of controller-runtime.
 var chatter = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true,
 	"starting server": true, "Starting metrics server": true, "Serving metrics server": true,
-	"healthz check failed": true, // who probes is told, and which check it was is said at debug, too
+	"healthz check failed": true, // the prober gets the error; the failed check is logged at debug level
 	"Shutdown signal received, waiting for all workers to finish": true, "All workers finished": true,
 	"Stopping and waiting for warmup runnables": true, "Stopping and waiting for non leader election runnables": true,
 	"Stopping and waiting for leader election runnables": true, "Stopping and waiting for caches": true,
@@ -24,7 +22,6 @@ var chatter = map[string]bool{
 	"shutting down server":                               true, "Shutting down metrics server with timeout of 1 minute": true,
 }
 
-// Handle implements slog.Handler.
 func (h quiet) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level == slog.LevelInfo && chatter[r.Message] {
 		r.Level = slog.LevelDebug
@@ -35,8 +32,6 @@ func (h quiet) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (h quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{h.Handler.WithAttrs(attrs)} }
 
-// WithGroup implements slog.Handler.
 func (h quiet) WithGroup(name string) slog.Handler { return quiet{h.Handler.WithGroup(name)} }

@@ -12,7 +12,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// What is said of parts is for who debugs; what goes wrong with them is for everyone.
+// Lifecycle messages are debug level; errors are not.
 func TestPartsAreForWhoDebugs(t *testing.T) {
 	for level, shown := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
 		var out bytes.Buffer

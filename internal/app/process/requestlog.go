@@ -9,11 +9,9 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// namesRequests is a log handler that adds to a line with an error of Azure what Azure calls the
-// request: all rooms log errors, and none can forget it.
+// namesRequests is a log handler that adds Azure's request IDs to lines with an Azure error.
 type namesRequests struct{ slog.Handler }
 
-// Handle implements slog.Handler.
 func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
 	var requestID, correlationID string
 	r.Attrs(func(a slog.Attr) bool {
@@ -23,7 +21,7 @@ func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
 		return requestID == "" && correlationID == ""
 	})
 	if requestID != "" || correlationID != "" {
-		r = r.Clone() // others may hold the same record
+		r = r.Clone() // the record may be shared
 	}
 	if requestID != "" {
 		r.AddAttrs(slog.String("requestID", requestID))
@@ -34,12 +32,10 @@ func (h namesRequests) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (h namesRequests) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return namesRequests{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup implements slog.Handler.
 func (h namesRequests) WithGroup(name string) slog.Handler {
 	return namesRequests{h.Handler.WithGroup(name)}
 }

@@ -12,8 +12,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// A line about an error of Azure says what Azure calls the request, whoever wrote the line, and in
-// whatever the error is wrapped; others say nothing of requests.
+// Lines with a wrapped Azure error get its request IDs; other lines do not.
 func TestTheLogNamesRequests(t *testing.T) {
 	azures := &fault.Fault{Code: "Conflict", RequestID: "r1", CorrelationID: "c1", Err: errors.New("409 Conflict")}
 	for _, tt := range []struct {

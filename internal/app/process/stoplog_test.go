@@ -13,8 +13,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// A process that was told to stop gives the lead up, and that is no error; one that loses it
-// says so, and so does what else goes wrong in a stop.
+// Releasing leadership at shutdown is not an error; losing it is, and so are other errors at shutdown.
 func TestACleanStopSpeaksOfNoError(t *testing.T) {
 	var out bytes.Buffer
 	ctx, stop := context.WithCancel(t.Context())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provisioner wires weir-provisioner: the controller of Provisions, in a process that has no
-// rights in Azure and none on Services or Nodes. A target that does not answer, a chart that takes
-// memory, or a crash ends this process at worst, and never the one that writes load balancers.
+// Package provisioner wires weir-provisioner, the controller of Provisions. It is a separate process without
+// permissions in Azure or on Services and Nodes: an unresponsive target, a large chart or a crash cannot
+// affect load balancers.
 package provisioner
 
 import (
@@ -36,11 +36,10 @@ import (
 	"weir.dev/weir/internal/tracing"
 )
 
-// name is that of the program, in user agents and traces.
 const name = "weir-provisioner"
 
-// Run runs the provisioner until ctx is done, or until it loses the lead. A *process.UsageError means
-// that the caller has to correct something.
+// Run runs the provisioner until ctx is done or leadership is lost. A *process.UsageError means that the
+// caller must correct something.
 func Run(ctx context.Context, o process.Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -56,7 +55,6 @@ func Run(ctx context.Context, o process.Options) error {
 	return run(ctx, o, surroundings{api, inCluster, spans.Provider, ctrlmetrics.Registry})
 }
 
-// surroundings are what the provisioner finds in its process.
 type surroundings struct {
 	api       *rest.Config
 	inCluster bool
@@ -96,7 +94,7 @@ func run(ctx context.Context, o process.Options, in surroundings) error {
 	return nil
 }
 
-// newRoom adds the controller of Provisions and the servers of health and metrics to the manager.
+// newRoom adds the Provision reconciler and the servers to the manager.
 func newRoom(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *lead.Fence, spans trace.TracerProvider) (*provisions.Room, error) {
 	if err := provisions.Installed(ctx, mgr.GetAPIReader()); err != nil {
 		return nil, fmt.Errorf("cannot read what it works on: %w", err)
@@ -120,7 +118,7 @@ func newRoom(ctx context.Context, o process.Options, mgr ctrl.Manager, fence *le
 	)
 }
 
-// watch starts the informers, so that a standby has warm caches, and returns the readiness check.
+// watch starts the informers, so that a standby has warm caches.
 func watch(ctx context.Context, from cache.Cache) (healthz.Checker, error) {
 	var informers []cache.Informer
 	for _, kind := range []client.Object{&v1alpha1.Provision{}, &v1alpha1.Partner{}, &v1alpha1.ProvisioningPolicy{}, &corev1.Namespace{}} {

@@ -28,17 +28,17 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Command answers what people ask of Provisions, with the rights that they have themselves.
+// Command implements weir provision with the user's permissions.
 type Command struct {
 	API       client.Client
-	Namespace string // empty is all, where that makes sense
+	Namespace string // empty means all, for List and Note
 	Out       io.Writer
-	// Err gets the note that no provisioner runs.
+	// Err receives notes.
 	Err  io.Writer
 	JSON bool
 }
 
-// Note writes a note if no provisioner runs. A caller who may not list Leases gets none.
+// Note prints a note if no provisioner runs. It prints nothing if the caller may not list Leases.
 func (d Command) Note(ctx context.Context, now time.Time) error {
 	p, err := status.ReadProvisioner(ctx, d.API, d.Namespace, now)
 	if err != nil || p.Missing() == "" {
@@ -75,7 +75,7 @@ func (d Command) List(ctx context.Context) error {
 	return nil
 }
 
-// Show says all that is known of one.
+// Show prints one Provision in detail.
 func (d Command) Show(ctx context.Context, name string) error {
 	p, err := d.get(ctx, name)
 	if err != nil {
@@ -124,7 +124,7 @@ type AttemptLog struct {
 	Log     string `json:"log"`
 }
 
-// Logs prints the logs of the last five attempts, or that of one.
+// Logs prints the logs of the last five attempts, or of one.
 func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 	p, err := d.get(ctx, name)
 	if err != nil {
@@ -157,7 +157,6 @@ func (d Command) Logs(ctx context.Context, name string, attempt int64) error {
 	return nil
 }
 
-// numbers names attempts.
 func numbers(logs []AttemptLog) string {
 	if len(logs) == 0 {
 		return "none"
@@ -169,7 +168,6 @@ func numbers(logs []AttemptLog) string {
 	return "those of " + strings.Join(all, ", ")
 }
 
-// logs are those that are kept, the oldest first.
 func (d Command) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog, error) {
 	logs := []AttemptLog{}
 	for n := max(1, p.Status.AttemptNumber-provision.KeptLogs+1); n <= p.Status.AttemptNumber; n++ {
@@ -184,7 +182,7 @@ func (d Command) logs(ctx context.Context, p *v1alpha1.Provision) ([]AttemptLog,
 	return logs, nil
 }
 
-// Ask asks for something: what is one of the annotations of v1alpha1.
+// Ask sets a request annotation of v1alpha1 to the current time.
 func (d Command) Ask(ctx context.Context, name, what string, now time.Time) error {
 	p, err := d.get(ctx, name)
 	if err != nil {
@@ -210,23 +208,22 @@ func (d Command) Ask(ctx context.Context, name, what string, now time.Time) erro
 	return err
 }
 
-// watchEvery is how often Watch looks.
 const watchEvery = 2 * time.Second
 
-// ErrNotProvisioned is that of Watch for a Provision that came to another end than success.
+// ErrNotProvisioned is returned if the watched Provision failed or was canceled.
 var ErrNotProvisioned = errors.New("not provisioned")
 
-// Watch prints what changes until the Provision comes to an end.
+// Watch prints changes until the Provision finishes.
 func (d Command) Watch(ctx context.Context, name string) error {
-	said := ""
+	last := ""
 	for {
 		p, err := d.get(ctx, name)
 		if err != nil {
 			return err
 		}
 		line := strings.TrimRight(strings.Join([]string{state(p), attemptsOf(p), next(p), why(p)}, "  "), " ")
-		if line != said {
-			said = line
+		if line != last {
+			last = line
 			if d.JSON {
 				err = json.NewEncoder(d.Out).Encode(p)
 			} else {
@@ -237,7 +234,7 @@ func (d Command) Watch(ctx context.Context, name string) error {
 			}
 		}
 		switch state := p.Status.State; {
-		case view.HasOpenRequest(p): // the status does not answer the last request yet
+		case view.HasOpenRequest(p): // the last request is not processed yet
 		case state == v1alpha1.ProvisionSucceeded:
 			return nil
 		case state == v1alpha1.ProvisionFailed, state == v1alpha1.ProvisionCancelled:
@@ -270,7 +267,6 @@ func state(p *v1alpha1.Provision) string {
 	return printed(p.Status.State)
 }
 
-// attemptsOf is how many were begun, of how many.
 func attemptsOf(p *v1alpha1.Provision) string {
 	for _, v := range p.Status.Policy {
 		if n, err := strconv.Atoi(v.Value); err == nil && v.Name == "retries" {
@@ -287,11 +283,10 @@ func next(p *v1alpha1.Provision) string {
 	return p.Status.NextAttemptAt.UTC().Format(time.RFC3339)
 }
 
-// why is what the last attempt failed for.
 func why(p *v1alpha1.Provision) string {
 	last := p.Status.LastAttempt
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ProvisionAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		return printed(c.Message) // nothing begins before that is put right
+		return printed(c.Message) // no attempt begins before this is fixed
 	}
 	if last == nil || last.Message == "" || p.Status.State == v1alpha1.ProvisionSucceeded {
 		return ""
@@ -302,5 +297,5 @@ func why(p *v1alpha1.Provision) string {
 	return printed(last.Message)
 }
 
-// printed keeps what was written elsewhere from steering the terminal.
+// printed removes control characters, which could steer the terminal.
 func printed(text string) string { return words.Sentence(text, 4096) }

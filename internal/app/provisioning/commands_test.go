@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// A note reports that no provisioner runs, and what that affects; standard output has the JSON alone.
+// Without a provisioner a note is printed to standard error; standard output has only JSON.
 func TestNoteWithoutAProvisioner(t *testing.T) {
 	scheme := view.Scheme()
 	if err := coordinationv1.AddToScheme(scheme); err != nil {
@@ -45,7 +45,7 @@ func TestNoteWithoutAProvisioner(t *testing.T) {
 	}
 }
 
-// A person is told what keeps a Provision from beginning, which logs there are, that there is nothing to cancel or to list.
+// Output says what blocks a Provision, which logs exist, and that there is nothing to cancel or list.
 func TestWhatIsSaidOfProvisions(t *testing.T) {
 	ended, waits := &v1alpha1.Provision{}, &v1alpha1.Provision{}
 	ended.Namespace, ended.Name, ended.UID = "shop", "edge", "1"

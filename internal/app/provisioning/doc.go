@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provisioning is the command line of provisioning: what people see of Provisions, and what
-// they ask of them.
+// Package provisioning implements the command line for Provisions.
 //
-//	table.go     what a policy means, beside another
-//	commands.go  list, show, logs, watch, and what is asked
+//	table.go     the retry schedule of a policy
+//	commands.go  list, show, logs, watch and requests
 package provisioning

@@ -13,23 +13,21 @@ import (
 	"weir.dev/weir/internal/provision"
 )
 
-// Table is what a policy means, if each attempt takes so long and fails.
+// Table is the retry schedule of a policy if every attempt fails after Attempt.
 type Table struct {
 	Policy  provision.Policy
 	Attempt time.Duration
-	// JSON prints it for programs.
-	JSON bool
+	JSON    bool
 }
 
-// beside is the policy that every other is shown beside: slow growth, for links that are away for
-// months. Its counts are well known.
+// beside returns the reference policy for comparison: slow growth, for targets offline for months. Its counts
+// are well known.
 func beside() Table {
 	return Table{Attempt: 22 * time.Minute, Policy: provision.Policy{
 		Retries: 1 << 30, Initial: 30 * time.Second, Factor: 1.048, MaxInterval: 48 * time.Minute, AttemptTimeout: time.Hour,
 	}}
 }
 
-// mostRows bounds the retries that are printed one by one.
 const mostRows = 100
 
 type tableJSON struct {
@@ -73,7 +71,6 @@ func (t Table) json(rows bool) tableJSON {
 	return j
 }
 
-// short is a policy in a line.
 func (t Table) short() string {
 	text := fmt.Sprintf("%s × %v up to %s, %s an attempt", span(t.Policy.Initial), t.Policy.Factor, span(t.Policy.MaxInterval), span(t.Attempt))
 	if t.Policy.Horizon > 0 {
@@ -82,7 +79,7 @@ func (t Table) short() string {
 	return text
 }
 
-// Print prints the table.
+// Print writes the table.
 func (t Table) Print(out io.Writer) error {
 	if t.JSON {
 		enc := json.NewEncoder(out)
@@ -113,7 +110,7 @@ func (t Table) Print(out io.Writer) error {
 	return nil
 }
 
-// span is a time span in short: 1h30m, not 1h30m0s.
+// span formats a duration without zero units: 1h30m, not 1h30m0s.
 func span(d time.Duration) string {
 	text := d.Round(time.Millisecond).String()
 	if d >= time.Minute {

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Watch after retry-now is no look at the success before it.
+// Watch after retry-now ignores the earlier success.
 func TestWatchWaitsForWhatWasAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

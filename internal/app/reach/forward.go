@@ -20,11 +20,10 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// mostSaid is how much is read of why a port cannot be reached.
 const mostSaid = 500
 
-// forward connects to a port of a pod, whose portforward is at an address of the API server's. The client of
-// client-go listens on a port of this machine, where others could ask, too, and its dialer takes no ctx.
+// forward connects to a port of a pod through its portforward subresource. Unlike client-go's forwarder it
+// opens no local port, which other users could connect to, and takes a context.
 func forward(ctx context.Context, api *rest.Config, at *url.URL, port string) (net.Conn, error) {
 	transport, made, err := websocket.RoundTripperFor(api)
 	if err != nil {
@@ -47,20 +46,20 @@ func forward(ctx context.Context, api *rest.Config, at *url.URL, port string) (n
 		return nil, errors.Join(err, tunnel.Close())
 	}
 	conn := &forwarded{Conn: tunnel, streams: streams}
-	defer context.AfterFunc(ctx, func() { _ = streams.Close() })() // streams are made without ctx
+	defer context.AfterFunc(ctx, func() { _ = streams.Close() })() // CreateStream takes no context
 	if err := conn.open(port); err != nil {
 		return nil, errors.Join(err, streams.Close())
 	}
 	return conn, nil
 }
 
-// forwarded is a connection to a port of a pod; the API server carries it.
+// forwarded is a connection to a port of a pod through the API server.
 type forwarded struct {
-	net.Conn // the tunnel
+	net.Conn
 
 	streams httpstream.Connection
 	data    httpstream.Stream
-	said    httpstream.Stream // why there is no data
+	said    httpstream.Stream // error stream
 	begun   bool
 }
 
@@ -80,11 +79,11 @@ func (f *forwarded) open(port string) (err error) {
 	return err
 }
 
-// Read reads what the pod says. If that is nothing, it returns why.
+// Read reads from the pod. If the stream ends without data, it returns the error from the error stream.
 func (f *forwarded) Read(p []byte) (int, error) {
 	n, err := f.data.Read(p)
 	if n == 0 && !f.begun && errors.Is(err, io.EOF) {
-		if why, _ := io.ReadAll(io.LimitReader(f.said, mostSaid)); len(why) > 0 { // part of it is better than nothing
+		if why, _ := io.ReadAll(io.LimitReader(f.said, mostSaid)); len(why) > 0 { // a partial message is good enough
 			return 0, &refusedError{string(why)}
 		}
 	}
@@ -94,10 +93,9 @@ func (f *forwarded) Read(p []byte) (int, error) {
 
 func (f *forwarded) Write(p []byte) (int, error) { return f.data.Write(p) }
 
-// Close ends the streams and the tunnel.
 func (f *forwarded) Close() error { return f.streams.Close() }
 
-// refusedError is what a node says of a port of a pod that it cannot reach.
+// refusedError is returned when the pod does not listen on the port.
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string {

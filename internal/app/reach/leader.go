@@ -23,19 +23,17 @@ import (
 	"weir.dev/weir/internal/app"
 )
 
-// Leader is the way to the pod that leads: through the API server, so that RBAC decides who may go it.
+// Leader connects to the leader's pod through the API server, so RBAC controls access.
 type Leader struct {
-	// API is how the API server is reached, and as whom.
-	API *rest.Config
-	// Namespace is where Weir runs.
+	API       *rest.Config
 	Namespace string
 }
 
-// Way is how commands reach it, unless they are told a server.
+// Way returns the default connection of commands, used without --server.
 func (l Leader) Way() app.Way { return app.Way{Server: app.LeaderServer, Dial: l.Dial} }
 
-// Dial connects to a port of the leader's pod, whatever the host of the address is. Nothing listens on this machine
-// for it. An error says what helps.
+// Dial connects to a port of the leader's pod; it ignores the host. It opens no local port. Errors include a
+// hint.
 func (l Leader) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -54,7 +52,6 @@ func (l Leader) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	return conn, l.advise(pod, port, err)
 }
 
-// pod is the name of the pod that leads.
 func (l Leader) pod(ctx context.Context, now time.Time) (string, error) {
 	c, err := coordinationclient.NewForConfig(l.API)
 	if err != nil {
@@ -72,7 +69,7 @@ func (l Leader) pod(ctx context.Context, now time.Time) (string, error) {
 	return podOf(lease, now)
 }
 
-// podOf is the pod of who holds a Lease, which client-go's elections call HOSTNAME_UUID.
+// podOf returns the pod that holds a Lease; client-go's identity is HOSTNAME_UUID.
 func podOf(lease *coordinationv1.Lease, now time.Time) (string, error) {
 	holder, term := ptr.Deref(lease.Spec.HolderIdentity, ""), time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second
 	if renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}); holder == "" || !now.Before(renewed.Add(term)) {
@@ -85,19 +82,18 @@ func podOf(lease *coordinationv1.Lease, now time.Time) (string, error) {
 	return pod, nil
 }
 
-// byHand is what asks a Weir that the API server shows no way to.
+// byHand is the hint for a Weir that cannot be reached through the API server.
 const byHand = "ask with --server " + app.LeaderServer
 
-// advise adds what helps to an error of the way to a pod.
 func (l Leader) advise(pod, port string, err error) error {
-	var said apierrors.APIStatus
+	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
-	case !errors.As(err, &said):
-	case said.Status().Code == http.StatusForbidden:
+	case !errors.As(err, &status):
+	case status.Status().Code == http.StatusForbidden:
 		return fmt.Errorf("pod %s/%s leads, and you may not forward a port to it, which takes get and create of pods/portforward there: %w", l.Namespace, pod, err)
-	case said.Status().Code == http.StatusNotFound:
+	case status.Status().Code == http.StatusNotFound:
 		return fmt.Errorf("%s leads, and is no pod of namespace %s: where it runs, %s: %w", pod, l.Namespace, byHand, err)
 	}
 	return fmt.Errorf("no way to pod %s/%s, which leads: %w; by hand: kubectl -n %[1]s port-forward %[2]s %[4]s, then %[5]s", l.Namespace, pod, err, port, byHand)

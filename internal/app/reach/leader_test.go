@@ -30,13 +30,13 @@ import (
 	"weir.dev/weir/internal/operator"
 )
 
-// apiServer has a Lease, and carries connections to a port of a pod as kube-apiserver does.
+// apiServer serves a Lease and forwards connections to a pod's port, like kube-apiserver.
 type apiServer struct {
 	t       *testing.T
-	lease   any               // a Lease, or why there is none
-	refused *metav1.Status    // of the pod's portforward
-	pod     string            // where it answers; empty: nowhere
-	asked   map[string]string // what was asked for, and with which token
+	lease   any               // a Lease, or an error status
+	refused *metav1.Status    // error of portforward
+	pod     string            // address; empty: not listening
+	asked   map[string]string // requested paths and their tokens
 }
 
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -104,8 +104,8 @@ func statusOf(err *apierrors.StatusError) *metav1.Status {
 	return &s
 }
 
-// The leader is found by its Lease and asked through the API server, as whoever calls; what is in the way is said
-// with what helps.
+// The leader is found by its Lease and reached through the API server with the caller's token; errors include
+// a hint.
 func TestTheLeaderIsAsked(t *testing.T) {
 	log := calls.New(1 << 20)
 	log.Add(calls.Call{At: time.Now(), Op: "put", Resource: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes", Status: 200, RequestID: "6f1c"})

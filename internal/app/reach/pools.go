@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// Pools returns the BackendPools of a namespace; of all where that is empty.
+// Pools lists the BackendPools of a namespace; empty means all.
 func Pools(ctx context.Context, api client.Reader, namespace string) ([]v1alpha1.BackendPool, error) {
 	var all v1alpha1.BackendPoolList
 	if err := api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
@@ -23,8 +23,8 @@ func Pools(ctx context.Context, api client.Reader, namespace string) ([]v1alpha1
 	return all.Items, nil
 }
 
-// Named returns those of the BackendPools of a namespace that are named, or are for a Service that is named by
-// service/NAME. If one of them is not there it returns none.
+// Named selects BackendPools by name, or by Service with service/NAME. If one is missing, it returns only an
+// error.
 func Named(pools []v1alpha1.BackendPool, namespace string, names []string) ([]v1alpha1.BackendPool, error) {
 	var chosen []v1alpha1.BackendPool
 	var missing []error
@@ -50,7 +50,7 @@ func Named(pools []v1alpha1.BackendPool, namespace string, names []string) ([]v1
 	return chosen, nil
 }
 
-// StateOf is the state of a BackendPool.
+// StateOf returns the reason of the Synced condition.
 func StateOf(p *v1alpha1.BackendPool) string {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		return c.Reason

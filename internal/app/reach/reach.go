@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reach is the way from a command line to the API server, with the rights of whoever calls, and to the
-// BackendPools that he names.
+// Package reach connects commands to the API server and the leader with the caller's permissions.
 package reach
 
 import (
@@ -21,8 +20,8 @@ import (
 	"weir.dev/weir/internal/kube/view"
 )
 
-// Cluster returns a client with the rights of whoever calls, and the namespace of the current
-// context. A *app.UsageError is a kubeconfig that has to be corrected.
+// Cluster returns a client and the namespace of the current context. A *app.UsageError means that the
+// kubeconfig must be corrected.
 func Cluster(kubeconfig string) (client.Client, string, error) {
 	rc, namespace, err := Config(kubeconfig)
 	if err != nil {
@@ -32,7 +31,7 @@ func Cluster(kubeconfig string) (client.Client, string, error) {
 	return c, namespace, err
 }
 
-// Config says where the API server is, and as whom it is asked; and the namespace of the current context.
+// Config returns the client configuration and the namespace of the current context.
 func Config(kubeconfig string) (*rest.Config, string, error) {
 	loaded := load(kubeconfig)
 	rc, err := loaded.ClientConfig()
@@ -47,11 +46,11 @@ func Config(kubeconfig string) (*rest.Config, string, error) {
 	return rc, namespace, nil
 }
 
-// answersWithin is how long the API server may take for the first question, which kinds there are: one that
-// takes connections and says nothing is told from one that has much to say.
+// answersWithin is the timeout of API discovery, the first request: it detects an unresponsive API server
+// early without limiting later requests.
 const answersWithin = 5 * time.Second
 
-// Client returns a client for what commands ask. It sends nothing yet.
+// Client returns a client for commands. It sends no request.
 func Client(rc *rest.Config) (client.Client, error) {
 	scheme := view.Scheme()
 	if err := errors.Join(coordinationv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
@@ -74,7 +73,7 @@ func Client(rc *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Asked is the way to a running Weir: to one that is told, or to the leader in a namespace with the rights of whoever calls.
+// Asked returns the connection to a server URL, or to the leader if the URL is empty.
 func Asked(server, kubeconfig, namespace string) (app.Way, error) {
 	if server != "" {
 		return app.Way{Server: server}, nil
@@ -83,10 +82,10 @@ func Asked(server, kubeconfig, namespace string) (app.Way, error) {
 	return Leader{API: rc, Namespace: namespace}.Way(), err
 }
 
-// Name is what whoever calls names the cluster: the context of the kubeconfig; empty if it has none.
+// Name returns the current context of the kubeconfig, or "".
 func Name(kubeconfig string) string {
 	raw, err := load(kubeconfig).RawConfig()
-	if err != nil { // Cluster says what is the matter
+	if err != nil { // Cluster reports the error
 		return ""
 	}
 	return raw.CurrentContext

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An API server that takes connections and says nothing is no reason to wait without a word.
+// An API server that accepts connections but never responds is an error after a timeout.
 func TestASilentAPIServer(t *testing.T) {
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

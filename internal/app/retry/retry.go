@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retry is weir retry: it asks the controller to try BackendPools again, with the rights of whoever calls.
+// Package retry implements weir retry: it requests an immediate retry of BackendPools with the caller's
+// permissions.
 package retry
 
 import (
@@ -20,25 +21,24 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Command asks for retries.
+// Command requests retries.
 type Command struct {
 	API       client.Client
-	Namespace string // empty is all, for Failed alone
+	Namespace string // empty means all, for Failed only
 	Out       io.Writer
 	JSON      bool
 }
 
-// Pool is one that is tried again.
+// Pool is a BackendPool to retry.
 type Pool struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// State is how it stood when it was asked for.
-	State string `json:"state"`
-	// NotBefore is until when Azure wants no call for it: that is waited for all the same.
+	State     string `json:"state"`
+	// NotBefore is a pending Retry-After, which the retry respects.
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
-// Of asks for BackendPools by name, and for those of service/NAME. Nothing is asked for if one of them is not there.
+// Of retries BackendPools by name or service/NAME. If one is missing, it retries none.
 func (d Command) Of(ctx context.Context, names []string, now time.Time) error {
 	pools, err := reach.Pools(ctx, d.API, d.Namespace)
 	if err != nil {
@@ -51,7 +51,7 @@ func (d Command) Of(ctx context.Context, names []string, now time.Time) error {
 	return d.ask(ctx, chosen, now)
 }
 
-// Failed asks for all that are not as they have to be, and that nobody keeps from it.
+// Failed retries all BackendPools in state Failed or Retrying.
 func (d Command) Failed(ctx context.Context, now time.Time) error {
 	pools, err := reach.Pools(ctx, d.API, d.Namespace)
 	if err != nil {
@@ -66,10 +66,9 @@ func (d Command) Failed(ctx context.Context, now time.Time) error {
 	return d.ask(ctx, failed, now)
 }
 
-// ask has the controller hear of each, and says of which.
 func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time.Time) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RetryNowAnnotation, now.UTC().Format(time.RFC3339Nano))
-	asked, failed := []Pool{}, []error{}
+	retried, failed := []Pool{}, []error{}
 	for i := range pools {
 		p := &pools[i]
 		is := Pool{Namespace: p.Namespace, Name: p.Name, State: reach.StateOf(p)}
@@ -82,20 +81,20 @@ func (d Command) ask(ctx context.Context, pools []v1alpha1.BackendPool, now time
 			failed = append(failed, fmt.Errorf("BackendPool %s/%s: %w", p.Namespace, p.Name, err))
 			continue
 		}
-		asked = append(asked, is)
+		retried = append(retried, is)
 	}
-	return errors.Join(append(failed, d.say(asked))...)
+	return errors.Join(append(failed, d.say(retried))...)
 }
 
-func (d Command) say(asked []Pool) error {
+func (d Command) say(retried []Pool) error {
 	if d.JSON {
-		return json.NewEncoder(d.Out).Encode(asked)
+		return json.NewEncoder(d.Out).Encode(retried)
 	}
-	if len(asked) == 0 {
+	if len(retried) == 0 {
 		_, err := fmt.Fprintln(d.Out, "No BackendPool has failed.")
 		return err
 	}
-	for _, p := range asked {
+	for _, p := range retried {
 		when := "is tried again now"
 		switch {
 		case p.State == v1alpha1.ReasonPaused:

@@ -28,8 +28,8 @@ func TestRetry(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
 		namespace string
-		names     []string // none is all that failed
-		want      string   // who is asked for
+		names     []string // empty: all failed
+		want      string   // annotated pools
 		err       string
 	}{
 		"one pool":             {"shop", []string{"web.kubernetes"}, "shop/web.kubernetes", ""},
@@ -84,7 +84,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Who asks while Azure wants no call is told until when, and who asks for what is paused, that it is.
+// A retry during a Retry-After prints its end; a retry of a paused pool prints that it is paused.
 func TestRetryWaitsForAzure(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	waits, waited := pool("shop", "web", "web", v1alpha1.ReasonRetrying), pool("shop", "api", "api", v1alpha1.ReasonRetrying)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights asks Azure what the identity of azure.json may do.
+// Package rights reads from Azure what the identity of azure.json is permitted to do.
 package rights
 
 import (
@@ -17,19 +17,19 @@ import (
 	"weir.dev/weir/internal/probe"
 )
 
-// listVersion is the API version that permissions are listed with, and mostPages how many pages of them are read.
+// listVersion is the api-version of the list of permissions; mostPages limits its pages.
 const (
 	listVersion = "2022-04-01"
 	mostPages   = 20
 )
 
-// permission is one that the caller has: one role that is assigned to him.
+// permission is one role assigned to the caller.
 type permission struct {
 	Actions    []string `json:"actions"`
 	NotActions []string `json:"notActions"`
 }
 
-// Missing returns those of some actions that the caller may not do at a scope.
+// Missing returns the actions that the caller lacks at a scope.
 func Missing(ctx context.Context, client *azure.Client, scope string, actions []string) ([]string, error) {
 	has, err := permissions(ctx, client, scope)
 	if err != nil {
@@ -44,7 +44,6 @@ func Missing(ctx context.Context, client *azure.Client, scope string, actions []
 	return missing, nil
 }
 
-// permissions are those that the caller has at a scope.
 func permissions(ctx context.Context, client *azure.Client, scope string) ([]permission, error) {
 	raw, err := client.Raw()
 	if err != nil {
@@ -83,14 +82,14 @@ func permissions(ctx context.Context, client *azure.Client, scope string) ([]per
 	return nil, fmt.Errorf("there are more than %d pages", mostPages)
 }
 
-// continues reports whether a link leads on where the first page was: a token goes nowhere else.
+// continues reports whether a link has the first page's URL; the token must not be sent elsewhere.
 func continues(endpoint, at, link string) bool {
 	of, err := url.Parse(endpoint)
 	next, nextErr := url.Parse(link)
 	return err == nil && nextErr == nil && next.Scheme == of.Scheme && next.Host == of.Host && next.User == nil && strings.EqualFold(next.Path, at)
 }
 
-// anyOf reports whether an action is meant by one of some, in which a star stands for anything.
+// anyOf reports whether an action matches one of the patterns; * matches anything.
 func anyOf(patterns []string, action string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return means(strings.ToLower(p), strings.ToLower(action)) })
 }

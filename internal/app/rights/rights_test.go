@@ -4,7 +4,7 @@ package rights
 
 import "testing"
 
-// A star stands for anything, and capitals mean nothing.
+// * matches anything; case is ignored.
 func TestActions(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, action string

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status is weir status: what is not level in a cluster, since when, for whom, and what helps.
+// Package status implements weir status: what is out of sync, since when, which Services are affected, and
+// the fix.
 //
-//	read.go      what the API server knows, with the rights of whoever asks
-//	judge.go     what of it is wrong, and what stands behind most of it
-//	provisioner.go  whether a provisioner runs where Provisions wait for one
-//	paused.go    what people have paused, which is not wrong
-//	remedies.go  what helps, by state and by Azure's error code
-//	text.go      how people see it
-//	watch.go     how it changes
+//	read.go         reads the objects with the caller's permissions
+//	report.go       finds problems and groups them by cause
+//	provisioner.go  whether a provisioner runs where Provisions wait
+//	paused.go       paused pools
+//	remedies.go     fixes, by state and Azure error code
+//	text.go         output
+//	watch.go        the command
 package status

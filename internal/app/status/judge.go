@@ -18,44 +18,44 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// tooLong is how long something may be on its way before it counts as wrong: longer than any interval,
-// and than what Azure takes for a write.
+// tooLong is the time after which an object in progress counts as a problem: longer than any interval, and
+// longer than a write to Azure takes.
 const tooLong = 10 * time.Minute
 
-// Report is what is wrong, and what is not.
+// Report lists problems and objects in progress.
 type Report struct {
 	At time.Time `json:"at"`
-	// Level is true where nothing is wrong; some may be on its way.
+	// Level is true if there is no problem; objects may be in progress.
 	Level  bool   `json:"level"`
 	Leader Leader `json:"leader"`
-	// Pools and Services are all there are; Services are those that are Weir's.
+	// Pools and Services count all BackendPools and all managed Services.
 	Pools    Count `json:"backendPools"`
 	Services Count `json:"services"`
-	// Causes are what is wrong by what stands behind it, the one with the most first.
+	// Causes are the problems by cause, most objects first.
 	Causes []Cause `json:"causes"`
-	// Waiting are those that need nobody, the one that has been on its way for longest first.
+	// Waiting are objects in progress that need no action, oldest first.
 	Waiting []Wrong `json:"waiting,omitempty"`
-	// Paused are BackendPools that somebody has paused, those that go on first first.
+	// Paused are paused BackendPools, earliest end first.
 	Paused []Paused `json:"paused,omitempty"`
-	// Notes are what people may want to know, and is no fault of Weir's: Azure has what is wanted.
+	// Notes are hints about objects that are in sync.
 	Notes []Cause `json:"notes,omitempty"`
 }
 
-// Leader says who writes. Known is false where the caller may not see that.
+// Leader identifies the leader. Known is false if the caller may not read Leases.
 type Leader struct {
 	Known  bool   `json:"known"`
 	Holder string `json:"holder,omitempty"`
-	// Last led before nobody did, and Renewed is when the Lease was renewed last.
+	// Last is the previous holder; Renewed is the last renewal.
 	Last    string    `json:"last,omitempty"`
 	Renewed time.Time `json:"renewed,omitzero"`
-	// Namespace is that of the Lease; empty if there is none.
+	// Namespace of the Lease; empty if there is none.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// nobody reports whether Leases are seen and nobody holds Weir's. Where there is none Weir may run without.
+// nobody reports whether the Lease exists without a holder. Weir may run without a Lease.
 func (l Leader) nobody() bool { return l.Known && l.Holder == "" && l.Namespace != "" }
 
-// gone says since when nobody leads, and for whom that is so.
+// gone describes since when there is no leader, and the effect.
 func (l Leader) gone() string {
 	text := "no process of Weir leads"
 	if !l.Renewed.IsZero() {
@@ -74,35 +74,34 @@ type Count struct {
 	Wrong    int `json:"wrong"`
 }
 
-// Cause is what stands behind some of what is wrong.
+// Cause groups problems with the same cause.
 type Cause struct {
 	// Name is Azure's error code, else the state.
 	Name string `json:"name"`
-	// Do is what helps.
-	Do string `json:"do,omitempty"`
-	// Of are the objects, those that are wrong for longest first.
+	Do   string `json:"do,omitempty"`
+	// Of are the objects, oldest problem first.
 	Of []Wrong `json:"of"`
 }
 
-// Wrong is one object that is not as it should be.
+// Wrong is an object with a problem, or in progress.
 type Wrong struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	State     string `json:"state"`
-	// Since is when it came to this state. Where only a time is known that it was not before, that is NotBefore.
+	// Since is the start of the state. If only a lower bound is known, NotBefore has it.
 	Since     time.Time `json:"since,omitzero"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	Why       string    `json:"why,omitempty"`
-	// Service is for whom the pool is, if it is for one.
+	// Service is the Service of the pool, if any.
 	Service string `json:"service,omitempty"`
 	cause   string
 }
 
-// NoLeader is the cause where nobody writes.
+// NoLeader is the cause if no replica leads.
 const NoLeader = "NoLeader"
 
-// Judge says what is wrong of what was seen.
+// Judge finds the problems in a snapshot.
 func Judge(s Seen) Report {
 	r := Report{At: s.At, Leader: s.Leader, Causes: []Cause{}}
 	var wrong, noted []Wrong
@@ -145,7 +144,6 @@ func (c *Count) add(found []Wrong, underWay bool) {
 	}
 }
 
-// causes puts together what has one cause.
 func causes(wrong []Wrong) []Cause {
 	of := map[string][]Wrong{}
 	for _, w := range wrong {
@@ -162,7 +160,7 @@ func causes(wrong []Wrong) []Cause {
 	}
 	slices.SortFunc(all, func(a, b Cause) int {
 		first := func(c Cause) int {
-			if c.Name == NoLeader { // the others do not end before it does
+			if c.Name == NoLeader { // nothing else recovers first
 				return 0
 			}
 			return 1
@@ -172,19 +170,18 @@ func causes(wrong []Wrong) []Cause {
 	return all
 }
 
-// byAge puts what has been so for longest first.
 func byAge(a, b Wrong) int {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// underWay reports whether a pool that is not level needs nobody.
+// underWay reports whether a pool is in progress and needs no action.
 func underWay(p *v1alpha1.BackendPool) bool {
 	synced := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced)
 	return synced == nil ||
 		slices.Contains([]string{v1alpha1.ReasonPending, v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonLeaving}, synced.Reason)
 }
 
-// stateOf is the Synced condition of a BackendPool, or what stands for one that it has not got yet.
+// stateOf returns the Synced condition, or a placeholder before there is one.
 func stateOf(p *v1alpha1.BackendPool) metav1.Condition {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		return *c
@@ -192,7 +189,6 @@ func stateOf(p *v1alpha1.BackendPool) metav1.Condition {
 	return metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has said nothing of it yet", LastTransitionTime: p.CreationTimestamp}
 }
 
-// ofPool finds what is wrong of a pool, or else what it waits for.
 func ofPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Wrong) {
 	w := Wrong{Kind: "BackendPool", Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
@@ -219,21 +215,21 @@ func ofPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Wrong) {
 	return []Wrong{w}, nil
 }
 
-// How the message of a level pool goes on that somebody misses nodes in, and that labels keep nodes out
-// of, which nobody misses as long as there are others; and how it begins where it has none.
+// Parts of the message of an in-sync pool: nodes left out despite being needed, nodes kept out by labels, and
+// no nodes at all. Nodes kept out are a problem only if no others remain.
 const (
 	leftOut      = "; left out: "
 	keptOut      = "; kept out: "
 	levelWithout = "level with no nodes"
 )
 
-// The causes where a pool is level with what it can have: without some nodes, or without any.
+// Causes for in-sync pools that lack some or all nodes.
 const (
 	NodesLeftOut = "NodesLeftOut"
 	NoNodeLeft   = "NoNodeLeft"
 )
 
-// Level says what is wrong of a pool that is level; the cause is empty if nothing is.
+// Level returns the problem of an in-sync pool; cause is empty if there is none.
 func Level(p *v1alpha1.BackendPool) (cause string, since time.Time, why string) {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionContested); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Type, c.LastTransitionTime.Time, c.Message
@@ -251,25 +247,22 @@ func Level(p *v1alpha1.BackendPool) (cause string, since time.Time, why string) 
 	return cause, is.LastTransitionTime.Time, is.Message
 }
 
-// weirs reports whether Weir has, or had, something in Azure for a Service, or speaks of it.
+// weirs reports whether Weir manages the Service, did so before, or has set a condition on it.
 func weirs(s *corev1.Service) bool {
 	return slices.Contains(s.Finalizers, view.ServiceFinalizer) || slices.ContainsFunc(s.Status.Conditions, func(c metav1.Condition) bool {
 		return strings.HasPrefix(c.Type, "weir.dev/")
 	})
 }
 
-// passing are the reasons of a Service's conditions that end by themselves, and told those that another
-// condition tells.
+// Reasons that resolve by themselves, and reasons that another condition reports.
 var (
 	passing = []string{servicelb.WhyUpdating, servicelb.WhyRetryAfter, servicelb.WhyPoolFilling, servicelb.WhyLeaving, servicelb.WhyMigrating}
 	told    = []string{servicelb.WhyNotAccepted, servicelb.WhyContested}
 )
 
-// open are the reasons of conditions that are True, of a Service that everybody may connect to who should not, or
-// that lacks something that it asks for.
+// open are reasons of True conditions that are problems: access that should be restricted, or missing parts.
 var open = []string{servicelb.WhyOpen, servicelb.WhyNotGuarded, servicelb.WhyPartial}
 
-// notedOf finds what people may want to know of a Service that has what it wants.
 func notedOf(s *corev1.Service) (noted []Wrong) {
 	for _, c := range s.Status.Conditions {
 		if strings.HasPrefix(c.Type, "weir.dev/") && c.Reason == servicelb.WhyNoEndpoints {
@@ -279,7 +272,6 @@ func notedOf(s *corev1.Service) (noted []Wrong) {
 	return noted
 }
 
-// ofService finds what is wrong of a Service, and what it waits for.
 func ofService(s *corev1.Service, now time.Time) (found, waits []Wrong) {
 	for _, c := range s.Status.Conditions {
 		name, ours := strings.CutPrefix(c.Type, "weir.dev/")
@@ -287,7 +279,7 @@ func ofService(s *corev1.Service, now time.Time) (found, waits []Wrong) {
 		switch {
 		case c.Type == view.ConditionContested:
 			bad = c.Status == metav1.ConditionTrue
-		case slices.Contains(open, c.Reason): // the condition was True before
+		case slices.Contains(open, c.Reason): // the condition may have been True for another reason before
 			bad, since, notBefore = true, time.Time{}, since
 		}
 		w := Wrong{Kind: "Service", Namespace: s.Namespace, Name: s.Name, State: name + ": " + c.Reason, cause: c.Reason, Since: since, NotBefore: notBefore, Why: c.Message}
@@ -299,7 +291,7 @@ func ofService(s *corev1.Service, now time.Time) (found, waits []Wrong) {
 		case slices.Contains(passing, c.Reason) && now.Sub(since) < tooLong:
 			waits = append(waits, w)
 		default:
-			if c.Reason == servicelb.WhyInvalid { // of a BackendPool something else helps
+			if c.Reason == servicelb.WhyInvalid { // other fix than for a BackendPool
 				w.cause = servicelb.WhyNotAccepted
 			}
 			found = append(found, w)

@@ -17,25 +17,24 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// PauseOver is the cause where a pause should have ended, and has not.
+// PauseOver is the cause if a pause has ended but the pool is still paused.
 const PauseOver = "PauseOver"
 
-// Paused is a BackendPool that is left as it is, because somebody wants that.
+// Paused is a paused BackendPool.
 type Paused struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Service   string `json:"service,omitempty"`
-	// Since is when Weir left it alone.
+	// Since is the start of the pause.
 	Since time.Time `json:"since,omitzero"`
-	// Until is when it goes on by itself; absent: never.
+	// Until is its end; zero means none.
 	Until time.Time `json:"until,omitzero"`
 	Why   string    `json:"why,omitempty"`
-	// By is who says to have done it, and With by which program it was done.
+	// By is the user named in the spec, With the field manager that set spec.paused.
 	By   string `json:"by,omitempty"`
 	With string `json:"with,omitempty"`
 }
 
-// pausedOf is a BackendPool of which its status says that it is paused.
 func pausedOf(p *v1alpha1.BackendPool) Paused {
 	is := Paused{Namespace: p.Namespace, Name: p.Name}
 	if p.Spec.ServiceRef != nil {
@@ -58,7 +57,6 @@ func pausedOf(p *v1alpha1.BackendPool) Paused {
 	return is
 }
 
-// overdue is a BackendPool that should go on, and does not.
 func overdue(p *v1alpha1.BackendPool, w Wrong, now time.Time) []Wrong {
 	if p.Spec.PausedAt(now.Add(-tooLong)) || !p.Spec.Paused || p.Spec.Pause == nil || p.Spec.Pause.Until == nil {
 		return nil
@@ -68,11 +66,11 @@ func overdue(p *v1alpha1.BackendPool, w Wrong, now time.Time) []Wrong {
 	return []Wrong{w}
 }
 
-// byEnd orders those that are paused: who goes on first comes first, and who never does last.
+// byEnd puts pauses without an end last.
 func byEnd(all []Paused) {
 	end := func(p Paused) time.Time {
 		if p.Until.IsZero() {
-			return time.Unix(1<<40, 0) // after all that people write
+			return time.Unix(1<<40, 0) // later than any real date
 		}
 		return p.Until
 	}
@@ -81,7 +79,6 @@ func byEnd(all []Paused) {
 	})
 }
 
-// paused prints those that are paused.
 func (r Report) paused(b *strings.Builder) {
 	if len(r.Paused) == 0 {
 		return
@@ -108,7 +105,6 @@ func (r Report) until(t time.Time) string {
 	return fmt.Sprintf("until %s (in %s)", words.Stamp(t), duration.HumanDuration(max(0, t.Sub(r.At))))
 }
 
-// whose is who has paused it, as far as anybody says.
 func (p Paused) whose() string {
 	switch {
 	case p.By != "":

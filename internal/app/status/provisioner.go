@@ -16,18 +16,18 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// NoProvisioner is the cause where Provisions wait and no provisioner runs.
+// NoProvisioner is the cause if Provisions wait and no provisioner runs.
 const NoProvisioner = "NoProvisioner"
 
-// Provisioner is what the API server shows of weir-provisioner.
+// Provisioner is the state of weir-provisioner.
 type Provisioner struct {
 	Leader
-	// Waiting is the number of Provisions that are neither Succeeded, Failed nor Cancelled.
+	// Waiting counts the Provisions that are not Succeeded, Failed or Cancelled.
 	Waiting int
 }
 
-// ReadProvisioner asks the API server. An empty namespace is all. A caller without the rights, or a cluster without
-// the definition, has no Provisions that wait.
+// ReadProvisioner reads the leader and the Provisions of a namespace; empty means all. Waiting is 0 if the
+// caller lacks permission or the CRD is missing.
 func ReadProvisioner(ctx context.Context, api client.Reader, namespace string, now time.Time) (Provisioner, error) {
 	var p Provisioner
 	var all v1alpha1.ProvisionList
@@ -48,7 +48,7 @@ func ReadProvisioner(ctx context.Context, api client.Reader, namespace string, n
 	return p, err
 }
 
-// Missing returns why no attempt of a Provision begins; an empty text if a provisioner leads, or if the caller may not
+// Missing returns why no attempt of a Provision begins, or "" if a provisioner leads or the caller may not
 // list Leases.
 func (p Provisioner) Missing() string {
 	switch {
@@ -67,7 +67,6 @@ func (p Provisioner) Missing() string {
 	return text + ": no attempt of a Provision begins or continues. Load balancers are not affected"
 }
 
-// judge returns what is wrong, or what may be wrong, if Provisions wait.
 func (p Provisioner) judge() (wrong, noted []Wrong) {
 	why := p.Missing()
 	if why == "" || p.Waiting == 0 {

@@ -16,21 +16,20 @@ import (
 	"weir.dev/weir/internal/kube/leases"
 )
 
-// LeaseName is the Lease of the leader.
+// LeaseName is the leader's Lease.
 const LeaseName = "weir-controller"
 
-// Seen is what the API server shows of Weir at one time.
+// Seen is a snapshot of Weir's objects.
 type Seen struct {
-	At       time.Time
-	Leader   Leader
-	Pools    []v1alpha1.BackendPool
-	Services []corev1.Service
-	// Provisioner is that of Provisions in the same namespaces.
+	At          time.Time
+	Leader      Leader
+	Pools       []v1alpha1.BackendPool
+	Services    []corev1.Service
 	Provisioner Provisioner
 }
 
-// Read asks the API server; an empty namespace is all. Who leads is left open where the caller may not
-// list Leases.
+// Read takes a snapshot of a namespace; empty means all. The leader is unknown if the caller may not list
+// Leases.
 func Read(ctx context.Context, api client.Reader, namespace string, now time.Time) (Seen, error) {
 	seen := Seen{At: now}
 	var pools v1alpha1.BackendPoolList
@@ -54,14 +53,13 @@ func Read(ctx context.Context, api client.Reader, namespace string, now time.Tim
 	return seen, nil
 }
 
-// readLeader returns the leader by a Lease of this name, which is not known to a caller who may not list Leases.
 func readLeader(ctx context.Context, api client.Reader, name string, now time.Time) (Leader, error) {
-	leads, err := leases.Leader(ctx, api, name, now)
+	leader, err := leases.Leader(ctx, api, name, now)
 	switch {
 	case apierrors.IsForbidden(err):
 		return Leader{}, nil
 	case err != nil:
 		return Leader{}, err
 	}
-	return Leader{Known: true, Holder: leads.Holder, Last: leads.Last, Renewed: leads.Renewed, Namespace: leads.Namespace}, nil
+	return Leader{Known: true, Holder: leader.Holder, Last: leader.Last, Renewed: leader.Renewed, Namespace: leader.Namespace}, nil
 }

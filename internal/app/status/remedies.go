@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// remedies are what helps, by cause. Messages say what is the matter; these say what to do about it. What
-// is not here either ends by itself or is said by its message.
+// remedies are fixes by cause. A cause without one resolves by itself, or its message has the fix.
 var remedies = map[string]string{
 	NoLeader:      "see why it does not run, or start it: kubectl get deployments,pods -A -l app.kubernetes.io/name=weir",
 	NoProvisioner: "see why it does not run: kubectl get deployments,pods -A -l app.kubernetes.io/component=provisioner; or install it: kubectl apply --server-side -k config/provisioning",
@@ -53,11 +52,11 @@ var remedies = map[string]string{
 	NoNodeLeft:                          "give a node what the message says it lacks, such as an address (kubelet --node-ip, or the cloud node manager): weir explain node NODE. Until then nothing answers there",
 }
 
-// Remedy is what helps against a cause: an error code of Azure, or a state; empty if nothing does, or its
-// message says it. NAMESPACE, NAME and SERVICE in it stand for those of the object.
+// Remedy returns the fix for an Azure error code or state, or "". It may contain the placeholders NAMESPACE,
+// NAME and SERVICE.
 func Remedy(cause string) string { return remedies[cause] }
 
-// RemedyOf is what helps one object, in commands that can be run as they are.
+// RemedyOf returns the fix for one object, with its names filled in.
 func RemedyOf(cause string, w Wrong) string {
 	names := []string{"NAMESPACE", w.Namespace, "NAME", w.Name}
 	if w.Service != "" {

@@ -29,7 +29,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// server is an API server that has these objects.
+// server is an API server with these objects.
 func server(t *testing.T, has ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := view.Scheme()
@@ -43,7 +43,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
-// pool is one whose state is so old.
+// pool returns a pool whose state has this age.
 func pool(name, state, why string, age time.Duration) v1alpha1.BackendPool {
 	return v1alpha1.BackendPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -60,7 +60,7 @@ func failed(name, code string, age time.Duration) v1alpha1.BackendPool {
 	return p
 }
 
-// paused has been for two hours, and says of itself what people did.
+// paused returns a pool paused two hours ago.
 func paused(name string, pause *v1alpha1.Pause) v1alpha1.BackendPool {
 	p, at := pool(name, v1alpha1.ReasonPaused, "paused: the pool stays as it is in Azure", time.Minute), ago(2*time.Hour)
 	p.Spec.Paused, p.Spec.Pause = true, pause
@@ -72,7 +72,7 @@ func paused(name string, pause *v1alpha1.Pause) v1alpha1.BackendPool {
 	return p
 }
 
-// until is a pause that ends after a time.
+// until returns a pause that ends after d.
 func until(d time.Duration) *v1alpha1.Pause {
 	return &v1alpha1.Pause{Until: new(ago(-d)), Why: "the \x1b[2Jdatabase moves", By: "jane@example.com"}
 }
@@ -94,7 +94,7 @@ func service(name string, finalizers []string, conditions ...metav1.Condition) c
 
 var leads = Leader{Known: true, Holder: "weir-0", Namespace: "weir-system"}
 
-// What is wrong, by its cause, and whether it is on its way.
+// Problems by cause, and objects in progress.
 func TestWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -166,7 +166,7 @@ func TestWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A Service that nothing answers for is a note, in words for people and for programs: all is level.
+// A Service without endpoints is a note in text and JSON, not a problem.
 func TestAServiceWithoutEndpointsIsNoFault(t *testing.T) {
 	silent := metav1.Condition{Type: servicelb.TypeProgrammed, Status: metav1.ConditionTrue, Reason: servicelb.WhyNoEndpoints, Message: "no endpoint is ready"}
 	r := Judge(Seen{At: noon, Leader: leads, Services: []corev1.Service{
@@ -189,8 +189,7 @@ NoEndpoints: no endpoint is ready
 	}
 }
 
-// A Service that everybody may connect to who should not is wrong, though its conditions are True; and so is
-// a pool that is level with no node because none can be there.
+// Problems despite True conditions: an unrestricted Service, and an in-sync pool that cannot have nodes.
 func TestWhatLooksWellAndIsNot(t *testing.T) {
 	open := metav1.Condition{Type: servicelb.TypeAccepted, Status: metav1.ConditionTrue, Reason: servicelb.WhyOpen, Message: "restrictions without effect"}
 	r := Judge(Seen{
@@ -216,7 +215,7 @@ func TestWhatLooksWellAndIsNot(t *testing.T) {
 	}
 }
 
-// What people see. A name that steers the terminal does not.
+// Text output, with control characters removed.
 func TestWhatPeopleSee(t *testing.T) {
 	seen := Seen{At: noon, Leader: leads, Services: []corev1.Service{service("web", []string{view.ServiceFinalizer})}}
 	seen.Pools = append(seen.Pools, paused("db", nil), paused("cache", until(2*time.Hour)), paused("queue", until(time.Hour)), failed("api", "AuthorizationFailed\x1b[31m", time.Hour), pool("ok", v1alpha1.ReasonLevel, "level with 1 node", time.Hour))
@@ -245,7 +244,8 @@ func TestWhatPeopleSee(t *testing.T) {
 	}
 }
 
-// The verdict tells a Lease that nobody holds from none, and what mends most is something that a person can do.
+// The summary distinguishes a Lease without a holder from a missing one; the suggested fix is something a
+// user can do.
 func TestTheVerdict(t *testing.T) {
 	throttled := []v1alpha1.BackendPool{failed("a", "TooManyRequests", time.Minute), failed("b", "TooManyRequests", time.Minute)}
 	for _, tt := range []struct {
@@ -269,12 +269,12 @@ func TestTheVerdict(t *testing.T) {
 	}
 }
 
-// Each state that needs somebody, and has no error of Azure, has a remedy, or is said by its message.
+// Each state that needs action and has no Azure error code has a remedy, or a message that explains it.
 func TestRemedies(t *testing.T) {
 	said := map[string]bool{
-		v1alpha1.ReasonLevel: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonDeferred: true, v1alpha1.ReasonLeaving: true, // on their way
-		v1alpha1.ReasonRetrying: true, v1alpha1.ReasonFailed: true, // by Azure's code
-		v1alpha1.ReasonNotAllowed: true, v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, // by the message
+		v1alpha1.ReasonLevel: true, v1alpha1.ReasonPending: true, v1alpha1.ReasonUpdating: true, v1alpha1.ReasonPace: true, v1alpha1.ReasonDeferred: true, v1alpha1.ReasonLeaving: true, // in progress
+		v1alpha1.ReasonRetrying: true, v1alpha1.ReasonFailed: true, // remedy by Azure's code
+		v1alpha1.ReasonNotAllowed: true, v1alpha1.ReasonNICPool: true, v1alpha1.ReasonAddressPool: true, // explained by the message
 	}
 	for _, reason := range v1alpha1.SyncedReasons {
 		if said[reason] == (remedies[reason] != "") {
@@ -283,7 +283,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// Watch says something when something has changed, not when time has gone by.
+// Watch prints on changes, not as time passes.
 func TestWatchSaysWhatChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -308,14 +308,14 @@ func TestWatchSaysWhatChanges(t *testing.T) {
 			}
 			levels = append(levels, r.Level)
 		}
-		if fmt.Sprint(levels) != "[false true]" { // throttled; then gone
+		if fmt.Sprint(levels) != "[false true]" { // throttled; then resolved
 			t.Error(levels)
 		}
 	})
 }
 
-// Provisions that wait without a provisioner are wrong; where there is no Lease of it, one may run all the same, and it
-// is noted. Without Provisions none is needed.
+// Waiting Provisions without a provisioner are a problem; without its Lease they are a note, because it may
+// run without one. Without Provisions there is neither.
 func TestNoProvisioner(t *testing.T) {
 	lapsed := Leader{Known: true, Namespace: "weir-system", Last: "p-0", Renewed: noon.Add(-time.Hour)}
 	for name, tt := range map[string]struct {
@@ -346,7 +346,7 @@ func TestNoProvisioner(t *testing.T) {
 	}
 }
 
-// The provisioner is read from its own Lease, and Provisions that are at their end do not wait for it.
+// The provisioner's leader is read from its own Lease; finished Provisions do not count as waiting.
 func TestReadProvisioner(t *testing.T) {
 	provision := func(name, state string) *v1alpha1.Provision {
 		return &v1alpha1.Provision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: v1alpha1.ProvisionStatus{State: state}}
@@ -366,7 +366,7 @@ func TestReadProvisioner(t *testing.T) {
 	}
 }
 
-// Who may not list Leases sees the rest; another error is said.
+// Without permission to list Leases the rest is shown; other errors are returned.
 func TestWhatMayNotBeRead(t *testing.T) {
 	for _, tt := range []struct {
 		name, list string

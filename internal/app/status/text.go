@@ -15,21 +15,21 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// shown is how many objects of a cause people see; -o json has all.
+// shown limits the printed objects per cause; -o json has all.
 const shown = 10
 
-// JSON prints the report for programs.
+// JSON writes the report as JSON.
 func (r Report) JSON(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
 }
 
-// Text prints the report for people: the verdict first, then what is wrong.
+// Text writes the summary, then the problems.
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.Verdict())
-	if !r.Level || len(r.Waiting) > 0 || len(r.Paused) > 0 { // messages name times
+	if !r.Level || len(r.Waiting) > 0 || len(r.Paused) > 0 { // messages contain times
 		b.WriteString(" It is " + r.At.UTC().Format(time.RFC3339) + ".")
 	}
 	b.WriteString("\n")
@@ -51,13 +51,13 @@ func (r Report) Text(out io.Writer) error {
 	return err
 }
 
-// Mends is what a person can do that helps against most, and against how much, where there are several causes.
+// Mends returns the fix that helps the most objects, and their number, if there are several causes.
 func (r Report) Mends() (do string, of int) {
 	if len(r.Causes) < 2 {
 		return "", 0
 	}
 	for _, c := range r.Causes {
-		if c.Do != "" && !strings.HasPrefix(c.Do, "nothing") { // others end by themselves
+		if c.Do != "" && !strings.HasPrefix(c.Do, "nothing") { // the others resolve by themselves
 			return c.Do, len(c.Of)
 		}
 	}
@@ -71,7 +71,7 @@ func (r Report) wrong() (n int) {
 	return n
 }
 
-// Verdict is what there is to say in a line or two.
+// Verdict summarizes the report in one or two sentences.
 func (r Report) Verdict() string {
 	all := words.Count(r.Pools.All, "BackendPool") + ", " + words.Count(r.Services.All, "Service")
 	text := "Level: " + all + "."
@@ -100,7 +100,6 @@ func (r Report) Verdict() string {
 	return text
 }
 
-// underWay says how many are on their way, or wait for who would bring them there.
 func (r Report) underWay() string {
 	var of []string
 	if n := r.Pools.UnderWay; n > 0 {
@@ -119,7 +118,6 @@ func (r Report) underWay() string {
 	}
 }
 
-// with says how many of what are wrong.
 func (r Report) with() string {
 	var of []string
 	for _, c := range []struct {
@@ -141,13 +139,13 @@ func (r Report) cause(b *strings.Builder, c Cause) {
 	if c.Do != "" {
 		fmt.Fprintf(b, "  What to do: %s.\n", c.Do)
 	}
-	if c.Name == NoLeader || c.Name == NoProvisioner { // the Lease has nothing to add
+	if c.Name == NoLeader || c.Name == NoProvisioner { // the Lease itself adds nothing
 		return
 	}
 	r.objects(b, c.Of, false)
 }
 
-// waiting says of what is on its way what it waits for, unless it is that somebody leads.
+// waiting prints objects in progress, unless they only wait for a leader.
 func (r Report) waiting(b *strings.Builder) {
 	if len(r.Waiting) == 0 || r.Leader.nobody() {
 		return
@@ -156,7 +154,6 @@ func (r Report) waiting(b *strings.Builder) {
 	r.objects(b, r.Waiting, true)
 }
 
-// objects prints a line for each, and with why it is so where that is asked for.
 func (r Report) objects(b *strings.Builder, of []Wrong, why bool) {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 3, ' ', 0)
@@ -187,7 +184,7 @@ func (w Wrong) forWhom() string {
 	return "Service " + printed(w.Service)
 }
 
-// age says for how long an object has been so, or for how long at most.
+// age formats how long, or how long at most, an object has had its state.
 func (r Report) age(w Wrong) string {
 	if !w.NotBefore.IsZero() {
 		return "for up to " + duration.HumanDuration(max(0, r.At.Sub(w.NotBefore)))
@@ -202,5 +199,5 @@ func (r Report) since(t time.Time) string {
 	return "for " + duration.HumanDuration(max(0, r.At.Sub(t)))
 }
 
-// printed keeps what was written elsewhere from steering the terminal.
+// printed removes control characters, which could steer the terminal.
 func printed(text string) string { return words.Sentence(text, words.MaxMessage) }

@@ -14,18 +14,17 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// every is how often Watch asks.
 const every = 2 * time.Second
 
-// Command answers whoever asks for the status, with the rights that they have themselves.
+// Command implements weir status with the user's permissions.
 type Command struct {
 	API       client.Reader
-	Namespace string // empty is all
+	Namespace string // empty means all
 	Out       io.Writer
 	JSON      bool
 }
 
-// Show prints what is wrong now, and reports whether all is level.
+// Show prints the report and returns whether there is no problem.
 func (d Command) Show(ctx context.Context) (level bool, err error) {
 	seen, err := Read(ctx, d.API, d.Namespace, time.Now())
 	if err != nil {
@@ -38,9 +37,9 @@ func (d Command) Show(ctx context.Context) (level bool, err error) {
 	return r.Level, r.Text(d.Out)
 }
 
-// Watch prints what is wrong, and again whenever that changes, until ctx ends.
+// Watch prints the report, and again on every change, until ctx ends.
 func (d Command) Watch(ctx context.Context) error {
-	said := ""
+	last := ""
 	for {
 		seen, err := Read(ctx, d.API, d.Namespace, time.Now())
 		switch {
@@ -50,8 +49,8 @@ func (d Command) Watch(ctx context.Context) error {
 			return err
 		}
 		r := Judge(seen)
-		if is := r.changes(); is != said {
-			said = is
+		if is := r.changes(); is != last {
+			last = is
 			if err := d.print(r); err != nil {
 				return err
 			}
@@ -72,11 +71,10 @@ func (d Command) print(r Report) error {
 	return r.Text(d.Out)
 }
 
-// changes is the report without what changes by itself.
 func (r Report) changes() string {
 	r.At = time.Time{}
 	text, err := json.Marshal(r)
-	if err != nil { // plain fields do not fail
+	if err != nil {
 		return err.Error()
 	}
 	return string(text)
