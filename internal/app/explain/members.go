@@ -52,7 +52,7 @@ type Port struct {
 type Node struct {
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
-	Excluded string `json:"excluded,omitempty"`
+	Excluded  string   `json:"excluded,omitempty"`
 	// Duplicates name the node that counts for each address that several nodes have.
 	Duplicates []string `json:"duplicates,omitempty"`
 	Taints     []string `json:"taints,omitempty"`
