@@ -14,56 +14,51 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// carried is what a write of a whole load balancer carries along for its pools. settle or
-// fail has to be called while the lane is still held; after the first of them either does
-// nothing.
+// carried is the part of a load balancer write that concerns its pools. Call settle or fail while
+// holding the worker's lock; later calls do nothing.
 type carried struct {
-	// pools are those that Carry was given, in their order, each as it has to be written.
+	// pools are the pools given to Carry, in order, as they have to be written.
 	pools []lb.Pool
 
 	lane    *lane
 	parcels []parcel
-	// made are the pools that the write makes and does not fill.
+	// made are the pools that the write creates empty.
 	made []lb.PoolKey
 }
 
-// parcel is one pool whose operations were taken out of the queue.
+// parcel is one pool whose operations were taken from the queue.
 type parcel struct {
 	taken taken
 	ops   []poolschedule.Operation
-	// r has what is written as its todo, guarded by the etag, which is that of the read.
+	// r holds the write as its todo, guarded by the etag that was read.
 	r poolwrite.Result
-	// write is true if the pool was not level, or is not known to be.
+	// write is true if the pool is not known to be in sync.
 	write bool
-	// read is true once Azure has shown the pool.
+	// read is true once Azure has returned the pool; before is what it returned.
 	read  bool
 	start time.Time
-	// before is how it was then.
 	before lb.Pool
-	// landed is true if a write of it may have landed before that read, in the same attempt.
+	// landed is true if an earlier write in the same attempt may have taken effect before that
+	// read.
 	landed bool
 }
 
-// Carry gives the pools of a load balancer the newest addresses, for somebody else who
-// holds its lane (see Lock) and is about to write it whole, guarded by its etag. pools are
-// those that the load balancer is to have, as they were read under the same lock; one that is
-// to be made has no etag. They are told apart by name.
+// Carry computes the newest addresses of a load balancer's pools for a caller that holds its
+// worker's lock (see Lock) and is about to write the whole load balancer, guarded by its etag.
+// pools are the desired pools as read under the same lock, identified by name; a pool to create has
+// no etag.
 //
-// Where such a write is not known to bring pools what it carries for them, it undoes nothing
-// and does nothing: pools that are there are handed back as they are, and new ones without
-// addresses. As soon as Azure shows these the lane fills them, each by a write of its own.
+// Unless such a write is known to update pools, existing pools are returned unchanged and new ones
+// empty; the worker fills new pools one by one once Azure shows them.
 //
-// Where it is known to, a pool with a change or a look that waits gets what an attempt would
-// write, recorded before it is handed back. All others are handed back as they are: those for
-// which nothing waits; those that Azure asked to leave alone; those that hold network
-// interfaces, or to which a write is under way; and those whose ledger does not answer.
-// The lane itself comes to them.
+// Otherwise a pool with a pending change or check gets what an attempt would write, recorded before
+// Carry returns. The others are returned unchanged: nothing is pending, Retry-After has not passed,
+// they hold network interfaces, a write is in progress, or the status store does not respond. The
+// worker handles them later.
 //
-// The pools come back in their order, each as it has to be written. written has to be told
-// what came of the write while the lane is still held: what Azure shows after it, which is
-// what it answered or what was read later; or nil, if the write failed or was not made, and
-// then mayLand is true if it may have landed, or may land later, all the same. Only the
-// first call counts, so that one can be deferred.
+// next has the order of pools. Call written while the lock is held, with what Azure shows after the
+// write (its response or a later read), or with nil if the write failed or was not sent; mayLand is
+// then true if it may still take effect. Only the first call counts, so it can be deferred.
 func (ls *Lanes) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
 	c := ls.carry(ctx, id, pools)
 	return c.pools, func(shown []lb.Pool, mayLand bool) {
@@ -83,7 +78,7 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 	for i, p := range pools {
 		isNew := p.Etag == ""
 		switch {
-		case p.Provisioning == lb.Updating: // what it shows may be taken back
+		case p.Provisioning == lb.Updating: // an update may still be rolled back
 		case !l.brings(p), isNew && l.byMachine(p):
 			if isNew {
 				c.pools[i] = empty(p)
@@ -102,8 +97,8 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 	return c
 }
 
-// unneeded hands back as they are the pools that serve nobody any more: the records of the others
-// have taken their time.
+// unneeded drops pools that stopped being needed while the others were recorded, and returns them
+// unchanged.
 func (c *carried) unneeded(pools []lb.Pool) {
 	c.parcels = slices.DeleteFunc(c.parcels, func(p parcel) bool {
 		if len(c.lane.cfg.relevant(slices.Clone(p.ops))) > 0 {
@@ -116,7 +111,7 @@ func (c *carried) unneeded(pools []lb.Pool) {
 	})
 }
 
-// pack takes a pool's operations, and computes what has to be written for them.
+// pack takes a pool's operations and computes the write for them.
 func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 	start := time.Now()
 	t, ok := l.queue.takeAlong(l.key(observed), start)
@@ -139,9 +134,8 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 
 func (l *lane) key(p lb.Pool) lb.PoolKey { return lb.PoolID{LoadBalancer: l.id, Name: p.ID.Name}.Key() }
 
-// settle tells what Azure shows after the write: what it answered, or what was read later.
-// What was carried and is shown is settled as by an attempt of the lane. What is shown
-// otherwise goes back as it was, and the lane looks into it.
+// settle handles what Azure shows after the write. Updated pools end as if the worker had attempted
+// them; the others are requeued for the worker.
 func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 	of := make(map[lb.PoolKey]lb.Pool, len(shown))
 	for _, s := range shown {
@@ -154,7 +148,7 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 			continue
 		}
 		if p.write && p.r.Todo.Next.Etag != "" && !c.lane.seesTaken(p) {
-			c.lane.alone(p, true) // nobody has read it back, and the answer may repeat what was sent
+			c.lane.alone(p, true) // not read back, and the response may echo the request
 			continue
 		}
 		p.shows(s)
@@ -168,12 +162,12 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 	}
 	c.lane.queue.fill(c.made, now)
 	c.made = nil
-	c.lane.queue.signal() // for what was added meanwhile
+	c.lane.queue.signal() // operations may have been added since
 }
 
-// fail tells that the write failed, or was not made: whatever was carried goes back as it
-// was. Nobody is told, and no retry is consumed, for no change caused this attempt. mayLand
-// is true if the write may have landed, or may land later, all the same.
+// fail requeues everything after a write that failed or was not sent. No notification is sent and
+// no retry consumed, because no change caused this attempt. mayLand is true if the write may still
+// take effect.
 func (c *carried) fail(mayLand bool) {
 	for _, p := range c.unpack() {
 		c.back(p, mayLand)
@@ -184,8 +178,8 @@ func (c *carried) fail(mayLand bool) {
 	c.made = nil
 }
 
-// seesTaken reports whether this process has seen Azure take what a write brings a pool, or the
-// operator says that it does.
+// seesTaken reports whether this process has seen Azure apply all changes of a pool write, or the
+// configuration asserts it.
 func (l *lane) seesTaken(p parcel) bool {
 	return !slices.ContainsFunc(changesIn([]parcel{p}), func(ch wholewrite.Change) bool {
 		return wholewrite.Answer(l.cfg.Behaviour, ch) != behaviour.Taken && !l.verdicts.Proven(l.id.SubscriptionID, []wholewrite.Change{ch})
@@ -198,32 +192,29 @@ func (c *carried) unpack() []parcel {
 	return all
 }
 
-// arrived reports whether what Azure shows proves that the pool is level. A pool that had
-// to be written has to show another etag, too: only that takes from a lost write of the
-// pool the etag that it is guarded by. That every write of the load balancer changes the
-// etags of its pools is assumed, and looked at here.
+// arrived reports whether what Azure shows proves that the pool is in sync. A written pool must
+// also have a new etag, which is what invalidates an earlier lost write guarded by the old one.
+// That every load balancer write changes the etags of its pools is assumed, and checked here.
 func (p parcel) arrived(shown lb.Pool) bool {
 	return p.r.Todo.ShownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
 		(!p.write || shown.Etag != p.r.Todo.Next.Etag)
 }
 
-// shows takes in what Azure shows of a pool that has arrived.
+// shows records what Azure shows of a pool that has arrived.
 func (p *parcel) shows(shown lb.Pool) {
 	if p.r.Observed = len(shown.Addresses); p.write {
 		p.r.Fenced(shown.Etag)
 	}
 }
 
-// back gives back what was not settled, but for what has nobody left to serve.
+// back requeues what was not settled and is still needed.
 //
-// If the write may land, the pool can come to hold what it was given here although nobody
-// wants it any more, and a read that shows the old addresses proves nothing. So its etag is
-// remembered like that of a lost write of the pool alone. While the pool has it, the write
-// has not landed, and the pool is written once more even if it seems level: that changes
-// the etag of the load balancer, by which the lost write is guarded. Once the pool has
-// another one, the write has landed, or whatever changed the pool has fenced it off. A pool
-// that was given nothing new needs none of this: the write would leave it as it is. Nor
-// does one that did not exist: what it may come to hold is in the ledger.
+// If the write may land, the pool may later get addresses that are no longer wanted, and reading
+// the old addresses proves nothing. So its etag is kept like that of a lost write of the pool.
+// While the pool has that etag the write has not landed, and the pool is written even if it seems
+// in sync: that changes the load balancer's etag, which invalidates the lost write. A new etag
+// means that the write landed or was invalidated. Pools without a change need none of this, nor do
+// new pools: the status store lists what they may get.
 func (c *carried) back(p parcel, mayLand bool) {
 	ops := c.lane.cfg.relevant(p.ops)
 	if mayLand && p.r.Outcome == poolwrite.Written {

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// conclude settles the operations of an attempt, tells what became of it, and gives back
-// to the queue what is to be tried again. The caller holds the lane.
+// conclude settles the operations of an attempt, reports its result and requeues what has to be
+// retried. The caller holds the worker's lock.
 func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operation, r poolwrite.Result, start time.Time) {
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Drift
@@ -29,7 +29,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 		l.cfg.Members.Forget(id)
 		h.Brought = 0
 	}
-	if refused { // it is what the write was refused for
+	if refused { // this pool caused the rejection
 		l.wholeAfter = time.Time{}
 	}
 
@@ -37,13 +37,13 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	if told != nil {
 		retryAt = told.RetryAt
 	}
-	h.NotBefore = poolschedule.Later(h.NotBefore, retryAt) // whatever becomes of the change
+	h.NotBefore = poolschedule.Later(h.NotBefore, retryAt) // applies whatever happens to the change
 	changedAt := poolschedule.OldestChange(ops)
 	ops = l.cfg.relevant(ops)
 	if !r.Directed() && ctx.Err() != nil {
-		return // stopped since the answer came: as quiet as one that was stopped before
+		return // stopped after the response came: stay silent
 	}
-	if !r.Directed() && len(ops) == 0 { // nobody is left to hear of it, or to be held up
+	if !r.Directed() && len(ops) == 0 { // no longer needed
 		h.Postponed, h.HoldUntil = 0, time.Time{}
 		l.queue.done(t, nil, h, nil, nil)
 		return
@@ -77,7 +77,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	l.queue.done(t, v.Requeue, h, r.Level(), v.Told)
 }
 
-// lookAt returns when the pool is looked at next for drift; zero is never.
+// lookAt returns the time of the next drift check; zero is never.
 func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) time.Time {
 	at := h.LookAt(pool, now, l.cfg.DriftPeriod)
 	if at.IsZero() {
@@ -86,7 +86,7 @@ func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) ti
 	return poolschedule.Later(at, h.NotBefore)
 }
 
-// log says what became of an attempt; again is true if the one before waited for machines, too.
+// log logs the result of an attempt. again is true if the previous one waited for machines, too.
 func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result, told *fault.Fault, again bool) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}

@@ -18,29 +18,29 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// lane is the one path by which a load balancer's pools are written: one goroutine,
-// and a lock for whoever else has to write that load balancer.
+// lane is the only writer of a load balancer's pools: one goroutine, and a lock for other writers
+// of that load balancer.
 type lane struct {
 	id    lb.LoadBalancerID
 	cfg   *Config
 	queue *queue
-	// slot is the lane's lock. It is a channel, not a mutex, because it is held
-	// while Azure works, which takes seconds.
+	// slot is the worker's lock: a channel, not a mutex, because it is held for seconds while Azure
+	// works.
 	slot chan struct{}
-	// ended is closed when the lane has no pool left, which reap finds out.
+	// ended is closed once the worker has no pool left; see reap.
 	ended chan struct{}
 	reap  func()
 
-	// wholeAfter is when the load balancer may be written whole again. It belongs to whoever
-	// holds the lane.
+	// wholeAfter is the earliest next batched write. Guarded by slot.
 	wholeAfter time.Time
-	// rowAfter is when writes may overlap again: before, the read that would end them is refused.
+	// rowAfter is the earliest next series of overlapping writes, which end with a throttled read
+	// before that. Guarded by slot.
 	rowAfter time.Time
-	// verdicts say whether Azure takes that.
+	// verdicts knows whether Azure supports such writes.
 	verdicts *verdicts.Verdicts
 }
 
-// attempts is what an attempt takes of it.
+// attempts returns the configuration of attempts.
 func (c *Config) attempts() *poolattempt.Config {
 	return &poolattempt.Config{
 		Interval: c.Interval, AdminState: c.AdminState, Behaviour: c.Behaviour, Azure: c.Azure, Whole: c.Whole,
@@ -48,7 +48,7 @@ func (c *Config) attempts() *poolattempt.Config {
 	}
 }
 
-// errEnded says that the lane is no more; there may be a new one.
+// errEnded means that the worker has ended; a new one may exist.
 var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *lane {
@@ -60,8 +60,8 @@ func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *la
 	return l
 }
 
-// paced is whose changes count for the pace of a pool: its own, or those of the load balancer where one
-// write brings all of its pools what they want.
+// paced returns what a pool's changes are counted for: the pool, or the load balancer if one write
+// updates all of its pools.
 func paced(l *lane, pool lb.PoolID, now time.Time) lb.PoolID {
 	if l.cfg.Whole != nil && l.cfg.WholeWrites != wholewrite.Never && l.verdicts.Answer(l.id.SubscriptionID, wholewrite.Addresses, now) == behaviour.Taken {
 		return lb.PoolID{LoadBalancer: l.id}
@@ -69,7 +69,8 @@ func paced(l *lane, pool lb.PoolID, now time.Time) lb.PoolID {
 	return pool
 }
 
-// hold sets how long the changes of some pools wait for others, of the pool or of the load balancer.
+// hold sets how long the changes of the groups wait for further changes of the pool or load
+// balancer.
 func hold(l *lane, groups []*poolschedule.Group, now time.Time) {
 	all, changed := lb.PoolID{LoadBalancer: l.id}.Key(), 0
 	together := paced(l, lb.PoolID{LoadBalancer: l.id, Name: "any"}, now).Name == ""
@@ -87,8 +88,8 @@ func hold(l *lane, groups []*poolschedule.Group, now time.Time) {
 	}
 }
 
-// lock takes the lane, or returns errEnded or the context's error. Whoever is stopping does
-// not get it, free or not.
+// lock acquires the worker, or returns errEnded or ctx's error. It fails if ctx is done, even if
+// the worker is free.
 func (l *lane) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -105,11 +106,10 @@ func (l *lane) lock(ctx context.Context) error {
 
 func (l *lane) unlock() { <-l.slot }
 
-// busy reports whether somebody holds the lane just now.
+// busy reports whether the lock is held.
 func (l *lane) busy() bool { return len(l.slot) > 0 }
 
-// run attempts what admission picks and the gates let through, until the context is
-// done or the lane ends.
+// run attempts admitted pools that the gates allow, until ctx is done or the worker ends.
 func (l *lane) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -119,7 +119,7 @@ func (l *lane) run(ctx context.Context) {
 		var met obstacle
 		if ok {
 			met = l.enter(ctx)
-			l.reap() // the pool may have been forgotten meanwhile
+			l.reap() // the pool may have been forgotten since
 			if met.askAt.IsZero() || ctx.Err() != nil {
 				continue
 			}
@@ -132,8 +132,8 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// sleep waits for operations, or for a time if there is one. It returns false when the
-// lane has ended.
+// sleep waits for operations, or until a time if nonzero. It returns false once the worker has
+// ended.
 func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bool {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -150,18 +150,18 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
-// tell says which pools wait, and for what.
+// tell reports which pools wait, and for what.
 func (l *lane) tell(met obstacle, now time.Time) {
 	for _, w := range l.queue.news(met, now, l.cfg.Interval) {
 		l.cfg.Reporter.Wait(w)
 	}
 }
 
-// leaveLasts is how long the gates' leave is good for. Somebody else can hold the lease for
-// a while, and a gate that has closed meanwhile would cost a retry.
+// leaveLasts is how long the gates' permission is valid. Waiting for the lease can take longer, and
+// a gate closed since would cost a retry.
 const leaveLasts = time.Second
 
-// gate asks the gates for leave.
+// gate requests permission from the gates.
 func (l *lane) gate() obstacle {
 	until, why := l.cfg.Azure.Enter(l.id)
 	switch {
@@ -173,10 +173,10 @@ func (l *lane) gate() obstacle {
 	return obstacle{askAt: until, until: until, cause: CauseGate, why: why}
 }
 
-// enter takes one turn of the lane if the gates and the lease permit it: it attempts what is due
-// before a write of the load balancer that waits. Otherwise nothing was taken from the queue.
+// enter takes one turn if gates and lease permit: it attempts what is due before a pending write of
+// the load balancer. Otherwise nothing is taken from the queue.
 func (l *lane) enter(ctx context.Context) (met obstacle) {
-	if l.busy() { // somebody else writes the load balancer
+	if l.busy() { // another writer of the load balancer
 		l.tell(obstacle{cause: CauseBehind}, time.Now())
 	}
 	if l.lock(ctx) != nil {
@@ -186,7 +186,7 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 	setTurn(l.queue, poolschedule.BeginTurn(time.Now()))
 	defer setTurn(l.queue, nil)
 	for ctx.Err() == nil && met.askAt.IsZero() {
-		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have carried some along
+		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have updated some pools
 		if !ok {
 			break
 		}
@@ -195,8 +195,8 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 	return met
 }
 
-// attemptDue attempts a pool, and others with it, if the gates and the lease permit it. The caller holds
-// the lane.
+// attemptDue attempts a pool, and others with it, if the gates and the lease permit it. The caller
+// holds the worker's lock.
 func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
 	asked := time.Now()
 	if met = l.gate(); !met.askAt.IsZero() {
@@ -228,12 +228,12 @@ func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
 	return obstacle{}
 }
 
-// pass makes one attempt for one pool and settles it. The caller holds the lane and the
+// pass makes one attempt for one pool and settles it. The caller holds the worker's lock and the
 // lease.
 func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
 	t := l.queue.take(pool, start, l.cfg.Interval)
-	l.tell(obstacle{cause: CauseBehind}, start) // the others
+	l.tell(obstacle{cause: CauseBehind}, start) // those not in the batch
 	ops := l.cfg.relevant(t.ops)
 	if len(ops) == 0 {
 		l.queue.done(t, nil, t.history, nil, nil)

@@ -19,50 +19,46 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Config is what the lanes work with. All fields but Lease, and those of writes of whole load
-// balancers, are needed.
+// Config configures Lanes. Required are all fields but Lease and those of load balancer writes.
 type Config struct {
-	// Interval is the longest that a busy pool waits for its pace, and the distance between
+	// Interval is the longest time that a busy pool waits for its pace, and the time between
 	// retries.
 	Interval time.Duration
-	// Writes says what is left of Azure's quotas of writes, and is told of changes. Whoever
-	// sends the writes counts them there. Nil counts none, so that nothing is ever short.
+	// Writes tracks what remains of Azure's write quotas and the rate of changes. The client that
+	// sends writes counts them there. Nil means no limit.
 	Writes *pace.Budgets
-	// MaxRetries is how many retries an operation may consume; 0 turns them off.
+	// MaxRetries is the number of retries per operation; 0 disables retries.
 	MaxRetries int
-	// DriftPeriod is how often each pool is read though nothing changed, and made level
-	// where it is not; 0 is never.
+	// DriftPeriod is how often each pool is read without a change and brought in sync; 0 is never.
 	DriftPeriod time.Duration
-	// AdminState has addresses be Down that the cluster wants so. Otherwise nobody looks
-	// at admin states, and a write leaves them as they are.
+	// AdminState manages the admin states of addresses. If false they are neither read nor changed.
 	AdminState bool
 	Azure      Azure
-	// Behaviour is what is known of Azure; what it does not know is not counted on.
+	// Behaviour is what is known of Azure. Unknown behavior is not relied on.
 	Behaviour behaviour.Behaviour
-	// Whole writes load balancers with all their pools, where several pools are due and
-	// WholeWrites lets it; nil is never.
+	// Whole writes load balancers with all their pools, if several pools are due and WholeWrites
+	// allows it; nil is never.
 	Whole       poolattempt.Balancers
 	WholeWrites wholewrite.Setting
-	// Pipeline writes pools without waiting for the end of each, where several are due and Pipelined
-	// lets it; nil is never. It needs Whole.
+	// Pipeline starts pool writes without waiting for completion, if several pools are due and
+	// Pipelined allows it; nil is never. It requires Whole.
 	Pipeline  Pipeline
 	Pipelined wholewrite.Setting
-	// Verdicts keeps what is found out about that, with the Version of Weir that did; nil is
-	// until the process ends.
+	// Verdicts persists what was learned about these writes, with Weir's Version; nil keeps it in
+	// memory.
 	Verdicts verdicts.Store
 	Version  string
 	Cluster  Cluster
 	Ledger   poolattempt.Ledger
-	// Members writes the members of pools of network interfaces; nil leaves these as they are.
+	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
 	Members Members
-	// Lease keeps other controllers away during a pass; nil is none.
+	// Lease excludes other controllers during a pass; nil is none.
 	Lease    Lease
 	Reporter Reporter
 	Log      *slog.Logger
 }
 
-// Lanes are the lanes of all load balancers. Its methods may be called from any
-// goroutine, at any time.
+// Lanes are the workers of all load balancers. Safe for concurrent use.
 type Lanes struct {
 	cfg Config
 
@@ -72,11 +68,11 @@ type Lanes struct {
 
 	mu    sync.Mutex
 	lanes map[lb.LoadBalancerKey]*lane
-	// start runs a lane in the background; nil before Run and after it.
+	// start runs a worker in the background; nil unless Run is active.
 	start func(*lane)
 }
 
-// New returns Lanes that take operations at once and work on them during Run.
+// New returns Lanes that accept operations at once and process them during Run.
 func New(cfg Config) *Lanes {
 	if cfg.Writes == nil {
 		cfg.Writes = pace.New(pace.DefaultShare, cfg.Interval)
@@ -88,7 +84,7 @@ func New(cfg Config) *Lanes {
 	return ls
 }
 
-// pipelined is what is to be known of writes that overlap: nothing where none are made.
+// pipelined returns the setting of overlapping writes: Never without a Pipeline.
 func pipelined(cfg Config) wholewrite.Setting {
 	if cfg.Pipeline == nil {
 		return wholewrite.Never
@@ -96,8 +92,8 @@ func pipelined(cfg Config) wholewrite.Setting {
 	return cfg.Pipelined
 }
 
-// Run works until the context is done, and returns when no attempt is under way
-// any more. What is still queued then is dropped without a word.
+// Run processes operations until ctx is done, and returns after the last running attempt.
+// Operations still queued are dropped silently.
 func (ls *Lanes) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { ls.verdicts.Run(ctx) })
@@ -115,11 +111,12 @@ func (ls *Lanes) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Add queues operations and wakes their lanes, each of which finds all at once. It waits for nothing.
+// Add queues operations and wakes their workers, each of which sees all of its operations at once.
+// It does not block.
 func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 	now, of := time.Now(), map[*lane][]poolschedule.Operation{}
-	var behind []lb.PoolID // their lanes are at work
-	ls.mu.Lock()           // held across, so that no lane ends in between
+	var behind []lb.PoolID // their workers are busy
+	ls.mu.Lock() // held throughout, so that no worker ends in between
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
 		of[l] = append(of[l], op)
@@ -146,7 +143,7 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 	}
 }
 
-// tellBehind says of a pool that something else on its load balancer goes first, if so.
+// tellBehind reports a pool that waits for another write on its load balancer.
 func (ls *Lanes) tellBehind(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -159,8 +156,8 @@ func (ls *Lanes) tellBehind(pool lb.PoolID) {
 	}
 }
 
-// RemoveService takes out what waits for a Service, parked or not, and returns how
-// many operations that were.
+// RemoveService removes a Service's waiting operations, parked ones included, and returns their
+// number.
 func (ls *Lanes) RemoveService(name poolschedule.ServiceName) int {
 	n := 0
 	for _, l := range ls.all() {
@@ -169,24 +166,23 @@ func (ls *Lanes) RemoveService(name poolschedule.ServiceName) int {
 	return n
 }
 
-// Resume ends the waits for what was not ready on our own side. It is for who knows that
-// it is ready now.
+// Resume ends the waits for Weir's own dependencies. Call it when they are ready.
 func (ls *Lanes) Resume() {
 	for _, l := range ls.all() {
 		l.queue.resume()
 	}
 }
 
-// Retry has what waits for a BackendPool tried without our own waiting, with all of its retries left, once an
-// interval. What Azure asked for is waited for, and the pace of a pool that changes often, too.
+// Retry makes a BackendPool's waiting operations due with all retries left, at most once per
+// interval. Retry-After and the pool's pace still apply.
 func (ls *Lanes) Retry(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
 		afresh(l.queue, ref, time.Now())
 	}
 }
 
-// Drop takes out what waits for a BackendPool. What Azure asked for is remembered.
-// No machine becomes a member of its pool any more, or is taken out of it.
+// Drop removes a BackendPool's waiting operations and stops machine writes for its pool.
+// Retry-After is kept.
 func (ls *Lanes) Drop(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
 		l.queue.remove(func(op poolschedule.Operation) bool { return op.Ref == ref })
@@ -196,8 +192,7 @@ func (ls *Lanes) Drop(ref poolschedule.Ref) {
 	}
 }
 
-// Forget drops a pool and all that is remembered of it. A lane without pools ends, once
-// nobody works in it any more.
+// Forget drops a pool with its history. A worker without pools ends once it is idle.
 func (ls *Lanes) Forget(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -212,7 +207,7 @@ func (ls *Lanes) Forget(pool lb.PoolID) {
 	}
 }
 
-// reap ends a lane that has no pool and in which nobody works.
+// reap ends a worker that is idle and has no pool.
 func (ls *Lanes) reap(l *lane) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -220,16 +215,15 @@ func (ls *Lanes) reap(l *lane) {
 		return
 	}
 	select {
-	case l.slot <- struct{}{}: // and nobody will: the slot stays taken
+	case l.slot <- struct{}{}: // never released, so nobody else acquires it
 		delete(ls.lanes, l.id.Key())
 		close(l.ended)
 	default:
 	}
 }
 
-// LevelAs reports whether a pool is known to hold the membership of this
-// fingerprint, with nothing queued or under way that could change that: a new
-// operation would only read.
+// LevelAs reports whether a pool is known to hold the membership with this fingerprint and nothing
+// pending could change it: a new operation would only read.
 func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -241,9 +235,8 @@ func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
 	return true
 }
 
-// Lock takes a load balancer's lane for somebody else who writes that load
-// balancer; what that does to the pools goes through Carry. No pool of it is written
-// until unlock is called.
+// Lock acquires a load balancer's worker for a caller that writes the load balancer, whose pools
+// then go through Carry. No pool of it is written until unlock is called.
 func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
 		ls.mu.Lock()
@@ -258,7 +251,7 @@ func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(),
 	}
 }
 
-// Backlog returns what waits now. Its cost grows with the number of pools.
+// Backlog returns what waits now, in O(pools).
 func (ls *Lanes) Backlog() Backlog {
 	var b Backlog
 	now := time.Now()
@@ -268,18 +261,17 @@ func (ls *Lanes) Backlog() Backlog {
 	return b
 }
 
-// Avoided counts the operations that cost nothing: those that a queued one stood for,
-// and the times that a pool was known to be level.
+// Avoided counts the operations that cost nothing: coalesced ones, and those for pools known to be
+// in sync.
 func (ls *Lanes) Avoided() (coalesced, known uint64) {
 	return ls.coalesced.Load(), ls.known.Load()
 }
 
-// WholeWrites counts subscriptions by change and by what is known of writes of whole load
-// balancers, once it is known what is on record; own is the cluster's.
+// WholeWrites counts subscriptions by change and by what is known of load balancer writes, once the
+// record was read; own is the cluster's subscription.
 func (ls *Lanes) WholeWrites(own string) map[[2]string]int { return ls.verdicts.Count(own) }
 
-// lane returns the lane of a load balancer, and starts it if it is new. The caller
-// holds ls.mu.
+// lane returns the worker of a load balancer, and starts a new one. The caller holds ls.mu.
 func (ls *Lanes) lane(id lb.LoadBalancerID) *lane {
 	l := ls.lanes[id.Key()]
 	if l == nil {

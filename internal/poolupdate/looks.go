@@ -13,25 +13,24 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// lookPatience bounds a read that serves several pools: one that nobody answers keeps their lane no
-// longer, and each is read by itself then. It is a little more than the minute of an Azure that is slow.
+// lookPatience is the timeout of a read that serves several pools, a little above the minute of a
+// slow Azure response. After it each pool is read separately.
 const lookPatience = 75 * time.Second
 
-// settlesFor is how long what a look has found is settled while something else is due: each status that
-// says something new is a request to the API server. The rest is read again.
+// settlesFor limits how long the results of one read are settled while something else is due,
+// because each new status is a request to the API server. The remaining pools are read again.
 const settlesFor = time.Second
 
-// lookTogether reads a load balancer once for all pools that are due to be looked at. Those that are
-// level are settled. What the read does not tell of a pool, or tells of one that is not level, is for
-// an attempt of its own. The caller holds the lane and the lease.
+// lookTogether reads a load balancer once for all pools with a due check and settles those in sync.
+// Each other pool gets its own attempt. The caller holds the worker's lock and the lease.
 func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	parcels := l.takeAll(due)
-	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
+	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
 	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
 	b, err := l.readAll(within)
 	if err != nil {
-		b = lb.LoadBalancer{} // it shows none
+		b = lb.LoadBalancer{} // no pool was read
 	}
 	index, read := l.index(b), time.Now()
 	for i, p := range parcels {
@@ -41,7 +40,7 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 			}
 			return
 		}
-		if f := fault.From(err); f != nil && f.Code != fault.CodeResting { // then its pools may want none
+		if f := fault.From(err); f != nil && f.Code != fault.CodeResting { // its pools may not be throttled
 			l.queue.wait(p.taken, f.RetryAt, time.Time{})
 		}
 		if at, there := index[p.taken.pool]; there && l.isLevel(within, &p, b.Pools[at]) {
@@ -52,8 +51,8 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	}
 }
 
-// readAll reads the load balancer for several of its pools. Before a time that Azure names no row of
-// overlapping writes begins: this read would have to end it.
+// readAll reads the load balancer for several pools. A Retry-After also delays overlapping writes,
+// which need this read at their end.
 func (l *lane) readAll(ctx context.Context) (lb.LoadBalancer, error) {
 	within, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
@@ -77,26 +76,25 @@ func (l *lane) isLevel(ctx context.Context, p *parcel, observed lb.Pool) bool {
 	return !write && err == nil
 }
 
-// differs gives back what a look has found not to be level, or could not tell: it is attempted as a
-// change is.
+// differs requeues an out-of-sync or unreadable pool, to be attempted like a change.
 func (q *queue) differs(t taken, ops []poolschedule.Operation) {
 	for i := range ops {
 		ops[i].Differs = true
 	}
 	q.mu.Lock()
-	t.of.history.Unread = true // a look for drift has no operation that could say so
+	t.of.history.Unread = true // a drift check has no operation to carry the flag
 	q.mu.Unlock()
 	q.back(t, ops)
 }
 
-// watch makes a pool one that is looked at. The caller holds q.mu.
+// watch schedules a pool's drift check. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
 	w.driftAt = w.history.LookAt(key, now, q.driftPeriod)
 	q.nextDrift = poolschedule.Earlier(q.nextDrift, w.driftAt)
 }
 
-// look marks the pools whose moment has come. What has operations is read anyway. The
-// cost grows with the lane's pools, and is paid once for each look. The caller holds q.mu.
+// look marks the pools whose drift check is due. Pools with operations are read anyway. It costs
+// O(pools) per due check. The caller holds q.mu.
 func (q *queue) look(now time.Time) {
 	if q.nextDrift.IsZero() || q.nextDrift.After(now) {
 		return
@@ -113,8 +111,8 @@ func (q *queue) look(now time.Time) {
 	}
 }
 
-// lookAtOthers has all pools looked at that a write of their load balancer was not made for.
-// Azure took it, and if it failed in the end they are out of force as well, level or not.
+// lookAtOthers schedules a check of all pools outside written. If an accepted write of the load
+// balancer fails in the end, these pools lose their effect, too.
 func (q *queue) lookAtOthers(written []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

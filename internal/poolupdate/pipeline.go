@@ -19,20 +19,20 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// sendDeadline bounds the sending: one write that nobody answers leaves those before it the time for
-// their end.
+// sendDeadline bounds the sending phase, so that one unanswered write leaves time to await those
+// before it.
 const sendDeadline = poolwrite.AttemptDeadline / 2
 
-// overlapping is what a trial of writes that overlap is to find out.
+// overlapping is the change that a trial of overlapping writes tests.
 var overlapping = []wholewrite.Change{wholewrite.Overlapping}
 
-// errDowned keeps a node that goes Down out of a trial.
+// errDowned excludes a node that goes Down from a trial.
 var errDowned = errors.New("a node goes Down")
 
-// pipelined attempts pools by writes of their own, each of which is sent as soon as Azure has accepted
-// the one before; then their ends are awaited, and one read of the load balancer tells what became
-// of all. Each is settled as by an attempt of its own. next is the pool whose turn it is. The caller
-// holds the lane and the lease.
+// pipelined writes pools separately, each write sent as soon as Azure has accepted the previous
+// one. It then awaits completion and settles all pools by one read of the load balancer, each like
+// an attempt of its own. next is the pool whose turn it is. The caller holds the worker's lock and
+// the lease.
 func (l *lane) pipelined(ctx context.Context, next lb.PoolKey, due []lb.PoolKey, leave wholewrite.Leave, valid func() bool) {
 	all, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	within, sent := context.WithTimeout(all, sendDeadline)
@@ -51,22 +51,22 @@ func (l *lane) pipelined(ctx context.Context, next lb.PoolKey, due []lb.PoolKey,
 		defer func() { l.verdicts.End(l.id.SubscriptionID, p.met) }()
 	}
 	p.send(due)
-	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
+	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
 	p.within = all
 	p.conclude()
 }
 
-// pipeline is an attempt of several pools by writes that overlap.
+// pipeline is an attempt of several pools by overlapping writes.
 type pipeline struct {
 	lane             *lane
 	ctx, all, within context.Context //nolint:containedctx // it lives as long as the attempt
 	valid            func() bool
 	sent             []sentWrite
-	// trial is true where it is to be found out whether Azure takes that, and met once a write was
-	// overtaken, or is known to be refused because another runs.
+	// trial is true if Azure's support is being tested. met is true once a write was overtaken, or
+	// known to be rejected because another was running.
 	trial, met bool
-	// awaits is true until this process has seen Azure leave what was overtaken: it may be taken back
-	// when its own operation ends, so each end is awaited, by ending.
+	// awaits is true until this process has seen Azure keep overtaken writes. Until then the end of
+	// each write is awaited, by ending, because it might roll the write back.
 	awaits bool
 	ending sync.WaitGroup
 }
@@ -75,15 +75,14 @@ type pipeline struct {
 type sentWrite struct {
 	parcel
 	begun Begun
-	end   func() (lb.Pool, error) // waits for it
-	// overtaken is true if it still ran when Azure accepted the next: its end would have changed the
-	// etag that guarded that one.
+	end   func() (lb.Pool, error) // waits for completion
+	// overtaken is true if the write was still running when Azure accepted the next. Its completion
+	// would have changed the etag that guarded that one.
 	overtaken bool
 }
 
-// send sends the writes, in turn, for as long as an interval: what becomes urgent meanwhile waits for
-// no more than that and the end of the last. A pool that becomes due meanwhile is sent as well, when its
-// namespace has its turn.
+// send sends the writes in turn for up to an interval, which bounds the wait of urgent changes.
+// Pools that become due during that time are sent in their namespaces' turns.
 func (p *pipeline) send(due []lb.PoolKey) {
 	l, end, tried := p.lane, time.Now().Add(p.lane.cfg.Interval), map[lb.PoolKey]bool{}
 	for len(due) > 0 {
@@ -107,8 +106,8 @@ func (p *pipeline) send(due []lb.PoolKey) {
 	}
 }
 
-// dueNext returns the pools that are due now, in turn, without those that were tried; where a node
-// leaves, only those that it concerns.
+// dueNext returns the untried pools that are due, in turn. While a node leaves, only affected pools
+// are returned.
 func (p *pipeline) dueNext(tried map[lb.PoolKey]bool) []lb.PoolKey {
 	now, leave := time.Now(), wholewrite.Yes
 	if p.trial {
@@ -120,19 +119,19 @@ func (p *pipeline) dueNext(tried map[lb.PoolKey]bool) []lb.PoolKey {
 	})
 }
 
-// attempt sends one write, and reports whether the next may follow. A 412 is met once by another
-// read: the end of the write before changes the etag.
+// attempt sends one write and reports whether the next may follow. After a 412 it reads again once,
+// because the previous write's completion changes the etag.
 func (p *pipeline) attempt(one parcel) (next bool) {
 	err := p.write(&one)
 	if f := fault.From(err); f.Overtaken() && f.RetryAt.IsZero() && one.write {
 		wrote := one.r.Outcome == poolwrite.Written
 		one = one.again(p.lane.cfg, f.Undecided)
 		members := one.r.Members
-		switch err = p.write(&one); { // of one that has landed: by the write that was taken for refused
+		switch err = p.write(&one); { // if it landed: by the write that seemed rejected
 		case !one.landed:
 		case err == nil && !one.write:
 			one.r.Outcome, one.r.Members = poolwrite.Written, members
-		case notReady(err): // it may be that write that runs
+		case notReady(err): // that write may be the one running
 			one.taken.history.Owed = one.taken.history.Owed || wrote
 		}
 	}
@@ -142,7 +141,7 @@ func (p *pipeline) attempt(one parcel) (next bool) {
 	return p.unsent(one, err)
 }
 
-// write reads a pool, and sends what it has to become if that is not what it is.
+// write reads a pool, and starts a write if it is out of sync.
 func (p *pipeline) write(one *parcel) error {
 	cfg := p.lane.cfg
 	observed, err := cfg.Azure.Get(p.within, one.ops[0].Pool)
@@ -168,7 +167,7 @@ func (p *pipeline) write(one *parcel) error {
 	if err != nil {
 		return err
 	}
-	// What changes nothing overtakes nothing; and where no etag is heeded it guards no order.
+	// A write without changes overtakes nothing, and ignored etags guard no order.
 	if p.ran(observed) && !begun.Over && cfg.Behaviour.PoolIfMatch != behaviour.Ignored {
 		p.sent[len(p.sent)-1].overtaken, p.met = true, true
 	}
@@ -176,7 +175,7 @@ func (p *pipeline) write(one *parcel) error {
 	return nil
 }
 
-// ran reports whether the last write was seen to be under way when a pool was read.
+// ran reports whether the last write was in progress when a pool was read.
 func (p *pipeline) ran(observed lb.Pool) bool {
 	if len(p.sent) == 0 {
 		return false
@@ -185,7 +184,8 @@ func (p *pipeline) ran(observed lb.Pool) bool {
 	return !last.Over && last.Etag != "" && last.Etag == observed.Etag
 }
 
-// follow returns what waits for the end of a write, and has it awaited from now on if it has to be.
+// follow returns a function that waits for a write's end. If all ends are awaited, it starts
+// waiting now.
 func (p *pipeline) follow(begun Begun) func() (lb.Pool, error) {
 	if !p.awaits {
 		return func() (lb.Pool, error) { return begun.End(p.all, true) }
@@ -197,10 +197,10 @@ func (p *pipeline) follow(begun Begun) func() (lb.Pool, error) {
 	return func() (lb.Pool, error) { <-over; return shown, err }
 }
 
-// unsent settles a pool that is level, or whose write Azure did not accept, and reports whether the
-// next may be sent. A refusal because of the write before is nobody's attempt: the lane has taken the
-// risk. One because of somebody else's is one as ever. What an attempt of one pool makes good
-// otherwise is left to one.
+// unsent settles a pool that is in sync or whose write Azure did not accept, and reports whether
+// the next may be sent. A rejection because of the previous write counts as no attempt, because the
+// worker took that risk; one because of another client's write does. Other failures that a retry
+// may fix are left to a separate write.
 func (p *pipeline) unsent(one parcel, err error) (next bool) {
 	l, f := p.lane, fault.From(err)
 	refusal := poolwrite.RefusesOverlap(f)
@@ -208,7 +208,7 @@ func (p *pipeline) unsent(one parcel, err error) (next bool) {
 	case errors.Is(err, errDowned), errors.Is(err, poolattempt.ErrByMachine), one.read && one.before.NIC && err == nil:
 		l.alone(one, false)
 		return true
-	case refusal != "" && one.write && p.ran(one.before): // of a read it says nothing
+	case refusal != "" && one.write && p.ran(one.before): // a rejected read proves nothing
 		p.met = l.verdicts.Refused(p.ctx, l.id.SubscriptionID, refusal) || p.met
 		l.queue.wait(one.taken, f.RetryAt, time.Time{})
 		l.queue.part(one.taken, false, f.Undecided && one.r.Outcome == poolwrite.Written)

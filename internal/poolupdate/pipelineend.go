@@ -16,9 +16,9 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// conclude waits for the end of the last write, and of all where what was overtaken may be taken back,
-// and settles what one read of the load balancer then shows. That the writes before the last were
-// superseded is no failure, and their success would be no proof: what counts is that read.
+// conclude waits for the last write, and for all if overtaken writes may be rolled back, then
+// settles what one read of the load balancer shows. Only that read counts: superseded writes are no
+// failure, and success of the earlier ones proves nothing.
 func (p *pipeline) conclude() {
 	l := p.lane
 	if len(p.sent) == 0 {
@@ -27,7 +27,7 @@ func (p *pipeline) conclude() {
 	n := len(p.sent) - 1
 	last := p.sent[n]
 	shown, err := last.end()
-	if n == 0 { // it was an attempt of one
+	if n == 0 { // it was a single attempt
 		if err == nil {
 			err = last.r.Shown(shown)
 		}
@@ -35,19 +35,19 @@ func (p *pipeline) conclude() {
 		return
 	}
 	f := fault.From(err)
-	if f != nil && !f.Ended { // nobody knows its end
+	if f != nil && !f.Ended { // its result is unknown
 		l.ends(p.ctx, p.ctx, last.parcel, err)
 		p.sent = p.sent[:n]
 	}
 	trusted := (f == nil || f.Superseded()) && p.ended()
 	if p.ctx.Err() != nil {
-		return // stopping is quiet, and the next process reads the records
+		return // stop silently; the next process reads the records
 	}
 	p.settle(trusted)
 }
 
-// ended waits for the ends that have to be awaited, unless something is urgent, and reports whether
-// each was good, or came by the write after it.
+// ended waits for the required completions unless something is urgent, and reports whether each
+// succeeded or was superseded by the next write.
 func (p *pipeline) ended() bool {
 	if !p.awaits {
 		return true
@@ -74,9 +74,9 @@ func (p *pipeline) ended() bool {
 // urgent reports whether admin states are due.
 func (p *pipeline) urgent() bool { return len(p.lane.those(poolschedule.Urgent, time.Now())) > 0 }
 
-// settle settles each pool by one read. trusted is false if a write has failed, of whose content nobody
-// says, or its end is not known: then nothing is taken for in force by it, and all pools of the load
-// balancer are looked at.
+// settle settles each pool by one read. trusted is false if a write failed without detail or its
+// result is unknown: no write is then considered effective, and all pools of the load balancer are
+// checked.
 func (p *pipeline) settle(trusted bool) {
 	l := p.lane
 	b, err := p.read()
@@ -105,9 +105,9 @@ func (p *pipeline) settle(trusted bool) {
 	}
 }
 
-// back gives back a pool that the read does not show to be done. It goes by itself, but where Azure has
-// named a time for the read. Its write was accepted, so no etag tells of it any more: a pool that shows
-// less than what is on record is written once more.
+// back requeues a pool that the read does not show as done. It is written separately unless Azure
+// set a Retry-After for the read. The etag proves nothing about an accepted write, so a pool that
+// shows less than the record is written again.
 func (p *pipeline) back(w sentWrite, met *fault.Fault) {
 	l := p.lane
 	named := met != nil && !met.RetryAt.IsZero()
@@ -126,8 +126,8 @@ func (p *pipeline) keys() []lb.PoolKey {
 	return all
 }
 
-// read reads the load balancer, and again while somebody else's write is under way, for as long as an
-// interval, or until something is urgent.
+// read reads the load balancer, repeatedly while another client's write is in progress, for up to
+// an interval or until something is urgent.
 func (p *pipeline) read() (lb.LoadBalancer, error) {
 	end, rest := time.Now().Add(p.lane.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
@@ -138,7 +138,7 @@ func (p *pipeline) read() (lb.LoadBalancer, error) {
 	}
 }
 
-// pause waits, and reports whether the time was over before anything was urgent.
+// pause waits, and reports whether d passed before anything was urgent.
 func (p *pipeline) pause(d time.Duration) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if p.urgent() || sleep.For(p.within, time.Second) != nil {
@@ -148,7 +148,7 @@ func (p *pipeline) pause(d time.Duration) bool {
 	return true
 }
 
-// learn takes in what became of the writes that the next one overtook.
+// learn records what happened to overtaken writes.
 func (p *pipeline) learn(b lb.LoadBalancer, index map[lb.PoolKey]int) behaviour.Answer {
 	var seen []poolwrite.After
 	for _, w := range p.sent {

@@ -15,59 +15,57 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// queue holds the operations of one load balancer, grouped by pool, and what the
-// lane remembers of each pool. Its lock is never held across a call.
+// queue holds the operations of one load balancer, grouped by pool, and the worker's state of each
+// pool. Its lock is never held across a call.
 type queue struct {
 	driftPeriod time.Duration
 	interval    time.Duration
-	// holds says of some pools that keep changing how long their changes wait for others; nil is at once.
+	// holds sets how long the changes of busy pools wait for further ones; nil is not at all.
 	holds func(groups []*poolschedule.Group, now time.Time)
-	// defers returns the deferrals of the last ones of so many changes that are due in a namespace; nil is none.
+	// defers returns the deferrals of the newest of due changes in a namespace; nil is none.
 	defers func(namespace string, due int, now time.Time) []pace.Deferral
 
 	mu    sync.Mutex
 	pools map[lb.PoolKey]*waiting
-	// busy are those of the pools that have operations: an event costs nothing for
-	// the others.
+	// busy are the pools with operations, so that an event costs nothing for the others.
 	busy  map[lb.PoolKey]*waiting
 	depth int
-	// line says whose turn it is of the namespaces that have something waiting.
+	// line orders the namespaces with waiting operations.
 	line turns.Line
-	// turn is what is left until the next write of the load balancer; nil while another holds the lane.
+	// turn is what remains until the next load balancer write; nil while the worker is held by
+	// another writer.
 	turn *poolschedule.Turn
-	// nextDrift is when the first of the pools is looked at for drift; zero is never.
+	// nextDrift is the first due drift check; zero is never.
 	nextDrift time.Time
-	// company is of the operations that nobody waits for.
+	// company batches the operations that nothing waits for.
 	company poolschedule.Company
-	// wake has room for one token: operations came, or left.
+	// wake has capacity one: operations were added or removed.
 	wake chan struct{}
 }
 
-// waiting is one pool's part of the queue.
+// waiting is the queue's state of one pool.
 type waiting struct {
 	ops     []poolschedule.Operation
 	history poolschedule.History
-	// inFlight is true from take until done; oldest is then when the oldest of what
-	// was taken had been queued.
+	// inFlight is true from take until done; oldest is then when the oldest taken operation was
+	// queued.
 	inFlight bool
 	oldest   time.Time
-	// level is the fingerprint of the membership that the pool was last known to
-	// hold; nil if not known.
+	// level is the fingerprint of the membership that the pool is known to hold; nil if unknown.
 	level *uint64
-	// told is the last word that each Service got about this pool.
+	// told is the last notification of each Service about this pool.
 	told lastWords
-	// subject is whom the newest operation was for: what drift looks after.
+	// subject is the target of the newest operation, which drift checks use.
 	subject poolschedule.Subject
-	// driftAt is when to look next, and driftDue is true once that has come.
+	// driftAt is the next drift check; driftDue and driftSince are set once it is due.
 	driftAt  time.Time
 	driftDue bool
-	// driftSince is when it came.
 	driftSince time.Time
-	// announced is what people were told that the pool waits for; nil if nothing.
+	// announced is the last reported wait; nil if none.
 	announced *Waiting
-	// woken is true if during an attempt its machines were done, or a change came.
+	// woken is true if machines completed or a change came during an attempt.
 	woken bool
-	// hurried is when people had it tried again last.
+	// hurried is when the user last requested a retry.
 	hurried time.Time
 }
 
@@ -75,9 +73,8 @@ func newQueue(driftPeriod, interval time.Duration) *queue {
 	return &queue{driftPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
 }
 
-// add queues operations, or lets a queued one that says the same stand for one of them; it
-// counts the first. sooner is true if one has that stands be due earlier. A lane sees all of them or
-// none, and is signalled by whoever adds.
+// add queues operations, coalesces equal ones and counts those added. sooner is true if a waiting
+// pool became due earlier. The worker sees all of them or none; the caller signals it.
 func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, sooner bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +107,8 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, s
 	return q.depth - before, sooner
 }
 
-// dueAt returns when a pool is due, if something waits for it and is not in flight. The caller holds q.mu.
+// dueAt returns when a pool is due, if it has operations and is not in flight. The caller holds
+// q.mu.
 func (q *queue) dueAt(key lb.PoolKey, w *waiting, now time.Time) (at time.Time, waits bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return at, false
@@ -118,8 +116,8 @@ func (q *queue) dueAt(key lb.PoolKey, w *waiting, now time.Time) (at time.Time, 
 	return q.groupAt(key, w, now).ReadyAt(q.interval), true
 }
 
-// recalls has a pool that the lane does not know yet begin where an earlier process has
-// ended: what was said by that one is not said again.
+// recalls restores the state that an earlier process persisted, so that notifications are not
+// repeated.
 func (w *waiting) recalls(op poolschedule.Operation, isNew bool) {
 	if isNew {
 		w.history.GaveUp = op.Told.GivenUpFor
@@ -144,12 +142,11 @@ func (q *queue) hold(key lb.PoolKey, w *waiting, ops []poolschedule.Operation) {
 		delete(q.busy, key)
 	}
 	if len(ops) == 0 {
-		w.announced = nil // what comes next waits for itself
+		w.announced = nil // later operations are reported again
 	}
 }
 
-// remove takes out every waiting operation, parked ones too, for which match
-// holds, and returns how many there were.
+// remove removes all waiting operations that match, parked ones included, and returns their number.
 func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth
@@ -162,8 +159,9 @@ func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	return gone
 }
 
-// afresh has what waits for a BackendPool be due as if it had not failed yet, but not before what Azure has
-// asked for. Once an interval a pool is heard: a tenant asks, and admin states have no pace.
+// afresh makes a BackendPool's waiting operations due as if they had not failed, but not before
+// Retry-After. It is limited to once per interval and pool, because tenants can request it and
+// admin states have no pace.
 func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.mu.Lock()
 	for _, w := range q.busy {
@@ -182,8 +180,7 @@ func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.signal()
 }
 
-// forget drops a pool with its history. An attempt under way finds nothing to come back
-// to, and its operations are dropped.
+// forget drops a pool with its history. Operations of a running attempt are dropped at its end.
 func (q *queue) forget(pool lb.PoolKey) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
@@ -201,14 +198,14 @@ func (q *queue) empty() bool {
 	return len(q.pools) == 0
 }
 
-// waitingIn counts the pools of a queue that have something waiting.
+// waitingIn returns the number of pools with waiting operations.
 func waitingIn(q *queue) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.busy)
 }
 
-// resume lets go what is held because something of our own was not ready.
+// resume releases pools held for Weir's own dependencies.
 func (q *queue) resume() {
 	q.mu.Lock()
 	for _, w := range q.busy {
@@ -218,7 +215,7 @@ func (q *queue) resume() {
 	q.signal()
 }
 
-// next asks admission which pool to attempt now, or when to ask again.
+// next returns the pool to attempt now, or when to ask again.
 func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
 	q.look(now)
@@ -236,17 +233,18 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 	return pick, ok, poolschedule.Earlier(askAt, drift)
 }
 
-// paceAgain is how soon the pace is asked for again that a pool waits for: what is left comes back.
+// paceAgain is the polling interval of a pool that waits for its pace, because quotas recover
+// continuously.
 const paceAgain = time.Second
 
-// setTurn begins a turn of the lane, or ends it if it is nil.
+// setTurn begins a turn of the worker; nil ends it.
 func setTurn(q *queue, t *poolschedule.Turn) {
 	q.mu.Lock()
 	q.turn = t
 	q.mu.Unlock()
 }
 
-// nextInTurn is next within the turn, of which an attempt begins if there is a pool.
+// nextInTurn is next within the turn; it counts the attempt if there is a pool.
 func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
 	pool, ok, _ := q.next(now, interval)
 	if ok {
@@ -257,7 +255,7 @@ func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bo
 	return pool, ok
 }
 
-// lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
+// lineUp sets the turns of the groups' namespaces. The caller holds q.mu.
 func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
@@ -270,7 +268,7 @@ func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {
 	}
 }
 
-// groups are those of all pools that have something waiting. The caller holds q.mu.
+// groups returns a group per pool with waiting operations. The caller holds q.mu.
 func (q *queue) groups(now time.Time) []poolschedule.Group {
 	groups := make([]poolschedule.Group, 0, len(q.busy))
 	for key, w := range q.busy {
@@ -280,7 +278,7 @@ func (q *queue) groups(now time.Time) []poolschedule.Group {
 	return groups
 }
 
-// space gives the groups their pace. Most of them have none to keep. The caller holds q.mu.
+// space sets the pace of the groups; most have none. The caller holds q.mu.
 func (q *queue) space(groups []poolschedule.Group, now time.Time) {
 	var contend []*poolschedule.Group
 	for i, g := range groups {
@@ -294,7 +292,7 @@ func (q *queue) space(groups []poolschedule.Group, now time.Time) {
 	deferGroups(q, groups, now)
 }
 
-// deferGroups defers the changes beyond the share of their namespace: those that were queued last. The caller holds q.mu.
+// deferGroups defers a namespace's newest changes beyond its share. The caller holds q.mu.
 func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
 	if q.defers == nil {
 		return
@@ -320,14 +318,14 @@ func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
 	}
 }
 
-// groupAt is a pool's group with its pace. The caller holds q.mu.
+// groupAt returns a pool's group with its pace. The caller holds q.mu.
 func (q *queue) groupAt(key lb.PoolKey, w *waiting, now time.Time) poolschedule.Group {
 	one := []poolschedule.Group{w.group(key, q.company)}
 	q.space(one, now)
 	return one[0]
 }
 
-// group is the pool as admission looks at it, in the company of others of its lane.
+// group returns the pool as admission sees it, with the debouncing c of its worker.
 func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Group {
 	g := poolschedule.Summarize(key, w.ops, w.history)
 	if len(w.ops) == 0 {
@@ -337,8 +335,8 @@ func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Gro
 	return g
 }
 
-// levelAs reports whether the pool is known to hold the membership of this
-// fingerprint, with nothing queued or under way that could change it.
+// levelAs reports whether the pool is known to hold the membership with this fingerprint and
+// nothing pending could change it.
 func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// fill has pools filled at once that a write of their load balancer has made this moment, and
-// that somebody keeps. One that was level before it went is empty now, and nothing else says
-// so. A pool without a BackendPool is filled by the first operation that comes for it.
+// fill schedules the filling of pools that a load balancer write has just created and that are
+// managed. A pool recreated this way is empty without any other sign. A pool without a BackendPool
+// is filled by its first operation.
 func (q *queue) fill(made []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -23,8 +23,8 @@ func (q *queue) fill(made []lb.PoolKey, now time.Time) {
 	}
 }
 
-// fillFound has a pool filled that was found empty, and for which nothing waits, though it was
-// not there when it was looked at last: a write made it whose answer was lost.
+// fillFound schedules the filling of a pool that is unexpectedly empty with nothing pending: a
+// write whose response was lost has created it.
 func (q *queue) fillFound(found lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,8 +33,8 @@ func (q *queue) fillFound(found lb.PoolKey, now time.Time) {
 	}
 }
 
-// fillUnknown is fill after a write whose fate is unknown. What is known to be missing stays
-// with whoever looks after that: he finds out when it is there.
+// fillUnknown is fill after a write with unknown result. Pools known to be missing are left to the
+// code that tracks them.
 func (q *queue) fillUnknown(made []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,17 +13,16 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// How many pools have to be due for a write of the whole load balancer, or for writes that overlap: where
-// Azure was seen to take them, two save the time of one operation. For less nothing is tried.
+// The number of due pools from which a batched or overlapping write is used. Once Azure is known to
+// support it, two pools save one operation; a trial needs more.
 const (
 	wholeFrom      = 3
 	wholeKnownFrom = 2
 )
 
-// together returns the pools to attempt by one write of the load balancer, and for which
-// changes that may be; none if they are too few, if such writes are not to be made, or if the pool
-// whose turn it is cannot be one of them: others that change all the time would keep it from ever
-// being attempted.
+// together returns the pools to update by one load balancer write and the changes allowed in it. It
+// returns none if there are too few, if such writes are not allowed, or if next cannot be one of
+// them; otherwise busy pools could starve next.
 func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leaves) {
 	if l.cfg.Whole == nil || l.wholeAfter.After(now) || waitingIn(l.queue) < wholeKnownFrom { // most changes come alone
 		return nil, wholewrite.Leaves{}
@@ -46,7 +45,7 @@ func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrit
 	return nil, may
 }
 
-// seen is the part of a leave for which Azure was seen, here or before, to take what it is for.
+// seen limits may to the changes that Azure is known to apply.
 func seen(l *lane, may wholewrite.Leaves) wholewrite.Leaves {
 	if l.answer(wholewrite.Addresses) != behaviour.Taken {
 		may.Addresses = wholewrite.No
@@ -57,9 +56,9 @@ func seen(l *lane, may wholewrite.Leaves) wholewrite.Leaves {
 	return may
 }
 
-// inTurn returns the pools to attempt by writes that overlap, in their order, and by which leave; none
-// if they are too few, if such writes are not to be made, or if the pool whose turn it is cannot be
-// one of them.
+// inTurn returns the pools to update by overlapping writes, in order, and the permission used. It
+// returns none if there are too few, if such writes are not allowed, or if next cannot be one of
+// them.
 func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leave) {
 	if l.cfg.Pipeline == nil || l.cfg.Whole == nil || l.rowAfter.After(now) {
 		return nil, wholewrite.No
@@ -79,7 +78,8 @@ func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.
 	return due, leave
 }
 
-// looks returns the pools to look at by one read of their load balancer; nil if each is read by itself.
+// looks returns the pools to check by one read of their load balancer; nil if each is read
+// separately.
 func (l *lane) looks(now time.Time) []lb.PoolKey {
 	if l.cfg.Whole == nil {
 		return nil
@@ -87,7 +87,7 @@ func (l *lane) looks(now time.Time) []lb.PoolKey {
 	return l.those(poolschedule.LooksTogether, now)
 }
 
-// those returns the pools of a choice.
+// those returns the pools selected by are.
 func (l *lane) those(are func([]poolschedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
 	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey { return are(groups, now, l.cfg.Interval) })
 }
@@ -98,7 +98,7 @@ func (l *lane) dueInTurn(now time.Time, leave wholewrite.Leave) []lb.PoolKey {
 	})
 }
 
-// changesIn returns the changes that a write makes.
+// changesIn returns the changes that the writes make.
 func changesIn(writes []parcel) []wholewrite.Change {
 	var addresses, states bool
 	for _, p := range writes {
@@ -115,16 +115,15 @@ func changesIn(writes []parcel) []wholewrite.Change {
 	return all
 }
 
-// allowed reports whether what is to be written may be a part.
+// allowed reports whether a pool's change may be part of a batched write.
 func allowed(may wholewrite.Leaves, todo poolwrite.Change) bool {
 	addresses, states := todo.Changes()
 	return may.Allow(addresses, states, len(todo.Downed) > 0)
 }
 
-// brings reports whether a write of the whole load balancer is known to give a pool what it carries
-// for it: by the file of the operator, or by what such writes were seen to do. What is not known is
-// not counted on: Azure has been seen to answer success, to leave pools that are there as they are,
-// and to make new ones empty. Where it ignores admin states it is left alone altogether.
+// brings reports whether a load balancer write is known to update the pool, from configuration or
+// observation. Azure has been seen to report success while it left existing pools unchanged and
+// created new ones empty. A load balancer where it ignores admin states is excluded.
 func (l *lane) brings(p lb.Pool) bool {
 	if p.Etag == "" {
 		return l.cfg.Behaviour.WholeWriteNewPools == behaviour.Filled
@@ -132,7 +131,7 @@ func (l *lane) brings(p lb.Pool) bool {
 	return l.answer(wholewrite.Addresses) == behaviour.Taken && l.answer(wholewrite.AdminStates) != behaviour.Ignored
 }
 
-// bringsStates is brings for a change of admin states, if it is one.
+// bringsStates is brings for an admin state change; true for other changes.
 func (l *lane) bringsStates(todo poolwrite.Change) bool {
 	_, states := todo.Changes()
 	return !states || l.answer(wholewrite.AdminStates) == behaviour.Taken
@@ -142,8 +141,7 @@ func (l *lane) answer(c wholewrite.Change) behaviour.Answer {
 	return l.verdicts.Answer(l.id.SubscriptionID, c, time.Now())
 }
 
-// empty returns a pool that is to be made as the write of its load balancer has to make it:
-// without the addresses that the lane puts there afterwards.
+// empty returns a pool without addresses, as it has to be created; the worker fills it later.
 func empty(p lb.Pool) lb.Pool {
 	p.Addresses = nil
 	return p

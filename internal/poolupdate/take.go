@@ -11,16 +11,16 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// taken is what an attempt works with.
+// taken is what an attempt takes from the queue for one pool.
 type taken struct {
 	pool    lb.PoolKey
-	of      *waiting // whom it was taken from; nil if the pool was forgotten
+	of      *waiting // nil if the pool was forgotten
 	ops     []poolschedule.Operation
 	history poolschedule.History
 	told    map[poolschedule.ServiceName]poolschedule.Word
-	// driftDue is true if the pool was due to be looked at.
+	// driftDue is true if a check of the pool was due.
 	driftDue bool
-	// namespace is that whose turn it was; empty for a look, and for what another writer carries.
+	// namespace is the one whose turn was used; empty for checks and for writes of another writer.
 	namespace string
 }
 
@@ -50,7 +50,7 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 	return t
 }
 
-// takeLocked is take for a pool that is there. The caller holds q.mu.
+// takeLocked is take for a pool that exists. The caller holds q.mu.
 func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: w.told.all(), driftDue: w.driftDue}
 	if len(t.ops) == 0 && w.driftDue {
@@ -63,9 +63,8 @@ func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	return t
 }
 
-// done ends an attempt: what is to be tried again comes back, ahead of what came
-// meanwhile, and the pool's history and level are replaced. A pool that was forgotten
-// meanwhile is left alone, also if it came back.
+// done ends an attempt: operations to retry are requeued ahead of newer ones, and the pool's
+// history and level are replaced. A pool forgotten since is ignored, even if it was added again.
 func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.History, level *uint64, told map[poolschedule.Word][]poolschedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +75,7 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	if w == nil || q.pools[t.pool] != w {
 		return
 	}
-	// A look that was postponed is not an operation that waits.
+	// A postponed check is not a waiting operation.
 	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
 	requeue = slices.DeleteFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
 	w.remembers(h)
@@ -90,8 +89,8 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	}
 }
 
-// takeAlong is take for a pool that is not attempted for its own sake, unless nothing waits
-// for it, or Azure wants no call for it yet.
+// takeAlong is take for a pool in another writer's update. ok is false if nothing waits or
+// Retry-After has not passed.
 func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,8 +101,7 @@ func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	return q.takeLocked(pool, w, now), true
 }
 
-// back ends an attempt that was none: the operations stand where they stood, ahead of what
-// came meanwhile.
+// back undoes take without an attempt: the operations return ahead of newer ones.
 func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +111,7 @@ func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	}
 	w.remembers(w.history)
 	w.inFlight, w.driftDue = false, w.driftDue || t.driftDue
-	ops = slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return op.Drift }) // a look is no operation that waits
+	ops = slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return op.Drift }) // a check is not a waiting operation
 	for i := range ops {
 		ops[i].Carried = false
 	}
@@ -121,23 +119,23 @@ func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.signal()
 }
 
-// suspect notes that a write guarded by an etag may land yet. What the pool holds is not
-// known until then.
+// suspect records that a write guarded by etag may still land. Until then the pool's content is
+// unknown.
 func (q *queue) suspect(t taken, etag string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.of.history.Writes.Lost, t.of.history.Writes.OpenSince, t.of.level = etag, time.Time{}, nil
 }
 
-// part has a pool have no part in writes of several if apart is true. owed is true if the last one may
-// have landed, and was nobody's attempt.
+// part excludes the pool from batched writes if apart is true. owed is true if the last write may
+// have landed without counting as an attempt.
 func (q *queue) part(t taken, apart, owed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.of.history.Apart, t.of.history.Owed = t.of.history.Apart || apart, t.of.history.Owed || owed
 }
 
-// wait has a pool wait for a time that Azure has named, or until somebody else's write may have ended;
+// wait delays a pool until Azure's Retry-After, or until another client's write may have completed;
 // zero is neither.
 func (q *queue) wait(t taken, until, others time.Time) {
 	q.mu.Lock()
@@ -145,7 +143,7 @@ func (q *queue) wait(t taken, until, others time.Time) {
 	t.of.history.NotBefore, t.of.history.HoldUntil = poolschedule.Later(t.of.history.NotBefore, until), poolschedule.Later(t.of.history.HoldUntil, others)
 }
 
-// choose has some of the pools be chosen that have something waiting, by the turns of their namespaces.
+// choose calls pick with all waiting pools and their namespaces' turns.
 func (q *queue) choose(now time.Time, pick func([]poolschedule.Group) []lb.PoolKey) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,9 +154,8 @@ func (q *queue) choose(now time.Time, pick func([]poolschedule.Group) []lb.PoolK
 	return pick(groups)
 }
 
-// unrest says, for people, why now is no moment to try something on the load balancer; empty if
-// it is one. Admin states can be tried where nodes only return: nobody loses a flow by a write
-// that is ignored.
+// unrest returns why a trial must not run now, for the user, or "". Admin states can be tried while
+// nodes only return, because an ignored write then loses no flow.
 func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,12 +168,12 @@ func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 	return ""
 }
 
-// relevant drops the operations that have nobody left to serve.
+// relevant drops operations that are no longer needed.
 func (c *Config) relevant(ops []poolschedule.Operation) []poolschedule.Operation {
 	return slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return !c.Cluster.Relevant(op) })
 }
 
-// needed reports whether operations still have anyone to serve.
+// needed reports whether any operation is still needed.
 func (c *Config) needed(ops []poolschedule.Operation) bool {
 	return slices.ContainsFunc(ops, c.Cluster.Relevant)
 }

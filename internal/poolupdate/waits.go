@@ -16,16 +16,16 @@ type Waiting struct {
 	Ref   poolschedule.Ref
 	Pool  lb.PoolID
 	Cause Cause
-	// Look is true if nothing is known to have changed: the pool has to be read, and
-	// what was said of it stands until then.
+	// Look is true if no change is known: the pool has to be read, and its status stands until
+	// then.
 	Look bool
-	// Admin is true if a change of admin states waits.
+	// Admin is true if an admin state change waits.
 	Admin bool
-	// Since is when it was seen to wait: a report of a later time knows better.
+	// Since is when the wait was seen; a later report supersedes it.
 	Since time.Time
-	// Until is when an attempt is allowed; zero if nobody knows.
+	// Until is when an attempt is allowed; zero if unknown.
 	Until time.Time
-	// Why names what is closed, or who holds the lease; empty for other causes.
+	// Why names what is closed, or the lease holder; empty for other causes.
 	Why string
 }
 
@@ -34,31 +34,30 @@ type Cause string
 
 // The causes.
 const (
-	CauseGate       Cause = "Gate"       // Azure takes no requests of the subscription, or for the load balancer
-	CauseRetryAfter Cause = "RetryAfter" // Azure asked to leave this pool alone for a while
-	CauseLease      Cause = "Lease"      // another controller is at work
-	CausePace       Cause = "Pace"       // the pool is busy, or a quota comes back step by step
-	CauseShare      Cause = "Share"      // its namespace has used up its share of writes
-	CauseBehind     Cause = "Behind"     // something else on its load balancer goes first
+	CauseGate       Cause = "Gate" // Azure accepts no requests for the subscription or the load balancer
+	CauseRetryAfter Cause = "RetryAfter" // Azure sent a Retry-After for this pool
+	CauseLease      Cause = "Lease" // another controller holds the lease
+	CausePace       Cause = "Pace" // the pool is busy, or a quota recovers gradually
+	CauseShare      Cause = "Share" // the namespace has used up its share of writes
+	CauseBehind     Cause = "Behind" // another write on the load balancer goes first
 )
 
-// soft reports a wait that is part of the normal course.
+// soft reports whether the wait is normal operation.
 func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }
 
-// obstacle is what keeps a lane from a pass.
+// obstacle is what keeps a worker from a pass.
 type obstacle struct {
-	askAt time.Time // again; zero if nothing kept it
-	// until is when the obstacle is over; zero if nobody knows.
+	askAt time.Time // zero if nothing blocks
+	// until is when the obstacle ends; zero if unknown.
 	until time.Time
 	cause Cause
 	why   string
 }
 
-// worthTelling is the shortest wait that people hear of.
+// worthTelling is the shortest wait that is reported.
 const worthTelling = time.Second
 
-// news returns the pools that wait although no attempt of theirs has failed, and of which
-// nobody was told yet, or something else. met is what keeps the whole lane.
+// news returns new or changed waits of pools without a failed attempt. met blocks the whole worker.
 func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,11 +73,11 @@ func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Wait
 	return all
 }
 
-// behind tells of one pool whose lane is busy with something else.
+// behind returns the wait of one pool whose worker is busy.
 func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now() // not before the end of the last attempt, which would know better
+	now := time.Now() // not before the end of the last attempt, whose report would supersede it
 	w := q.pools[key]
 	if w == nil || w.inFlight || w.announced != nil || !w.standsBehind() {
 		return Waiting{}, false
@@ -87,23 +86,23 @@ func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 	return *w.announced, true
 }
 
-// standsBehind reports whether people want to hear that something else goes first: not
-// of a retry, which has its own time, and not of a pool that is only looked at.
+// standsBehind reports whether waiting behind another write is worth reporting: not for retries,
+// which have their own time, nor for checks.
 func (w *waiting) standsBehind() bool {
 	g := w.group("", poolschedule.Company{})
 	return w.changed() && !g.Retry && (g.Admin == nil || g.Admin.Tries == 0)
 }
 
-// changed reports whether a change is known to wait.
+// changed reports whether a change waits.
 func (w *waiting) changed() bool {
 	return slices.ContainsFunc(w.ops, func(op poolschedule.Operation) bool { return !op.Looks() })
 }
 
-// waits says what a pool waits for, if that is worth telling. What waits after a failure
-// was told by the report of that attempt, unless something else delays it further.
+// waits returns what a pool waits for, if it is worth reporting. Waits after a failure were in that
+// attempt's report, unless something else delays it further.
 func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
 	if len(w.ops) == 0 || w.inFlight {
-		return Waiting{}, false // a look for drift is no change
+		return Waiting{}, false // a drift check is no change
 	}
 	ready := g.ReadyAt(interval)
 	wait := Waiting{
@@ -130,8 +129,8 @@ func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, inter
 	return wait, wait.Until.Sub(now) >= worthTelling
 }
 
-// isNews reports whether people know something else of the pool so far. That it is kept
-// to a pace, or stands behind others, is told once: the time moves with each of them.
+// isNews reports whether wait differs from the last report. Pace and Behind are reported once,
+// because their times move all the time.
 func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
 	var before Waiting
 	if w.announced != nil {
@@ -139,7 +138,7 @@ func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
 	}
 	moved := wait.Until.Sub(before.Until)
 	if wait.Cause == CauseShare && before.Cause == CauseShare {
-		return moved >= interval // its text has figures that change all the time
+		return moved >= interval // its text contains figures that always change
 	}
 	if wait.Cause.soft() && before.Cause.soft() {
 		return moved >= interval && !before.Until.IsZero()

@@ -21,22 +21,20 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// sideBySide bounds the records that are written at once.
+// sideBySide bounds concurrent writes to the status store.
 const sideBySide = 8
 
-// whole attempts pools together: one read of their load balancer, and one write if any of
-// them is not level. Each is settled as by an attempt of its own. What the write is refused
-// for, other than that somebody else is at work or that Azure gives no answer, is nobody's
-// attempt: one of the pools may be at fault, so each goes by itself from then on until it is
-// level. The caller holds the lane and the lease.
+// whole attempts pools together: one read of their load balancer, and one write if any of them is
+// out of sync. Each ends like an attempt of its own. If Azure rejects the write, other than for a
+// conflict or an outage, any of the pools may be the cause: no attempt is counted, and each pool is
+// written separately until it is in sync. The caller holds the worker's lock and the lease.
 func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may wholewrite.Leaves, valid func() bool) {
 	parcels := l.takeAll(due)
-	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
+	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
 	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
 	j := joint{lane: l, ctx: ctx, within: within, may: may, valid: valid}
-	// Somebody who writes in between is everyday: the first time it costs one more read and
-	// write, and nobody hears of it.
+	// A conflicting write is common: the first one costs a silent retry.
 	if parcels = j.attempt(parcels); len(parcels) > 0 {
 		j.last = true
 		j.attempt(parcels)
@@ -46,27 +44,26 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may wholewrite.Leave
 	}
 }
 
-// joint is an attempt of several pools by one write of their load balancer.
+// joint is an attempt of several pools by one load balancer write.
 type joint struct {
 	lane        *lane
 	ctx, within context.Context //nolint:containedctx // it lives as long as the attempt
 	may         wholewrite.Leaves
 	valid       func() bool
-	// trial are the changes that are tried, and sent is true once a write has left: before that
-	// nothing was tried. last is true where a write that another was faster than is not made again.
+	// trial are the changes on trial; sent is true once a write was sent, before which nothing was
+	// tried. last is true for the attempt that is not repeated after a conflict.
 	trial      []wholewrite.Change
 	sent, last bool
 }
 
-// attempt returns the pools of a write that somebody else was faster than; all others are
-// settled, or given back.
+// attempt returns the pools to retry after a conflicting write; all others are settled or requeued.
 func (j *joint) attempt(parcels []parcel) []parcel {
 	l := j.lane
 	if len(parcels) == 0 {
 		return nil
 	}
 	b, err := j.read()
-	if f := fault.From(err); f != nil && f.Code == fault.CodeResting { // the load balancer wants patience, its pools may not
+	if f := fault.From(err); f != nil && f.Code == fault.CodeResting { // the load balancer is throttled, its pools may not be
 		l.wholeAfter = f.RetryAt
 		for _, p := range parcels {
 			(&carried{lane: l}).back(p, false)
@@ -100,8 +97,8 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 	return nil
 }
 
-// read reads the load balancer. After a write that somebody else was faster than it waits, as
-// long as an interval, until that one has ended: the end changes the etag once more.
+// read reads the load balancer. After a conflicting write it waits up to an interval for that write
+// to complete, because completion changes the etag again.
 func (j *joint) read() (lb.LoadBalancer, error) {
 	l := j.lane
 	end, rest := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
@@ -113,13 +110,13 @@ func (j *joint) read() (lb.LoadBalancer, error) {
 	}
 }
 
-// moves reports whether a write to a load balancer, or to one of its pools, is under way.
+// moves reports whether a write to a load balancer or one of its pools is in progress.
 func moves(b lb.LoadBalancer) bool {
 	return b.Provisioning == lb.Updating || slices.ContainsFunc(b.Pools, func(p lb.Pool) bool { return p.Provisioning == lb.Updating })
 }
 
-// permitted returns the pools whose changes may be written together. The others go by
-// themselves; all do where so few are left that there is no need to try anything.
+// permitted returns the pools whose changes may be written together and releases the others to
+// separate writes. It releases all of them if too few remain to justify a trial.
 func (j *joint) permitted(writes []parcel) []parcel {
 	var all, others []parcel
 	for _, p := range writes {
@@ -138,8 +135,9 @@ func (j *joint) permitted(writes []parcel) []parcel {
 	return all
 }
 
-// begin puts what is on trial on record, once. Where that does not work, or it is not calm any more,
-// or a second write would try what is not on record, it returns false, and the pools go by themselves.
+// begin records the trial once. It returns false, and releases all pools to separate writes, if
+// recording fails, the load balancer is no longer quiet, or a second write would try an unrecorded
+// change.
 func (j *joint) begin(writes []parcel) bool {
 	l := j.lane
 	tries := slices.DeleteFunc(j.may.Tries(changesIn(writes)), func(c wholewrite.Change) bool { return slices.Contains(j.trial, c) })
@@ -169,9 +167,9 @@ func (j *joint) record(tries []wholewrite.Change) error {
 	return j.lane.verdicts.Begin(j.within, j.lane.id.SubscriptionID, tries)
 }
 
-// due asks once more, right before the write, for reads and records have taken their time: whether
-// the lease still holds, and whom the pools serve. It returns those that are written; a trial whose
-// change is among them no more is not made.
+// due checks again right before the write, since reads and records take time, that the lease is
+// held and the operations are needed. It returns the pools to write, or none if a change on trial
+// is no longer among them.
 func (j *joint) due(writes []parcel) []parcel {
 	l := j.lane
 	if !j.valid() {
@@ -195,7 +193,7 @@ func (j *joint) due(writes []parcel) []parcel {
 	return due
 }
 
-// takeAll moves the operations of pools out of the queue.
+// takeAll takes the operations of pools from the queue.
 func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	var all []parcel
 	for _, key := range due {
@@ -215,7 +213,7 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	return all
 }
 
-// index says where each pool is in its load balancer.
+// index maps each pool to its index in the load balancer.
 func (l *lane) index(b lb.LoadBalancer) map[lb.PoolKey]int {
 	at := make(map[lb.PoolKey]int, len(b.Pools))
 	for i, p := range b.Pools {
@@ -224,9 +222,9 @@ func (l *lane) index(b lb.LoadBalancer) map[lb.PoolKey]int {
 	return at
 }
 
-// readied computes what the pools have to become, records it side by side, and returns those
-// that have to be written. The others are settled; one that Azure does not show goes by
-// itself, which tells what is missing, and so does one of network interfaces.
+// readied computes the writes, records them concurrently and returns the pools to write. The others
+// are settled. Pools that Azure does not show, which an attempt of their own diagnoses, and pools
+// of network interfaces are written separately.
 func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadBalancer) []parcel {
 	errs := make([]error, len(parcels))
 	slots := make(chan struct{}, sideBySide)
@@ -242,7 +240,7 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 			p, members := &parcels[i], parcels[i].r.Members
 			p.before, p.read = b.Pools[at], true
 			p.write, errs[i] = l.cfg.attempts().Prepare(within, p.ops[0].Ref, p.before, false, &p.r)
-			if p.landed && p.r.Outcome == poolwrite.Unchanged { // by the write that was taken for refused
+			if p.landed && p.r.Outcome == poolwrite.Unchanged { // by the write that seemed rejected
 				p.r.Outcome, p.r.Members = poolwrite.Written, members
 			}
 			<-slots

@@ -11,13 +11,13 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// wholeRest is how long there is no write of the whole load balancer after one that was refused,
-// unless one of its pools turns out to be what Azure does not take.
+// wholeRest is the pause of batched writes after a rejection, unless one pool turns out to be the
+// cause.
 const wholeRest = 10 * time.Minute
 
-// failed is for a write that failed. It returns the pools if somebody else was faster, for the
-// first time, and Azure names no time before which it wants no call. A trial that fails is nobody's attempt, whatever it has met: each pool goes by
-// itself, but for the time that Azure has asked for.
+// failed handles a failed write. It returns the pools to retry after the first conflict without a
+// Retry-After. A failed trial counts as no attempt: each pool is written separately, after any
+// Retry-After.
 func (j *joint) failed(writes []parcel, err error) []parcel {
 	l, f := j.lane, fault.From(err)
 	if f.Overtaken() && f.RetryAt.IsZero() && !j.last {
@@ -42,13 +42,13 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 	return nil
 }
 
-// again returns the parcel as it was taken, for another read. landed is true if the write that
-// was refused may have been sent before, and have landed.
+// again returns the parcel for another read. landed is true if the rejected write may have been
+// sent before and have taken effect.
 func (p parcel) again(cfg *Config, landed bool) parcel {
 	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.Again(cfg.attempts().Begin(p.taken.history), landed)}
 }
 
-// ends settles a pool as an attempt of its own would be that ended with err.
+// ends settles a pool like an attempt of its own that ended with err.
 func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 	r := p.r.End(err, ctx.Err() != nil, within.Err() != nil)
 	if r.Outcome != poolwrite.Shutdown {
@@ -56,9 +56,9 @@ func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 	}
 }
 
-// unmade is for a read or a write that failed. Where Azure did not answer, or not about what was
-// written, that is the failure of each pool: it would have met the same, and the SDK has tried
-// again already.
+// unmade handles a failed read or write. If Azure did not respond, or rejected it for a reason
+// unrelated to the content, each pool has failed: a separate write would fail the same way, and the
+// SDK has already retried.
 func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
 	r := poolwrite.Result{}.End(err, ctx.Err() != nil, within.Err() != nil)
 	if r.Outcome != poolwrite.Terminal && r.Outcome != poolwrite.Stale || r.Fault.Exhausted() {
@@ -76,13 +76,13 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 	}
 }
 
-// made settles what Azure shows after a write. What this process has not seen Azure do is read
-// back, for the answer may repeat what was sent.
+// made settles what Azure shows after a write. Behavior that this process has not seen is read
+// back, because the response may echo the request.
 func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	l := j.lane
 	if !l.verdicts.Proven(l.id.SubscriptionID, changesIn(writes)) {
 		again, err := l.readAll(j.within)
-		if err != nil { // nothing is believed that was not seen
+		if err != nil { // trust nothing that was not read
 			again = lb.LoadBalancer{}
 		}
 		b = again
@@ -109,7 +109,7 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	}
 }
 
-// alone gives a pool back that is attempted by itself from now on, until it is level.
+// alone requeues a pool for separate writes until it is in sync.
 func (l *lane) alone(p parcel, mayLand bool) {
 	l.queue.part(p.taken, true, mayLand && p.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(p, mayLand)
