@@ -11,13 +11,12 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// mostTogether bounds the pools of one write: each is recorded before, and nobody waits for
-// the records of a thousand.
+// mostTogether limits the pools of one write, because each is recorded before.
 const mostTogether = 100
 
-// Together returns which of the groups are written together: those with changes that are due, or
-// that only wait for company, and that may be a part; and those that only wait for their pace, for they
-// cost no write of their own then. Where they are too many for one write, it is some of each namespace.
+// Together returns the pools to write in one batch: due changes, changes that only wait for
+// debouncing, and changes that only wait for their pace, which cost no write of their own here. If
+// there are too many, each namespace gets some.
 func Together(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
 	due := dealt(groups, now, interval, may, func(g Group) bool {
 		return (g.Paced(now, interval) || g.IsDeferred(now, interval)) && !g.history.Apart
@@ -30,9 +29,8 @@ func Together(groups []Group, now time.Time, interval time.Duration, may wholewr
 	return keys
 }
 
-// InTurn returns which of the groups are written one after the other without waiting for the end of
-// each: the same as Together, in the order of their turns, up to one that has waited for an interval
-// and goes by itself.
+// InTurn returns the pools for overlapping writes: the same as Together, in turn order, up to a
+// pool that has waited for an interval and has to be written separately.
 func InTurn(groups []Group, now time.Time, interval time.Duration, leave wholewrite.Leave) []lb.PoolKey {
 	may := wholewrite.Leaves{Addresses: leave, States: leave}
 	due := dealt(groups, now, interval, may, func(Group) bool { return false })
@@ -56,13 +54,13 @@ func pools(groups []Group) []lb.PoolKey {
 	return keys
 }
 
-// isDue reports whether a group has a change that is due, or that only waits for company.
+// isDue reports whether a group has a change that is due or only waits for debouncing.
 func (g Group) isDue(now time.Time, interval time.Duration) bool {
 	return !g.looks() && !g.history.Apart && (!g.ReadyAt(interval).After(now) || g.gathers(now, interval))
 }
 
-// dealt returns the groups that are due and may be a part, and others that go along, in the order of their
-// turns.
+// dealt returns, in turn order, the groups that are due or selected by along and may join the
+// batch.
 func dealt(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves, along func(Group) bool) []Group {
 	var due []Group
 	for _, g := range groups {
@@ -81,11 +79,11 @@ func dealt(groups []Group, now time.Time, interval time.Duration, may wholewrite
 	return first
 }
 
-// looksFrom is how many pools have to be due to be looked at for one read of their load balancer.
+// looksFrom is the number of due checks from which one read of the load balancer is used.
 const looksFrom = 3
 
-// LooksTogether returns which of the groups are looked at by one read of their load balancer: all
-// that nobody waits for and that are due, or only wait for company; none if they are too few.
+// LooksTogether returns the pools to check by one read of their load balancer: checks that are due
+// or only wait for debouncing; none if there are too few.
 func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -101,7 +99,7 @@ func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.P
 	return due
 }
 
-// Urgent returns which of the groups have admin states that are due for the first time.
+// Urgent returns the pools with admin states that are due for the first time.
 func Urgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -112,7 +110,7 @@ func Urgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey 
 	return due
 }
 
-// WaitedFor returns which of the groups are due that somebody waits for.
+// WaitedFor returns the due pools with more than a check.
 func WaitedFor(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -123,14 +121,14 @@ func WaitedFor(groups []Group, now time.Time, interval time.Duration) []lb.PoolK
 	return due
 }
 
-// gathers reports whether the group waits for company, and for nothing else.
+// gathers reports whether the group only waits for debouncing.
 func (g Group) gathers(now time.Time, interval time.Duration) bool {
 	return g.fresh && !g.Retry && !Later(g.Earliest(), g.history.HoldUntil).After(now) &&
 		!g.ownAt(interval).After(now.Add(debounce)) && !g.deferredUntil().After(now)
 }
 
-// joins reports whether a group may take part, as far as its operations tell. What fails for reasons
-// of its own would only keep a trial from a verdict.
+// joins reports whether a group may join the batch, as far as its operations show. Failing pools
+// are kept out of trials, which they would only make inconclusive.
 func (g Group) joins(may wholewrite.Leaves) bool {
 	if g.failing() && (g.changes() && may.Addresses == wholewrite.Try || g.Admin != nil && may.States == wholewrite.Try) {
 		return false

@@ -4,9 +4,8 @@ package poolschedule
 
 import "slices"
 
-// Coalesce appends newer operations to older ones, except those that an older one
-// stands for already. One that speaks for a Service takes the place of one of the same
-// BackendPool that speaks for nobody.
+// Coalesce appends newer operations to older ones, except those already covered. An operation with
+// a Service replaces one of the same BackendPool without a Service.
 func Coalesce(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
 		if op.Admin {
@@ -37,7 +36,7 @@ func Coalesce(older []Operation, newer ...Operation) []Operation {
 	return older
 }
 
-// coalesceAdmin keeps one admin operation a pool, the newest.
+// coalesceAdmin keeps one admin operation per pool, the newest.
 func coalesceAdmin(older []Operation, op Operation) []Operation {
 	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
 	if at < 0 {

@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// DriftAfter returns when a pool is looked at next for drift, after now. The pools of a load
-// balancer have one moment in the period, by its name, so that one read serves them all, the reads
-// are spread evenly and a restart moves none of them. A period of 0 is never.
+// DriftAfter returns the first drift check after now. All pools of a load balancer share one phase
+// within the period, derived from its name: one read serves them all, reads are spread evenly and
+// restarts change nothing. A period of 0 is never.
 func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	if period <= 0 {
 		return time.Time{}
@@ -24,16 +24,16 @@ func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 	if !begin.After(now) {
 		begin = begin.Add(period)
 	}
-	// As a distance from now, so that a clock that is set back puts off no look.
+	// Relative to now, so that a clock set back delays no check.
 	return now.Add(begin.Sub(now))
 }
 
-// firstLook is how soon a pool in trouble is looked at.
+// firstLook is the delay of the first check of a pool in trouble.
 const firstLook = time.Minute
 
-// lookAfter returns when a pool is looked at next, after now: at its own moment in the period, or
-// sooner while it is in trouble since a time: a minute after it, two minutes after that, then four,
-// as long as such a wait is shorter than the period. A period of 0 is never.
+// lookAfter returns the next check after now: the regular one, or an earlier one if the pool is in
+// trouble, with delays of one, two, four minutes and so on below the period. A period of 0 is
+// never.
 func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble time.Time) time.Time {
 	own := DriftAfter(pool, now, period)
 	if trouble.IsZero() {
@@ -47,8 +47,8 @@ func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble tim
 	return own
 }
 
-// LookAt returns when a pool is looked at next, after now. A pool into which a lost write may land
-// is looked at once although none is ever: when no request of the attempt can be on its way any more.
+// LookAt returns the next check after now. A pool in which a lost write may still land is checked
+// even if checks are disabled, once no request can be in flight any more.
 func (h History) LookAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	last := h.Writes.OpenSince.Add(poolwrite.RecordOutlives)
 	if period <= 0 && !h.Writes.OpenSince.IsZero() && last.After(now) {
@@ -58,7 +58,7 @@ func (h History) LookAt(pool lb.PoolKey, now time.Time, period time.Duration) ti
 }
 
 // TroubleSince returns since when a pool is in trouble: its change was given up, or a lost write
-// may land yet. A change that is given up begins anew, and what was no attempt does not count.
+// may still land. Giving up a change restarts it; a postponed attempt does not count.
 func TroubleSince(before time.Time, outcome poolwrite.Outcome, trouble, look bool, now time.Time) time.Time {
 	switch {
 	case outcome == poolwrite.Postponed, trouble && look && !before.IsZero():

@@ -10,10 +10,10 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Word is what a Service is told.
+// Word is a notification to a Service.
 type Word string
 
-// What a Service is told.
+// The notifications.
 const (
 	wordNone     Word = ""
 	WordUpdated  Word = "Updated"
@@ -21,21 +21,21 @@ const (
 	WordFailed   Word = "Failed"
 )
 
-// disposition says what becomes of one operation after an outcome.
+// disposition is what happens to one operation after an outcome.
 type disposition struct {
-	keep  bool // back into the queue
-	spend bool // one retry is consumed
-	yield bool // until its own back-off is over
+	keep  bool // requeue
+	spend bool // consume a retry
+	yield bool // delay by the operation's own backoff
 	tell  Word
 }
 
-// row is what an outcome means for an operation that has a retry left, for one that has
-// none, for one without a change behind it in a pool whose last change was given up, for an
-// admin operation, and for one that the attempt only takes along.
+// row maps an outcome to a disposition for an operation with retries left, one with none left, one
+// without a change in a pool whose last change was given up, an admin operation, and a carried
+// operation.
 type row struct{ left, spent, givenUp, admin, carried disposition }
 
-// settlement is the table. Nothing else decides what becomes of an operation. A look
-// for drift at any other pool is settled like a fresh change.
+// settlement is the only place that decides what happens to an operation. A drift check of a pool
+// that was not given up is settled like a new change.
 var settlement = map[poolwrite.Outcome]row{
 	poolwrite.Written: {
 		left: disposition{tell: WordUpdated}, spent: disposition{tell: WordUpdated}, givenUp: disposition{tell: WordUpdated},
@@ -59,40 +59,39 @@ var settlement = map[poolwrite.Outcome]row{
 	poolwrite.Shutdown: {},
 }
 
-// Past is what a lane remembers of a pool when an attempt is settled.
+// Past is what is known of a pool when an attempt is settled.
 type Past struct {
-	// Told is the last word that each Service got.
+	// Told is the last notification of each Service.
 	Told map[ServiceName]Word
-	// GaveUp is true if the last change was given up; again, if it is for the same
-	// error as now.
+	// GaveUp is true if the last change was given up; Again, if for the same error as now.
 	GaveUp, Again bool
-	States        bool          // what was written are admin states alone
-	Now           time.Time     // when the attempt ended
-	Longest       time.Duration // the longest back-off
+	States        bool // only admin states were written
+	Now           time.Time // end of the attempt
+	Longest       time.Duration // maximum backoff
 }
 
-// Verdict is what settle decides for a group.
+// Verdict is the result of Settle for a group.
 type Verdict struct {
 	Requeue []Operation
 	Told    map[Word][]ServiceName
-	// RetriesUsed is the highest count among the operations, after this attempt.
+	// RetriesUsed is the highest count among the operations, including this attempt.
 	RetriesUsed int
-	// AdminFailed and adminDone are the words about a change of admin states, which
-	// was seen at adminSince.
+	// AdminFailed and AdminDone are notifications about an admin state change, which was seen at
+	// AdminSince.
 	AdminFailed, AdminDone bool
 	AdminSince             time.Time
 }
 
-// Settle applies the table to every operation of a group, but for some words. Only after Retrying
-// or Failed do these speak: an unchanged pool (a write had landed whose answer was lost), an admin
-// operation, the first look of a process that had only admin states to write. An error that a
-// change was given up for is not told again by a look for drift.
+// Settle applies the table to every operation of a group, and decides the notifications. These
+// cases notify only after Retrying or Failed: an unchanged pool (a write with a lost response had
+// landed), an admin operation, and a process's first check if only admin states were written. A
+// drift check does not repeat the error for which a change was given up.
 //
-// ofMembers is what became of the membership where the outcome speaks of admin states alone: that of a
-// pool of network interfaces is another matter. It is empty everywhere else.
+// ofMembers is the outcome of the membership where outcome is about admin states only, as for pools
+// of network interfaces; otherwise empty.
 func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Operation, maxRetries int, past Past) Verdict {
 	v := Verdict{Told: map[Word][]ServiceName{}}
-	var gaveUp []ServiceName // on behalf of looks
+	var gaveUp []ServiceName // by checks
 	for _, op := range ops {
 		outcome := outcome
 		if ofMembers != "" && !op.Admin && outcome != poolwrite.Postponed {
@@ -119,7 +118,7 @@ func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Opera
 		v.tell(d.tell, op.Service)
 	}
 	for _, s := range gaveUp {
-		if !slices.ContainsFunc(v.Requeue, Operation.Member) { // beside a change that is tried again a look gives up nothing
+		if !slices.ContainsFunc(v.Requeue, Operation.Member) { // a check gives up nothing while a change is retried
 			v.tell(WordFailed, s)
 		}
 	}
@@ -127,7 +126,7 @@ func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Opera
 	return v
 }
 
-// retryOverFail tells a Service Retrying alone if one of its changes is given up and another one is tried again.
+// retryOverFail replaces Failed by Retrying for a Service if another of its changes is retried.
 func (v *Verdict) retryOverFail() {
 	for _, op := range v.Requeue {
 		if at := slices.Index(v.Told[WordFailed], op.Service); at >= 0 && op.Member() {
@@ -137,7 +136,7 @@ func (v *Verdict) retryOverFail() {
 	}
 }
 
-// decide looks an operation up in the table.
+// decide looks up an operation in the table.
 func (p Past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) disposition {
 	row := settlement[outcome]
 	d := row.left
@@ -164,8 +163,7 @@ func (p Past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) di
 	return d
 }
 
-// admin says what became of a change of admin states: once that it has failed, and once that
-// it is done.
+// admin records the first failure or the success of an admin state change.
 func (v *Verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation, past Past) {
 	v.AdminSince = op.ChangedAt
 	v.AdminDone = outcome == poolwrite.Written || outcome == poolwrite.Unchanged
@@ -176,7 +174,7 @@ func (v *Verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation,
 	}
 }
 
-// tell says a word to a Service, once.
+// tell adds a notification, once per Service.
 func (v *Verdict) tell(w Word, to ServiceName) {
 	if w != wordNone && to != (ServiceName{}) && !slices.Contains(v.Told[w], to) {
 		v.Told[w] = append(v.Told[w], to)
