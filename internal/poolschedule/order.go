@@ -48,11 +48,15 @@ const (
 
 // before orders the claims of one load balancer, by:
 //
-//   - Kind: admin states, because connections can only drain until the node dies; then changes; then pools written within the interval; then checks. A check that has waited for an interval goes before pools that change all the time.
-//   - Round: one claim per namespace and round, so that a namespace with a thousand changes delays another by one per round.
+//   - Kind: admin states, because connections can only drain until the node dies; then changes;
+//     then pools written within the interval; then checks. A check that has waited for an interval
+//     goes before pools that change all the time.
+//   - Round: one claim per namespace and round, so that a namespace with a thousand changes delays
+//     another by one per round.
 //   - Overdue claims, oldest first, so that the rules below starve none.
 //   - First attempts before retries, whose cause most likely persists.
-//   - Impact (see Stake): dead members that still receive flows before additional members, and pools without serving members before all. With equal impact, fewest serving members first.
+//   - Impact (see Stake): dead members that still receive flows before additional members, and
+//     pools without serving members before all. With equal impact, fewest serving members first.
 //   - Turn, time ready, and name, to make the order total.
 //
 // This bounds waiting. A change that is ready for an interval waits for at most one round for each
