@@ -12,40 +12,36 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Change is what apply found to do.
+// Change is the difference that apply found.
 type Change struct {
-	// Next is the pool as it shall become; equal to the observed one if nothing
-	// is to be written.
+	// Next is the desired pool; equal to the observed one if nothing has to be written.
 	Next lb.Pool
-	// add, remove and alter count addresses; alter those that change their admin state.
+	// add, remove and alter count addresses; alter counts changed admin states.
 	add, remove, alter int
 	Foreign            int
-	// states are the admin states of next that are ours: Down, or empty for one that is
-	// taken back.
+	// states are the managed admin states in Next: Down, or empty if reset.
 	states map[netip.Addr]string
-	// down are the addresses that are Down by us afterwards; downed and restored are those
-	// that become so, or are taken back.
+	// down are the addresses that Weir keeps Down; Downed and restored are those that become Down,
+	// or are reset, with this change.
 	down, Downed, restored []netip.Addr
-	// added are the addresses that were not there, removed those that do not belong there, and foreign
-	// those of others, as far as they are addresses.
+	// added are missing, removed no longer belong, and foreign belong to other owners; entries
+	// without an address are omitted.
 	added, removed, foreign []netip.Addr
-	// compared is true once the pool was compared with what is wanted.
+	// compared is true once the pool was compared with the desired state.
 	compared bool
-	// unseen is true if there is nothing to do, and yet the ledger holds an address
-	// that is neither wanted nor in the pool, or one as Down that is neither: a write of
-	// ours may still be on its way.
+	// unseen is true if nothing has to be written but the record has an address, or a Down state,
+	// that is neither wanted nor in the pool: a write may still be in flight.
 	unseen bool
-	// joinable is true of a pool that others fill and empty meanwhile: of it a write brings admin
-	// states alone.
+	// joinable is true if the machines' own writes change the members, so that a pool write only
+	// sets admin states.
 	joinable bool
 }
 
 func (c Change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
 
-// apply computes what a pool has to become: the wanted addresses, and of the
-// others those that are not ours. Addresses are compared by IP. An entry that
-// stays keeps its name and its place, so that a write changes no more than it must,
-// and its admin state, unless that is ours.
+// apply computes the desired pool: the wanted addresses plus foreign ones. Addresses are compared
+// by IP. A remaining entry keeps its name, position and, unless Weir manages it, its admin state,
+// to keep the write minimal.
 func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
@@ -98,8 +94,7 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 	return c
 }
 
-// direct returns the admin state of an address that stays. What somebody else set Down
-// stays so, and is not ours to take back.
+// direct returns the admin state of a remaining address. A Down that Weir did not set is not reset.
 func (c *Change) direct(a lb.Address, state string, down map[netip.Addr]struct{}) string {
 	_, byUs := down[a.IP]
 	isDown, toBe := a.AdminState == lb.Down, state == lb.Down
@@ -132,8 +127,7 @@ func (c *Change) state(ip netip.Addr, state string) {
 	c.states[ip] = state
 }
 
-// missing reports whether a pool that is as it has to be lacks something that the ledger
-// holds.
+// missing reports whether the record has something that a pool in sync lacks.
 func missing(has ours, want map[netip.Addr]string) bool {
 	for ip := range has.written {
 		if _, wanted := want[ip]; !wanted {
@@ -148,9 +142,8 @@ func missing(has ours, want map[netip.Addr]string) bool {
 	return false
 }
 
-// uniqueName returns the address's name, or one made from it where an entry that
-// stays already has that name: Azure refuses two entries of one name
-// (DuplicateResourceName) and compares names without regard to case.
+// uniqueName returns the address's name, or one derived from it if a remaining entry has that name:
+// Azure rejects duplicates (DuplicateResourceName), ignoring case.
 func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	name := a.Name
 	for i := 0; ; i++ {
@@ -165,9 +158,8 @@ func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	}
 }
 
-// ShownBy reports whether got holds exactly the addresses that were written, and has the
-// admin states of those that are ours. Azure has been seen to report success and to leave a
-// pool empty, so a write is done only when what came back shows it.
+// ShownBy reports whether got holds exactly the written addresses and the managed admin states.
+// Azure has been seen to report success and leave a pool empty, so only this completes a write.
 func (c Change) ShownBy(got lb.Pool) bool {
 	for _, a := range got.Addresses {
 		if state, mine := c.states[a.IP]; mine && (state == lb.Down) != (a.AdminState == lb.Down) {
@@ -186,7 +178,7 @@ func sortedIPs(addresses []lb.Address) []netip.Addr {
 	return ips
 }
 
-// sorted returns the addresses in order, each once.
+// sorted sorts and deduplicates addresses in place.
 func sorted(ips []netip.Addr) []netip.Addr {
 	slices.SortFunc(ips, netip.Addr.Compare)
 	return slices.Compact(ips)

@@ -9,39 +9,39 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Desired is the membership of a pool, as the cluster wants it, and what is on record of it.
+// Desired is the desired membership of a pool and its record.
 type Desired struct {
 	Addresses []lb.Address
-	// Kept are those of Addresses that stay where they are in the pool, and are not added.
+	// Kept are the Addresses that stay if present but are not added.
 	Kept []netip.Addr
-	// Twins are further nodes that have an address of Addresses, and another machine. Awaited are the
-	// addresses of nodes whose machine is yet to be told: what has one of them stays where it is.
+	// Twins are further nodes that share an address of Addresses but have another machine. Awaited
+	// are addresses of nodes whose machine is not known yet; members with one of them stay.
 	Twins   []lb.Address
 	Awaited []netip.Addr
-	// Ours reports whether an address that stands in the pool when Weir first
-	// takes it is one of ours: those of this cluster's nodes, and in a pool that Weir
-	// made all, unless it knows what it has put there.
+	// Ours reports whether Weir manages an address that it finds when it first takes over the pool:
+	// an address of the cluster's nodes, or, in a pool that Weir made without a record of its
+	// content, any address.
 	Ours func(netip.Addr) bool
-	// Alone is true for a pool that Weir made: nobody else sets nodes of this cluster Down there.
+	// Alone is true for a pool that Weir made: no other client sets this cluster's nodes Down
+	// there.
 	Alone bool
-	// AddressOf returns the address of the node that a machine is, by which it is known in
-	// the ledger; false if it is none of the cluster's.
+	// AddressOf returns the address by which the record knows a machine's node; false if it is not
+	// a node of the cluster.
 	AddressOf func(machine string) (netip.Addr, bool)
-	// Machines is there for a pool whose members are network interfaces.
+	// Machines is set for a pool of network interfaces.
 	Machines *Machines
-	// Recorded is what the ledger holds of the pool.
+	// Recorded is the pool's record.
 	Recorded Recorded
 }
 
-// Recorded is what the ledger holds of a pool.
+// Recorded is what is persisted about a pool.
 type Recorded struct {
-	// Written are the addresses that Weir put there, Down those of them that it took out of
-	// rotation.
+	// Written are the addresses that Weir added; Down is the subset that it set Down.
 	Written, Down []netip.Addr
-	// Instances are the addresses of those of Written that instances of uniform scale sets have, by
-	// machine: Azure does not tell them.
+	// Instances maps instances of uniform scale sets to their addresses among Written, which Azure
+	// does not report.
 	Instances map[string]netip.Addr
-	// Taken is true once the pool was taken.
+	// Taken is true once Weir has taken over the pool.
 	Taken bool
 }
 
@@ -51,12 +51,12 @@ type Intent struct {
 	Instances          map[string]netip.Addr
 	Desired, Observed  int
 	Add, Remove, Alter int
-	// States is true if admin states alone are written, of network interfaces: that does not
-	// take the pool.
+	// States is true if only admin states of network interfaces are written, which does not take
+	// over the pool.
 	States bool
 }
 
-// in returns what is wanted of a pool that was read: what is kept is wanted where it is.
+// in returns the desired state for a pool that was read: Kept addresses are wanted only if present.
 func (d Desired) in(shown []lb.Address) Desired {
 	if len(d.Kept) == 0 {
 		return d

@@ -14,29 +14,27 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Handed is what became of the members of a pool that others write.
+// Handed is the state of pool members that the machine updater writes.
 type Handed struct {
-	// Outcome is Postponed, or that of a failure, and Fault says why.
+	// Outcome is Postponed or a failure; Fault is the reason.
 	Outcome Outcome
 	Fault   *fault.Fault
-	// For is how long the pool is left alone, unless somebody says that its machines are done; zero
-	// where nobody will.
+	// For is how long to wait unless the machines report completion; zero if they will not.
 	For time.Duration
 }
 
-// machinesLast is how long a pool is left alone at most whose machines are being written: they say
-// when they are done, and a word that got lost costs no more.
+// machinesLast bounds the wait for machines, in case their completion signal is lost.
 const machinesLast = time.Minute
 
-// How many machines a text names, and in how many bytes each.
+// The number of machines in a message and the bytes for each.
 const (
 	machinesNamed = 5
 	machineWords  = 160
 )
 
-// Hands takes in what is known of the machines of a pool that was handed over. One that shows what it
-// has to is level, unless it is to be empty: a machine that is about to join by an earlier word, or a
-// scale set that names it, would keep Azure from deleting it. What cannot join is left out.
+// Hands processes the state of a pool's machines. A pool in sync is done, unless it has to be
+// empty: then pending joins and scale sets that reference it would prevent its deletion. Machines
+// that cannot join are excluded.
 func (r *Result) Hands(state nic.State) {
 	h := r.HandOver
 	r.Unusable = h.drops(state.Unusable)
@@ -60,8 +58,7 @@ func (r *Result) Hands(state nic.State) {
 	}
 }
 
-// says is what people read while machines are under way. One that is where it belongs is read, and not
-// written.
+// says returns the progress message. Machines that are only read are not counted.
 func (h *HandOver) says(working []nic.Machine, waits []string) string {
 	moves, n := map[string]bool{}, 0
 	for _, m := range slices.Concat(h.Target.Leaves, h.joining()) {
@@ -97,7 +94,7 @@ func (h *HandOver) says(working []nic.Machine, waits []string) string {
 	return strings.Join(text, "; ")
 }
 
-// joining returns the machines that are to join.
+// joining returns the machines that have to join.
 func (h *HandOver) joining() (machines []nic.Machine) {
 	for _, j := range h.joins {
 		machines = append(machines, j.machines...)
@@ -105,7 +102,7 @@ func (h *HandOver) joining() (machines []nic.Machine) {
 	return machines
 }
 
-// lacks says what the pool does not show although nobody is at work on it.
+// lacks returns what the pool does not show yet although no write is in progress.
 func (h *HandOver) lacks() string {
 	var text []string
 	if n := len(h.joins); n > 0 {
@@ -117,9 +114,9 @@ func (h *HandOver) lacks() string {
 	return strings.Join(text, ", ")
 }
 
-// failed is for machines whose try failed. As long as one may get there by another try, there is one. A
-// machine that is gone, or a process that ends, says nothing about the pool; and what Azure has asked a
-// machine to wait for holds up no other one: its own lane keeps to it.
+// failed summarizes failed machines; it is retriable if any of them is. A deleted machine or a
+// shutdown says nothing about the pool. Retry-After of one machine does not delay others, because
+// each has its own worker.
 func (h *HandOver) failed(all []nic.Failure) *Handed {
 	all = slices.Clone(all)
 	rank := func(f nic.Failure) int {
@@ -145,12 +142,12 @@ func (h *HandOver) failed(all []nic.Failure) *Handed {
 	return &Handed{Outcome: outcomeOf(&worst), Fault: &worst}
 }
 
-// notReady is the fault of what waits for something that is nobody's failure.
+// notReady returns the fault of a wait that is not a failure.
 func notReady(text string) *fault.Fault {
 	return &fault.Fault{Class: fault.Retriable, Code: "NotReady", Reason: "not_ready", Err: fmt.Errorf("%w: %s", ErrNotReady, text)}
 }
 
-// sayOf names a machine, unless the text does.
+// sayOf prefixes the machine's name unless text starts with it.
 func sayOf(m nic.Machine, text string) string {
 	if name := m.String(); !strings.HasPrefix(text, name) {
 		text = name + ": " + text
@@ -158,7 +155,7 @@ func sayOf(m nic.Machine, text string) string {
 	return text
 }
 
-// listed names some of what is said of machines, each in a few words, and counts the others.
+// listed joins a bounded number of shortened messages and counts the rest.
 func listed(said []string) string {
 	short := make([]string, len(said))
 	for i, text := range said {

@@ -13,10 +13,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Of a pool of network interfaces a write sets the admin states alone: interfaces join and leave
-// by their own writes, see members.go.
+// A write of a pool of network interfaces only sets admin states. Interfaces join and leave by
+// their own writes, see members.go.
 
-// CodeNICPool is the fault code of a pool that holds network interfaces.
+// CodeNICPool is the fault code of a pool that holds network interfaces but should hold addresses.
 const CodeNICPool = "NICPool"
 
 func errInterfaces(pool lb.PoolID) error {
@@ -32,10 +32,9 @@ func refusal(err error) *fault.Fault {
 
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 
-// direct computes the admin states of the interfaces that belong to nodes: Down for a member
-// that leaves, and whatever else was set Down by us is taken back. A node may be gone, or not
-// say yet what its machine is, and come back to it: what is on record stays there as long as an
-// interface is Down that may be its.
+// direct computes the admin states of the nodes' interfaces: Down for leaving members, reset if
+// Weir had set them. A node may be gone or not report its machine yet, so its recorded Down is kept
+// while an unidentified interface is Down.
 func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	states, byUs, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
@@ -61,13 +60,12 @@ func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
 			c.down = append(c.down, ip)
 			continue
 		}
-		c.unseen = c.unseen || c.none() && states[ip] != lb.Down // a write of ours may still be on its way
+		c.unseen = c.unseen || c.none() && states[ip] != lb.Down // a write may still be in flight
 	}
 	return c
 }
 
-// namedAs gives the interfaces that Azure shows the addresses that they have in what was
-// written.
+// namedAs sets the addresses of the shown interfaces to those in written.
 func namedAs(shown, written lb.Pool) lb.Pool {
 	if !written.NIC {
 		return shown

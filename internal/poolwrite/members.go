@@ -17,51 +17,51 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// CodeAddressPool is the fault code of a pool that holds addresses where its members are to be
-// network interfaces.
+// CodeAddressPool is the fault code of a pool that holds addresses but should hold network
+// interfaces.
 const CodeAddressPool = "AddressPool"
 
-// CodeOutboundPool is the fault code of a pool of outbound rules that Weir did not make.
+// CodeOutboundPool is the fault code of a pool with outbound rules that Weir did not make.
 const CodeOutboundPool = "OutboundPool"
 
-// Machines is how the nodes of a pool of network interfaces become its members.
+// Machines maps the nodes of a pool of network interfaces to machines.
 type Machines struct {
 	Family lb.Family
 	// Configuration and Every are those of nic.Pool.
 	Configuration string
 	Every         bool
-	// Of returns the machine of the node of a name, or why it is not known.
+	// Of returns the machine of a node, or why it is unknown.
 	Of func(node string) (nic.Machine, error)
 }
 
-// HandOver is what a pool of network interfaces has to become, for who writes machines.
+// HandOver is the desired membership of a pool of network interfaces, for the machine updater.
 type HandOver struct {
 	Target nic.Target
-	// joins are the addresses that belong in the pool and that it shows of no machine.
+	// joins are wanted addresses for which the pool shows no machine.
 	joins []joining
-	// waits are why nodes have no machine that could join.
+	// waits are the reasons why nodes have no machine yet.
 	waits []string
 }
 
-// joining is an address that is to join, and the machines that may have it: one has, unless several nodes
-// name it.
+// joining is an address that has to join and its candidate machines: more than one if several nodes
+// claim it.
 type joining struct {
 	ip       netip.Addr
 	nodes    []string
 	machines []nic.Machine
 }
 
-// Unusable is a node that belongs in a pool and whose machine cannot join it.
+// Unusable is a node that belongs in a pool but whose machine cannot join it.
 type Unusable struct {
 	Node string
 	IP   netip.Addr
 	Why  string
 }
 
-// Level reports whether the pool shows just the machines that belong in it.
+// Level reports whether the pool shows exactly the machines that belong in it.
 func (h *HandOver) Level() bool { return len(h.joins)+len(h.Target.Leaves)+len(h.waits) == 0 }
 
-// drops takes out what cannot join, and returns which nodes that are.
+// drops removes machines that cannot join and returns their nodes.
 func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
 	why := make(map[string]string, len(unusable))
 	for _, w := range unusable {
@@ -85,7 +85,7 @@ func (h *HandOver) Fingerprint() uint64 {
 	add := func(text string) {
 		var length [4]byte
 		binary.LittleEndian.PutUint32(length[:], uint32(len(text))) //nolint:gosec // ids are short
-		_, _ = sum.Write(length[:])                                 // a hash's Write returns no error
+		_, _ = sum.Write(length[:]) // hash.Hash never returns an error
 		_, _ = sum.Write([]byte(text))
 	}
 	add(fmt.Sprint(h.Target.Configuration, h.Target.Every))
@@ -98,11 +98,10 @@ func (h *HandOver) Fingerprint() uint64 {
 	return max(sum.Sum64(), 1)
 }
 
-// PrepareMembers computes what a pool of network interfaces has to become: which machines belong in
-// it and which leave, and which admin states those have that are in it; write says whether the
-// latter have to be written. observed has the machine of each interface. Ours are the nodes that are
-// on record or of this cluster: an instance that is no node yet, or no more, keeps what its scale set
-// gave it.
+// PrepareMembers computes which machines have to join and leave a pool of network interfaces, and
+// the admin states of its members; write is true if the latter have to be written. observed must
+// have the machine of each interface. Only nodes that are recorded or of this cluster are managed:
+// an instance that is not a node keeps what its scale set gave it.
 func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
 	here := nodesIn(observed, want)
 	want = want.in(here)
@@ -124,7 +123,7 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, has))
 		r.Todo = direct(observed, states, slices.Collect(maps.Keys(has.down)))
 		r.down = sorted(r.Todo.down)
-	} else { // nobody takes back what was left Down, and it stays known
+	} else { // Down states are not reset without admin states, and stay recorded
 		r.Todo = Change{Next: observed}
 		r.down = leftDown(recorded.Down, want.Addresses, lb.Pool{Addresses: here})
 	}
@@ -133,7 +132,7 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 	r.Todo.Foreign = len(observed.Addresses) - len(here)
 	r.Members = len(r.HandOver.joins)+len(r.HandOver.Target.Leaves) > 0
 	write, err = r.mustWrite(observed)
-	if !r.HandOver.Level() && err != nil { // a machine joins or leaves beside it
+	if !r.HandOver.Level() && err != nil { // a machine is joining or leaving
 		write, err = false, nil
 	}
 	if err != nil || !write && r.HandOver.Level() {
@@ -145,8 +144,8 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 	return write, intent, nil
 }
 
-// nodesIn returns the interfaces of nodes, by the addresses of those, and of machines whose address is
-// on record: their nodes are gone, and they are not.
+// nodesIn returns the interfaces of nodes with their addresses, including machines whose nodes are
+// gone but whose addresses are recorded.
 func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
 	for _, a := range observed.Addresses {
 		if ip, ok := want.ofNode(a); ok {
@@ -157,7 +156,7 @@ func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
 	return here
 }
 
-// shownIn stands for the network interfaces that a pool shows.
+// shownIn returns a hash of the pool's network interfaces.
 func shownIn(observed lb.Pool) uint64 {
 	names := make([]string, len(observed.Addresses))
 	for i, a := range observed.Addresses {
@@ -166,12 +165,12 @@ func shownIn(observed lb.Pool) uint64 {
 	slices.Sort(names)
 	sum := fnv.New64a()
 	for _, name := range names {
-		_, _ = sum.Write([]byte(name + "\n")) // a hash's Write returns no error
+		_, _ = sum.Write([]byte(name + "\n")) // hash.Hash never returns an error
 	}
 	return max(sum.Sum64(), 1)
 }
 
-// ofNode returns the address by which the interface of a node is known, or of what was one.
+// ofNode returns the address of the node, or former node, of an interface.
 func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	if ip, ok := d.AddressOf(a.Machine); ok {
 		return ip, true
@@ -182,7 +181,7 @@ func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	return a.IP, a.Machine != "" && slices.Contains(d.Recorded.Written, a.IP)
 }
 
-// memberMachine is the machine of a node that belongs in a pool, or why it is not known.
+// memberMachine is the machine of a node that belongs in a pool, or why it is unknown.
 type memberMachine struct {
 	node string
 	ip   netip.Addr
@@ -190,8 +189,8 @@ type memberMachine struct {
 	err error
 }
 
-// machinesOf returns the machines that belong in a pool. unknown are the addresses of nodes whose machine is
-// not known: what has one of them stays where it is.
+// machinesOf returns the machines that belong in a pool. unknown are the addresses of nodes with an
+// unknown machine; members with one of them stay.
 func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
 	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.Twins)), map[netip.Addr]bool{}
 	for _, ip := range want.Awaited {
@@ -206,7 +205,7 @@ func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool)
 	return all, unknown
 }
 
-// leavingOf returns the interfaces that are ours and that nobody wants.
+// leavingOf returns the managed interfaces that are not wanted.
 func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (leaving []lb.Address) {
 	wanted := make(map[string]bool, len(machines))
 	for _, m := range machines {
@@ -222,8 +221,8 @@ func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknow
 	return leaving
 }
 
-// staysOurs returns what is on record once the pool is level: what is wanted, and what is in the pool while
-// it is not known which machine its node is. Instances of uniform scale sets are on record by themselves.
+// staysOurs returns the record for a pool in sync: wanted addresses, and members that stay because
+// a node's machine is unknown. Instances of uniform scale sets are recorded separately.
 func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (written []netip.Addr, instances map[string]netip.Addr) {
 	written = sortedIPs(want.Addresses)
 	keep := func(machine string, ip netip.Addr) {
@@ -248,7 +247,7 @@ func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknow
 	return sorted(written), instances
 }
 
-// stayDown returns those that are Down by us and leave: until they have, they take no flows.
+// stayDown returns the leaving interfaces that Weir set Down; they stay Down until they have left.
 func stayDown(leaving []lb.Address, has ours) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(leaving), func(a lb.Address) bool {
 		_, byUs := has.down[a.IP]
@@ -256,8 +255,8 @@ func stayDown(leaving []lb.Address, has ours) []lb.Address {
 	})
 }
 
-// handOver returns what those who write machines have to do for a pool. here are the interfaces of
-// nodes in it, leaving those of them that have to go, and machines those that belong in it.
+// handOver builds the target for the machine updater. here are the interfaces of nodes in the pool,
+// leaving those that have to go, machines those that belong in it.
 func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
 	by := want.Machines
 	h := &HandOver{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, Every: by.Every}}}
@@ -268,7 +267,7 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 	for _, m := range machines {
 		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
 	}
-	at := map[netip.Addr]int{} // in joins
+	at := map[netip.Addr]int{} // index in joins
 	for _, m := range machines {
 		switch {
 		case m.err != nil && !shown[m.ip]:
@@ -304,7 +303,7 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 	return h
 }
 
-// keeps has machines stay members that no node tells, by their addresses.
+// keeps keeps members whose node's machine is unknown, by their addresses.
 func (h *HandOver) keeps(here []lb.Address, unknown map[netip.Addr]bool) {
 	for _, a := range here {
 		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
@@ -313,7 +312,7 @@ func (h *HandOver) keeps(here []lb.Address, unknown map[netip.Addr]bool) {
 	}
 }
 
-// refuses says why machines join and leave no pool that is as it was read.
+// refuses returns why machines cannot join or leave the pool.
 func refuses(observed lb.Pool, want Desired) error {
 	switch {
 	case !observed.NIC && len(observed.Addresses) > 0:

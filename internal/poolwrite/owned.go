@@ -9,16 +9,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ours is what the ledger says of a pool.
+// ours is the record as sets.
 type ours struct {
 	written map[netip.Addr]struct{}
-	// down are the addresses that are Down by us; nil if admin states are left alone.
+	// down are the addresses that Weir set Down; nil if admin states are not managed.
 	down map[netip.Addr]struct{}
 }
 
-// owned returns what the ledger holds, or, when Weir first takes the pool, the addresses that the
-// cluster calls ours. What is Down then is somebody else's doing, unless nobody else writes the
-// pool, and the node leaves: the BackendPool that had it on record is gone.
+// owned returns the record, or on takeover of the pool the addresses that want.Ours reports. On
+// takeover, Down addresses count as set by Weir only if the node leaves and no other client writes
+// the pool: the BackendPool with the record was deleted.
 func owned(observed lb.Pool, want Desired, adminState bool) ours {
 	recorded := want.Recorded
 	has := ours{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
@@ -44,8 +44,8 @@ func owned(observed lb.Pool, want Desired, adminState bool) ours {
 	return has
 }
 
-// leftDown returns those of the addresses that are wanted, and Down in the pool. Of the others
-// somebody has taken care; but a write of ours that was to set them so may be on its way.
+// leftDown returns the ips that are wanted and Down in the pool. The others were handled by another
+// client, but a write that sets them Down may be in flight.
 func leftDown(ips []netip.Addr, wanted []lb.Address, observed lb.Pool) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(wanted, func(a lb.Address) bool { return a.IP == ip }) ||
