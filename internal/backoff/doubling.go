@@ -10,8 +10,7 @@ type Doubling struct {
 	Max   time.Duration
 }
 
-// After returns the delay after the n-th failure in a row, n from 1.
-// Anything below 1 is no failure and no delay.
+// After returns the delay after the n-th consecutive failure, n from 1; zero for n below 1.
 func (d Doubling) After(n int) time.Duration {
 	if n < 1 {
 		return 0

@@ -11,18 +11,19 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// ErrByMachine is of a pool whose members are written machine by machine: no write of several pools
-// has a part in it.
+// ErrByMachine is returned for a pool whose members are written machine by machine, which batched
+// writes exclude.
 var ErrByMachine = fmt.Errorf("%w: the members of the pool are network interfaces", poolwrite.ErrNotReady)
 
-// errNoMembers is for a pool of network interfaces where nobody writes machines.
+// errNoMembers is for a pool of network interfaces if Weir does not write machines.
 var errNoMembers = errors.New("its members are to be network interfaces, and Weir writes addresses alone here")
 
-// bringMembers records and writes the admin states of a pool of network interfaces that was read. Its
-// members are handed over at the end of the attempt, once: each time says what has failed since the last.
+// bringMembers records and writes the admin states of a pool of network interfaces. Its members are
+// handed over once, at the end of the attempt, because each handover returns the failures since the
+// previous one.
 func (c *Config) bringMembers(ctx context.Context, t Try, observed lb.Pool, r *poolwrite.Result) error {
 	want, err := c.Desired(t.Ref)
-	if err == nil && want.Machines == nil { // since it was asked
+	if err == nil && want.Machines == nil { // changed since Prepare
 		err = ErrByMachine
 	}
 	if err != nil {
@@ -33,7 +34,7 @@ func (c *Config) bringMembers(ctx context.Context, t Try, observed lb.Pool, r *p
 		err = c.record(ctx, t.Ref, intent)
 	}
 	if err != nil {
-		r.HandOver = nil // nothing is handed over that is not on record
+		r.HandOver = nil // never hand over what is not recorded
 		return err
 	}
 	if write {
@@ -42,7 +43,7 @@ func (c *Config) bringMembers(ctx context.Context, t Try, observed lb.Pool, r *p
 	return nil
 }
 
-// PrepareMembers computes what a pool of network interfaces has to become, by what is desired of it.
+// PrepareMembers computes the desired state of a pool of network interfaces.
 func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want poolwrite.Desired, r *poolwrite.Result) (write bool, intent *poolwrite.Intent, err error) {
 	r.Observed = len(observed.Addresses)
 	if c.Members == nil {
@@ -57,8 +58,8 @@ func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want pool
 	return r.PrepareMembers(observed, want, c.AdminState)
 }
 
-// handOver hands over what a pool of network interfaces has to become. A pool that is level is, too:
-// whoever writes a machine for another pool has to know that it belongs in this one.
+// handOver passes the target of a pool of network interfaces to the machine updater, even if the
+// pool is in sync: writes of a machine for other pools must keep it in this one.
 func (c *Config) handOver(t Try, r *poolwrite.Result) error {
 	if r.HandOver == nil {
 		return nil

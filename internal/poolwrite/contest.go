@@ -20,8 +20,7 @@ type contest struct {
 	// same ones. Addresses that disappear once each, such as deleted machines, do not count.
 	undone []netip.Addr
 	times  int
-	// repairing is true while machines are on their way back into the pool: who is missing meanwhile was
-	// counted, and one that is gone was taken out by nobody.
+	// repairing is true while machines rejoin the pool: what is missing was already counted.
 	repairing bool
 }
 

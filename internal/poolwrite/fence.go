@@ -27,7 +27,7 @@ type fate struct {
 	Open bool
 	// suspects is true if a lost write may land while the attempt writes.
 	suspects bool
-	// unguarded is true of an Azure that heeds no If-Match in writes of pools, or shows no etag.
+	// unguarded is true if Azure ignores If-Match on pools or shows no etag.
 	unguarded bool
 }
 

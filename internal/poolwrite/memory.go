@@ -12,7 +12,7 @@ import (
 
 // Memory is what is kept of a pool's writes between attempts.
 type Memory struct {
-	// Lost is the etag that guards a write of ours whose fate is unknown; empty if none.
+	// Lost is the etag that guards a write with unknown result, or empty.
 	Lost string
 	// kept is an etag that did not change when the pool was rewritten; OpenSince is since when a
 	// lost write may land despite that, zero if none.

@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// freeRounds is how many rounds in a row a namespace may cause by changing the same objects again.
+	// freeRounds is the number of consecutive rounds that a namespace may cause by changing the
+	// same objects.
 	freeRounds = 10
-	// firstPause and maxPause bound the pause after each further one, which doubles.
+	// firstPause and maxPause bound the pause after each further round, which doubles.
 	firstPause = time.Second
 	maxPause   = 16 * time.Second
-	// calmAfter is how long a namespace must not change an object again to have its free rounds back.
+	// calmAfter is the time without repeated changes that resets a namespace.
 	calmAfter = 64 * time.Second
 	// changeTTL is how long a change of an object is remembered.
 	changeTTL = 5 * time.Minute
 )
 
-// Spacing decides how soon a namespace that keeps changing the same objects causes another round of
-// work. Its changes take part in rounds for other namespaces. The zero value knows of no change.
+// Spacing limits how often a namespace that keeps changing the same objects causes a round of work.
+// Its changes still take part in rounds caused by other namespaces. The zero value is ready to use.
 type Spacing struct {
 	last       map[string]last
 	namespaces map[string]repetition
 }
 
-// Change is what a namespace wants of an object in a round.
+// Change is the desired state of an object in a round.
 type Change struct {
 	Namespace, Object string
 	Wants             any
@@ -38,13 +39,13 @@ type last struct {
 	at    time.Time
 }
 
-// repetition counts the rounds in a row with an object that had changed before.
+// repetition counts consecutive rounds with an object that had changed before.
 type repetition struct {
 	rounds   int
 	at, next time.Time
 }
 
-// Add notes the changes of a round that has ended.
+// Add records the changes of a finished round.
 func (s *Spacing) Add(changes []Change, now time.Time) {
 	if s.last == nil {
 		s.last, s.namespaces = map[string]last{}, map[string]repetition{}
@@ -71,7 +72,7 @@ func (s *Spacing) Add(changes []Change, now time.Time) {
 	s.forget(now)
 }
 
-// forget drops what has no effect any more.
+// forget drops entries without further effect.
 func (s *Spacing) forget(now time.Time) {
 	for name, c := range s.last {
 		if now.Sub(c.at) >= changeTTL {
@@ -85,7 +86,7 @@ func (s *Spacing) forget(now time.Time) {
 	}
 }
 
-// NextAt returns when the next round begins for any of these changes; a time that has passed is at once.
+// NextAt returns when the next round may begin for any of the changes; a past time is now.
 func (s *Spacing) NextAt(waiting []Change) time.Time {
 	var first time.Time
 	for i, c := range waiting {

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package turns says whose turn it is where namespaces share what is done one after the other:
-// one with much to do is never further ahead of a neighbour than by one turn each, and one that keeps changing the same objects
-// causes fewer rounds (spacing.go). It is pure.
+// Package turns schedules namespaces that share serial work. A namespace with much work is never
+// more than one turn ahead of another, and one that keeps changing the same objects causes fewer
+// rounds. It is pure.
 package turns
 
-// Line is the order in which namespaces have their turns. Whoever comes stands at the end of it,
-// as does whoever had his turn, so nobody waits for more turns than there are others in line.
-// The zero value is an empty one.
+// Line is the round-robin order of namespaces. New namespaces, and those that had their turn, go to
+// the end, so each waits for at most one turn of every other. The zero value is empty.
 type Line struct {
 	last uint64
 	of   map[string]uint64
-	// round is the last turn of the round that is under way.
+	// round is the last turn of the current round.
 	round uint64
 }
 
-// Stand has these namespaces in line, and no others: who is new stands at the end, in this
-// order, and who is not among them has left.
+// Stand sets the namespaces in line. New ones are appended in this order; missing ones are removed.
 func (l *Line) Stand(namespaces []string) {
 	of := make(map[string]uint64, len(namespaces))
 	for _, n := range namespaces {
@@ -33,8 +31,7 @@ func (l *Line) Stand(namespaces []string) {
 	l.of = of
 }
 
-// Round begins another round if none of these namespaces, which could have their turn now, has one
-// left in the round that is under way.
+// Round starts a new round if none of the ready namespaces has a turn left in the current one.
 func (l *Line) Round(ready []string) {
 	for _, n := range ready {
 		if l.of[n] <= l.round {
@@ -44,15 +41,14 @@ func (l *Line) Round(ready []string) {
 	l.round = l.last
 }
 
-// Turn orders the namespaces in line: the lowest is next.
+// Turn orders the namespaces: the lowest is next.
 func (l *Line) Turn(namespace string) uint64 { return l.of[namespace] }
 
-// Later reports whether a namespace has had its turn in this round, or came after the round had
-// begun. Whoever picks any of a
-// round, in whatever order, has nobody wait for more than two turns of each other.
+// Later reports whether a namespace has had its turn in this round, or joined after the round
+// began. Serving a round in any order bounds the wait to two turns of each other namespace.
 func (l *Line) Later(namespace string) bool { return l.of[namespace] > l.round }
 
-// Took sends a namespace to the end of the line.
+// Took moves a namespace to the end.
 func (l *Line) Took(namespace string) {
 	if _, stands := l.of[namespace]; stands {
 		l.last++
@@ -60,8 +56,8 @@ func (l *Line) Took(namespace string) {
 	}
 }
 
-// Deal takes at most so many of some items, one of each namespace in turn. Those of one keep
-// their order, in what is dealt as in what is left.
+// Deal selects at most most items, round-robin over namespaces. dealt and left keep the order
+// within each namespace.
 func Deal[T any](items []T, namespace func(T) string, most int) (dealt, left []T) {
 	if len(items) <= most {
 		return items, nil
