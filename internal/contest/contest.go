@@ -12,37 +12,36 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Contest is about what one Service has in one resource, for people: Weir wrote it, saw it in
-// Azure, and found it undone twice, without the Service having changed what it wants.
+// Contest is a conflict about one Service in one resource: another client has twice reverted what
+// Weir wrote and Azure showed, although the Service did not change.
 type Contest struct {
-	// In names the resource.
+	// In is the resource's name.
 	In string
-	// Undone says of each part that is undone what it is now, and what Weir wants.
+	// Undone describes each reverted part: what it is now, and what Weir wants.
 	Undone []string
-	// Since is when the contest was found.
+	// Since is when the conflict was detected.
 	Since time.Time
-	// Until is before when nothing is written; zero if Weir has tried again since, and has
-	// not looked yet what became of that.
+	// Until is when Weir writes again; zero if it has since, and has not read the result yet.
 	Until time.Time
 }
 
-// Undone is a part that is not as Weir wrote it: its kind and name, and what it is now.
+// Undone is a reverted part: its kind and name, and what it is now.
 type Undone struct{ Part, Text string }
 
-// UndoneBy is the part that a plan would write again.
+// UndoneBy returns the part that the planned change c would write again.
 func UndoneBy(c plan.Change) Undone {
 	return Undone{Part: string(c.Kind) + " " + strings.ToLower(c.Name), Text: c.Undoes()}
 }
 
-// Asked is what a Service asks for. Another one makes a contest another one: the Service has
-// changed, or a person asks.
+// Asked is the request of a Service. A different request starts over: the Service has changed, or
+// the user requests a retry.
 type Asked struct {
 	Desired *service.Spec
 	On      lb.LoadBalancerKey
 	Again   string
 }
 
-// In is where a Service has what is contested.
+// In is the kind of a contested resource.
 type In string
 
 // The resources of a Service.
@@ -53,22 +52,21 @@ const (
 	PrivateLinks  In = "private link services"
 )
 
-// key is what one Service has in one resource.
+// key identifies what one Service has in one resource.
 type key struct {
 	in      In
 	service string
 }
 
-// Contests are those about what Services have. Its methods may be called from any goroutine.
-// The zero value has none.
+// Contests tracks conflicts. Safe for concurrent use; the zero value is ready.
 type Contests struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	records map[key]*record
 }
 
-// Leave takes the parts of a Service that differ from what it wants now, and reports whether
-// they have to be left as they are. If they have not, whoever asks writes them. name is that of
-// the resource, for people.
+// Leave processes the parts of a Service that differ from the desired state, and reports whether
+// they have to be left unchanged; otherwise the caller writes them. name is the resource's display
+// name.
 func (c *Contests) Leave(in In, service string, asked Asked, name string, differ []Undone, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +82,7 @@ func (c *Contests) Leave(in In, service string, asked Asked, name string, differ
 	return r.look(name, differ, now)
 }
 
-// ShownOtherwise notes that Azure showed parts of a Service otherwise than they had just been
+// ShownOtherwise records that Azure showed parts of a Service differently right after they were
 // written.
 func (c *Contests) ShownOtherwise(in In, service string, now time.Time) {
 	c.mu.Lock()
@@ -94,8 +92,8 @@ func (c *Contests) ShownOtherwise(in In, service string, now time.Time) {
 	}
 }
 
-// Shown notes that Azure has shown all parts of a Service as they were written, and returns
-// the contest about them; nil if there is none.
+// Shown records that Azure has shown all parts of a Service as written, and returns the conflict
+// about them, or nil.
 func (c *Contests) Shown(in In, service string) *Contest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +104,7 @@ func (c *Contests) Shown(in In, service string) *Contest {
 	return r.shown()
 }
 
-// Forget forgets the contests about a Service in these resources.
+// Forget drops the conflicts about a Service in these resources.
 func (c *Contests) Forget(service string, from ...In) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,48 +7,47 @@ import (
 	"time"
 )
 
-// Parts that are contested stay as somebody else wants them, and Weir tries again after a pause
-// that doubles.
+// Weir leaves contested parts unchanged for a pause, which doubles each time, and then writes them
+// again.
 const (
 	firstLeft = 30 * time.Minute
 	lastLeft  = 24 * time.Hour
-	// forgets is how long ago it has to be that a part was undone, once the Service is level
-	// again, to count no more.
+	// forgets is how long ago a part must have been reverted to no longer count, once the Service
+	// is in sync again.
 	forgets = time.Hour
-	// Azure may show something else right after a write than was written, for so long and so
-	// often, before that counts as undone: a policy can change what is written, but Azure can be
-	// late as well.
+	// How long and how often Azure must show something other than just written until that counts as
+	// a revert: a policy may change what is written, but a read may also be stale.
 	atOnce      = 5 * time.Minute
 	timesAtOnce = 5
 )
 
-// record is what is known of one Service in one resource.
+// record is the state of one Service in one resource.
 type record struct {
 	asked Asked
-	// held is true once Azure has shown all parts as they were written.
+	// held is true once Azure has shown all parts as written.
 	held bool
-	// otherwise are the writes in a row right after which Azure showed something else: the
-	// first, the last, and how many.
+	// otherwise counts consecutive writes after which Azure showed something else, with the times
+	// of the first and the last.
 	otherwise struct {
 		first, last time.Time
 		times       int
 	}
-	// found are the parts that were undone, and when that was found last.
+	// found maps each reverted part to when that was last detected.
 	found map[string]time.Time
-	// left counts how often they were left as they are, until that is forgotten.
+	// left counts the pauses until the conflict is forgotten.
 	left    int
-	contest *Contest // nil if there is none
+	contest *Contest // nil if none
 }
 
 func (a Asked) equal(b Asked) bool {
 	return a.On == b.On && a.Again == b.Again && reflect.DeepEqual(a.Desired, b.Desired)
 }
 
-// look is a look at all parts, of which these differ.
+// look processes a read of all parts, of which differ are out of sync.
 func (r *record) look(name string, differ []Undone, now time.Time) (leave bool) {
 	switch {
 	case !r.held && (r.otherwise.times < timesAtOnce || r.otherwise.last.Sub(r.otherwise.first) < atOnce):
-		return false // our own write is still to come, or nobody knows what became of it
+		return false // Weir's own write is pending or its result unknown
 	case len(differ) == 0:
 		r.level(now)
 		return false
@@ -56,7 +55,7 @@ func (r *record) look(name string, differ []Undone, now time.Time) (leave bool) 
 	return r.undone(name, differ, now)
 }
 
-// shownOtherwise is for a write after which Azure showed something else.
+// shownOtherwise processes a write after which Azure showed something else.
 func (r *record) shownOtherwise(now time.Time) {
 	if r.otherwise.times == 0 {
 		r.otherwise.first = now
@@ -65,7 +64,7 @@ func (r *record) shownOtherwise(now time.Time) {
 	r.otherwise.times++
 }
 
-// shown is for a look, or a write, after which Azure shows all as it was written.
+// shown processes a read or write after which Azure shows everything as written.
 func (r *record) shown() *Contest {
 	r.held = true
 	if r.contest == nil {
@@ -76,7 +75,7 @@ func (r *record) shown() *Contest {
 	return &c
 }
 
-// level is for a look that finds all as it should be.
+// level processes a read that finds everything in sync.
 func (r *record) level(now time.Time) {
 	r.contest, r.otherwise.times = nil, 0
 	for part, at := range r.found {
@@ -89,10 +88,10 @@ func (r *record) level(now time.Time) {
 	}
 }
 
-// undone is for a look that finds parts undone. Parts that are undone for the first time are
-// written again: somebody may have edited them by hand.
+// undone processes a read that finds reverted parts. The first revert is written again, because it
+// may be a manual edit.
 func (r *record) undone(name string, differ []Undone, now time.Time) (leave bool) {
-	again := !r.held // each time, at once
+	again := !r.held // reverted right after each write
 	var texts []string
 	for _, u := range differ {
 		_, before := r.found[u.Part]

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// activity is how often a pool has changed: two counts that fade, one as slowly as the
-// interval, which says who contends for what is left now, and one as slowly as the window,
-// which says how much each is expected to need.
+// activity is how often a pool changes: two exponentially decaying counts. lately decays with the
+// interval and weighs current contention; often decays with the window and predicts demand.
 type activity struct {
 	lately, often float64
 	at            time.Time
@@ -18,13 +17,13 @@ type activity struct {
 	namespace string
 }
 
-// mostLately bounds what a pool weighs that changes more often than anybody can write it.
+// mostLately caps lately for pools that change more often than they can be written.
 const mostLately = 60
 
-// atOnce is how far apart changes are that count as one: what happens once often comes in several.
+// atOnce is the time within which changes count as one, because one cause often produces several.
 const atOnce = 250 * time.Millisecond
 
-// faint is a count that is as good as none.
+// faint is the count below which a pool is inactive.
 const faint = 0.05
 
 func (a activity) when(now time.Time, interval time.Duration) activity {
@@ -47,32 +46,32 @@ func (a activity) changed(now time.Time, interval time.Duration) activity {
 		a.lately, a.since = 0, now
 	}
 	a.lately = min(a.lately+1, mostLately)
-	a.often = min(a.often+1, windowLasts.Seconds()/interval.Seconds()) // more is owed to none
+	a.often = min(a.often+1, windowLasts.Seconds()/interval.Seconds()) // more is never owed
 	return a
 }
 
-// weight is the pool's part when pools divide what is left. Of pools that are written again
-// and again, one that changes λ times a second and is written every w seconds has λ·w/2
-// changes waiting; for a given number of writes their sum is least where w goes with 1/√λ.
+// weight is the pool's weight in the division of what is left. A pool that changes λ times a second
+// and is written every w seconds has λ·w/2 changes waiting; for a given total of writes, their sum
+// is minimal if w is proportional to 1/√λ.
 func (a activity) weight() float64 { return math.Sqrt(max(a.lately, faint)) }
 
-// goesOn is how many changes of a pool are expected, for each that it has had: half of its time is over as
-// a rule, and a write that was counted on too late is one beyond the share.
+// goesOn is the number of expected further changes per past change. It exceeds 1 because
+// underestimating demand costs a write beyond the share.
 const goesOn = 1.5
 
-// owed is how many writes a second the bound may force for the pool: one an interval at most, if it
-// goes on to change.
+// owed is the expected number of forced writes per second: at most one per interval, if the pool
+// keeps changing.
 func (a activity) owed(interval time.Duration) float64 {
 	return min(1/interval.Seconds(), goesOn*a.often/windowLasts.Seconds())
 }
 
-// every is how far apart the changes of the pool are, lately: an interval if only one is known, zero once
-// they are more than can be told apart.
+// every is the recent time between changes: an interval if only one is known, zero if they are too
+// frequent to distinguish.
 func (a activity) every(interval time.Duration) time.Duration {
 	if a.lately > mostLately/2 {
 		return 0
 	}
-	first := math.Exp(-float64(a.at.Sub(a.since)) / float64(interval)) // what is left of its first change, which came after nothing
+	first := math.Exp(-float64(a.at.Sub(a.since)) / float64(interval)) // decayed weight of the first change, which has no predecessor
 	if a.lately-first < faint {
 		return interval
 	}

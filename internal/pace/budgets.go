@@ -12,31 +12,28 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Budgets are those of all subscriptions. Its methods may be called from any goroutine; none
-// of them waits or calls anybody.
+// Budgets holds the budgets of all subscriptions. Safe for concurrent use; no method blocks.
 type Budgets struct {
 	share    float64
 	interval time.Duration
 
 	mu sync.Mutex
-	of map[string]*Budget // by folded subscription id
+	of map[string]*Budget // by lower-case subscription ID
 }
 
-// DefaultShare is the part of a subscription's writes that Weir spends at most, unless it is
-// told another.
+// DefaultShare is the default part of a subscription's writes that Weir may spend.
 const DefaultShare = 0.5
 
-// mostBudgets bounds the subscriptions that are remembered; their ids stand in objects that
-// tenants write.
+// mostBudgets bounds the tracked subscriptions, because their IDs come from objects that tenants
+// write.
 const mostBudgets = 64
 
-// New returns Budgets of which Weir may spend a share from 0 to 1 each, and which have no pool
-// wait for more than the interval.
+// New returns Budgets with the given share, from 0 to 1, and longest wait of a pool.
 func New(share float64, interval time.Duration) *Budgets {
 	return &Budgets{share: share, interval: interval, of: map[string]*Budget{}}
 }
 
-// budget returns that of a subscription. The caller holds the lock.
+// budget returns a subscription's budget. The caller holds bs.mu.
 func (bs *Budgets) budget(subscription string) *Budget {
 	key := strings.ToLower(subscription)
 	b := bs.of[key]
@@ -50,7 +47,7 @@ func (bs *Budgets) budget(subscription string) *Budget {
 	return b
 }
 
-// dropIdlest drops the budget of which least was seen lately. The caller holds the lock.
+// dropIdlest drops the budget with the oldest activity. The caller holds bs.mu.
 func (bs *Budgets) dropIdlest() {
 	var idlest string
 	for _, name := range slices.Sorted(maps.Keys(bs.of)) {
@@ -61,7 +58,8 @@ func (bs *Budgets) dropIdlest() {
 	delete(bs.of, idlest)
 }
 
-// Wrote counts a write or a deletion in Microsoft.Network that leaves now, for Services of these namespaces.
+// Wrote counts a write or deletion in Microsoft.Network that is being sent for Services of these
+// namespaces.
 func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -70,14 +68,14 @@ func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...strin
 	b.WroteFor(namespaces, now)
 }
 
-// WroteForPools attributes a write that is counted by Wrote to the namespaces of the pools that it updates.
+// WroteForPools attributes a write counted by Wrote to the namespaces of the updated pools.
 func (bs *Budgets) WroteForPools(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).WroteForPools(namespaces, now)
 }
 
-// DeferPools returns why updates of pools of a namespace wait; see Budget.DeferPools.
+// DeferPools returns why pool updates of a namespace wait; see Budget.DeferPools.
 func (bs *Budgets) DeferPools(subscription, namespace string, due int, now time.Time) []Deferral {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -91,14 +89,14 @@ func (bs *Budgets) See(subscription, namespace string, now time.Time) {
 	bs.budget(subscription).see(namespace, now)
 }
 
-// Defer returns why no write for the Services of a namespace may be made now; see Budget.Defer.
+// Defer returns why no write for a namespace's Services may be made now; see Budget.Defer.
 func (bs *Budgets) Defer(subscription, namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return bs.budget(subscription).Defer(namespace, rejected, now)
 }
 
-// Reserve reserves writes for the Services of a namespace; see Budget.Reserve.
+// Reserve reserves writes for a namespace's Services; see Budget.Reserve.
 func (bs *Budgets) Reserve(subscription, namespace string, want int, rejected bool, now time.Time) int {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -112,21 +110,21 @@ func (bs *Budgets) Release(subscription, namespace string, reserved int) {
 	bs.budget(subscription).Release(namespace, reserved)
 }
 
-// Told learns what Azure says is left.
+// Told records what Azure reports as left.
 func (bs *Budgets) Told(subscription string, left Left, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).Told(left, now)
 }
 
-// Changed counts a change of a pool of a namespace.
+// Changed counts a change of a namespace's pool.
 func (bs *Budgets) Changed(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), namespace, now)
 }
 
-// Forget drops a pool that is gone.
+// Forget drops a deleted pool.
 func (bs *Budgets) Forget(id lb.PoolID) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -135,7 +133,7 @@ func (bs *Budgets) Forget(id lb.PoolID) {
 	}
 }
 
-// Spacings returns how each of these pools of one subscription is to be written.
+// Spacings returns the schedules of pools in one subscription.
 func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Time) map[lb.PoolKey]Spacing {
 	if len(pools) == 0 {
 		return nil
@@ -150,17 +148,17 @@ func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Ti
 	return spacings
 }
 
-// Figures are what a subscription's budget has come to.
+// Figures are a subscription's budget metrics.
 type Figures struct {
-	Subscription string // folded
-	// Spent counts the writes of the last five minutes, Share is how many Weir may make in
-	// five minutes, and Left how many of these it may make now, by all that is known.
+	Subscription string // lower case
+	// Spent is the writes of the last five minutes, Share what Weir may write in five minutes, and
+	// Left what remains of it now.
 	Spent, Share, Left float64
-	// Deferred counts the namespaces that have used up their share, and wait.
+	// Deferred is the number of namespaces that wait because their share is used up.
 	Deferred int
 }
 
-// Figures returns those of all subscriptions, by name.
+// Figures returns the metrics of all subscriptions, sorted by ID.
 func (bs *Budgets) Figures(now time.Time) []Figures {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()

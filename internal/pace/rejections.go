@@ -8,30 +8,29 @@ import (
 	"time"
 )
 
-// What Azure rejects of an object is tried again after a pause that doubles.
+// A rejected object is retried after a pause that doubles.
 const (
 	firstPause = 5 * time.Second
 	maxPause   = 5 * time.Minute
-	// forgetAfter is how long a rejection counts after its pause, and how long a namespace is written apart after
-	// its last one.
+	// forgetAfter is how long a rejection counts after its pause, and how long a namespace is
+	// written separately after its last one.
 	forgetAfter = 5 * time.Minute
 )
 
-// A namespace may have so many rejected writes at once, and one more each rejectedEvery.
+// A namespace may have maxRejected rejected writes in a burst, and one more per rejectedEvery.
 const (
 	maxRejected   = 24
 	rejectedEvery = 5 * time.Second
 )
 
-// maxObjects bounds the objects that are remembered: tenants choose their names.
+// maxObjects bounds the tracked objects, because tenants choose their names.
 const maxObjects = 20_000
 
-// maxWidth is the highest number of Services in one write.
+// maxWidth is the maximum number of Services in one write.
 const maxWidth = 128
 
-// Rejections remember what Azure rejected, for each object and for each namespace. An object is known by its name:
-// one that is created again has the pause of its predecessor. The zero value remembers nothing. Its methods may be
-// called from any goroutine.
+// Rejections tracks what Azure rejected, by object and by namespace. A recreated object of the same
+// name keeps the pause. Safe for concurrent use; the zero value is ready.
 type Rejections struct {
 	mu         sync.Mutex
 	objects    map[string]*rejection
@@ -39,13 +38,13 @@ type Rejections struct {
 	swept      time.Time
 }
 
-// rejection is that of an object.
+// rejection is the rejection of an object.
 type rejection struct {
-	spec  string // its fingerprint
+	spec  string // fingerprint
 	err   error
 	times int
 	until time.Time
-	// early is true if it was tried before its pause was over.
+	// early is true if it was retried before the pause was over.
 	early bool
 }
 
@@ -53,9 +52,9 @@ type rejection struct {
 type strikes struct {
 	left bucket
 	last time.Time
-	// width is how many of its Services are written together: half after a rejection, twice that after a success, and
-	// with time. So the Services that Azure rejects are found one after the other, without a search that others wait
-	// for. narrowed is when it was halved last.
+	// width is the number of its Services written together: halved after a rejection, doubled after
+	// a success and over time. This finds rejected Services one by one without a search that blocks
+	// others. narrowed is when it was last halved.
 	width    int
 	narrowed time.Time
 }
@@ -74,7 +73,7 @@ func (r *Rejections) Reject(object, spec string, err error, now time.Time) {
 	was := r.objects[object]
 	if was == nil {
 		if len(r.objects) >= maxObjects {
-			return // their namespaces have few rejected writes left
+			return // their namespaces are limited anyway
 		}
 		if r.objects == nil {
 			r.objects = map[string]*rejection{}
@@ -94,8 +93,8 @@ func (r *Rejections) Accept(object string) {
 	delete(r.objects, object)
 }
 
-// Strike counts a rejected write for so many Services of a namespace; 0 if nothing follows for those that Azure has
-// not rejected before.
+// Strike counts a rejected write for width Services of a namespace; 0 if it says nothing about
+// Services that were not rejected before.
 func (r *Rejections) Strike(namespace string, width int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +113,7 @@ func (r *Rejections) Strike(namespace string, width int, now time.Time) {
 	}
 }
 
-// Pass counts a write for Services of a namespace that Azure accepted.
+// Pass counts an accepted write for Services of a namespace.
 func (r *Rejections) Pass(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +122,8 @@ func (r *Rejections) Pass(namespace string) {
 	}
 }
 
-// Suspect returns how many Services of a namespace may be written together, and how many of its writes may still be
-// rejected: its Services are written apart from all others. It returns false for a namespace without rejections.
+// Suspect returns the width and the remaining rejected writes of a namespace whose Services are
+// written separately from others. suspect is false without recent rejections.
 func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, suspect bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,9 +134,9 @@ func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, 
 	return s.widthAt(now), int(s.left.leftAt(now)), true
 }
 
-// Object returns until when an object waits, and its last rejection; spec is the fingerprint of its spec. Once in each
-// pause another spec is tried at once: it is usually the correction. If Azure rejects that, too, the object waits,
-// whatever its spec.
+// Object returns until when an object waits, and its last rejection. spec returns the fingerprint
+// of its current spec. Once per pause a changed spec is tried at once, because it usually fixes the
+// problem; if that is rejected, too, the object waits regardless of its spec.
 func (r *Rejections) Object(object string, spec func() string, now time.Time) (until time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +147,7 @@ func (r *Rejections) Object(object string, spec func() string, now time.Time) (u
 	return was.until, was.err
 }
 
-// Rejected reports whether Azure has rejected an object lately.
+// Rejected reports whether Azure has recently rejected an object.
 func (r *Rejections) Rejected(object string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +169,7 @@ func (r *Rejections) Namespace(namespace string, now time.Time) (until time.Time
 	return now.Add(time.Duration((1 - left) * float64(rejectedEvery)))
 }
 
-// sweep forgets what is long ago, once a slot. The caller holds the lock.
+// sweep drops expired entries, once per slot. The caller holds r.mu.
 func (r *Rejections) sweep(now time.Time) {
 	if now.Sub(r.swept) < slotLasts {
 		return

@@ -11,37 +11,38 @@ import (
 
 // Parts of what Weir may write in five minutes.
 const (
-	// calmPart is free for all: below it no namespace is limited.
+	// calmPart is unrestricted: while less is used, no namespace is limited.
 	calmPart = 0.5
-	// reservePart is for namespaces that have used less than their fair share: one that needs a write now has
-	// it, whatever another one has used.
+	// reservePart is reserved for namespaces below their fair share, so that they can always write
+	// at once.
 	reservePart = 0.2
-	// floorPart is for the Services of each namespace, even if pools and nodes have used up all of Weir's writes.
+	// floorPart is guaranteed to each namespace's Services, even if pools and nodes have used up
+	// everything else.
 	floorPart = 0.04
 )
 
-// minWrites is what Services may be written in five minutes, however small the share of Weir is.
+// minWrites is the minimum for Services in five minutes, however small Weir's share is.
 const minWrites = 50
 
 const (
-	// waitsFor is how long a namespace counts as one that waits after it last needed a write.
+	// waitsFor is how long a namespace counts as waiting after it last needed a write.
 	waitsFor = 10 * time.Second
-	// maxDeferral is the longest time until the next try.
+	// maxDeferral is the longest time until the next attempt.
 	maxDeferral = time.Minute
-	// seenFor is how long a namespace counts as one of the cluster after it was seen last. Pools are looked at, and
-	// Services compared, more often.
+	// seenFor is how long a namespace counts as present after it was last seen. Pools and Services
+	// are checked more often.
 	seenFor = 24 * time.Hour
 )
 
-// tenant is one namespace: its writes in the last five minutes, for Services and for updates of pools.
+// tenant is one namespace: its writes in the last five minutes, for Services and pool updates.
 type tenant struct {
 	window   window
 	services window    // those for Services
-	wrote    time.Time // the last one
-	reserved float64   // for what is being written now
-	waits    time.Time // until when it counts as one that waits
+	wrote    time.Time // last write
+	reserved float64 // for writes in progress
+	waits    time.Time // counts as waiting until then
 	deferral Deferral
-	pools    time.Time // until when the first of its pools is deferred
+	pools    time.Time // deferral of the first of its pools
 }
 
 // wait marks a namespace that needs a write.
@@ -51,7 +52,7 @@ func (t *tenant) wait(now time.Time) {
 	}
 }
 
-// sighting is when a namespace was seen last.
+// sighting is when a namespace was last seen.
 type sighting struct {
 	namespace string
 	at        time.Time
@@ -75,22 +76,23 @@ func (b *Budget) alone(namespace string, now time.Time) bool {
 	return true
 }
 
-// Deferral is why the Services or the pools of a namespace wait for their next write. The zero value is none.
+// Deferral is why the Services or pools of a namespace wait for their next write. The zero value is
+// none.
 type Deferral struct {
 	Namespace string
-	// Used counts its writes of the last five minutes, and Share is its fair share. Spent counts all writes of Weir, and
-	// Most is how many Weir makes at most.
+	// Used is its writes in the last five minutes, Share its fair share, Spent all of Weir's
+	// writes, and Most Weir's maximum.
 	Used, Share, Spent, Most float64
 	Until                    time.Time
 }
 
-// String states what is used up, and when it ends.
+// String returns what is used up, and when the deferral ends.
 func (d Deferral) String() string {
 	return fmt.Sprintf("namespace %s used %.0f of %.0f writes in five minutes, and its share is %.0f; all of Weir used %.0f; next write at %s",
 		d.Namespace, d.Used, d.Most, d.Share, d.Spent, d.Until.UTC().Format(time.RFC3339))
 }
 
-// tenant returns that of a namespace.
+// tenant returns the state of a namespace.
 func (b *Budget) tenant(namespace string) *tenant {
 	t := b.tenants[namespace]
 	if t == nil {
@@ -100,10 +102,10 @@ func (b *Budget) tenant(namespace string) *tenant {
 	return t
 }
 
-// forServices is how many writes Weir makes for Services in five minutes. Even the smallest share lets some through.
+// forServices returns how many writes Weir makes for Services in five minutes, at least minWrites.
 func (b *Budget) forServices() float64 { return max(b.share*windowWrites, minWrites) }
 
-// WroteFor counts a write for Services of these namespaces, a part for each.
+// WroteFor counts a write for Services of these namespaces, divided equally.
 func (b *Budget) WroteFor(namespaces []string, now time.Time) {
 	b.WroteForPools(namespaces, now)
 	for _, n := range namespaces {
@@ -111,7 +113,7 @@ func (b *Budget) WroteFor(namespaces []string, now time.Time) {
 	}
 }
 
-// WroteForPools counts an update of pools of these namespaces, a part for each.
+// WroteForPools counts an update of pools of these namespaces, divided equally.
 func (b *Budget) WroteForPools(namespaces []string, now time.Time) {
 	b.dropIdleTenants(now)
 	for _, n := range namespaces {
@@ -121,7 +123,7 @@ func (b *Budget) WroteForPools(namespaces []string, now time.Time) {
 	}
 }
 
-// dropIdleTenants drops namespaces without a write in five minutes, once a slot.
+// dropIdleTenants drops inactive namespaces, once per slot.
 func (b *Budget) dropIdleTenants(now time.Time) {
 	if slot := slotOf(now); slot != b.dropped {
 		b.dropped = slot
@@ -129,13 +131,13 @@ func (b *Budget) dropIdleTenants(now time.Time) {
 	}
 }
 
-// active reports whether a namespace counts among those that divide the writes.
+// active reports whether a namespace takes part in the division of writes.
 func (t *tenant) active(now time.Time) bool {
 	return t.waits.After(now) || !t.wrote.IsZero() && now.Sub(t.wrote) < windowLasts+slotLasts
 }
 
-// fairShare returns the share of a namespace, and whether another one waits for a write. What others leave of their
-// shares is divided again.
+// fairShare returns a namespace's share (max-min fair), and whether another namespace waits for a
+// write.
 func (b *Budget) fairShare(t *tenant, now time.Time) (share float64, othersWait bool) {
 	var used []float64
 	for _, other := range b.tenants {
@@ -156,8 +158,9 @@ func (b *Budget) fairShare(t *tenant, now time.Time) (share float64, othersWait 
 	return left, othersWait
 }
 
-// room returns how many writes may be made for the Services of a namespace now. It has no floor if Azure has just
-// rejected what it wants. Without neighbors updates of its pools do not count: their pace uses most writes on purpose.
+// room returns how many writes may be made for a namespace's Services now. rejected removes the
+// guaranteed floor. Without other namespaces its pool updates do not count, because their pace is
+// meant to use most writes.
 func (b *Budget) room(namespace string, rejected bool, now time.Time) float64 {
 	t := b.tenant(namespace)
 	all := b.forServices()
@@ -176,8 +179,8 @@ func (b *Budget) room(namespace string, rejected bool, now time.Time) float64 {
 	return room
 }
 
-// DeferPools returns the deferrals of those updates of pools of a namespace for which there is no room: the last ones
-// of so many that are due. A namespace within its share has none, whatever is left; one without neighbors has none.
+// DeferPools returns the deferrals of a namespace's pool updates that exceed its room, the last of
+// due updates. There are none for a namespace within its share or without other namespaces.
 func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral {
 	b.dropIdleTenants(now)
 	t, all := b.tenant(namespace), b.forServices()
@@ -188,7 +191,7 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 	}
 	share, othersWait := b.fairShare(t, now)
 	share = max(share, all*floorPart)
-	total := all * calmPart // of all namespaces
+	total := all * calmPart // for all namespaces
 	if !othersWait {
 		total = all * (1 - reservePart)
 	}
@@ -209,8 +212,8 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 	return deferred
 }
 
-// freeOf returns how many early writes the share of a namespace leaves for its pools if so many writes a second are
-// owed to them, and what is left of that share; false if it does not bound them.
+// freeOf returns how many early writes a namespace's share allows its pools if owed writes per
+// second follow, and what is left of the share. bounded is false if the share does not limit it.
 func (b *Budget) freeOf(namespace string, owed float64, now time.Time) (free, left float64, bounded bool) {
 	t := b.tenants[namespace]
 	if t == nil || b.alone(namespace, now) || t.window.spent(now) < b.forServices()*floorPart {
@@ -221,8 +224,8 @@ func (b *Budget) freeOf(namespace string, owed float64, now time.Time) (free, le
 	return t.window.free(now, share, owed), max(0, share-t.window.spent(now)), true
 }
 
-// Defer returns why no write for the Services of a namespace may be made now; false if one may. The deferral
-// is the same until its time.
+// Defer returns why no write for a namespace's Services may be made now; false if one may. A
+// deferral is returned unchanged until it ends.
 func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	b.dropIdleTenants(now)
 	b.see(namespace, now)
@@ -243,7 +246,7 @@ func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral
 	return t.deferral, true
 }
 
-// ends returns when there is room again if nothing more is written until then.
+// ends returns when there is room again if nothing is written until then.
 func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 	all := b.forServices()
 	at := t.window.below(share-1, now)
@@ -262,8 +265,8 @@ func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 	return at
 }
 
-// Reserve reserves writes for the Services of a namespace, as many of those wanted as there is room for, and at
-// least one. Release has to be called with their number once they are made.
+// Reserve reserves up to want writes for a namespace's Services, as far as there is room and at
+// least one. Call Release with the result once they are made.
 func (b *Budget) Reserve(namespace string, want int, rejected bool, now time.Time) int {
 	t := b.tenant(namespace)
 	got := max(1, min(want, int(b.room(namespace, rejected, now))))
@@ -272,7 +275,7 @@ func (b *Budget) Reserve(namespace string, want int, rejected bool, now time.Tim
 	return got
 }
 
-// Release ends a reservation: what was written is counted by then.
+// Release ends a reservation; its writes are counted by then.
 func (b *Budget) Release(namespace string, reserved int) {
 	if t := b.tenants[namespace]; t != nil {
 		t.reserved = max(0, t.reserved-float64(reserved))
@@ -280,7 +283,7 @@ func (b *Budget) Release(namespace string, reserved int) {
 	b.reserved = max(0, b.reserved-float64(reserved))
 }
 
-// Deferred counts the namespaces that have to wait for their next write.
+// Deferred returns the number of namespaces that wait for their next write.
 func (b *Budget) Deferred(now time.Time) (n int) {
 	for _, t := range b.tenants {
 		if t.deferral.Until.After(now) || t.pools.After(now) {

@@ -8,52 +8,51 @@ import (
 )
 
 const (
-	// Few are never held up.
+	// Few removals are always allowed.
 	Few = 3
-	// share is the part of all addresses, one in so many, above which they are.
+	// share is the divisor: more than 1/share of all addresses need confirmation.
 	share = 5
-	// Ponders is how long the first one waits for others: an address that is lost is lost for
-	// good, and five seconds cost nothing.
+	// Ponders is how long the first removal waits for others.
 	Ponders = 5 * time.Second
-	// Together is how close to each other those are that count as one.
+	// Together is the time within which removals count as one.
 	Together = time.Minute
-	// asksAgain is when a Service asks again while others have not been looked at.
+	// asksAgain is the delay of another check while not all Services were checked.
 	asksAgain = time.Second
 )
 
-// Many reports whether n of all addresses are too many to be taken away unasked.
+// Many reports whether n of all addresses are too many to remove unconfirmed.
 func Many(n, all int) bool { return n > Few && n*share > all }
 
-// Verdict is what becomes of a Service that would lose its address. The zero value is to wait
-// for a person.
+// Verdict is the decision about a Service that would lose its address. The zero value is to wait
+// for confirmation.
 type Verdict struct {
-	// May is true if it may lose it now.
+	// May is true if the address may be removed now.
 	May bool
-	// Again is when it has to ask again; zero if it may, or has to wait for a person.
+	// Again is when to check again; zero if allowed or waiting for confirmation.
 	Again time.Time
-	// Losing is how many Services would lose their address, this one included.
+	// Losing is the number of Services that would lose their address, including this one.
 	Losing int
 }
 
-// Tally knows the Services that would lose their addresses. The zero value is ready. Its
-// methods may be called from any goroutine.
+// Tally tracks the Services that would lose their addresses. Safe for concurrent use; the zero
+// value is ready.
 type Tally struct {
 	mu     sync.Mutex
 	losing map[string]*loss
-	// taken are the Services that have lost theirs, and when they were allowed to.
+	// taken maps Services that were allowed to lose their address to when.
 	taken map[string]time.Time
 }
 
 // loss is a Service that would lose its address.
 type loss struct {
 	since time.Time
-	// held is true once it waits for a person: that others are let go does not let it go.
+	// held is true once it waits for confirmation, which permission for others does not change.
 	held bool
-	// may is true once it was let go: half of it may be gone since.
+	// may is true once allowed, because the removal may be half done.
 	may bool
 }
 
-// Loses notes that a Service would lose its address.
+// Loses records that a Service would lose its address.
 func (t *Tally) Loses(service string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,15 +64,16 @@ func (t *Tally) Loses(service string, now time.Time) {
 	}
 }
 
-// Stays notes that a Service would lose nothing any more, or that a person has asked for it.
+// Stays records that a Service would no longer lose its address, or that the user has requested the
+// loss.
 func (t *Tally) Stays(service string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.losing, service)
 }
 
-// Judge says what becomes of a Service that would lose its address, of so many Services that
-// have one. Until all of them were looked at nobody knows how many there are.
+// Judge decides about a Service that would lose its address. all is the number of Services with an
+// address; looked is true once all were checked, before which their number is unknown.
 func (t *Tally) Judge(service string, all int, looked bool, now time.Time) Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,8 +100,7 @@ func (t *Tally) Judge(service string, all int, looked bool, now time.Time) Verdi
 	return Verdict{May: true, Losing: n}
 }
 
-// count counts those that would lose theirs, and those that have just lost theirs. The caller
-// holds t.mu.
+// count counts the Services that would lose or have just lost their address. The caller holds t.mu.
 func (t *Tally) count(now time.Time) int {
 	n := len(t.losing)
 	for service, at := range t.taken {

@@ -2,15 +2,15 @@
 
 package wholewrite
 
-// Leaves say which changes pools may be written together for.
+// Leaves are the permissions of changes in a write of several pools.
 type Leaves struct{ Addresses, States Leave }
 
-// None reports whether there is no leave at all.
+// None reports whether nothing is permitted.
 func (may Leaves) None() bool { return may.Addresses == No && may.States == No }
 
-// Allow reports whether what is to be written of a pool may be a part: whether its addresses and
-// admin states are to be changed, and whether a node goes Down with that. A node is never taken
-// down by a trial, and what is only written once more, so that it comes into force, is not left to one.
+// Allow reports whether a pool's write may be included: whether it changes addresses or admin
+// states, and whether it takes a node Down. A trial never takes a node Down, and a write without
+// changes, which makes the pool effective again, is not left to a trial.
 func (may Leaves) Allow(addresses, states, takesDown bool) bool {
 	switch {
 	case !addresses && !states:
@@ -21,7 +21,7 @@ func (may Leaves) Allow(addresses, states, takesDown bool) bool {
 	return may.States != Try || !takesDown
 }
 
-// Tries returns which of the changes that a write makes are on trial.
+// Tries returns which of the changes are on trial.
 func (may Leaves) Tries(changes []Change) []Change {
 	var all []Change
 	for _, c := range changes {

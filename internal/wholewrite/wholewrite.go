@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wholewrite decides whether pools of a load balancer may be written together: by one
-// PUT of the load balancer, or by PUTs of their own that overlap. Azure takes what such writes do
-// to pools, or it ignores, refuses or takes back what they do, and nobody has recorded which. So
-// each is tried once, where nothing is lost by it, and what was seen is kept.
+// Package wholewrite decides whether pools of a load balancer may be written together: by one PUT
+// of the load balancer, or by overlapping PUTs of the pools. Azure may apply, ignore, reject or
+// roll back the changes, which is undocumented. So each kind is tried once, where nothing can be
+// lost, and the observation is persisted.
 package wholewrite
 
 import (
@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Setting is what azure.json says of it.
+// Setting is a setting in azure.json.
 type Setting string
 
 // The settings. Auto is the default.
@@ -27,13 +27,13 @@ const (
 	Never  Setting = "false"
 )
 
-// Settings are those that there are.
+// Settings returns all settings.
 func Settings() []Setting { return []Setting{Auto, Always, Never} }
 
-// Valid reports whether it is one of them.
+// Valid reports whether the setting is known.
 func (s Setting) Valid() bool { return slices.Contains(Settings(), s) }
 
-// UnmarshalJSON takes true and false as words, too, and words without regard to case.
+// UnmarshalJSON also accepts booleans and ignores case.
 func (s *Setting) UnmarshalJSON(text []byte) error {
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -56,7 +56,7 @@ func (s *Setting) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes true and false as such, for those who know no other value.
+// MarshalJSON encodes true and false as booleans, for readers that know no other value.
 func (s Setting) MarshalJSON() ([]byte, error) {
 	switch s {
 	case Always:
@@ -68,22 +68,22 @@ func (s Setting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(s))
 }
 
-// Change is what a write does to a pool, or how it is sent: each is a question of its own, and one
-// answer says nothing of another.
+// Change is what a write does to a pool, or how it is sent. Knowledge about one change does not
+// apply to another.
 type Change string
 
-// The changes. Overlapping is a write of a pool that is sent while another of its load balancer
-// runs, whatever it changes; its answers are those of behaviour.Behaviour.Overlap.
+// The changes. Overlapping is a pool write sent while another of its load balancer runs, whatever
+// it changes; its answers are those of behaviour.Behaviour.Overlap.
 const (
 	Addresses   Change = "addresses"
 	AdminStates Change = "admin states"
 	Overlapping Change = "overlapping"
 )
 
-// Changes are those that a write of a whole load balancer makes.
+// Changes returns the changes that a load balancer write can make.
 func Changes() []Change { return []Change{Addresses, AdminStates} }
 
-// Questions are all.
+// Questions returns all changes.
 func Questions() []Change { return []Change{Addresses, AdminStates, Overlapping} }
 
 func (c Change) other() Change {
@@ -93,59 +93,56 @@ func (c Change) other() Change {
 	return Addresses
 }
 
-// Lifetime is how long a verdict holds after Azure was last seen to keep to it, and how long a
-// trial without a verdict counts. What is used is seen: so it ends where nothing was written
-// together for as long, and Azure may have changed.
+// Lifetime is how long a verdict is valid after it was last confirmed, and how long an inconclusive
+// trial counts. Use confirms it, so it only expires if nothing was written together for so long.
 const Lifetime = 30 * 24 * time.Hour
 
 const (
-	// mostTrials bounds the trials that come to no verdict, because the answer was lost, the
-	// write was refused, or somebody else wrote in between.
+	// mostTrials bounds inconclusive trials: a lost response, a rejection, or a conflicting write.
 	mostTrials = 3
-	// trialsApart is how long it takes from one of these to the next.
+	// trialsApart is the time between inconclusive trials.
 	trialsApart = time.Hour
 )
 
-// Known is all that is known of a subscription.
+// Known is everything known of a subscription.
 type Known struct {
-	// Setting is that of whole writes, and Pipelined that of overlapping ones.
+	// Setting is for load balancer writes, Pipelined for overlapping ones.
 	Setting, Pipelined Setting
-	// Version is that of this Weir.
+	// Version is the running version of Weir.
 	Version string
-	// Seen is what this process has seen itself.
+	// Seen is what this process has observed.
 	Seen behaviour.Behaviour
-	// Probed is what a file of the operator's says.
+	// Probed is from the file given by --azure-behaviour.
 	Probed behaviour.Behaviour
-	// Record is what is on record; Unread says why it is not known, and is empty if it is.
+	// Record is the persisted record; Unread is why it is unknown, empty if it is known.
 	Record Record
 	Unread string
 }
 
-// Leave says whether pools may be written together.
+// Leave is the permission to write pools together.
 type Leave int
 
-// The answers.
+// The permissions.
 const (
 	No Leave = iota
-	// Try is for once: nothing is believed that is not read back.
+	// Try permits one trial, whose result has to be read back.
 	Try
 	Yes
 )
 
-// Decision is an answer, with its reason for people.
+// Decision is a permission with its reason.
 type Decision struct {
 	Leave Leave
 	Why   string
 }
 
-// May decides of one change. unrest says, for people, why now is no moment to try; empty if it is
-// one. What was seen here counts more than what a file says, and that more than what is on
-// record. A setting of true needs no verdict, and is not believed against what was seen of either
-// change.
+// May decides about one change. unrest is why a trial must not run now, or empty. This process's
+// observations take precedence over Probed, and Probed over Record. Setting Always needs no
+// observation, but contrary ones about either change override it.
 func (k Known) May(c Change, now time.Time, unrest string) Decision {
 	seen, on, setting := Answer(k.Seen, c), k.Record.Of(c), k.setting(c)
 	if seen != "" && !Takes(seen) && !on.At.IsZero() && !near(on.At, now, Lifetime) {
-		seen = "" // it was long ago: this process may ask again, too
+		seen = "" // outdated: may be tried again
 	}
 	switch {
 	case setting == Never:
@@ -176,10 +173,10 @@ func decided(c Change, a behaviour.Answer, how string) Decision {
 	return Decision{No, "Azure " + fmt.Sprintf(how, "ignore")}
 }
 
-// Takes reports whether an answer says that Azure takes what is asked for.
+// Takes reports whether the answer means that Azure supports the change.
 func Takes(a behaviour.Answer) bool { return a == behaviour.Taken || a == behaviour.Supersede }
 
-// setting is what the operator wants of a change; none is never for overlapping writes.
+// setting returns the setting of a change; for overlapping writes an empty one is Never.
 func (k Known) setting(c Change) Setting {
 	switch {
 	case c != Overlapping:
@@ -204,7 +201,7 @@ func onBy(c Change) string {
 	return "enableLoadBalancerWholeWrites is true"
 }
 
-// mayTry decides where there is no verdict.
+// mayTry decides about a trial.
 func (k Known) mayTry(on Verdict, now time.Time, unrest string) Decision {
 	trials := on.trials(k.Record.Version, k.Version, now)
 	switch again := on.TriedAt.Add(trialsApart); {
@@ -219,7 +216,7 @@ func (k Known) mayTry(on Verdict, now time.Time, unrest string) Decision {
 	return Decision{Try, "not tried yet"}
 }
 
-// Verdict is what there is to say of a change: what Azure answered in words, for a metric.
+// Verdict returns the state of a change as a metric label.
 func (k Known) Verdict(c Change, now time.Time) string {
 	setting := k.setting(c)
 	d := k.May(c, now, "nobody asks")
@@ -231,13 +228,13 @@ func (k Known) Verdict(c Change, now time.Time) string {
 		return "on"
 	case answer != "":
 		return string(answer)
-	case setting == Always && d.Leave == No: // by what was seen of the other change
+	case setting == Always && d.Leave == No: // because of the other change
 		return string(behaviour.Ignored)
 	}
 	return "unknown"
 }
 
-// answer is what is known, whoever has found it out.
+// answer returns what is known from any source.
 func (k Known) answer(c Change, now time.Time) behaviour.Answer {
 	on := k.Record.Of(c)
 	switch {
@@ -251,7 +248,7 @@ func (k Known) answer(c Change, now time.Time) behaviour.Answer {
 	return ""
 }
 
-// Answer is what a behaviour says to a change; empty for what is no answer to it.
+// Answer returns the answer of b to a change, or empty.
 func Answer(b behaviour.Behaviour, c Change) behaviour.Answer {
 	a := b.WholeWriteAddresses
 	switch c {
@@ -267,7 +264,7 @@ func Answer(b behaviour.Behaviour, c Change) behaviour.Answer {
 	return a
 }
 
-// With returns what was seen, with an answer to one change.
+// With returns b with the answer to one change.
 func With(b behaviour.Behaviour, c Change, a behaviour.Answer) behaviour.Behaviour {
 	switch c {
 	case Addresses:
