@@ -11,60 +11,60 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Cluster is one that is only planned: it decides as the controller does, and what it makes and
-// deletes are objects in memory.
+// Cluster is the cluster to plan. It decides like the controller; objects it creates and deletes
+// are in memory.
 type Cluster interface {
-	// PlaceNodes finds out on which load balancer each node belongs, where there are several.
+	// PlaceNodes assigns nodes to load balancers if there are several.
 	PlaceNodes(ctx context.Context) error
-	// Services are those that have a load balancer of Weir's, or are to have one, by name.
+	// Services returns the Services that have, or should have, a load balancer by Weir, sorted by
+	// name.
 	Services() []Service
-	// NotServed says why a Service is none of them.
+	// NotServed returns why Weir does not serve a Service.
 	NotServed(namespace, name string) error
-	// Ask returns what is asked for one of Services. A request without a Service is for one of
-	// which Azure holds nothing, and which wants nothing. Why it is refused is for people; an
-	// error is that of a read.
+	// Ask returns the request for a Service. A request with an empty Service means that Azure holds
+	// nothing for it and it wants nothing. refused is a message for the user; err is a failed read.
 	Ask(ctx context.Context, service string) (req balancer.Request, refused string, err error)
-	// Settle makes and deletes BackendPools as the controller does when a request is done.
+	// Settle creates and deletes BackendPools like the controller after a request.
 	Settle(ctx context.Context, r balancer.Result) error
-	// Pools are those of all BackendPools whose members are known, by name.
+	// Pools returns the pools of all BackendPools with known members, sorted by name.
 	Pools() []Pool
-	// Desired is what the pool of a BackendPool has to hold, and what is on record of it; see
+	// Desired returns the desired state and the record of a BackendPool's pool; see
 	// poolupdate.Cluster.
 	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
-// Service is one that has a load balancer of Weir's, or is to have one.
+// Service is one that has, or should have, a load balancer by Weir.
 type Service struct {
 	Namespace, Name string
-	// Owner is the first part of the names of all that is the Service's in Azure.
+	// Owner is the prefix of the names of its resources in Azure.
 	Owner string
-	// Kept says why all that it has stays as it is, though it is not served, and Held why
-	// nothing is changed for it; empty if neither.
+	// Kept is why its resources are kept although it is not served, Held why they are not changed;
+	// empty if not.
 	Kept, Held string
-	// NoEffect names restrictions that keep nobody out, and says why.
+	// NoEffect names source restrictions without effect, and why.
 	NoEffect string
 }
 
-// Key is the namespace and name of a Service, with a slash.
+// Key returns namespace/name.
 func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
-// Pool is a pool that a BackendPool stands for, or would if Weir ran.
+// Pool is the pool of a BackendPool that exists, or would if Weir ran.
 type Pool struct {
 	BackendPool string
 	ID          lb.PoolID
-	// Service is whose endpoints are the members; empty for a pool of nodes.
+	// Service is the Service whose endpoints are the members; empty for a pool of nodes.
 	Service string
 	Ref     poolschedule.Ref
-	// Interfaces is true if its members are network interfaces.
+	// Interfaces is true if the members are network interfaces.
 	Interfaces bool
-	// Left says why the pool is left as it is; empty if it has to hold its members.
+	// Left is why the pool is left unchanged, or empty.
 	Left string
 }
 
-// Scope is what a plan is limited to; empty is all.
+// Scope limits a plan; empty fields match everything.
 type Scope struct{ Namespace, Service string }
 
-// Has reports whether a Service is planned.
+// Has reports whether a Service is in scope.
 func (s Scope) Has(namespace, name string) bool {
 	return (s.Namespace == "" || s.Namespace == namespace) && (s.Service == "" || s.Service == name)
 }

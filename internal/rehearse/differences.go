@@ -11,24 +11,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Changed is a resource before and after; one without an etag is not there.
+// Changed is a resource before and after. Without an etag it does not exist.
 type Changed[T any] struct{ Was, Is T }
 
-// Differences are what was written to a shadow, in the order of the ids. What was read
-// alone is in there, too, with nothing changed.
+// Differences are the resources of a shadow, sorted by ID, including those only read.
 type Differences struct {
 	Balancers []Changed[lb.LoadBalancer]
 	PublicIPs []Changed[lb.PublicIP]
 	Groups    []Changed[lb.SecurityGroup]
 	Links     []Changed[lb.PrivateLinkService]
 	Subnets   []Changed[lb.Subnet]
-	// Pools counts the writes of pools: each takes one of its own.
+	// Pools counts the pools to write; each needs its own request.
 	Pools int
-	// Given says for what each address stands that Azure would choose.
+	// Given describes each placeholder for an address that Azure would assign.
 	Given map[netip.Addr]string
 }
 
-// Differences returns what was written so far.
+// Differences returns what was read and written so far.
 func (s *Shadow) Differences() Differences {
 	defer s.lock()()
 	return Differences{
@@ -44,7 +43,7 @@ func ordered[K cmp.Ordered, T any](all map[K]*Changed[T]) []Changed[T] {
 	return list
 }
 
-// Differences returns what was written so far, Private Link Services included.
+// Differences returns what was read and written so far, including Private Link Services.
 func (r *Rehearsal) Differences() Differences {
 	d := r.Shadow.Differences()
 	d.Links, d.Subnets = r.Links.differences()

@@ -16,24 +16,24 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// planning is one plan on its way.
+// planning is a plan in progress.
 type planning struct {
 	*Rehearsal
 	cluster Cluster
 	scope   Scope
-	// adminStates is true if Weir sets those of the members.
+	// adminStates is true if Weir manages admin states.
 	adminStates bool
 	requests    []balancer.Request
 	outcome     Outcome
 }
 
-// Plan does for the Services of a cluster all that the controller would do if it started now. An
-// error says that there is no plan; one that Azure kept from being whole is Outcome.Incomplete.
+// Plan does for the Services of a cluster what the controller would do if it started now. An error
+// means that there is no plan; see Outcome.Incomplete for failures in Azure.
 func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates bool) (Outcome, error) {
 	p := &planning{Rehearsal: r, cluster: c, scope: scope, adminStates: adminStates}
 	p.outcome.Owners, p.outcome.NoEffect = map[string]string{}, map[string]string{}
 	for _, step := range []func(context.Context) error{c.PlaceNodes, p.ask, p.play, p.fill} {
-		// What ends in the middle looks like an answer: a Service that was not asked for changes nothing.
+		// A canceled step looks like one without changes.
 		if err := cmp.Or(step(ctx), ctx.Err()); err != nil {
 			return Outcome{}, err
 		}
@@ -87,7 +87,7 @@ func (p *planning) askFor(ctx context.Context, s Service) error {
 	return nil
 }
 
-// play has the load balancers work on all requests, and the cluster note what came of them.
+// play runs all requests and passes the results to the cluster.
 func (p *planning) play(ctx context.Context) (err error) {
 	if p.outcome.Results, err = p.Play(ctx, p.requests); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (p *planning) play(ctx context.Context) (err error) {
 	return nil
 }
 
-// fill gives the pools their members, and notes those that stay as they are.
+// fill adds the members to the pools, and records pools left unchanged.
 func (p *planning) fill(ctx context.Context) error {
 	for _, pool := range p.cluster.Pools() {
 		if !p.concerns(pool) {
@@ -120,7 +120,7 @@ func (p *planning) fill(ctx context.Context) error {
 	return nil
 }
 
-// fillPool does what an attempt of a lane would, and says why it would not.
+// fillPool does what a pool update would do, or returns why it would not.
 func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err error) {
 	on, err := p.Shadow.GetLoadBalancer(ctx, pool.ID.LoadBalancer)
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
@@ -148,8 +148,7 @@ func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err err
 	return "", nil
 }
 
-// join has the machines of nodes join a pool of network interfaces, and leave it, and says why they
-// would not.
+// join adds and removes machines of a pool of network interfaces, or returns why it would not.
 func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (why string, err error) {
 	shown, err := r.Shadow.Machines(ctx, pool)
 	if err != nil {
@@ -164,8 +163,8 @@ func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.De
 	return "", nil
 }
 
-// concerns reports whether a pool is that of a Service in scope, or of the nodes that one sends
-// flows to.
+// concerns reports whether a pool belongs to a Service in scope, or holds the nodes that such a
+// Service uses.
 func (p *planning) concerns(pool Pool) bool {
 	namespace, name, _ := strings.Cut(pool.Service, "/")
 	if pool.Service != "" {

@@ -19,25 +19,24 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Rehearsal is Balancers that work on a Shadow: they do all that Balancers do, and nothing
-// is written to Azure.
+// Rehearsal runs Balancers against a Shadow: nothing is written to Azure.
 type Rehearsal struct {
 	*balancer.Balancers
 	Shadow *Shadow
-	// Links are the shadow of Private Link Services; nil where they are left alone.
+	// Links is the shadow of Private Link Services; nil if they are not managed.
 	Links *Links
-	// interfaces is true where the pools of Services hold network interfaces.
+	// interfaces is true if Services' pools hold network interfaces.
 	interfaces bool
 
 	mu      sync.Mutex
 	results []balancer.Result
-	// played are the owners, in lower case, that are asked for.
+	// played are the requested owners, in lower case.
 	played map[string]bool
 	ended  chan struct{}
 }
 
-// New returns a Rehearsal. Azure, Lanes, Lease, Writes, Done and Log of the configuration
-// are not used: the log would say that is written what is not.
+// New returns a Rehearsal. It ignores cfg's Azure, Lanes, Lease, Writes, Done and Log; the log
+// would report writes that are not made.
 func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1), interfaces: cfg.Interfaces}
 	cfg.Log = slog.New(slog.DiscardHandler)
@@ -60,8 +59,8 @@ func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	return r
 }
 
-// readOnlyOwners reads the owners of public IPs, and keeps no changes: each rehearsal has Balancers of its
-// own, which remember them.
+// readOnlyOwners reads the owners of public IPs and discards writes. Each rehearsal's Balancers
+// keep the changes in memory.
 type readOnlyOwners struct{ publicip.OwnerStore }
 
 // WriteOwners implements publicip.OwnerStore.
@@ -69,7 +68,7 @@ func (readOnlyOwners) WriteOwners(_ context.Context, r publicip.OwnerRecord) (st
 	return r.Version, nil
 }
 
-// readOnlyPrivateIPs is to reservations of private addresses what readOnlyOwners is to owners.
+// readOnlyPrivateIPs reads reservations of private addresses and discards writes.
 type readOnlyPrivateIPs struct{ privateip.Store }
 
 // WriteReservations implements privateip.Store.
@@ -77,20 +76,20 @@ func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r privateip.Recor
 	return r.Version, nil
 }
 
-// readOnlyPools is to the record of pools that were left to others what readOnlyOwners is to owners.
+// readOnlyPools discards the record of pools left to other owners.
 type readOnlyPools struct{ leftpool.Store }
 
 // KeepPools implements leftpool.Store.
 func (readOnlyPools) KeepPools(context.Context, map[lb.PoolKey]string) error { return nil }
 
-// patient is a cluster as it will be when all pools are filled: a rehearsal shows the end, and not
-// which of two writes comes first.
+// patient is the cluster as if all pools were filled, because a plan shows the final state and not
+// the order of writes.
 type patient struct {
 	balancer.Cluster
 	of *Rehearsal
 }
 
-// Sharers implements Cluster: whoever is rehearsed has what it asks for.
+// Sharers implements Cluster. Owners in the plan are not held.
 func (p patient) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
 	all := p.Cluster.Sharers(owners)
 	for owner, s := range all {
@@ -105,7 +104,7 @@ func (p patient) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
 // Awaits implements Cluster.
 func (patient) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
 
-// freeLanes are those where nobody else writes, and nothing waits.
+// freeLanes are workers without other writers or pending operations.
 type freeLanes struct{}
 
 func (freeLanes) Lock(context.Context, lb.LoadBalancerID) (func(), error) { return func() {}, nil }
@@ -124,8 +123,8 @@ func (r *Rehearsal) hear(res balancer.Result) {
 	}
 }
 
-// Play works on all requests together, and returns what came of them, in their order. An
-// error is that of the context. It is for one call.
+// Play runs all requests together and returns their results in order. An error is ctx's. Call it
+// once.
 func (r *Rehearsal) Play(ctx context.Context, reqs []balancer.Request) ([]balancer.Result, error) {
 	within, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -156,7 +155,7 @@ func (r *Rehearsal) Play(ctx context.Context, reqs []balancer.Request) ([]balanc
 	return r.results, nil
 }
 
-// Conversions are the pools that would go from one kind of members to the other.
+// Conversions returns the pools that would change between addresses and network interfaces.
 func (r *Rehearsal) Conversions() []plan.Emptying {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,14 +178,13 @@ func (r *Rehearsal) heard() int {
 	return len(r.results)
 }
 
-// Rehearsals are rehearsals with the same settings. What one of them has read the next ones need
-// not read for a while, and all together have a share of the reads that Azure takes.
+// Rehearsals creates rehearsals with equal settings that share a read cache and a read limit.
 type Rehearsals struct {
 	cfg   balancer.Config
 	azure *readings
 }
 
-// NewRehearsals returns the rehearsals of Balancers with that configuration.
+// NewRehearsals returns Rehearsals for Balancers with cfg.
 func NewRehearsals(cfg balancer.Config) *Rehearsals {
 	read := newReadings(cfg.Azure)
 	if cfg.PrivateLinks != nil {
@@ -195,5 +193,5 @@ func NewRehearsals(cfg balancer.Config) *Rehearsals {
 	return &Rehearsals{cfg: cfg, azure: read}
 }
 
-// Next returns one that knows no more than a process that has just begun.
+// Next returns a new Rehearsal in the state of a newly started process.
 func (r *Rehearsals) Next() *Rehearsal { return New(r.cfg, r.azure) }

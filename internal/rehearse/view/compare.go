@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// action is what becomes of a resource; empty if nothing does.
+// action returns what happens to a resource; empty if nothing.
 func action(was, is, differs bool) plan.Action {
 	switch {
 	case !was && !is, was && is && !differs:
@@ -56,7 +56,7 @@ func (v speller) balancer(c rehearse.Changed[lb.LoadBalancer]) Resource {
 	return r
 }
 
-// part shows a change of a part.
+// part formats the change of a part.
 func (v speller) part(c plan.Change) Part {
 	p := Part{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
 	if c.Kind == nsg.Kind {
@@ -80,7 +80,7 @@ func (v speller) valuesOf(part any) []value {
 	return nil
 }
 
-// differing are the fields that differ, in the order of those that are shown first.
+// differing returns the fields that differ, in order.
 func differing(was, is []value) []Field {
 	var fields []Field
 	names := map[string]bool{}
@@ -112,16 +112,15 @@ func field(was, is value) Field {
 	return Field{Name: was.name, Was: was.says(), Is: is.says(), Added: without(is.list, was.list), Removed: without(was.list, is.list)}
 }
 
-// without is in an order of its own: that in which load balancers are ready is not always the
-// same.
+// without sorts its result, because the order in which load balancers become ready varies.
 func without(all, those []string) []string {
 	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
 	slices.Sort(left)
 	return left
 }
 
-// members are the entries of a pool that would change. Those of network interfaces, and of
-// frontends of other load balancers, have no address: their names tell them apart.
+// members returns the changed entries of a pool. Network interfaces, and frontends of other load
+// balancers, have no address and are compared by name.
 func members(was, is lb.Pool) []Member {
 	var all []Member
 	for _, i := range is.Addresses {

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// kinds is how people call the kinds.
+// kinds are the display names of kinds.
 var kinds = map[string]string{
 	LoadBalancer: "load balancer", PublicIP: "public IP", SecurityGroup: "security group", "securityRule": "security rule",
 	PrivateLinkService: "private link service", Connection: "connection",
@@ -20,12 +20,12 @@ var kinds = map[string]string{
 
 var marks = map[plan.Action]string{plan.Add: "+", plan.Alter: "~", plan.Remove: "-", "!": "!"}
 
-// The escape sequences of a terminal.
+// Terminal escape sequences.
 var colours = map[plan.Action]string{plan.Add: "\x1b[32m", plan.Alter: "\x1b[33m", plan.Remove: "\x1b[31m", "!": "\x1b[1;31m"}
 
 const plain = "\x1b[0m"
 
-// Text is the plan for people.
+// Text returns the plan as text.
 func (p Plan) Text(colour bool) string {
 	w := &writer{colour: colour}
 	for _, r := range p.Resources {
@@ -51,7 +51,7 @@ type writer struct {
 	colour bool
 }
 
-// line writes one line, with the mark of an action before it.
+// line writes one line, marked with an action.
 func (w *writer) line(depth int, of plan.Action, text string) {
 	text = strings.Map(visible, text)
 	if of != "" {
@@ -63,8 +63,7 @@ func (w *writer) line(depth int, of plan.Action, text string) {
 	fmt.Fprintf(&w.out, "%s%s\n", strings.Repeat("    ", depth), text)
 }
 
-// visible is what stands for a rune of a text: people who may edit a Service write tags,
-// paths and names, and those neither steer a terminal nor begin a line.
+// visible replaces control characters, because tags, paths and names are user-controlled.
 func visible(r rune) rune {
 	if hidden(r) {
 		return unicode.ReplacementChar
@@ -112,7 +111,7 @@ func memberText(m Member) string {
 	return text
 }
 
-// fields writes what differs. Of what goes the name is enough.
+// fields writes the differing fields; for a removed resource none.
 func (w *writer) fields(depth int, of plan.Action, all []Field) {
 	for _, f := range all {
 		switch {
@@ -135,7 +134,7 @@ func (w *writer) fields(depth int, of plan.Action, all []Field) {
 	}
 }
 
-// spell spells an id by its name.
+// spell formats a value; a resource ID as its name.
 func spell(text *string) string {
 	switch {
 	case text == nil:
@@ -148,7 +147,7 @@ func spell(text *string) string {
 	return *text
 }
 
-// services writes about those that need a word.
+// services writes the Services with problems or notes.
 func (w *writer) services(p Plan) {
 	before := w.out.Len()
 	for _, s := range p.Services {
@@ -172,7 +171,7 @@ func (w *writer) services(p Plan) {
 	}
 }
 
-// alike writes what there is to say of Services, the same of several in one line.
+// alike writes texts about Services, equal ones in one line.
 func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string, line func(who, what string) string) {
 	said := map[string]bool{}
 	for i, s := range all {
@@ -232,7 +231,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Brief is the plan in one line, for an event: each resource with its parts.
+// Brief returns the plan in one line, for an event.
 func (p Plan) Brief() string {
 	if p.Changes == 0 {
 		return "dry run: nothing would change in Azure"
@@ -254,7 +253,7 @@ func (p Plan) Brief() string {
 
 var verbs = map[plan.Action]string{plan.Add: "add", plan.Alter: "change", plan.Remove: "remove"}
 
-// briefly says what becomes of the members of a pool.
+// briefly formats the changed members of a pool.
 func briefly(p Part) string {
 	n := map[plan.Action]int{}
 	for _, m := range p.Members {
