@@ -37,7 +37,7 @@ const (
 // tenant is one namespace: its writes in the last five minutes, for Services and pool updates.
 type tenant struct {
 	window   window
-	services window    // those for Services
+	services window // for Services only
 	wrote    time.Time // last write
 	reserved float64 // for writes in progress
 	waits    time.Time // counts as waiting until then
