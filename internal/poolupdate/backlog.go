@@ -10,16 +10,14 @@ import (
 
 // Backlog counts what waits in all workers.
 type Backlog struct {
-	// Operations is the number of waiting operations, including parked ones.
+	// Operations includes parked ones.
 	Operations int
 	// Parked is the number of pools that wait for a Retry-After.
 	Parked int
-	// Oldest is when the oldest unsettled operation was queued, including those in progress; zero
-	// if none.
+	// Oldest is when the oldest unsettled operation was queued; zero if none.
 	Oldest time.Time
 }
 
-// backlog adds this queue's backlog to b. Parked counts unexpired Retry-Afters.
 func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,51 +14,45 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// carried is the part of a load balancer write that concerns its pools. Call settle or fail while
-// holding the worker's lock; later calls do nothing.
+// carried is a load balancer write's part for its pools. Call settle or fail under the worker's
+// lock; later calls do nothing.
 type carried struct {
-	// pools are the pools given to Carry, in order, as they have to be written.
+	// pools are to be written in this order.
 	pools []lb.Pool
 
 	lane    *lane
 	parcels []parcel
-	// made are the pools that the write creates empty.
+	// made are created empty.
 	made []lb.PoolKey
 }
 
-// parcel is one pool whose operations were taken from the queue.
+// parcel is one pool taken from the queue.
 type parcel struct {
 	taken taken
 	ops   []poolschedule.Operation
-	// r holds the write as its todo, guarded by the etag that was read.
 	r poolwrite.Result
 	// write is true if the pool is not known to be in sync.
 	write bool
-	// read is true once Azure has returned the pool; before is what it returned.
+	// read is true once Azure has returned the pool.
 	read  bool
 	start time.Time
 	before lb.Pool
-	// landed is true if an earlier write in the same attempt may have taken effect before that
-	// read.
+	// landed is true if an earlier write of the attempt may have taken effect before the read.
 	landed bool
 }
 
-// Carry computes the newest addresses of a load balancer's pools for a caller that holds its
-// worker's lock (see Lock) and is about to write the whole load balancer, guarded by its etag.
-// pools are the desired pools as read under the same lock, identified by name; a pool to create has
-// no etag.
+// Carry computes the pools for a write of the whole load balancer. The caller holds its lock (see
+// Lock) and guards the write by the load balancer's etag. pools are the desired pools as read under
+// the lock, identified by name; a pool to create has no etag.
 //
-// Unless such a write is known to update pools, existing pools are returned unchanged and new ones
-// empty; the worker fills new pools one by one once Azure shows them.
+// Unless such writes are known to update pools, existing pools are returned unchanged and new ones
+// empty; the worker fills them later. Otherwise each pool with pending work gets what an attempt
+// would write, recorded before Carry returns. Pools that are not eligible are returned unchanged
+// and left to the worker.
 //
-// Otherwise a pool with a pending change or check gets what an attempt would write, recorded before
-// Carry returns. The others are returned unchanged: nothing is pending, Retry-After has not passed,
-// they hold network interfaces, a write is in progress, or the status store does not respond. The
-// worker handles them later.
-//
-// next has the order of pools. Call written while the lock is held, with what Azure shows after the
-// write (its response or a later read), or with nil if the write failed or was not sent; mayLand is
-// then true if it may still take effect. Only the first call counts, so it can be deferred.
+// Call written under the same lock, with the pools as Azure shows them after the write, or with nil
+// if the write failed or was not sent; mayLand is then true if it may still take effect. Only the
+// first call counts, so it can be deferred.
 func (ls *Lanes) Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, written func(shown []lb.Pool, mayLand bool)) {
 	c := ls.carry(ctx, id, pools)
 	return c.pools, func(shown []lb.Pool, mayLand bool) {
@@ -97,8 +91,7 @@ func (ls *Lanes) carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Poo
 	return c
 }
 
-// unneeded drops pools that stopped being needed while the others were recorded, and returns them
-// unchanged.
+// unneeded drops pools that are no longer needed: recording the others took time.
 func (c *carried) unneeded(pools []lb.Pool) {
 	c.parcels = slices.DeleteFunc(c.parcels, func(p parcel) bool {
 		if len(c.lane.cfg.relevant(slices.Clone(p.ops))) > 0 {
@@ -111,7 +104,6 @@ func (c *carried) unneeded(pools []lb.Pool) {
 	})
 }
 
-// pack takes a pool's operations and computes the write for them.
 func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 	start := time.Now()
 	t, ok := l.queue.takeAlong(l.key(observed), start)
@@ -134,8 +126,7 @@ func (l *lane) pack(ctx context.Context, observed lb.Pool) (parcel, bool) {
 
 func (l *lane) key(p lb.Pool) lb.PoolKey { return lb.PoolID{LoadBalancer: l.id, Name: p.ID.Name}.Key() }
 
-// settle handles what Azure shows after the write. Updated pools end as if the worker had attempted
-// them; the others are requeued for the worker.
+// settle ends the updates that Azure shows like attempts, and requeues the others.
 func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 	of := make(map[lb.PoolKey]lb.Pool, len(shown))
 	for _, s := range shown {
@@ -165,9 +156,8 @@ func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
 	c.lane.queue.signal() // operations may have been added since
 }
 
-// fail requeues everything after a write that failed or was not sent. No notification is sent and
-// no retry consumed, because no change caused this attempt. mayLand is true if the write may still
-// take effect.
+// fail requeues everything. No change caused the write, so it consumes no retry and notifies no
+// Service.
 func (c *carried) fail(mayLand bool) {
 	for _, p := range c.unpack() {
 		c.back(p, mayLand)
@@ -178,8 +168,8 @@ func (c *carried) fail(mayLand bool) {
 	c.made = nil
 }
 
-// seesTaken reports whether this process has seen Azure apply all changes of a pool write, or the
-// configuration asserts it.
+// seesTaken reports whether this process has seen Azure apply such changes, or the configuration
+// asserts it.
 func (l *lane) seesTaken(p parcel) bool {
 	return !slices.ContainsFunc(changesIn([]parcel{p}), func(ch wholewrite.Change) bool {
 		return wholewrite.Answer(l.cfg.Behaviour, ch) != behaviour.Taken && !l.verdicts.Proven(l.id.SubscriptionID, []wholewrite.Change{ch})
@@ -192,29 +182,25 @@ func (c *carried) unpack() []parcel {
 	return all
 }
 
-// arrived reports whether what Azure shows proves that the pool is in sync. A written pool must
-// also have a new etag, which is what invalidates an earlier lost write guarded by the old one.
-// That every load balancer write changes the etags of its pools is assumed, and checked here.
+// arrived reports whether shown proves that the pool is in sync. A write must also change the etag,
+// which invalidates earlier lost writes.
 func (p parcel) arrived(shown lb.Pool) bool {
 	return p.r.Todo.ShownBy(shown) && shown.Provisioning != lb.Updating && shown.Provisioning != lb.Failed &&
 		(!p.write || shown.Etag != p.r.Todo.Next.Etag)
 }
 
-// shows records what Azure shows of a pool that has arrived.
 func (p *parcel) shows(shown lb.Pool) {
 	if p.r.Observed = len(shown.Addresses); p.write {
 		p.r.Fenced(shown.Etag)
 	}
 }
 
-// back requeues what was not settled and is still needed.
+// back requeues what is still needed.
 //
-// If the write may land, the pool may later get addresses that are no longer wanted, and reading
-// the old addresses proves nothing. So its etag is kept like that of a lost write of the pool.
-// While the pool has that etag the write has not landed, and the pool is written even if it seems
-// in sync: that changes the load balancer's etag, which invalidates the lost write. A new etag
-// means that the write landed or was invalidated. Pools without a change need none of this, nor do
-// new pools: the status store lists what they may get.
+// If the write may land, the pool may get addresses that are no longer wanted. Its etag is kept as
+// that of a lost write: while the pool has it, the pool is written even if it seems in sync, which
+// changes the load balancer's etag and so invalidates the lost write. Unchanged and new pools need
+// no such write.
 func (c *carried) back(p parcel, mayLand bool) {
 	ops := c.lane.cfg.relevant(p.ops)
 	if mayLand && p.r.Outcome == poolwrite.Written {

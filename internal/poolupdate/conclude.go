@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// conclude settles the operations of an attempt, reports its result and requeues what has to be
-// retried. The caller holds the worker's lock.
+// conclude settles an attempt's operations, reports the result and requeues retries. The caller
+// holds the worker's lock.
 func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operation, r poolwrite.Result, start time.Time) {
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Drift
@@ -77,7 +77,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	l.queue.done(t, v.Requeue, h, r.Level(), v.Told)
 }
 
-// lookAt returns the time of the next drift check; zero is never.
+// lookAt returns the next drift check; zero is never.
 func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) time.Time {
 	at := h.LookAt(pool, now, l.cfg.DriftPeriod)
 	if at.IsZero() {
@@ -86,7 +86,7 @@ func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) ti
 	return poolschedule.Later(at, h.NotBefore)
 }
 
-// log logs the result of an attempt. again is true if the previous one waited for machines, too.
+// log logs the result. again is true if the previous attempt waited for machines, too.
 func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result, told *fault.Fault, again bool) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}

@@ -18,29 +18,26 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// lane is the only writer of a load balancer's pools: one goroutine, and a lock for other writers
-// of that load balancer.
+// lane serializes the writes of a load balancer's pools: one goroutine, and a lock for other
+// writers of the load balancer.
 type lane struct {
 	id    lb.LoadBalancerID
 	cfg   *Config
 	queue *queue
-	// slot is the worker's lock: a channel, not a mutex, because it is held for seconds while Azure
-	// works.
+	// slot is the worker's lock: a channel, because it is held for seconds while Azure works.
 	slot chan struct{}
-	// ended is closed once the worker has no pool left; see reap.
+	// ended is closed by reap.
 	ended chan struct{}
 	reap  func()
 
-	// wholeAfter is the earliest next batched write. Guarded by slot.
+	// wholeAfter is the earliest next batched update. Guarded by slot.
 	wholeAfter time.Time
-	// rowAfter is the earliest next series of overlapping writes, which end with a throttled read
-	// before that. Guarded by slot.
+	// rowAfter is the earliest next overlapping update: its final read is throttled before. Guarded
+	// by slot.
 	rowAfter time.Time
-	// verdicts knows whether Azure supports such writes.
 	verdicts *verdicts.Verdicts
 }
 
-// attempts returns the configuration of attempts.
 func (c *Config) attempts() *poolattempt.Config {
 	return &poolattempt.Config{
 		Interval: c.Interval, AdminState: c.AdminState, Behaviour: c.Behaviour, Azure: c.Azure, Whole: c.Whole,
@@ -48,7 +45,7 @@ func (c *Config) attempts() *poolattempt.Config {
 	}
 }
 
-// errEnded means that the worker has ended; a new one may exist.
+// errEnded means that the worker has stopped; there may be a new one.
 var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *lane {
@@ -60,8 +57,8 @@ func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *la
 	return l
 }
 
-// paced returns what a pool's changes are counted for: the pool, or the load balancer if one write
-// updates all of its pools.
+// paced returns whose pace a change counts for: the pool's, or the load balancer's if one write
+// updates all pools.
 func paced(l *lane, pool lb.PoolID, now time.Time) lb.PoolID {
 	if l.cfg.Whole != nil && l.cfg.WholeWrites != wholewrite.Never && l.verdicts.Answer(l.id.SubscriptionID, wholewrite.Addresses, now) == behaviour.Taken {
 		return lb.PoolID{LoadBalancer: l.id}
@@ -69,8 +66,7 @@ func paced(l *lane, pool lb.PoolID, now time.Time) lb.PoolID {
 	return pool
 }
 
-// hold sets how long the changes of the groups wait for further changes of the pool or load
-// balancer.
+// hold sets how long changes wait for further ones.
 func hold(l *lane, groups []*poolschedule.Group, now time.Time) {
 	all, changed := lb.PoolID{LoadBalancer: l.id}.Key(), 0
 	together := paced(l, lb.PoolID{LoadBalancer: l.id, Name: "any"}, now).Name == ""
@@ -88,8 +84,7 @@ func hold(l *lane, groups []*poolschedule.Group, now time.Time) {
 	}
 }
 
-// lock acquires the worker, or returns errEnded or ctx's error. It fails if ctx is done, even if
-// the worker is free.
+// lock returns errEnded or ctx's error. It fails if ctx is done, even if the lock is free.
 func (l *lane) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -106,10 +101,9 @@ func (l *lane) lock(ctx context.Context) error {
 
 func (l *lane) unlock() { <-l.slot }
 
-// busy reports whether the lock is held.
 func (l *lane) busy() bool { return len(l.slot) > 0 }
 
-// run attempts admitted pools that the gates allow, until ctx is done or the worker ends.
+// run attempts due pools until ctx is done or the worker ends.
 func (l *lane) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -132,8 +126,7 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// sleep waits for operations, or until a time if nonzero. It returns false once the worker has
-// ended.
+// sleep waits for operations or until a nonzero time. It returns false once the worker has ended.
 func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bool {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -150,18 +143,16 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
-// tell reports which pools wait, and for what.
 func (l *lane) tell(met obstacle, now time.Time) {
 	for _, w := range l.queue.news(met, now, l.cfg.Interval) {
 		l.cfg.Reporter.Wait(w)
 	}
 }
 
-// leaveLasts is how long the gates' permission is valid. Waiting for the lease can take longer, and
-// a gate closed since would cost a retry.
+// leaveLasts limits the age of a gate's permission: a gate that closed during a wait for the lease
+// would cost a retry.
 const leaveLasts = time.Second
 
-// gate requests permission from the gates.
 func (l *lane) gate() obstacle {
 	until, why := l.cfg.Azure.Enter(l.id)
 	switch {
@@ -173,8 +164,8 @@ func (l *lane) gate() obstacle {
 	return obstacle{askAt: until, until: until, cause: CauseGate, why: why}
 }
 
-// enter takes one turn if gates and lease permit: it attempts what is due before a pending write of
-// the load balancer. Otherwise nothing is taken from the queue.
+// enter takes a turn: it attempts what is due before a waiting write of the load balancer. If it is
+// blocked, nothing was taken from the queue.
 func (l *lane) enter(ctx context.Context) (met obstacle) {
 	if l.busy() { // another writer of the load balancer
 		l.tell(obstacle{cause: CauseBehind}, time.Now())
@@ -195,8 +186,7 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 	return met
 }
 
-// attemptDue attempts a pool, and others with it, if the gates and the lease permit it. The caller
-// holds the worker's lock.
+// attemptDue attempts a pool, and others with it. The caller holds the worker's lock.
 func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
 	asked := time.Now()
 	if met = l.gate(); !met.askAt.IsZero() {
@@ -228,8 +218,7 @@ func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
 	return obstacle{}
 }
 
-// pass makes one attempt for one pool and settles it. The caller holds the worker's lock and the
-// lease.
+// pass attempts one pool. The caller holds the worker's lock and the lease.
 func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
 	t := l.queue.take(pool, start, l.cfg.Interval)

@@ -19,40 +19,38 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Config configures Lanes. Required are all fields but Lease and those of load balancer writes.
+// Config configures Lanes. Lease, and the fields for load balancer writes, are optional.
 type Config struct {
-	// Interval is the longest time that a busy pool waits for its pace, and the time between
-	// retries.
+	// Interval is the time between retries, and the longest wait of a busy pool.
 	Interval time.Duration
-	// Writes tracks what remains of Azure's write quotas and the rate of changes. The client that
-	// sends writes counts them there. Nil means no limit.
+	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. Whoever sends
+	// writes counts them there.
 	Writes *pace.Budgets
-	// MaxRetries is the number of retries per operation; 0 disables retries.
+	// MaxRetries is per operation; 0 disables retries.
 	MaxRetries int
-	// DriftPeriod is how often each pool is read without a change and brought in sync; 0 is never.
+	// DriftPeriod is how often each pool is read without a change; 0 is never.
 	DriftPeriod time.Duration
-	// AdminState manages the admin states of addresses. If false they are neither read nor changed.
+	// AdminState enables management of admin states.
 	AdminState bool
 	Azure      Azure
-	// Behaviour is what is known of Azure. Unknown behavior is not relied on.
+	// Behaviour is what is known of Azure.
 	Behaviour behaviour.Behaviour
-	// Whole writes load balancers with all their pools, if several pools are due and WholeWrites
-	// allows it; nil is never.
+	// Whole writes load balancers with all their pools, if WholeWrites allows it; nil is never.
 	Whole       poolattempt.Balancers
 	WholeWrites wholewrite.Setting
-	// Pipeline starts pool writes without waiting for completion, if several pools are due and
-	// Pipelined allows it; nil is never. It requires Whole.
+	// Pipeline starts pool writes without waiting for completion, if Pipelined allows it; nil is
+	// never. It requires Whole.
 	Pipeline  Pipeline
 	Pipelined wholewrite.Setting
-	// Verdicts persists what was learned about these writes, with Weir's Version; nil keeps it in
-	// memory.
+	// Verdicts persists what was learned about these writes, with Weir's Version; nil is in memory
+	// only.
 	Verdicts verdicts.Store
 	Version  string
 	Cluster  Cluster
 	Ledger   poolattempt.Ledger
 	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
 	Members Members
-	// Lease excludes other controllers during a pass; nil is none.
+	// Lease excludes other controllers; nil is none.
 	Lease    Lease
 	Reporter Reporter
 	Log      *slog.Logger
@@ -68,11 +66,11 @@ type Lanes struct {
 
 	mu    sync.Mutex
 	lanes map[lb.LoadBalancerKey]*lane
-	// start runs a worker in the background; nil unless Run is active.
+	// start runs a worker; nil unless Run is active.
 	start func(*lane)
 }
 
-// New returns Lanes that accept operations at once and process them during Run.
+// New returns Lanes that accept operations at once; Run processes them.
 func New(cfg Config) *Lanes {
 	if cfg.Writes == nil {
 		cfg.Writes = pace.New(pace.DefaultShare, cfg.Interval)
@@ -84,7 +82,6 @@ func New(cfg Config) *Lanes {
 	return ls
 }
 
-// pipelined returns the setting of overlapping writes: Never without a Pipeline.
 func pipelined(cfg Config) wholewrite.Setting {
 	if cfg.Pipeline == nil {
 		return wholewrite.Never
@@ -92,8 +89,8 @@ func pipelined(cfg Config) wholewrite.Setting {
 	return cfg.Pipelined
 }
 
-// Run processes operations until ctx is done, and returns after the last running attempt.
-// Operations still queued are dropped silently.
+// Run processes operations until ctx is done, and returns after the last attempt. Queued operations
+// are dropped.
 func (ls *Lanes) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { ls.verdicts.Run(ctx) })
@@ -111,8 +108,7 @@ func (ls *Lanes) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Add queues operations and wakes their workers, each of which sees all of its operations at once.
-// It does not block.
+// Add queues operations without blocking. A worker sees all of its operations at once.
 func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 	now, of := time.Now(), map[*lane][]poolschedule.Operation{}
 	var behind []lb.PoolID // their workers are busy
@@ -143,7 +139,6 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 	}
 }
 
-// tellBehind reports a pool that waits for another write on its load balancer.
 func (ls *Lanes) tellBehind(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -156,8 +151,7 @@ func (ls *Lanes) tellBehind(pool lb.PoolID) {
 	}
 }
 
-// RemoveService removes a Service's waiting operations, parked ones included, and returns their
-// number.
+// RemoveService removes a Service's operations, parked ones included, and returns their number.
 func (ls *Lanes) RemoveService(name poolschedule.ServiceName) int {
 	n := 0
 	for _, l := range ls.all() {
@@ -166,23 +160,22 @@ func (ls *Lanes) RemoveService(name poolschedule.ServiceName) int {
 	return n
 }
 
-// Resume ends the waits for Weir's own dependencies. Call it when they are ready.
+// Resume ends the waits for Weir's own dependencies once they are ready.
 func (ls *Lanes) Resume() {
 	for _, l := range ls.all() {
 		l.queue.resume()
 	}
 }
 
-// Retry makes a BackendPool's waiting operations due with all retries left, at most once per
-// interval. Retry-After and the pool's pace still apply.
+// Retry makes a BackendPool's operations due with all retries left, at most once per interval.
+// Retry-After and pace still apply.
 func (ls *Lanes) Retry(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
 		afresh(l.queue, ref, time.Now())
 	}
 }
 
-// Drop removes a BackendPool's waiting operations and stops machine writes for its pool.
-// Retry-After is kept.
+// Drop removes a BackendPool's operations and stops its machine writes. Retry-After is kept.
 func (ls *Lanes) Drop(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
 		l.queue.remove(func(op poolschedule.Operation) bool { return op.Ref == ref })
@@ -192,7 +185,7 @@ func (ls *Lanes) Drop(ref poolschedule.Ref) {
 	}
 }
 
-// Forget drops a pool with its history. A worker without pools ends once it is idle.
+// Forget drops a pool with its history, and stops a worker without pools once it is idle.
 func (ls *Lanes) Forget(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -207,7 +200,7 @@ func (ls *Lanes) Forget(pool lb.PoolID) {
 	}
 }
 
-// reap ends a worker that is idle and has no pool.
+// reap stops an idle worker without pools.
 func (ls *Lanes) reap(l *lane) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -222,8 +215,8 @@ func (ls *Lanes) reap(l *lane) {
 	}
 }
 
-// LevelAs reports whether a pool is known to hold the membership with this fingerprint and nothing
-// pending could change it: a new operation would only read.
+// LevelAs reports whether a pool is known to hold the membership with this fingerprint, and nothing
+// pending could change it.
 func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -235,8 +228,8 @@ func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
 	return true
 }
 
-// Lock acquires a load balancer's worker for a caller that writes the load balancer, whose pools
-// then go through Carry. No pool of it is written until unlock is called.
+// Lock excludes pool writes of a load balancer until unlock is called. The holder passes pools to
+// Carry.
 func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
 		ls.mu.Lock()
@@ -261,17 +254,17 @@ func (ls *Lanes) Backlog() Backlog {
 	return b
 }
 
-// Avoided counts the operations that cost nothing: coalesced ones, and those for pools known to be
-// in sync.
+// Avoided counts operations that cost nothing: coalesced ones, and those for pools known to be in
+// sync.
 func (ls *Lanes) Avoided() (coalesced, known uint64) {
 	return ls.coalesced.Load(), ls.known.Load()
 }
 
-// WholeWrites counts subscriptions by change and by what is known of load balancer writes, once the
-// record was read; own is the cluster's subscription.
+// WholeWrites counts subscriptions by change and capability, once the record was read. own is the
+// cluster's subscription.
 func (ls *Lanes) WholeWrites(own string) map[[2]string]int { return ls.verdicts.Count(own) }
 
-// lane returns the worker of a load balancer, and starts a new one. The caller holds ls.mu.
+// lane returns the worker of a load balancer, started if new. The caller holds ls.mu.
 func (ls *Lanes) lane(id lb.LoadBalancerID) *lane {
 	l := ls.lanes[id.Key()]
 	if l == nil {

@@ -8,8 +8,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// lastWords is the last notification that each Service got about a pool. It is a slice because
-// there is usually one Service, and a map takes ten times the memory.
+// lastWords is each Service's last notification about a pool. With the usual single Service, a map
+// would take ten times the memory.
 type lastWords []lastWord
 
 type lastWord struct {
@@ -23,7 +23,6 @@ func (l lastWords) of(s poolschedule.ServiceName) int {
 
 func (l lastWords) has(s poolschedule.ServiceName) bool { return l.of(s) >= 0 }
 
-// with sets the last notification of a Service.
 func (l lastWords) with(s poolschedule.ServiceName, word poolschedule.Word) lastWords {
 	if i := l.of(s); i >= 0 {
 		l[i].word = word
@@ -32,7 +31,6 @@ func (l lastWords) with(s poolschedule.ServiceName, word poolschedule.Word) last
 	return append(l, lastWord{s, word})
 }
 
-// all returns a copy as a map.
 func (l lastWords) all() map[poolschedule.ServiceName]poolschedule.Word {
 	all := make(map[poolschedule.ServiceName]poolschedule.Word, len(l))
 	for _, is := range l {

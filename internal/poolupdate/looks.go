@@ -13,16 +13,16 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// lookPatience is the timeout of a read that serves several pools, a little above the minute of a
-// slow Azure response. After it each pool is read separately.
+// lookPatience is the timeout of a read for several pools: a little more than a slow Azure's
+// minute. After it each pool is read separately.
 const lookPatience = 75 * time.Second
 
-// settlesFor limits how long the results of one read are settled while something else is due,
-// because each new status is a request to the API server. The remaining pools are read again.
+// settlesFor limits how long the results of one read are used while other work is due, because each
+// new status is an API server request.
 const settlesFor = time.Second
 
-// lookTogether reads a load balancer once for all pools with a due check and settles those in sync.
-// Each other pool gets its own attempt. The caller holds the worker's lock and the lease.
+// lookTogether checks all due pools by one read of the load balancer. Those out of sync get their
+// own attempts. The caller holds the worker's lock and the lease.
 func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	parcels := l.takeAll(due)
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
@@ -51,8 +51,8 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 	}
 }
 
-// readAll reads the load balancer for several pools. A Retry-After also delays overlapping writes,
-// which need this read at their end.
+// readAll reads the load balancer for several pools. A Retry-After also delays overlapping updates,
+// which end with this read.
 func (l *lane) readAll(ctx context.Context) (lb.LoadBalancer, error) {
 	within, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
@@ -63,7 +63,7 @@ func (l *lane) readAll(ctx context.Context) (lb.LoadBalancer, error) {
 	return b, err
 }
 
-// isLevel reports whether a pool that was read needs neither a write nor a record.
+// isLevel reports whether a pool needs neither a write nor a record.
 func (l *lane) isLevel(ctx context.Context, p *parcel, observed lb.Pool) bool {
 	want, err := l.cfg.attempts().Desired(p.ops[0].Ref)
 	if err == nil && want.Machines != nil {
@@ -76,7 +76,7 @@ func (l *lane) isLevel(ctx context.Context, p *parcel, observed lb.Pool) bool {
 	return !write && err == nil
 }
 
-// differs requeues an out-of-sync or unreadable pool, to be attempted like a change.
+// differs requeues a pool to be attempted like a change.
 func (q *queue) differs(t taken, ops []poolschedule.Operation) {
 	for i := range ops {
 		ops[i].Differs = true
@@ -87,14 +87,13 @@ func (q *queue) differs(t taken, ops []poolschedule.Operation) {
 	q.back(t, ops)
 }
 
-// watch schedules a pool's drift check. The caller holds q.mu.
+// watch schedules a drift check. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
 	w.driftAt = w.history.LookAt(key, now, q.driftPeriod)
 	q.nextDrift = poolschedule.Earlier(q.nextDrift, w.driftAt)
 }
 
-// look marks the pools whose drift check is due. Pools with operations are read anyway. It costs
-// O(pools) per due check. The caller holds q.mu.
+// look marks pools with a due drift check, in O(pools) per check. The caller holds q.mu.
 func (q *queue) look(now time.Time) {
 	if q.nextDrift.IsZero() || q.nextDrift.After(now) {
 		return
@@ -111,8 +110,8 @@ func (q *queue) look(now time.Time) {
 	}
 }
 
-// lookAtOthers schedules a check of all pools outside written. If an accepted write of the load
-// balancer fails in the end, these pools lose their effect, too.
+// lookAtOthers schedules checks of the pools not in written: if an accepted write of the load
+// balancer fails in the end, they lose their effect, too.
 func (q *queue) lookAtOthers(written []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -28,15 +28,15 @@ func (l *lane) byMachine(p lb.Pool) bool {
 	return err == nil && want.Machines != nil
 }
 
-// membersLevel is isLevel for a pool of network interfaces. It also requires that the current
-// membership was handed over; see poolattempt.
+// membersLevel is isLevel for network interfaces. It also requires that the membership was handed
+// over.
 func (l *lane) membersLevel(ctx context.Context, p *parcel, observed lb.Pool, want poolwrite.Desired) bool {
 	write, _, err := l.cfg.attempts().PrepareMembers(ctx, observed, want, &p.r)
 	return err == nil && !write && p.r.HandOver.Level() && p.r.HandOver.Fingerprint() == p.taken.history.Brought
 }
 
-// Settled ends a pool's wait for its machines: no machine write is in progress. A pool in sync
-// without some of its machines is checked, because they may have joined.
+// Settled ends a pool's wait for its machines. A pool in sync without some of them is checked: they
+// may have joined.
 func (ls *Lanes) Settled(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -46,8 +46,8 @@ func (ls *Lanes) Settled(pool lb.PoolID) {
 	}
 }
 
-// machinesDone is Settled for one worker. If an attempt is running it takes effect at its end,
-// because the attempt may have missed the change.
+// machinesDone is Settled for one worker. During an attempt it takes effect at the end, because the
+// attempt may have missed it.
 func machinesDone(q *queue, pool lb.PoolKey) {
 	q.mu.Lock()
 	w := q.pools[pool]
@@ -63,7 +63,7 @@ func machinesDone(q *queue, pool lb.PoolKey) {
 	}
 }
 
-// wakes ends the wait for machines, also for a running attempt. The caller holds q.mu.
+// wakes ends the wait for machines, also of a running attempt. The caller holds q.mu.
 func (w *waiting) wakes() (woken bool) {
 	if w.woken = w.inFlight; !w.inFlight {
 		w.history, woken = w.history.Wake()
@@ -71,7 +71,7 @@ func (w *waiting) wakes() (woken bool) {
 	return woken
 }
 
-// remembers stores the history of an attempt. The caller holds q.mu.
+// remembers stores an attempt's history. The caller holds q.mu.
 func (w *waiting) remembers(h poolschedule.History) {
 	w.history = h
 	if !w.woken {
@@ -82,14 +82,14 @@ func (w *waiting) remembers(h poolschedule.History) {
 	}
 }
 
-// isLookedAt schedules a check of the pool. The caller holds q.mu.
+// isLookedAt requests a check. The caller holds q.mu.
 func (w *waiting) isLookedAt(now time.Time) {
 	if !w.driftDue {
 		w.driftDue, w.driftSince = true, now
 	}
 }
 
-// letGo returns the handed-over pools of a BackendPool and clears their handover.
+// letGo clears and returns the handed-over pools of a BackendPool.
 func letGo(q *queue, ref poolschedule.Ref) (pools []lb.PoolID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

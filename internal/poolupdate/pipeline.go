@@ -19,20 +19,17 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// sendDeadline bounds the sending phase, so that one unanswered write leaves time to await those
-// before it.
+// sendDeadline leaves time to await earlier writes if one is not answered.
 const sendDeadline = poolwrite.AttemptDeadline / 2
 
-// overlapping is the change that a trial of overlapping writes tests.
 var overlapping = []wholewrite.Change{wholewrite.Overlapping}
 
-// errDowned excludes a node that goes Down from a trial.
+// errDowned excludes nodes that go Down from trials.
 var errDowned = errors.New("a node goes Down")
 
-// pipelined writes pools separately, each write sent as soon as Azure has accepted the previous
-// one. It then awaits completion and settles all pools by one read of the load balancer, each like
-// an attempt of its own. next is the pool whose turn it is. The caller holds the worker's lock and
-// the lease.
+// pipelined sends each pool's write as soon as Azure has accepted the previous one, awaits
+// completion, and settles all pools by one read of the load balancer. next is the pool whose turn
+// it is. The caller holds the worker's lock and the lease.
 func (l *lane) pipelined(ctx context.Context, next lb.PoolKey, due []lb.PoolKey, leave wholewrite.Leave, valid func() bool) {
 	all, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	within, sent := context.WithTimeout(all, sendDeadline)
@@ -56,17 +53,17 @@ func (l *lane) pipelined(ctx context.Context, next lb.PoolKey, due []lb.PoolKey,
 	p.conclude()
 }
 
-// pipeline is an attempt of several pools by overlapping writes.
+// pipeline updates several pools by overlapping writes.
 type pipeline struct {
 	lane             *lane
 	ctx, all, within context.Context //nolint:containedctx // it lives as long as the attempt
 	valid            func() bool
 	sent             []sentWrite
-	// trial is true if Azure's support is being tested. met is true once a write was overtaken, or
-	// known to be rejected because another was running.
+	// trial is true if support is being tested; met is true once a write was overtaken, or known to
+	// be rejected because another was running.
 	trial, met bool
-	// awaits is true until this process has seen Azure keep overtaken writes. Until then the end of
-	// each write is awaited, by ending, because it might roll the write back.
+	// awaits is true until this process has seen Azure keep overtaken writes. Until then each
+	// completion, tracked by ending, might roll a write back.
 	awaits bool
 	ending sync.WaitGroup
 }
@@ -76,13 +73,13 @@ type sentWrite struct {
 	parcel
 	begun Begun
 	end   func() (lb.Pool, error) // waits for completion
-	// overtaken is true if the write was still running when Azure accepted the next. Its completion
-	// would have changed the etag that guarded that one.
+	// overtaken is true if the write was running when Azure accepted the next, which was guarded by
+	// an etag that completion changes.
 	overtaken bool
 }
 
-// send sends the writes in turn for up to an interval, which bounds the wait of urgent changes.
-// Pools that become due during that time are sent in their namespaces' turns.
+// send sends writes in turn for up to an interval, which bounds the wait of urgent changes. Newly
+// due pools are included.
 func (p *pipeline) send(due []lb.PoolKey) {
 	l, end, tried := p.lane, time.Now().Add(p.lane.cfg.Interval), map[lb.PoolKey]bool{}
 	for len(due) > 0 {
@@ -106,8 +103,7 @@ func (p *pipeline) send(due []lb.PoolKey) {
 	}
 }
 
-// dueNext returns the untried pools that are due, in turn. While a node leaves, only affected pools
-// are returned.
+// dueNext returns the due pools not tried yet, in turn; while a node leaves, only affected ones.
 func (p *pipeline) dueNext(tried map[lb.PoolKey]bool) []lb.PoolKey {
 	now, leave := time.Now(), wholewrite.Yes
 	if p.trial {
@@ -141,7 +137,7 @@ func (p *pipeline) attempt(one parcel) (next bool) {
 	return p.unsent(one, err)
 }
 
-// write reads a pool, and starts a write if it is out of sync.
+// write reads a pool and starts a write if needed.
 func (p *pipeline) write(one *parcel) error {
 	cfg := p.lane.cfg
 	observed, err := cfg.Azure.Get(p.within, one.ops[0].Pool)
@@ -175,7 +171,7 @@ func (p *pipeline) write(one *parcel) error {
 	return nil
 }
 
-// ran reports whether the last write was in progress when a pool was read.
+// ran reports whether the last write was running when a pool was read.
 func (p *pipeline) ran(observed lb.Pool) bool {
 	if len(p.sent) == 0 {
 		return false
@@ -184,8 +180,7 @@ func (p *pipeline) ran(observed lb.Pool) bool {
 	return !last.Over && last.Etag != "" && last.Etag == observed.Etag
 }
 
-// follow returns a function that waits for a write's end. If all ends are awaited, it starts
-// waiting now.
+// follow returns a function that waits for completion. If awaits is true, waiting starts now.
 func (p *pipeline) follow(begun Begun) func() (lb.Pool, error) {
 	if !p.awaits {
 		return func() (lb.Pool, error) { return begun.End(p.all, true) }
@@ -197,10 +192,9 @@ func (p *pipeline) follow(begun Begun) func() (lb.Pool, error) {
 	return func() (lb.Pool, error) { <-over; return shown, err }
 }
 
-// unsent settles a pool that is in sync or whose write Azure did not accept, and reports whether
-// the next may be sent. A rejection because of the previous write counts as no attempt, because the
-// worker took that risk; one because of another client's write does. Other failures that a retry
-// may fix are left to a separate write.
+// unsent settles a pool without an accepted write, and reports whether the next may be sent. A
+// rejection because of Weir's previous write counts as no attempt. Failures that a retry may fix
+// are left to a separate write.
 func (p *pipeline) unsent(one parcel, err error) (next bool) {
 	l, f := p.lane, fault.From(err)
 	refusal := poolwrite.RefusesOverlap(f)

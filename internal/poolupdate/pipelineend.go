@@ -16,9 +16,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// conclude waits for the last write, and for all if overtaken writes may be rolled back, then
-// settles what one read of the load balancer shows. Only that read counts: superseded writes are no
-// failure, and success of the earlier ones proves nothing.
+// conclude waits for the last write, and for all if overtaken writes may be rolled back. Only the
+// read that follows counts: superseded writes are no failure, and earlier successes prove nothing.
 func (p *pipeline) conclude() {
 	l := p.lane
 	if len(p.sent) == 0 {
@@ -46,8 +45,8 @@ func (p *pipeline) conclude() {
 	p.settle(trusted)
 }
 
-// ended waits for the required completions unless something is urgent, and reports whether each
-// succeeded or was superseded by the next write.
+// ended waits for all completions unless something is urgent, and reports whether each succeeded or
+// was superseded.
 func (p *pipeline) ended() bool {
 	if !p.awaits {
 		return true
@@ -71,12 +70,10 @@ func (p *pipeline) ended() bool {
 	}
 }
 
-// urgent reports whether admin states are due.
 func (p *pipeline) urgent() bool { return len(p.lane.those(poolschedule.Urgent, time.Now())) > 0 }
 
 // settle settles each pool by one read. trusted is false if a write failed without detail or its
-// result is unknown: no write is then considered effective, and all pools of the load balancer are
-// checked.
+// result is unknown: then no write counts, and all pools of the load balancer are checked.
 func (p *pipeline) settle(trusted bool) {
 	l := p.lane
 	b, err := p.read()
@@ -105,9 +102,8 @@ func (p *pipeline) settle(trusted bool) {
 	}
 }
 
-// back requeues a pool that the read does not show as done. It is written separately unless Azure
-// set a Retry-After for the read. The etag proves nothing about an accepted write, so a pool that
-// shows less than the record is written again.
+// back requeues a pool not shown as done, for a separate write unless the read was throttled. Its
+// etag proves nothing, so a pool that shows less than the record is rewritten.
 func (p *pipeline) back(w sentWrite, met *fault.Fault) {
 	l := p.lane
 	named := met != nil && !met.RetryAt.IsZero()
@@ -126,8 +122,8 @@ func (p *pipeline) keys() []lb.PoolKey {
 	return all
 }
 
-// read reads the load balancer, repeatedly while another client's write is in progress, for up to
-// an interval or until something is urgent.
+// read repeats the read while another client's write is in progress, for up to an interval or until
+// something is urgent.
 func (p *pipeline) read() (lb.LoadBalancer, error) {
 	end, rest := time.Now().Add(p.lane.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
@@ -138,7 +134,7 @@ func (p *pipeline) read() (lb.LoadBalancer, error) {
 	}
 }
 
-// pause waits, and reports whether d passed before anything was urgent.
+// pause waits, and reports whether nothing became urgent.
 func (p *pipeline) pause(d time.Duration) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if p.urgent() || sleep.For(p.within, time.Second) != nil {
@@ -148,7 +144,6 @@ func (p *pipeline) pause(d time.Duration) bool {
 	return true
 }
 
-// learn records what happened to overtaken writes.
 func (p *pipeline) learn(b lb.LoadBalancer, index map[lb.PoolKey]int) behaviour.Answer {
 	var seen []poolwrite.After
 	for _, w := range p.sent {

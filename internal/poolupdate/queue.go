@@ -15,57 +15,52 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// queue holds the operations of one load balancer, grouped by pool, and the worker's state of each
-// pool. Its lock is never held across a call.
+// queue holds the operations and state of one load balancer's pools. Its lock is never held across
+// a call.
 type queue struct {
 	driftPeriod time.Duration
 	interval    time.Duration
-	// holds sets how long the changes of busy pools wait for further ones; nil is not at all.
+	// holds sets how long changes of busy pools wait; nil is not at all.
 	holds func(groups []*poolschedule.Group, now time.Time)
-	// defers returns the deferrals of the newest of due changes in a namespace; nil is none.
+	// defers returns the deferrals of a namespace's newest changes, of due ones; nil is none.
 	defers func(namespace string, due int, now time.Time) []pace.Deferral
 
 	mu    sync.Mutex
 	pools map[lb.PoolKey]*waiting
-	// busy are the pools with operations, so that an event costs nothing for the others.
+	// busy are the pools with operations: the others cost nothing.
 	busy  map[lb.PoolKey]*waiting
 	depth int
-	// line orders the namespaces with waiting operations.
 	line turns.Line
-	// turn is what remains until the next load balancer write; nil while the worker is held by
-	// another writer.
+	// turn is nil while another writer holds the worker.
 	turn *poolschedule.Turn
-	// nextDrift is the first due drift check; zero is never.
+	// nextDrift is the next drift check of any pool; zero is never.
 	nextDrift time.Time
-	// company batches the operations that nothing waits for.
+	// company debounces checks.
 	company poolschedule.Company
-	// wake has capacity one: operations were added or removed.
+	// wake has capacity one.
 	wake chan struct{}
 }
 
-// waiting is the queue's state of one pool.
 type waiting struct {
 	ops     []poolschedule.Operation
 	history poolschedule.History
-	// inFlight is true from take until done; oldest is then when the oldest taken operation was
-	// queued.
+	// inFlight is true from take until done; oldest is then the queue time of the oldest operation.
 	inFlight bool
 	oldest   time.Time
-	// level is the fingerprint of the membership that the pool is known to hold; nil if unknown.
+	// level is the fingerprint of the known membership, or nil.
 	level *uint64
-	// told is the last notification of each Service about this pool.
+	// told is each Service's last notification.
 	told lastWords
-	// subject is the target of the newest operation, which drift checks use.
+	// subject is the newest operation's target, used for drift checks.
 	subject poolschedule.Subject
-	// driftAt is the next drift check; driftDue and driftSince are set once it is due.
+	// driftAt is the next drift check. driftDue and driftSince are set once it is due.
 	driftAt  time.Time
 	driftDue bool
 	driftSince time.Time
-	// announced is the last reported wait; nil if none.
 	announced *Waiting
-	// woken is true if machines completed or a change came during an attempt.
+	// woken records, during an attempt, a change or completed machines.
 	woken bool
-	// hurried is when the user last requested a retry.
+	// hurried is the last retry requested by the user.
 	hurried time.Time
 }
 
@@ -73,8 +68,8 @@ func newQueue(driftPeriod, interval time.Duration) *queue {
 	return &queue{driftPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
 }
 
-// add queues operations, coalesces equal ones and counts those added. sooner is true if a waiting
-// pool became due earlier. The worker sees all of them or none; the caller signals it.
+// add queues operations and counts those not coalesced. sooner is true if a waiting pool became due
+// earlier. The caller signals the worker.
 func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, sooner bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,8 +102,7 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, s
 	return q.depth - before, sooner
 }
 
-// dueAt returns when a pool is due, if it has operations and is not in flight. The caller holds
-// q.mu.
+// dueAt returns when a waiting pool is due. The caller holds q.mu.
 func (q *queue) dueAt(key lb.PoolKey, w *waiting, now time.Time) (at time.Time, waits bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return at, false
@@ -116,8 +110,7 @@ func (q *queue) dueAt(key lb.PoolKey, w *waiting, now time.Time) (at time.Time, 
 	return q.groupAt(key, w, now).ReadyAt(q.interval), true
 }
 
-// recalls restores the state that an earlier process persisted, so that notifications are not
-// repeated.
+// recalls restores the notifications of an earlier process.
 func (w *waiting) recalls(op poolschedule.Operation, isNew bool) {
 	if isNew {
 		w.history.GaveUp = op.Told.GivenUpFor
@@ -146,7 +139,7 @@ func (q *queue) hold(key lb.PoolKey, w *waiting, ops []poolschedule.Operation) {
 	}
 }
 
-// remove removes all waiting operations that match, parked ones included, and returns their number.
+// remove removes matching operations, parked ones included, and returns their number.
 func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth
@@ -159,9 +152,8 @@ func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	return gone
 }
 
-// afresh makes a BackendPool's waiting operations due as if they had not failed, but not before
-// Retry-After. It is limited to once per interval and pool, because tenants can request it and
-// admin states have no pace.
+// afresh makes a BackendPool's operations due as if they had not failed, except for Retry-After;
+// once per interval and pool, because tenants request it and admin states have no pace.
 func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.mu.Lock()
 	for _, w := range q.busy {
@@ -180,7 +172,7 @@ func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.signal()
 }
 
-// forget drops a pool with its history. Operations of a running attempt are dropped at its end.
+// forget drops a pool, also during an attempt.
 func (q *queue) forget(pool lb.PoolKey) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
@@ -198,14 +190,13 @@ func (q *queue) empty() bool {
 	return len(q.pools) == 0
 }
 
-// waitingIn returns the number of pools with waiting operations.
 func waitingIn(q *queue) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.busy)
 }
 
-// resume releases pools held for Weir's own dependencies.
+// resume ends the waits for Weir's own dependencies.
 func (q *queue) resume() {
 	q.mu.Lock()
 	for _, w := range q.busy {
@@ -215,7 +206,7 @@ func (q *queue) resume() {
 	q.signal()
 }
 
-// next returns the pool to attempt now, or when to ask again.
+// next returns the pool to attempt, or when to call again.
 func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
 	q.look(now)
@@ -233,18 +224,16 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 	return pick, ok, poolschedule.Earlier(askAt, drift)
 }
 
-// paceAgain is the polling interval of a pool that waits for its pace, because quotas recover
-// continuously.
+// paceAgain is how often a pace is polled: quotas recover continuously.
 const paceAgain = time.Second
 
-// setTurn begins a turn of the worker; nil ends it.
 func setTurn(q *queue, t *poolschedule.Turn) {
 	q.mu.Lock()
 	q.turn = t
 	q.mu.Unlock()
 }
 
-// nextInTurn is next within the turn; it counts the attempt if there is a pool.
+// nextInTurn is next, and counts the attempt in the turn.
 func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
 	pool, ok, _ := q.next(now, interval)
 	if ok {
@@ -255,7 +244,7 @@ func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bo
 	return pool, ok
 }
 
-// lineUp sets the turns of the groups' namespaces. The caller holds q.mu.
+// lineUp sets the groups' turns. The caller holds q.mu.
 func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
@@ -268,7 +257,7 @@ func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {
 	}
 }
 
-// groups returns a group per pool with waiting operations. The caller holds q.mu.
+// groups returns the waiting pools. The caller holds q.mu.
 func (q *queue) groups(now time.Time) []poolschedule.Group {
 	groups := make([]poolschedule.Group, 0, len(q.busy))
 	for key, w := range q.busy {
@@ -278,7 +267,7 @@ func (q *queue) groups(now time.Time) []poolschedule.Group {
 	return groups
 }
 
-// space sets the pace of the groups; most have none. The caller holds q.mu.
+// space sets the groups' pace. The caller holds q.mu.
 func (q *queue) space(groups []poolschedule.Group, now time.Time) {
 	var contend []*poolschedule.Group
 	for i, g := range groups {
@@ -325,7 +314,6 @@ func (q *queue) groupAt(key lb.PoolKey, w *waiting, now time.Time) poolschedule.
 	return one[0]
 }
 
-// group returns the pool as admission sees it, with the debouncing c of its worker.
 func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Group {
 	g := poolschedule.Summarize(key, w.ops, w.history)
 	if len(w.ops) == 0 {
@@ -335,8 +323,7 @@ func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Gro
 	return g
 }
 
-// levelAs reports whether the pool is known to hold the membership with this fingerprint and
-// nothing pending could change it.
+// levelAs implements Lanes.LevelAs.
 func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

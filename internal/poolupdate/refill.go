@@ -9,9 +9,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// fill schedules the filling of pools that a load balancer write has just created and that are
-// managed. A pool recreated this way is empty without any other sign. A pool without a BackendPool
-// is filled by its first operation.
+// fill fills pools that a load balancer write has just created empty. Nothing else reveals that a
+// pool was recreated.
 func (q *queue) fill(made []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -23,8 +22,7 @@ func (q *queue) fill(made []lb.PoolKey, now time.Time) {
 	}
 }
 
-// fillFound schedules the filling of a pool that is unexpectedly empty with nothing pending: a
-// write whose response was lost has created it.
+// fillFound fills an unexpectedly empty pool: a lost write has created it.
 func (q *queue) fillFound(found lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,8 +31,8 @@ func (q *queue) fillFound(found lb.PoolKey, now time.Time) {
 	}
 }
 
-// fillUnknown is fill after a write with unknown result. Pools known to be missing are left to the
-// code that tracks them.
+// fillUnknown is fill after a write with unknown result. Pools known to be missing are handled
+// elsewhere.
 func (q *queue) fillUnknown(made []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,16 +13,15 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// The number of due pools from which a batched or overlapping write is used. Once Azure is known to
-// support it, two pools save one operation; a trial needs more.
+// Minimum of due pools for a batched or overlapping update. With known support, two save one
+// operation; a trial needs more.
 const (
 	wholeFrom      = 3
 	wholeKnownFrom = 2
 )
 
-// together returns the pools to update by one load balancer write and the changes allowed in it. It
-// returns none if there are too few, if such writes are not allowed, or if next cannot be one of
-// them; otherwise busy pools could starve next.
+// together returns the pools for one load balancer write and the permitted changes; none if there
+// are too few, or if next, whose turn it is, cannot join.
 func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leaves) {
 	if l.cfg.Whole == nil || l.wholeAfter.After(now) || waitingIn(l.queue) < wholeKnownFrom { // most changes come alone
 		return nil, wholewrite.Leaves{}
@@ -45,7 +44,7 @@ func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrit
 	return nil, may
 }
 
-// seen limits may to the changes that Azure is known to apply.
+// seen reduces may to changes that Azure is known to apply.
 func seen(l *lane, may wholewrite.Leaves) wholewrite.Leaves {
 	if l.answer(wholewrite.Addresses) != behaviour.Taken {
 		may.Addresses = wholewrite.No
@@ -56,9 +55,8 @@ func seen(l *lane, may wholewrite.Leaves) wholewrite.Leaves {
 	return may
 }
 
-// inTurn returns the pools to update by overlapping writes, in order, and the permission used. It
-// returns none if there are too few, if such writes are not allowed, or if next cannot be one of
-// them.
+// inTurn returns the pools for overlapping writes, in order, and the permission; none as for
+// together.
 func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leave) {
 	if l.cfg.Pipeline == nil || l.cfg.Whole == nil || l.rowAfter.After(now) {
 		return nil, wholewrite.No
@@ -78,8 +76,7 @@ func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.
 	return due, leave
 }
 
-// looks returns the pools to check by one read of their load balancer; nil if each is read
-// separately.
+// looks returns the pools to check by one read; nil if each is read separately.
 func (l *lane) looks(now time.Time) []lb.PoolKey {
 	if l.cfg.Whole == nil {
 		return nil
@@ -87,7 +84,6 @@ func (l *lane) looks(now time.Time) []lb.PoolKey {
 	return l.those(poolschedule.LooksTogether, now)
 }
 
-// those returns the pools selected by are.
 func (l *lane) those(are func([]poolschedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
 	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey { return are(groups, now, l.cfg.Interval) })
 }
@@ -98,7 +94,6 @@ func (l *lane) dueInTurn(now time.Time, leave wholewrite.Leave) []lb.PoolKey {
 	})
 }
 
-// changesIn returns the changes that the writes make.
 func changesIn(writes []parcel) []wholewrite.Change {
 	var addresses, states bool
 	for _, p := range writes {
@@ -115,15 +110,15 @@ func changesIn(writes []parcel) []wholewrite.Change {
 	return all
 }
 
-// allowed reports whether a pool's change may be part of a batched write.
+// allowed reports whether a pool's change may join a batched update.
 func allowed(may wholewrite.Leaves, todo poolwrite.Change) bool {
 	addresses, states := todo.Changes()
 	return may.Allow(addresses, states, len(todo.Downed) > 0)
 }
 
-// brings reports whether a load balancer write is known to update the pool, from configuration or
-// observation. Azure has been seen to report success while it left existing pools unchanged and
-// created new ones empty. A load balancer where it ignores admin states is excluded.
+// brings reports whether a load balancer write is known to update the pool. Azure has been seen to
+// report success while it ignored existing pools and created new ones empty. A load balancer that
+// ignores admin states is excluded.
 func (l *lane) brings(p lb.Pool) bool {
 	if p.Etag == "" {
 		return l.cfg.Behaviour.WholeWriteNewPools == behaviour.Filled
@@ -131,7 +126,7 @@ func (l *lane) brings(p lb.Pool) bool {
 	return l.answer(wholewrite.Addresses) == behaviour.Taken && l.answer(wholewrite.AdminStates) != behaviour.Ignored
 }
 
-// bringsStates is brings for an admin state change; true for other changes.
+// bringsStates is brings for admin state changes.
 func (l *lane) bringsStates(todo poolwrite.Change) bool {
 	_, states := todo.Changes()
 	return !states || l.answer(wholewrite.AdminStates) == behaviour.Taken
@@ -141,7 +136,7 @@ func (l *lane) answer(c wholewrite.Change) behaviour.Answer {
 	return l.verdicts.Answer(l.id.SubscriptionID, c, time.Now())
 }
 
-// empty returns a pool without addresses, as it has to be created; the worker fills it later.
+// empty removes the addresses, which the worker adds after creation.
 func empty(p lb.Pool) lb.Pool {
 	p.Addresses = nil
 	return p

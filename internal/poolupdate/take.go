@@ -11,20 +11,20 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// taken is what an attempt takes from the queue for one pool.
+// taken is one pool taken from the queue.
 type taken struct {
 	pool    lb.PoolKey
 	of      *waiting // nil if the pool was forgotten
 	ops     []poolschedule.Operation
 	history poolschedule.History
 	told    map[poolschedule.ServiceName]poolschedule.Word
-	// driftDue is true if a check of the pool was due.
+	// driftDue is true if a check was due.
 	driftDue bool
-	// namespace is the one whose turn was used; empty for checks and for writes of another writer.
+	// namespace is the one whose turn was used, if any.
 	namespace string
 }
 
-// take moves a pool's operations out of the queue for an attempt.
+// take takes a pool's operations for an attempt.
 func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) taken {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,7 +50,7 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 	return t
 }
 
-// takeLocked is take for a pool that exists. The caller holds q.mu.
+// takeLocked takes a pool that exists. The caller holds q.mu.
 func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: w.told.all(), driftDue: w.driftDue}
 	if len(t.ops) == 0 && w.driftDue {
@@ -63,8 +63,8 @@ func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	return t
 }
 
-// done ends an attempt: operations to retry are requeued ahead of newer ones, and the pool's
-// history and level are replaced. A pool forgotten since is ignored, even if it was added again.
+// done ends an attempt: retries go before newer operations. A pool forgotten since is ignored, even
+// if it was added again.
 func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.History, level *uint64, told map[poolschedule.Word][]poolschedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,8 +89,8 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	}
 }
 
-// takeAlong is take for a pool in another writer's update. ok is false if nothing waits or
-// Retry-After has not passed.
+// takeAlong is take for another writer's update; false if nothing waits or Retry-After has not
+// passed.
 func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +101,7 @@ func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	return q.takeLocked(pool, w, now), true
 }
 
-// back undoes take without an attempt: the operations return ahead of newer ones.
+// back undoes take: the operations go before newer ones.
 func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +119,7 @@ func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.signal()
 }
 
-// suspect records that a write guarded by etag may still land. Until then the pool's content is
+// suspect records that a write guarded by etag may still land, so that the pool's content is
 // unknown.
 func (q *queue) suspect(t taken, etag string) {
 	q.mu.Lock()
@@ -127,23 +127,21 @@ func (q *queue) suspect(t taken, etag string) {
 	t.of.history.Writes.Lost, t.of.history.Writes.OpenSince, t.of.level = etag, time.Time{}, nil
 }
 
-// part excludes the pool from batched writes if apart is true. owed is true if the last write may
-// have landed without counting as an attempt.
+// part excludes the pool from batched updates if apart is true. owed is true if an uncounted write
+// may have landed.
 func (q *queue) part(t taken, apart, owed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.of.history.Apart, t.of.history.Owed = t.of.history.Apart || apart, t.of.history.Owed || owed
 }
 
-// wait delays a pool until Azure's Retry-After, or until another client's write may have completed;
-// zero is neither.
+// wait delays a pool for a Retry-After, or for another client's write; zero is neither.
 func (q *queue) wait(t taken, until, others time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.of.history.NotBefore, t.of.history.HoldUntil = poolschedule.Later(t.of.history.NotBefore, until), poolschedule.Later(t.of.history.HoldUntil, others)
 }
 
-// choose calls pick with all waiting pools and their namespaces' turns.
 func (q *queue) choose(now time.Time, pick func([]poolschedule.Group) []lb.PoolKey) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,8 +152,7 @@ func (q *queue) choose(now time.Time, pick func([]poolschedule.Group) []lb.PoolK
 	return pick(groups)
 }
 
-// unrest returns why a trial must not run now, for the user, or "". Admin states can be tried while
-// nodes only return, because an ignored write then loses no flow.
+// unrest returns why a trial must not run now, or "".
 func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,12 +165,10 @@ func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 	return ""
 }
 
-// relevant drops operations that are no longer needed.
 func (c *Config) relevant(ops []poolschedule.Operation) []poolschedule.Operation {
 	return slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return !c.Cluster.Relevant(op) })
 }
 
-// needed reports whether any operation is still needed.
 func (c *Config) needed(ops []poolschedule.Operation) bool {
 	return slices.ContainsFunc(ops, c.Cluster.Relevant)
 }

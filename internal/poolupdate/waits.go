@@ -11,19 +11,18 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// Waiting is a pool with an operation that is not attempted yet.
+// Waiting is a pool that waits for an attempt.
 type Waiting struct {
 	Ref   poolschedule.Ref
 	Pool  lb.PoolID
 	Cause Cause
-	// Look is true if no change is known: the pool has to be read, and its status stands until
-	// then.
+	// Look is true if no change is known; the pool's status stands.
 	Look bool
-	// Admin is true if an admin state change waits.
+	// Admin is true if admin states wait.
 	Admin bool
-	// Since is when the wait was seen; a later report supersedes it.
+	// Since is when the wait was seen; later reports supersede it.
 	Since time.Time
-	// Until is when an attempt is allowed; zero if unknown.
+	// Until is when an attempt is possible; zero if unknown.
 	Until time.Time
 	// Why names what is closed, or the lease holder; empty for other causes.
 	Why string
@@ -42,13 +41,12 @@ const (
 	CauseBehind     Cause = "Behind" // another write on the load balancer goes first
 )
 
-// soft reports whether the wait is normal operation.
 func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }
 
-// obstacle is what keeps a worker from a pass.
+// obstacle blocks a worker.
 type obstacle struct {
 	askAt time.Time // zero if nothing blocks
-	// until is when the obstacle ends; zero if unknown.
+	// until is zero if unknown.
 	until time.Time
 	cause Cause
 	why   string
@@ -57,7 +55,7 @@ type obstacle struct {
 // worthTelling is the shortest wait that is reported.
 const worthTelling = time.Second
 
-// news returns new or changed waits of pools without a failed attempt. met blocks the whole worker.
+// news returns new or changed waits of pools without a failed attempt. met blocks the worker.
 func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +71,7 @@ func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Wait
 	return all
 }
 
-// behind returns the wait of one pool whose worker is busy.
+// behind returns the wait of a pool with a busy worker.
 func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,20 +84,19 @@ func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 	return *w.announced, true
 }
 
-// standsBehind reports whether waiting behind another write is worth reporting: not for retries,
-// which have their own time, nor for checks.
+// standsBehind reports whether waiting for another write is worth reporting: not for retries and
+// checks.
 func (w *waiting) standsBehind() bool {
 	g := w.group("", poolschedule.Company{})
 	return w.changed() && !g.Retry && (g.Admin == nil || g.Admin.Tries == 0)
 }
 
-// changed reports whether a change waits.
 func (w *waiting) changed() bool {
 	return slices.ContainsFunc(w.ops, func(op poolschedule.Operation) bool { return !op.Looks() })
 }
 
-// waits returns what a pool waits for, if it is worth reporting. Waits after a failure were in that
-// attempt's report, unless something else delays it further.
+// waits returns what a pool waits for, if worth reporting. Waits after a failure were in that
+// attempt's report.
 func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return Waiting{}, false // a drift check is no change
@@ -129,8 +126,8 @@ func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, inter
 	return wait, wait.Until.Sub(now) >= worthTelling
 }
 
-// isNews reports whether wait differs from the last report. Pace and Behind are reported once,
-// because their times move all the time.
+// isNews compares wait with the last report. Pace and Behind are reported once, because their times
+// keep moving.
 func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
 	var before Waiting
 	if w.announced != nil {

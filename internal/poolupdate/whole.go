@@ -21,13 +21,12 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// sideBySide bounds concurrent writes to the status store.
+// sideBySide bounds concurrent status store writes.
 const sideBySide = 8
 
-// whole attempts pools together: one read of their load balancer, and one write if any of them is
-// out of sync. Each ends like an attempt of its own. If Azure rejects the write, other than for a
-// conflict or an outage, any of the pools may be the cause: no attempt is counted, and each pool is
-// written separately until it is in sync. The caller holds the worker's lock and the lease.
+// whole updates pools by one write of their load balancer. If Azure rejects it, other than for a
+// conflict or an outage, any pool may be the cause: no attempt is counted, and each pool is written
+// separately until it is in sync. The caller holds the worker's lock and the lease.
 func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may wholewrite.Leaves, valid func() bool) {
 	parcels := l.takeAll(due)
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
@@ -44,19 +43,19 @@ func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may wholewrite.Leave
 	}
 }
 
-// joint is an attempt of several pools by one load balancer write.
+// joint updates several pools by one load balancer write.
 type joint struct {
 	lane        *lane
 	ctx, within context.Context //nolint:containedctx // it lives as long as the attempt
 	may         wholewrite.Leaves
 	valid       func() bool
-	// trial are the changes on trial; sent is true once a write was sent, before which nothing was
-	// tried. last is true for the attempt that is not repeated after a conflict.
+	// trial are the changes on trial. sent is true once a write was sent. last is true for the
+	// attempt after a conflict.
 	trial      []wholewrite.Change
 	sent, last bool
 }
 
-// attempt returns the pools to retry after a conflicting write; all others are settled or requeued.
+// attempt returns the pools to retry after a conflict; all others are settled or requeued.
 func (j *joint) attempt(parcels []parcel) []parcel {
 	l := j.lane
 	if len(parcels) == 0 {
@@ -97,8 +96,8 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 	return nil
 }
 
-// read reads the load balancer. After a conflicting write it waits up to an interval for that write
-// to complete, because completion changes the etag again.
+// read waits, after a conflict, up to an interval for the other write: its completion changes the
+// etag again.
 func (j *joint) read() (lb.LoadBalancer, error) {
 	l := j.lane
 	end, rest := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
@@ -110,13 +109,13 @@ func (j *joint) read() (lb.LoadBalancer, error) {
 	}
 }
 
-// moves reports whether a write to a load balancer or one of its pools is in progress.
+// moves reports whether a write of the load balancer or a pool is in progress.
 func moves(b lb.LoadBalancer) bool {
 	return b.Provisioning == lb.Updating || slices.ContainsFunc(b.Pools, func(p lb.Pool) bool { return p.Provisioning == lb.Updating })
 }
 
-// permitted returns the pools whose changes may be written together and releases the others to
-// separate writes. It releases all of them if too few remain to justify a trial.
+// permitted returns the pools that may be written together. The others are updated separately, or
+// all if too few remain for a trial.
 func (j *joint) permitted(writes []parcel) []parcel {
 	var all, others []parcel
 	for _, p := range writes {
@@ -135,9 +134,8 @@ func (j *joint) permitted(writes []parcel) []parcel {
 	return all
 }
 
-// begin records the trial once. It returns false, and releases all pools to separate writes, if
-// recording fails, the load balancer is no longer quiet, or a second write would try an unrecorded
-// change.
+// begin records the trial once. If it fails, a trial is no longer possible, or a second write would
+// try unrecorded changes, it returns false, and all pools are updated separately.
 func (j *joint) begin(writes []parcel) bool {
 	l := j.lane
 	tries := slices.DeleteFunc(j.may.Tries(changesIn(writes)), func(c wholewrite.Change) bool { return slices.Contains(j.trial, c) })
@@ -167,9 +165,8 @@ func (j *joint) record(tries []wholewrite.Change) error {
 	return j.lane.verdicts.Begin(j.within, j.lane.id.SubscriptionID, tries)
 }
 
-// due checks again right before the write, since reads and records take time, that the lease is
-// held and the operations are needed. It returns the pools to write, or none if a change on trial
-// is no longer among them.
+// due checks the lease and the operations again, because reads and records take time. It returns no
+// pools if a change on trial is no longer among them.
 func (j *joint) due(writes []parcel) []parcel {
 	l := j.lane
 	if !j.valid() {
@@ -193,7 +190,6 @@ func (j *joint) due(writes []parcel) []parcel {
 	return due
 }
 
-// takeAll takes the operations of pools from the queue.
 func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	var all []parcel
 	for _, key := range due {
@@ -213,7 +209,6 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	return all
 }
 
-// index maps each pool to its index in the load balancer.
 func (l *lane) index(b lb.LoadBalancer) map[lb.PoolKey]int {
 	at := make(map[lb.PoolKey]int, len(b.Pools))
 	for i, p := range b.Pools {
@@ -222,9 +217,8 @@ func (l *lane) index(b lb.LoadBalancer) map[lb.PoolKey]int {
 	return at
 }
 
-// readied computes the writes, records them concurrently and returns the pools to write. The others
-// are settled. Pools that Azure does not show, which an attempt of their own diagnoses, and pools
-// of network interfaces are written separately.
+// readied computes and records the writes concurrently, settles pools without one, and leaves
+// missing pools and those of network interfaces to separate updates.
 func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadBalancer) []parcel {
 	errs := make([]error, len(parcels))
 	slots := make(chan struct{}, sideBySide)

@@ -11,13 +11,11 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// wholeRest is the pause of batched writes after a rejection, unless one pool turns out to be the
-// cause.
+// wholeRest is the pause after a rejection that no single pool caused.
 const wholeRest = 10 * time.Minute
 
-// failed handles a failed write. It returns the pools to retry after the first conflict without a
-// Retry-After. A failed trial counts as no attempt: each pool is written separately, after any
-// Retry-After.
+// failed handles a failed write. It returns the pools to retry after the first conflict without
+// Retry-After. A failed trial counts as no attempt: each pool is updated separately.
 func (j *joint) failed(writes []parcel, err error) []parcel {
 	l, f := j.lane, fault.From(err)
 	if f.Overtaken() && f.RetryAt.IsZero() && !j.last {
@@ -43,12 +41,12 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 }
 
 // again returns the parcel for another read. landed is true if the rejected write may have been
-// sent before and have taken effect.
+// sent twice, and have landed.
 func (p parcel) again(cfg *Config, landed bool) parcel {
 	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.Again(cfg.attempts().Begin(p.taken.history), landed)}
 }
 
-// ends settles a pool like an attempt of its own that ended with err.
+// ends finishes a pool like an attempt of its own.
 func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 	r := p.r.End(err, ctx.Err() != nil, within.Err() != nil)
 	if r.Outcome != poolwrite.Shutdown {
@@ -56,9 +54,8 @@ func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 	}
 }
 
-// unmade handles a failed read or write. If Azure did not respond, or rejected it for a reason
-// unrelated to the content, each pool has failed: a separate write would fail the same way, and the
-// SDK has already retried.
+// unmade handles a failed read or write. Failures unrelated to the content, after the SDK's
+// retries, are a failure of each pool.
 func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
 	r := poolwrite.Result{}.End(err, ctx.Err() != nil, within.Err() != nil)
 	if r.Outcome != poolwrite.Terminal && r.Outcome != poolwrite.Stale || r.Fault.Exhausted() {
@@ -76,8 +73,8 @@ func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) 
 	}
 }
 
-// made settles what Azure shows after a write. Behavior that this process has not seen is read
-// back, because the response may echo the request.
+// made settles what Azure shows. Unproven behavior is read back, because the response may echo the
+// request.
 func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	l := j.lane
 	if !l.verdicts.Proven(l.id.SubscriptionID, changesIn(writes)) {
@@ -109,7 +106,7 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	}
 }
 
-// alone requeues a pool for separate writes until it is in sync.
+// alone requeues a pool for separate updates until it is in sync.
 func (l *lane) alone(p parcel, mayLand bool) {
 	l.queue.part(p.taken, true, mayLand && p.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(p, mayLand)
