@@ -11,12 +11,12 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// mostTogether limits the pools of one write, because each is recorded before.
+// mostTogether bounds a batch: each of its pools is recorded first.
 const mostTogether = 100
 
-// Together returns the pools to write in one batch: due changes, changes that only wait for
-// debouncing, and changes that only wait for their pace, which cost no write of their own here. If
-// there are too many, each namespace gets some.
+// Together returns the pools to write in one batch: changes that are due, debounced or paced. A
+// paced change costs no write of its own here. A batch that is too large takes some pools of each
+// namespace.
 func Together(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
 	due := dealt(groups, now, interval, may, func(g Group) bool {
 		return (g.Paced(now, interval) || g.IsDeferred(now, interval)) && !g.history.Apart
@@ -29,8 +29,8 @@ func Together(groups []Group, now time.Time, interval time.Duration, may wholewr
 	return keys
 }
 
-// InTurn returns the pools for overlapping writes: the same as Together, in turn order, up to a
-// pool that has waited for an interval and has to be written separately.
+// InTurn returns the pools for overlapping writes, in turn order, up to one that is overdue and has
+// to be written separately.
 func InTurn(groups []Group, now time.Time, interval time.Duration, leave wholewrite.Leave) []lb.PoolKey {
 	may := wholewrite.Leaves{Addresses: leave, States: leave}
 	due := dealt(groups, now, interval, may, func(Group) bool { return false })
@@ -54,13 +54,12 @@ func pools(groups []Group) []lb.PoolKey {
 	return keys
 }
 
-// isDue reports whether a group has a change that is due or only waits for debouncing.
+// isDue reports whether a group has a change that is due or debounced.
 func (g Group) isDue(now time.Time, interval time.Duration) bool {
 	return !g.looks() && !g.history.Apart && (!g.ReadyAt(interval).After(now) || g.gathers(now, interval))
 }
 
-// dealt returns, in turn order, the groups that are due or selected by along and may join the
-// batch.
+// dealt returns the groups, in turn order, that may join and are due or selected by along.
 func dealt(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves, along func(Group) bool) []Group {
 	var due []Group
 	for _, g := range groups {
@@ -79,11 +78,11 @@ func dealt(groups []Group, now time.Time, interval time.Duration, may wholewrite
 	return first
 }
 
-// looksFrom is the number of due checks from which one read of the load balancer is used.
+// looksFrom is the minimum of due checks for a shared read.
 const looksFrom = 3
 
-// LooksTogether returns the pools to check by one read of their load balancer: checks that are due
-// or only wait for debouncing; none if there are too few.
+// LooksTogether returns the pools to check by one read, due or debounced; none if there are too
+// few.
 func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -99,7 +98,7 @@ func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.P
 	return due
 }
 
-// Urgent returns the pools with admin states that are due for the first time.
+// Urgent returns the pools with new admin states that are due.
 func Urgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -110,7 +109,7 @@ func Urgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey 
 	return due
 }
 
-// WaitedFor returns the due pools with more than a check.
+// WaitedFor returns the due pools except checks.
 func WaitedFor(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -121,14 +120,12 @@ func WaitedFor(groups []Group, now time.Time, interval time.Duration) []lb.PoolK
 	return due
 }
 
-// gathers reports whether the group only waits for debouncing.
 func (g Group) gathers(now time.Time, interval time.Duration) bool {
 	return g.fresh && !g.Retry && !Later(g.Earliest(), g.history.HoldUntil).After(now) &&
 		!g.ownAt(interval).After(now.Add(debounce)) && !g.deferredUntil().After(now)
 }
 
-// joins reports whether a group may join the batch, as far as its operations show. Failing pools
-// are kept out of trials, which they would only make inconclusive.
+// joins reports whether a group may join a batch. A failing pool would make a trial inconclusive.
 func (g Group) joins(may wholewrite.Leaves) bool {
 	if g.failing() && (g.changes() && may.Addresses == wholewrite.Try || g.Admin != nil && may.States == wholewrite.Try) {
 		return false

@@ -7,16 +7,13 @@ import (
 	"time"
 )
 
-// Cause is the kinds of operations that caused an attempt. Operations that it only carried count
-// once they are settled.
+// Cause is what caused an attempt. Carried operations count once they are settled.
 type Cause struct {
 	Member, Admin bool
-	// change is true if a membership change, not only a check, caused it; it starts the pool's
-	// pace.
+	// change is true for a membership change, which starts the pool's pace.
 	change bool
 }
 
-// CauseOf returns the cause of an attempt.
 func CauseOf(ops []Operation, settled bool) Cause {
 	var c Cause
 	for _, op := range ops {
@@ -30,8 +27,7 @@ func CauseOf(ops []Operation, settled bool) Cause {
 	return c
 }
 
-// OnlyCarried reports whether the operations that were due are gone. Carried ones wait for their
-// own time.
+// OnlyCarried reports whether only operations that are not due are left.
 func OnlyCarried(ops []Operation) bool {
 	return !slices.ContainsFunc(ops, func(op Operation) bool { return !op.Carried })
 }

@@ -4,8 +4,8 @@ package poolschedule
 
 import "slices"
 
-// Coalesce appends newer operations to older ones, except those already covered. An operation with
-// a Service replaces one of the same BackendPool without a Service.
+// Coalesce appends newer operations, unless an older one covers them. An operation with a Service
+// replaces one of the same BackendPool without.
 func Coalesce(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
 		if op.Admin {
@@ -36,7 +36,7 @@ func Coalesce(older []Operation, newer ...Operation) []Operation {
 	return older
 }
 
-// coalesceAdmin keeps one admin operation per pool, the newest.
+// coalesceAdmin keeps a pool's newest admin operation.
 func coalesceAdmin(older []Operation, op Operation) []Operation {
 	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
 	if at < 0 {

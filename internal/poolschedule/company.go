@@ -4,17 +4,16 @@ package poolschedule
 
 import "time"
 
-// Checks of a load balancer wait for each other, so that one read serves them all: until none has
-// come for QuietGap, for at most QuietMost. A starting process discovers its pools one by one.
+// Checks of a load balancer share a read: they wait until none has come for QuietGap, but at most
+// QuietMost. A starting process discovers its pools one by one.
 const (
 	QuietGap  = time.Second
 	QuietMost = 10 * time.Second
 )
 
-// Company debounces checks: it records when a series of them began and when the last one came.
+// Company debounces checks.
 type Company struct{ since, last time.Time }
 
-// Joins records a new check.
 func (c *Company) Joins(now time.Time) {
 	if now.Sub(c.last) > QuietGap {
 		c.since = now

@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// DriftAfter returns the first drift check after now. All pools of a load balancer share one phase
-// within the period, derived from its name: one read serves them all, reads are spread evenly and
-// restarts change nothing. A period of 0 is never.
+// DriftAfter returns the first drift check after now. All pools of a load balancer are checked at
+// the same phase of the period, derived from its name: one read serves them, and restarts do not
+// matter. A period of 0 is never.
 func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	if period <= 0 {
 		return time.Time{}
@@ -28,12 +28,11 @@ func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 	return now.Add(begin.Sub(now))
 }
 
-// firstLook is the delay of the first check of a pool in trouble.
+// firstLook is the first delay of a pool in trouble.
 const firstLook = time.Minute
 
-// lookAfter returns the next check after now: the regular one, or an earlier one if the pool is in
-// trouble, with delays of one, two, four minutes and so on below the period. A period of 0 is
-// never.
+// lookAfter returns the next check. A pool in trouble is also checked after one, two, four minutes
+// and so on, below the period. A period of 0 is never.
 func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble time.Time) time.Time {
 	own := DriftAfter(pool, now, period)
 	if trouble.IsZero() {
@@ -47,8 +46,8 @@ func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble tim
 	return own
 }
 
-// LookAt returns the next check after now. A pool in which a lost write may still land is checked
-// even if checks are disabled, once no request can be in flight any more.
+// LookAt returns the next check. Even without a period, a pool with a lost write is checked once
+// that can no longer land.
 func (h History) LookAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	last := h.Writes.OpenSince.Add(poolwrite.RecordOutlives)
 	if period <= 0 && !h.Writes.OpenSince.IsZero() && last.After(now) {
@@ -57,8 +56,8 @@ func (h History) LookAt(pool lb.PoolKey, now time.Time, period time.Duration) ti
 	return lookAfter(pool, now, period, h.Trouble)
 }
 
-// TroubleSince returns since when a pool is in trouble: its change was given up, or a lost write
-// may still land. Giving up a change restarts it; a postponed attempt does not count.
+// TroubleSince returns since when a pool's change is given up or a lost write may land. Giving up
+// again restarts it; a postponed attempt does not count.
 func TroubleSince(before time.Time, outcome poolwrite.Outcome, trouble, look bool, now time.Time) time.Time {
 	switch {
 	case outcome == poolwrite.Postponed, trouble && look && !before.IsZero():

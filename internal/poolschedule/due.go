@@ -8,56 +8,51 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// debounce is how long a new change waits for others, counted from the first and never extended.
+// debounce is counted from the first change and never extended.
 const debounce = 250 * time.Millisecond
 
-// Group is the operations of one pool as admission sees them. Without changes, retries and admin
-// operations it is a drift check that is due since firstQueued.
+// Group is a pool's operations as scheduled. If it has none it is a drift check, due since
+// firstQueued.
 type Group struct {
 	pool lb.PoolKey
-	// Namespace is that of the BackendPool; Turn orders namespaces.
+	// Turn orders namespaces.
 	Namespace string
 	Turn      uint64
 	// Later is true if the namespace had its turn in this round.
 	Later bool
 	fresh bool
 	Retry bool
-	// Hold is how long a change waits for further ones if the pool was written within the interval.
-	// It depends on what remains of Azure's quotas.
+	// Hold is how long the changes of a busy pool wait for further ones.
 	Hold time.Duration
-	// Deferred is when the namespace's quota share allows its change, zero if it does now; Why is
-	// the reason.
+	// Deferred is when the namespace's share allows the change, zero if it does; Why is the reason.
 	Deferred time.Time
 	Why      string
-	// exempt is true if one of its changes is exempt from quota shares.
+	// exempt is true if a change is exempt from shares.
 	exempt bool
-	// changed is the number of waiting membership changes.
 	changed int
-	// stake is the traffic impact of its membership change, as far as known.
 	stake Stake
-	// fills is true if the pool was just created and has to be filled.
+	// fills is true for a newly created pool.
 	fills bool
-	// quiet is true if none of its operations has a known change.
+	// quiet is true if no operation has a known change.
 	quiet       bool
 	firstQueued time.Time
 	ParkedUntil time.Time
-	// Admin is its admin operation, or nil.
+	// Admin is the admin operation, or nil.
 	Admin   *Operation
 	history History
-	// Company is until when checks are debounced.
 	Company time.Time
-	// ready is when the group may be attempted, set by admission.
+	// ready is set by admission.
 	ready time.Time
 }
 
-// Changed returns the number of waiting membership changes that have not failed.
+// Changed returns the number of membership changes that have not failed.
 func (g Group) Changed() int { return g.changed }
 
 // Pool returns the group's pool.
 func (g Group) Pool() lb.PoolKey { return g.pool }
 
-// Summarize builds the group of a pool's operations. The most restrictive operation decides: a new
-// operation never makes a parked one due earlier.
+// Summarize returns the group of a pool's operations. A new operation never makes a parked one due
+// earlier.
 func Summarize(pool lb.PoolKey, ops []Operation, h History) Group {
 	g := Group{pool: pool, history: h, quiet: true}
 	for i := range ops {
@@ -89,7 +84,7 @@ func Summarize(pool lb.PoolKey, ops []Operation, h History) Group {
 	return g
 }
 
-// LookAt returns the group of a pool whose drift check is due since a time.
+// LookAt returns the group of a drift check.
 func LookAt(pool lb.PoolKey, namespace string, since time.Time, h History) Group {
 	return Group{pool: pool, Namespace: namespace, quiet: true, firstQueued: since, history: h}
 }
@@ -105,21 +100,18 @@ func (g Group) ReadyAt(interval time.Duration) time.Time {
 	return Earlier(g.memberAt(interval), g.adminAt())
 }
 
-// Due returns which of the two may be attempted now.
+// Due returns which of them may be attempted now.
 func (g Group) Due(now time.Time, interval time.Duration) (member, admin bool) {
 	return (g.changes() || g.Admin == nil) && !g.memberAt(interval).After(now), g.Admin != nil && !g.adminAt().After(now)
 }
 
-// changes reports whether the group has membership operations.
 func (g Group) changes() bool { return g.fresh || g.Retry }
 
-// looks reports whether the group is only a drift check.
 func (g Group) looks() bool { return !g.changes() && g.Admin == nil }
 
-// idle reports whether the group is only a check.
 func (g Group) idle() bool { return g.looks() || g.quiet && !g.Retry && g.Admin == nil }
 
-// Oldest returns when the group's oldest operation was queued.
+// Oldest returns when the oldest operation was queued.
 func (g Group) Oldest() time.Time {
 	if g.Admin == nil {
 		return g.firstQueued
@@ -127,27 +119,26 @@ func (g Group) Oldest() time.Time {
 	return Earlier(g.firstQueued, g.Admin.QueuedAt)
 }
 
-// adminAt returns when the admin operation may be attempted. It ignores debouncing and pace.
+// adminAt ignores debouncing and pace.
 func (g Group) adminAt() time.Time {
 	return Later(Later(g.Earliest(), g.history.HoldUntil), Later(g.Admin.QueuedAt, g.Admin.againAt))
 }
 
-// urgent reports whether the admin operation goes first. Failed ones do not, nor those of a pool
-// with such an attempt within the interval, so that a flapping taint starves no other pool.
+// urgent reports whether the admin operation goes first. A failed one does not, nor one within an
+// interval of the last: a flapping taint must not starve other pools.
 func (g Group) urgent(now time.Time, interval time.Duration) bool {
 	return g.Admin != nil && g.Admin.Tries == 0 && !g.adminAt().After(now) && !g.history.lastAdmin.After(now.Add(-interval))
 }
 
-// memberAt returns when the membership may be applied.
 func (g Group) memberAt(interval time.Duration) time.Time {
 	return Later(g.ownAt(interval), g.deferredUntil())
 }
 
-// MaxDeferral is the longest wait for the namespace's quota share. Even with the maximum number of
-// pools per namespace on a load balancer, at most a third of Weir's writes are then needed.
+// MaxDeferral bounds the wait for the namespace's share. With the maximum of pools per namespace
+// and load balancer, it causes at most a third of Weir's writes.
 const MaxDeferral = 10 * time.Minute
 
-// deferredUntil returns until when the change waits for the namespace's share; zero if it does not.
+// deferredUntil is zero if the change does not wait for the namespace's share.
 func (g Group) deferredUntil() time.Time {
 	if g.Deferred.IsZero() {
 		return time.Time{}
@@ -161,8 +152,8 @@ func (g Group) IsDeferred(now time.Time, interval time.Duration) bool {
 	return until.After(now) && until.Equal(g.ReadyAt(interval))
 }
 
-// NeedsShare reports whether the change is due but for the namespace's share. Such groups are
-// ordered by Since.
+// NeedsShare reports whether only the namespace's share may delay the change. Since orders these
+// groups.
 func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
 	return g.changes() && !g.exempt && !g.idle() && !g.ownAt(interval).After(now.Add(debounce))
 }
@@ -170,8 +161,7 @@ func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
 // Since returns when the first membership change was queued.
 func (g Group) Since() time.Time { return g.firstQueued }
 
-// ownAt returns when the membership may be applied, disregarding the namespace's share. Retry-After
-// only ever delays.
+// ownAt ignores the namespace's share. Retry-After only ever delays.
 func (g Group) ownAt(interval time.Duration) time.Time {
 	t := Later(g.Earliest(), g.history.HoldUntil)
 	switch {
@@ -189,8 +179,8 @@ func (g Group) ownAt(interval time.Duration) time.Time {
 	return Later(t, g.firstQueued)
 }
 
-// pacedUntil returns when the pool's pace allows the next write: at most an interval after the last
-// one. Zero is any time.
+// pacedUntil returns when the pool's pace allows a write, within an interval of the last; zero is
+// any time.
 func (g Group) pacedUntil(interval time.Duration) time.Time {
 	if g.history.LastChange.IsZero() {
 		return time.Time{}
@@ -198,15 +188,14 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 	return Earlier(g.history.LastChange.Add(interval), g.firstQueued.Add(g.Hold))
 }
 
-// Contends reports whether the pool has a change that its pace may delay.
 func (g Group) Contends(now time.Time, interval time.Duration) bool {
 	return g.fresh && !g.Retry && !g.fills && g.history.LastChange.Add(interval).After(now)
 }
 
-// Earliest returns the time before which Azure must not be called for the pool.
+// Earliest is the pool's Retry-After.
 func (g Group) Earliest() time.Time { return Later(g.ParkedUntil, g.history.NotBefore) }
 
-// EligibleAt is Earliest if in the future, otherwise zero.
+// EligibleAt is Earliest if in the future, or zero.
 func (g Group) EligibleAt(now time.Time) time.Time {
 	if at := g.Earliest(); at.After(now) {
 		return at

@@ -10,47 +10,45 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// History is what a worker knows of a pool.
+// History is what is known of a pool between attempts.
 type History struct {
 	LastAttempt time.Time
-	// LastChange is the start of the last attempt that included a membership change. It starts the
-	// pool's pace.
+	// LastChange is the start of the last attempt with a membership change; the pool is paced from
+	// then on.
 	LastChange time.Time
-	// HoldUntil delays the pool while one of Weir's own dependencies is not ready.
+	// HoldUntil is set while one of Weir's own dependencies is not ready.
 	HoldUntil time.Time
 	Postponed int
-	// HandedAt is when members were handed over to the machine updater, zero if none are pending.
-	// HoldUntil then ends early on a change or when the machines are done.
+	// HandedAt is when members were handed over to the machine updater, zero if not pending.
+	// Completed machines or a change then end HoldUntil early.
 	HandedAt time.Time
-	// Brought is the fingerprint of the last handover; zero if none.
+	// Brought is the fingerprint of the last handover, or zero.
 	Brought uint64
-	// Unusable is true if the pool is in sync except for machines that cannot join it. It is
-	// checked when these machines change.
+	// Unusable is true if machines cannot join a pool that is otherwise in sync.
 	Unusable bool
 	Writes   poolwrite.Memory
-	// Trouble is since when the pool is, or may become, out of sync with nothing queued; zero if it
-	// is not.
+	// Trouble is since when the pool is out of sync, or may become so, with nothing queued; zero if
+	// not.
 	Trouble time.Time
-	// NotBefore is the latest Retry-After of this pool. It outlives the operation that received it.
+	// NotBefore is the latest Retry-After. It outlives the operation.
 	NotBefore time.Time
 	// GaveUp is the error for which the last change was given up, or empty.
 	GaveUp string
-	// Apart excludes the pool from batched writes, because a batch with it, or its own write, was
-	// rejected.
+	// Apart excludes the pool from batched updates after a rejection.
 	Apart bool
-	// Unread is true if a shared read was not sufficient for this pool: it is read separately next.
+	// Unread is true if the pool needs a read of its own.
 	Unread bool
-	// Owed is true after such a write that counted as no attempt and may have landed: if the pool
-	// is found in sync, it was written and the notification is still due.
+	// Owed is true after an uncounted write that may have landed: if the pool is then in sync, its
+	// Service has to be notified.
 	Owed bool
-	// OwedShown is what a pool of network interfaces showed when Owed began.
+	// OwedShown is the content of a pool of network interfaces when Owed began.
 	OwedShown uint64
 	// lastAdmin is the start of the last attempt caused by an admin state change.
 	lastAdmin time.Time
 }
 
-// Remember returns the history after an attempt. refused is true if the pool was rejected
-// separately after a batch with it was: it was the cause.
+// Remember returns the history after an attempt. refused is true if this pool caused the rejection
+// of a batch.
 func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, start, now time.Time, interval time.Duration) (next History, refused bool) {
 	if outcome == poolwrite.Postponed {
 		h.Postponed++

@@ -11,10 +11,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// kind ranks what a pool is to be written for.
+// kind ranks claims.
 type kind int
 
-// The kinds, most urgent first.
+// In order of urgency.
 const (
 	adminStates kind = iota // nodes that leave or return; first attempt only
 	changes // membership changes, and all retries
@@ -23,46 +23,42 @@ const (
 	looks // no known change
 )
 
-// claim is a pool ready to be attempted, ordered among others of its load balancer.
+// claim is a pool that is ready, ordered among others of its load balancer.
 type claim struct {
 	pool lb.PoolKey
 	kind kind
-	// later is true if the namespace had its turn in this round; turn orders namespaces within a
-	// round.
+	// later is true if the namespace had its turn in this round; turn orders namespaces.
 	later bool
 	turn  uint64
-	// retry is true if all waiting operations have failed before.
+	// retry is true if all operations have failed before.
 	retry bool
 	stake Stake
-	// ready is when it became ready.
+	// ready is since when it is ready.
 	ready time.Time
 }
 
-// The number of intervals after which a claim no longer yields to those with more impact. After
-// looksWait intervals a check ranks as a change.
+// The number of intervals after which a claim ignores impact. After looksWait intervals a check
+// ranks as a change.
 const (
 	changesWait = 1
 	statesWait  = 10
 	looksWait   = 20
 )
 
-// before orders the claims of one load balancer, by:
+// before orders the claims of one load balancer by:
 //
-//   - Kind: admin states, because connections can only drain until the node dies; then changes;
-//     then pools written within the interval; then checks. A check that has waited for an interval
-//     goes before pools that change all the time.
-//   - Round: one claim per namespace and round, so that a namespace with a thousand changes delays
-//     another by one per round.
-//   - Overdue claims, oldest first, so that the rules below starve none.
+//   - Kind: admin states, because connections only drain until the node dies; changes; pools
+//     written within the interval; checks. A check that is overdue goes before pools that change
+//     all the time.
+//   - Round: one claim per namespace and round, so that a busy namespace delays others by one.
+//   - Overdue claims, so that the following rules starve none.
 //   - First attempts before retries, whose cause most likely persists.
-//   - Impact (see Stake): dead members that still receive flows before additional members, and
-//     pools without serving members before all. With equal impact, fewest serving members first.
-//   - Turn, time ready, and name, to make the order total.
+//   - Impact, see Stake.
+//   - Turn, time and name, for a total order.
 //
-// This bounds waiting. A change that is ready for an interval waits for at most one round for each
-// earlier claim of its namespace, the current round, and one for each admin state pass of its
-// namespace, of which a pool has one per interval. Admin states are bounded likewise from ten
-// intervals on, checks from twenty.
+// So an overdue change waits for at most a round for each earlier claim of its namespace, the
+// current round, and one for each of its namespace's admin state attempts, at most one per pool and
+// interval. Admin states are bounded likewise after ten intervals, checks after twenty.
 func (c claim) before(other claim, now time.Time, interval time.Duration) bool {
 	if by := cmp.Or(cmp.Compare(c.rank(now, interval), other.rank(now, interval)), compareBool(c.later, other.later)); by != 0 {
 		return by < 0
@@ -79,7 +75,7 @@ func (c claim) before(other claim, now time.Time, interval time.Duration) bool {
 	return cmp.Or(cmp.Compare(c.turn, other.turn), c.ready.Compare(other.ready), cmp.Compare(c.pool, other.pool)) < 0
 }
 
-// rank returns the kind, raised for checks that have waited long enough.
+// rank raises overdue checks.
 func (c claim) rank(now time.Time, interval time.Duration) kind {
 	switch wait := now.Sub(c.ready); {
 	case c.kind == looks && wait >= looksWait*interval:
@@ -108,7 +104,6 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// claim returns the group's claim.
 func (g Group) claim(now time.Time, interval time.Duration) claim {
 	c := claim{pool: g.pool, kind: changes, later: g.Later, turn: g.Turn, retry: g.Retry && g.Admin == nil, stake: g.stake, ready: g.ready}
 	switch {
@@ -129,7 +124,7 @@ func (g Group) before(other Group, now time.Time, interval time.Duration) bool {
 	return g.claim(now, interval).before(other.claim(now, interval), now, interval)
 }
 
-// Ready returns the namespaces of the groups that may be attempted now.
+// Ready returns the namespaces with ready groups.
 func Ready(groups []Group, now time.Time, interval time.Duration) []string {
 	ready := map[string]bool{}
 	for _, g := range groups {
@@ -140,8 +135,8 @@ func Ready(groups []Group, now time.Time, interval time.Duration) []string {
 	return slices.Sorted(maps.Keys(ready))
 }
 
-// Admit picks the group to attempt now. If there is none, askAt is when to call again: zero if only
-// a new operation can change the result.
+// Admit picks the group to attempt. If there is none, askAt is when to call again; zero if only a
+// new operation can change that.
 func Admit(groups []Group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, askAt time.Time) {
 	var best Group
 	for _, g := range groups {

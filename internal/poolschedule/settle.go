@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Word is a notification to a Service.
+// Word is a notification of a Service.
 type Word string
 
 // The notifications.
@@ -21,7 +21,7 @@ const (
 	WordFailed   Word = "Failed"
 )
 
-// disposition is what happens to one operation after an outcome.
+// disposition is what happens to an operation.
 type disposition struct {
 	keep  bool // requeue
 	spend bool // consume a retry
@@ -29,13 +29,11 @@ type disposition struct {
 	tell  Word
 }
 
-// row maps an outcome to a disposition for an operation with retries left, one with none left, one
-// without a change in a pool whose last change was given up, an admin operation, and a carried
-// operation.
+// row has the dispositions of operations with retries left, with none left, without a change after
+// giving up, for admin states, and carried ones.
 type row struct{ left, spent, givenUp, admin, carried disposition }
 
-// settlement is the only place that decides what happens to an operation. A drift check of a pool
-// that was not given up is settled like a new change.
+// settlement alone decides what happens to operations.
 var settlement = map[poolwrite.Outcome]row{
 	poolwrite.Written: {
 		left: disposition{tell: WordUpdated}, spent: disposition{tell: WordUpdated}, givenUp: disposition{tell: WordUpdated},
@@ -59,36 +57,34 @@ var settlement = map[poolwrite.Outcome]row{
 	poolwrite.Shutdown: {},
 }
 
-// Past is what is known of a pool when an attempt is settled.
+// Past is the state of a pool before an attempt is settled.
 type Past struct {
-	// Told is the last notification of each Service.
+	// Told are the last notifications.
 	Told map[ServiceName]Word
-	// GaveUp is true if the last change was given up; Again, if for the same error as now.
+	// Again is true if the last change was given up for the same error.
 	GaveUp, Again bool
 	States        bool // only admin states were written
 	Now           time.Time // end of the attempt
 	Longest       time.Duration // maximum backoff
 }
 
-// Verdict is the result of Settle for a group.
+// Verdict is the result of Settle.
 type Verdict struct {
 	Requeue []Operation
 	Told    map[Word][]ServiceName
-	// RetriesUsed is the highest count among the operations, including this attempt.
+	// RetriesUsed is the maximum, including this attempt.
 	RetriesUsed int
-	// AdminFailed and AdminDone are notifications about an admin state change, which was seen at
-	// AdminSince.
+	// AdminFailed and AdminDone are set once per admin state change, which was seen at AdminSince.
 	AdminFailed, AdminDone bool
 	AdminSince             time.Time
 }
 
-// Settle applies the table to every operation of a group, and decides the notifications. These
-// cases notify only after Retrying or Failed: an unchanged pool (a write with a lost response had
-// landed), an admin operation, and a process's first check if only admin states were written. A
-// drift check does not repeat the error for which a change was given up.
+// Settle applies the table to a pool's operations and decides the notifications. Only after
+// Retrying or Failed do these notify: an unchanged pool (a lost write had landed), an admin
+// operation, and a process's first check if only admin states were written. A drift check does not
+// repeat the error for which a change was given up.
 //
-// ofMembers is the outcome of the membership where outcome is about admin states only, as for pools
-// of network interfaces; otherwise empty.
+// ofMembers is the membership's outcome if outcome is about admin states only, otherwise empty.
 func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Operation, maxRetries int, past Past) Verdict {
 	v := Verdict{Told: map[Word][]ServiceName{}}
 	var gaveUp []ServiceName // by checks
@@ -126,7 +122,7 @@ func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Opera
 	return v
 }
 
-// retryOverFail replaces Failed by Retrying for a Service if another of its changes is retried.
+// retryOverFail notifies Retrying instead of Failed if another change of the Service is retried.
 func (v *Verdict) retryOverFail() {
 	for _, op := range v.Requeue {
 		if at := slices.Index(v.Told[WordFailed], op.Service); at >= 0 && op.Member() {
@@ -136,7 +132,6 @@ func (v *Verdict) retryOverFail() {
 	}
 }
 
-// decide looks up an operation in the table.
 func (p Past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) disposition {
 	row := settlement[outcome]
 	d := row.left
@@ -163,7 +158,7 @@ func (p Past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) di
 	return d
 }
 
-// admin records the first failure or the success of an admin state change.
+// admin reports the first failure, or the success, of admin states.
 func (v *Verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation, past Past) {
 	v.AdminSince = op.ChangedAt
 	v.AdminDone = outcome == poolwrite.Written || outcome == poolwrite.Unchanged
@@ -174,7 +169,6 @@ func (v *Verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation,
 	}
 }
 
-// tell adds a notification, once per Service.
 func (v *Verdict) tell(w Word, to ServiceName) {
 	if w != wordNone && to != (ServiceName{}) && !slices.Contains(v.Told[w], to) {
 		v.Told[w] = append(v.Told[w], to)

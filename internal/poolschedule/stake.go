@@ -9,16 +9,14 @@ import (
 
 // Stake is the traffic impact of a change on one pool.
 type Stake struct {
-	// Stays counts members that take new flows before and after the change, Leaves those that take
-	// them only before, and Returns those that take them only after. Leaves includes members that
-	// go Down, Returns those that Weir had set Down.
+	// Members that take new flows before and after (Stays), only before (Leaves), or only after the
+	// change (Returns). Down members take none.
 	Stays, Leaves, Returns int
 }
 
-// lost returns the share of the pool's new flows that is lost until the change is written, as a
-// fraction: the flows to nodes that leave. All pools weigh the same, since their traffic is
-// unknown. If no member takes flows now but one will, everything is lost; if no member remains, a
-// write saves nothing.
+// lost returns the share of new flows lost until the change is written: those to leaving members.
+// All pools weigh the same, because their traffic is unknown. If no member serves yet, everything
+// is lost; if none will, a write saves nothing.
 func (s Stake) lost() (part, of int) {
 	switch before, after := s.Stays+s.Leaves, s.Stays+s.Returns; {
 	case after == 0:
@@ -30,7 +28,7 @@ func (s Stake) lost() (part, of int) {
 	}
 }
 
-// serve returns the number of members that serve throughout; MaxInt without a known change.
+// serve returns the members that serve throughout; MaxInt without a known change.
 func (s Stake) serve() int {
 	if s.Leaves == 0 && s.Returns == 0 {
 		return math.MaxInt
@@ -38,9 +36,9 @@ func (s Stake) serve() int {
 	return s.Stays
 }
 
-// compare orders changes by flows lost while waiting, most first. As all writes take about the same
-// time, this order minimizes lost flows. Ties: more leaving nodes first, because they wait for the
-// last of their pools; then fewer serving members, because each of them handles more.
+// compare puts the highest loss first, which minimizes lost flows, because all writes take about
+// the same time. Ties: more leaving nodes, because a node waits for the last of its pools; then
+// fewer serving members.
 func (s Stake) compare(other Stake) int {
 	part, of := s.lost()
 	otherPart, otherOf := other.lost()

@@ -5,23 +5,21 @@ package poolschedule
 import "time"
 
 const (
-	// turnLasts is how long a turn may start attempts.
+	// turnLasts is how long a turn starts attempts.
 	turnLasts = 15 * time.Second
-	// maxTries bounds a namespace's attempts in a turn, because a batch may return pools for
-	// separate writes.
+	// maxTries bounds a namespace's attempts: a batch may return pools for separate updates.
 	maxTries = 2
 )
 
 // Turn is the work between two writes of a load balancer: one attempt per namespace with a due
-// change, and all first attempts for admin states. So a load balancer write waits for one turn, and
-// a due change for one load balancer write.
+// change, and all new admin states. It bounds the wait of load balancer writes, and of due changes.
 type Turn struct {
 	ends    time.Time
 	attempt int
 	of      map[string]share
 }
 
-// share is a namespace's part of a turn.
+// share is a namespace's part.
 type share struct {
 	tries, last int
 	settled     bool
@@ -35,7 +33,7 @@ func BeginTurn(now time.Time) *Turn {
 // Next starts an attempt.
 func (t *Turn) Next() { t.attempt++ }
 
-// Take records that the attempt includes a change of the namespace.
+// Take records that the attempt includes the namespace.
 func (t *Turn) Take(namespace string) {
 	s := t.of[namespace]
 	if s.last != t.attempt {
@@ -44,15 +42,14 @@ func (t *Turn) Take(namespace string) {
 	t.of[namespace] = s
 }
 
-// Settle records that a change of the namespace was attempted without being returned.
+// Settle records that a change of the namespace was settled.
 func (t *Turn) Settle(namespace string) {
 	s := t.of[namespace]
 	s.settled = true
 	t.of[namespace] = s
 }
 
-// Left returns the groups that may still be attempted in this turn. Checks are only allowed as the
-// first attempt.
+// Left returns the groups that may still be attempted. Checks are only allowed first.
 func (t *Turn) Left(groups []Group, now time.Time, interval time.Duration) []Group {
 	if t.attempt == 0 {
 		return groups

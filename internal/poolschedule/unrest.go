@@ -8,8 +8,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Unrest returns why a trial on the group's load balancer must not run now, or "". Admin states may
-// be tried while nodes only return, because an ignored write then loses no flow.
+// Unrest returns why a trial on the load balancer must not run now, or "". While nodes only return,
+// admin states may be tried: an ignored write then loses no flow.
 func (g Group) Unrest(now time.Time, c wholewrite.Change) string {
 	switch {
 	case g.Earliest().After(now):
@@ -30,12 +30,11 @@ func (g Group) Unrest(now time.Time, c wholewrite.Change) string {
 	return ""
 }
 
-// failsForGood is the number of consecutive failures, or postponements, of an operation without a
-// retry limit after which its pool counts as failing.
+// failsForGood is the number of failures or postponements without a retry limit after which a pool
+// counts as failing.
 const failsForGood = 5
 
-// failing reports whether the pool fails persistently: its change was given up, it was rejected
-// separately, or many attempts failed. Such a pool joins no trial and blocks none.
+// failing reports whether the pool fails persistently. Such a pool joins no trial and blocks none.
 func (g Group) failing() bool {
 	tries := 0
 	if g.Admin != nil {

@@ -12,36 +12,32 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Change is the difference that apply found.
+// Change is the difference to write.
 type Change struct {
-	// Next is the desired pool; equal to the observed one if nothing has to be written.
+	// Next is the desired pool.
 	Next lb.Pool
-	// add, remove and alter count addresses; alter counts changed admin states.
+	// alter counts changed admin states.
 	add, remove, alter int
 	Foreign            int
-	// states are the managed admin states in Next: Down, or empty if reset.
+	// states are the admin states that Weir manages in Next; empty is reset.
 	states map[netip.Addr]string
-	// down are the addresses that Weir keeps Down; Downed and restored are those that become Down,
-	// or are reset, with this change.
+	// down are Weir's Down addresses; Downed become so, and restored are reset by this change.
 	down, Downed, restored []netip.Addr
-	// added are missing, removed no longer belong, and foreign belong to other owners; entries
-	// without an address are omitted.
+	// Addresses that are missing, surplus, or foreign.
 	added, removed, foreign []netip.Addr
-	// compared is true once the pool was compared with the desired state.
+	// compared is false if the pool was not compared.
 	compared bool
-	// unseen is true if nothing has to be written but the record has an address, or a Down state,
-	// that is neither wanted nor in the pool: a write may still be in flight.
+	// unseen is true for a pool in sync whose record has something more: a write may be in flight.
 	unseen bool
-	// joinable is true if the machines' own writes change the members, so that a pool write only
-	// sets admin states.
+	// joinable is true if machines' own writes change the members, and a pool write only sets admin
+	// states.
 	joinable bool
 }
 
 func (c Change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
 
-// apply computes the desired pool: the wanted addresses plus foreign ones. Addresses are compared
-// by IP. A remaining entry keeps its name, position and, unless Weir manages it, its admin state,
-// to keep the write minimal.
+// apply computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
+// their name, position and unmanaged admin state, to keep the write minimal.
 func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
@@ -94,7 +90,8 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 	return c
 }
 
-// direct returns the admin state of a remaining address. A Down that Weir did not set is not reset.
+// direct returns the admin state of a remaining address. It never resets a Down that Weir did not
+// set.
 func (c *Change) direct(a lb.Address, state string, down map[netip.Addr]struct{}) string {
 	_, byUs := down[a.IP]
 	isDown, toBe := a.AdminState == lb.Down, state == lb.Down
@@ -127,7 +124,7 @@ func (c *Change) state(ip netip.Addr, state string) {
 	c.states[ip] = state
 }
 
-// missing reports whether the record has something that a pool in sync lacks.
+// missing reports whether the record has more than a pool in sync.
 func missing(has ours, want map[netip.Addr]string) bool {
 	for ip := range has.written {
 		if _, wanted := want[ip]; !wanted {
@@ -142,8 +139,8 @@ func missing(has ours, want map[netip.Addr]string) bool {
 	return false
 }
 
-// uniqueName returns the address's name, or one derived from it if a remaining entry has that name:
-// Azure rejects duplicates (DuplicateResourceName), ignoring case.
+// uniqueName returns the address's name, or derives an unused one: Azure rejects duplicates
+// (DuplicateResourceName), ignoring case.
 func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	name := a.Name
 	for i := 0; ; i++ {
@@ -158,8 +155,8 @@ func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	}
 }
 
-// ShownBy reports whether got holds exactly the written addresses and the managed admin states.
-// Azure has been seen to report success and leave a pool empty, so only this completes a write.
+// ShownBy reports whether got has what was written. Azure has been seen to report success and leave
+// a pool empty.
 func (c Change) ShownBy(got lb.Pool) bool {
 	for _, a := range got.Addresses {
 		if state, mine := c.states[a.IP]; mine && (state == lb.Down) != (a.AdminState == lb.Down) {
@@ -178,7 +175,6 @@ func sortedIPs(addresses []lb.Address) []netip.Addr {
 	return ips
 }
 
-// sorted sorts and deduplicates addresses in place.
 func sorted(ips []netip.Addr) []netip.Addr {
 	slices.SortFunc(ips, netip.Addr.Compare)
 	return slices.Compact(ips)

@@ -7,25 +7,24 @@ import (
 	"slices"
 )
 
-// timesUndone is the number of consecutive reverts that make a conflict; a single one may be a
-// manual edit.
+// timesUndone is the number of consecutive reverts that make a conflict. One may be a manual edit.
 const timesUndone = 2
 
-// contest tracks another client that reverts a pool. It is only reported: Weir repairs the pool all
-// the same, since no endpoint may be lost.
+// contest tracks another client that reverts a pool. It is only reported; Weir still repairs the
+// pool, since no endpoint may be lost.
 type contest struct {
-	// holds are the managed addresses when the pool was last in sync; nil if it has not been.
+	// holds are the managed addresses when last in sync; nil if never.
 	holds []netip.Addr
-	// undone are the addresses reverted last, and times the number of consecutive reverts of the
-	// same ones. Addresses that disappear once each, such as deleted machines, do not count.
+	// undone are the last reverted addresses, and times how often in a row. Addresses that
+	// disappear once each, such as deleted machines, do not count.
 	undone []netip.Addr
 	times  int
-	// repairing is true while machines rejoin the pool: what is missing was already counted.
+	// repairing is true while machines rejoin: missing ones were already counted.
 	repairing bool
 }
 
-// learn processes an attempt. down are the addresses that Weir had set Down before it. Only a check
-// without reverts ends a conflict, because a change right after a repair sees the repaired pool.
+// learn processes an attempt. down are the addresses Down before it. Only a check ends a conflict,
+// because a change may just see the repaired pool.
 func (c contest) learn(r Result, down []netip.Addr, look bool) contest {
 	switch {
 	case r.Outcome == Stale, r.Outcome == Refused:
@@ -51,7 +50,7 @@ func (c contest) learn(r Result, down []netip.Addr, look bool) contest {
 	c.repairing = r.Handed != nil && (c.repairing || len(both(r.Todo.added, c.holds)) > 0)
 	if r.Settled() {
 		c.holds = r.written
-	} else { // Weir removes these itself: wanted again early, they were not reverted
+	} else { // removed by Weir itself: if wanted again early, they were not reverted
 		c.holds = slices.DeleteFunc(slices.Clone(c.holds), func(ip netip.Addr) bool { return slices.Contains(r.Todo.removed, ip) })
 	}
 	return c
@@ -65,7 +64,6 @@ func (c contest) Contested() []netip.Addr {
 	return c.undone
 }
 
-// both returns the addresses in both lists.
 func both(a, b []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(a), func(ip netip.Addr) bool { return !slices.Contains(b, ip) })
 }

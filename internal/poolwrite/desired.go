@@ -9,39 +9,34 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Desired is the desired membership of a pool and its record.
+// Desired is a pool's desired membership and its record.
 type Desired struct {
 	Addresses []lb.Address
-	// Kept are the Addresses that stay if present but are not added.
+	// Kept Addresses stay if present, but are not added.
 	Kept []netip.Addr
-	// Twins are further nodes that share an address of Addresses but have another machine. Awaited
-	// are addresses of nodes whose machine is not known yet; members with one of them stay.
+	// Twins are nodes that share an address of Addresses but have another machine. Awaited are
+	// addresses of nodes with an unknown machine; members with one of them stay.
 	Twins   []lb.Address
 	Awaited []netip.Addr
-	// Ours reports whether Weir manages an address that it finds when it first takes over the pool:
-	// an address of the cluster's nodes, or, in a pool that Weir made without a record of its
-	// content, any address.
+	// Ours reports whether Weir manages an address found on takeover: those of the cluster's nodes,
+	// or all in a pool that Weir made without a record of its content.
 	Ours func(netip.Addr) bool
-	// Alone is true for a pool that Weir made: no other client sets this cluster's nodes Down
-	// there.
+	// Alone is true if no other client sets nodes Down: Weir made the pool.
 	Alone bool
-	// AddressOf returns the address by which the record knows a machine's node; false if it is not
-	// a node of the cluster.
+	// AddressOf returns the recorded address of a machine's node; false if it is not the cluster's.
 	AddressOf func(machine string) (netip.Addr, bool)
-	// Machines is set for a pool of network interfaces.
 	Machines *Machines
-	// Recorded is the pool's record.
 	Recorded Recorded
 }
 
-// Recorded is what is persisted about a pool.
+// Recorded is a pool's persisted record.
 type Recorded struct {
-	// Written are the addresses that Weir added; Down is the subset that it set Down.
+	// Written are the addresses that Weir added, Down those that it set Down.
 	Written, Down []netip.Addr
-	// Instances maps instances of uniform scale sets to their addresses among Written, which Azure
-	// does not report.
+	// Instances maps instances of uniform scale sets to their addresses, which Azure does not
+	// report.
 	Instances map[string]netip.Addr
-	// Taken is true once Weir has taken over the pool.
+	// Taken is true after takeover.
 	Taken bool
 }
 
@@ -51,12 +46,11 @@ type Intent struct {
 	Instances          map[string]netip.Addr
 	Desired, Observed  int
 	Add, Remove, Alter int
-	// States is true if only admin states of network interfaces are written, which does not take
-	// over the pool.
+	// States is true for admin states of network interfaces only, which is no takeover.
 	States bool
 }
 
-// in returns the desired state for a pool that was read: Kept addresses are wanted only if present.
+// in removes Kept addresses that are not present.
 func (d Desired) in(shown []lb.Address) Desired {
 	if len(d.Kept) == 0 {
 		return d

@@ -9,28 +9,28 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// MostNamed is the maximum number of members listed per kind.
+// MostNamed is the number of members listed per kind.
 const MostNamed = 50
 
-// Differs is the difference between a pool as read and the desired state.
+// Differs is how a pool differs from its desired state.
 type Differs struct {
-	// Missing are wanted but absent, Surplus present but unwanted, Foreign added by others.
+	// Missing are absent, Surplus unwanted, and Foreign added by others.
 	Missing, Surplus, Foreign Members
 }
 
-// Members is a count with the first addresses. Foreign network interfaces have no known address.
+// Members is a count with the first addresses. Foreign network interfaces have none.
 type Members struct {
 	Count int
 	Named []netip.Addr
 }
 
-// membersOf lists ips; count is used if larger, because not all members have an address.
+// membersOf uses count if larger, because not all members have an address.
 func membersOf(ips []netip.Addr, count int) Members {
 	ips = sorted(slices.Clone(ips))
 	return Members{max(count, len(ips)), slices.Clone(ips[:min(len(ips), MostNamed)])}
 }
 
-// Differs returns the difference that was read; nil if the pool was not compared.
+// Differs returns nil if the pool was not compared.
 func (r Result) Differs() *Differs {
 	c := r.Todo
 	if !c.compared {
@@ -41,7 +41,6 @@ func (r Result) Differs() *Differs {
 	}
 }
 
-// lacking returns the wanted addresses that are missing in here.
 func lacking(wanted, here []lb.Address) (ips []netip.Addr) {
 	there := make(map[netip.Addr]bool, len(here))
 	for _, a := range here {

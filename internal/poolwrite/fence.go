@@ -10,33 +10,32 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// fate is what an attempt knows of writes without a response.
+// fate is what is known of lost writes.
 type fate struct {
-	// lost is the etag that guards a write with unknown result, or empty. wrote is true once this
-	// attempt has sent a write.
+	// lost is the etag that guards a write with unknown result, or empty. wrote is true once the
+	// attempt has written.
 	lost  string
 	wrote bool
-	// earlier is the value of lost before the last write.
+	// earlier is lost before the last write.
 	earlier string
-	// kept is an etag that did not change when the pool was rewritten as it was, or empty.
+	// kept is an etag that a rewrite did not change, or empty.
 	kept string
-	// held is the record while the attempt writes.
+	// held is the record during the write.
 	held Recorded
-	// Open is true if the pool is in sync but a lost write may still land: the pool has the etag
-	// that guards the write and rewriting did not change it, or writes are not guarded.
+	// Open is true if a lost write may land in a pool that is in sync: a rewrite did not change the
+	// etag that guards it, or Azure ignores etags.
 	Open bool
-	// suspects is true if a lost write may land while the attempt writes.
+	// suspects is true if a lost write may land during this one.
 	suspects bool
-	// unguarded is true if Azure ignores If-Match on pools or shows no etag.
+	// unguarded is true if Azure ignores If-Match on pools, or shows no etag.
 	unguarded bool
 }
 
-// RecordOutlives is how long the record of a lost write delays deletion of a pool that should be
-// empty. No request outlives its attempt.
+// RecordOutlives is how long the record of a lost write delays the deletion of its pool. No request
+// outlives its attempt.
 const RecordOutlives = AttemptDeadline
 
-// reads stores the record. The first read in an attempt determines what the user knows, because the
-// second includes what the attempt recorded.
+// reads stores the record. Only the first read of an attempt shows what was reported.
 func (r *Result) reads(recorded Recorded) {
 	if r.ledger == nil {
 		r.ledger = &recorded
@@ -44,11 +43,10 @@ func (r *Result) reads(recorded Recorded) {
 	r.held = recorded
 }
 
-// fence decides whether a pool that is in sync has to be rewritten. unseen means that the record
-// has something the pool lacks. Reasons are a failed last write, or a lost write that may still
-// land: the pool has the etag that guards it, or lacks what it would add. Rewriting makes the pool
-// effective, and a new etag invalidates the lost write. A pool whose etag did not change before is
-// not rewritten again.
+// fence decides whether to rewrite a pool that is in sync: its last write failed, or a lost write
+// may land. A rewrite makes the pool effective, and a new etag invalidates the lost write. It is
+// not repeated if the etag did not change before. unseen means that the record has more than the
+// pool.
 func (r *Result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
 	r.unguarded = r.unguarded || observed.Etag == lb.NoEtag
 	sameEtag := r.lost != "" && r.lost == observed.Etag
@@ -67,8 +65,7 @@ func (r *Result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
 	return true, nil
 }
 
-// Fenced processes the pool's etag after a write: whether lost writes can still land. If Azure
-// ignores etags, they can.
+// Fenced learns from the etag after a write whether lost writes can still land.
 func (r *Result) Fenced(etag string) {
 	switch {
 	case etag == "":
@@ -79,8 +76,7 @@ func (r *Result) Fenced(etag string) {
 	}
 }
 
-// Ours returns the record for a pool in sync. While a lost write may land it includes what that
-// would add.
+// Ours returns the record of a pool in sync, including what a lost write may add.
 func (r Result) Ours() Recorded {
 	rec := Recorded{Written: r.written, Down: r.down, Instances: r.instances}
 	if r.Open {
@@ -89,9 +85,8 @@ func (r Result) Ours() Recorded {
 	return rec
 }
 
-// opened returns since when a lost write may land; zero if none. It expires once nothing is wanted
-// or no etag can prove the end. An inconclusive attempt changes nothing unless its own write may
-// land.
+// opened returns since when a lost write may land, zero if none. It expires if nothing is wanted,
+// or no etag can prove the end. An inconclusive attempt only counts if its own write may land.
 func (r *Result) opened(since, now time.Time) time.Time {
 	switch {
 	case !r.Directed() && r.Outcome != Stale && (!r.wrote || r.lost == ""):

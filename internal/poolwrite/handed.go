@@ -14,27 +14,26 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Handed is the state of pool members that the machine updater writes.
+// Handed is the state of members that the machine updater writes.
 type Handed struct {
-	// Outcome is Postponed or a failure; Fault is the reason.
+	// Outcome is Postponed or a failure.
 	Outcome Outcome
 	Fault   *fault.Fault
-	// For is how long to wait unless the machines report completion; zero if they will not.
+	// For is how long to wait for a completion signal; zero if there will be none.
 	For time.Duration
 }
 
-// machinesLast bounds the wait for machines, in case their completion signal is lost.
+// machinesLast bounds the wait in case a signal is lost.
 const machinesLast = time.Minute
 
-// The number of machines in a message and the bytes for each.
+// Limits of messages: number of machines, bytes for each.
 const (
 	machinesNamed = 5
 	machineWords  = 160
 )
 
 // Hands processes the state of a pool's machines. A pool in sync is done, unless it has to be
-// empty: then pending joins and scale sets that reference it would prevent its deletion. Machines
-// that cannot join are excluded.
+// empty: pending joins, or scale sets that reference it, would prevent its deletion.
 func (r *Result) Hands(state nic.State) {
 	h := r.HandOver
 	r.Unusable = h.drops(state.Unusable)
@@ -58,7 +57,7 @@ func (r *Result) Hands(state nic.State) {
 	}
 }
 
-// says returns the progress message. Machines that are only read are not counted.
+// says returns the progress message. Machines that are only read do not count.
 func (h *HandOver) says(working []nic.Machine, waits []string) string {
 	moves, n := map[string]bool{}, 0
 	for _, m := range slices.Concat(h.Target.Leaves, h.joining()) {
@@ -94,7 +93,6 @@ func (h *HandOver) says(working []nic.Machine, waits []string) string {
 	return strings.Join(text, "; ")
 }
 
-// joining returns the machines that have to join.
 func (h *HandOver) joining() (machines []nic.Machine) {
 	for _, j := range h.joins {
 		machines = append(machines, j.machines...)
@@ -102,7 +100,7 @@ func (h *HandOver) joining() (machines []nic.Machine) {
 	return machines
 }
 
-// lacks returns what the pool does not show yet although no write is in progress.
+// lacks describes what the pool does not show yet, without writes in progress.
 func (h *HandOver) lacks() string {
 	var text []string
 	if n := len(h.joins); n > 0 {
@@ -114,9 +112,8 @@ func (h *HandOver) lacks() string {
 	return strings.Join(text, ", ")
 }
 
-// failed summarizes failed machines; it is retriable if any of them is. A deleted machine or a
-// shutdown says nothing about the pool. Retry-After of one machine does not delay others, because
-// each has its own worker.
+// failed summarizes failures; it is retriable if any is. Deleted machines and shutdowns say nothing
+// about the pool, and a machine's Retry-After does not delay others.
 func (h *HandOver) failed(all []nic.Failure) *Handed {
 	all = slices.Clone(all)
 	rank := func(f nic.Failure) int {
@@ -142,12 +139,11 @@ func (h *HandOver) failed(all []nic.Failure) *Handed {
 	return &Handed{Outcome: outcomeOf(&worst), Fault: &worst}
 }
 
-// notReady returns the fault of a wait that is not a failure.
 func notReady(text string) *fault.Fault {
 	return &fault.Fault{Class: fault.Retriable, Code: "NotReady", Reason: "not_ready", Err: fmt.Errorf("%w: %s", ErrNotReady, text)}
 }
 
-// sayOf prefixes the machine's name unless text starts with it.
+// sayOf prefixes the machine's name unless present.
 func sayOf(m nic.Machine, text string) string {
 	if name := m.String(); !strings.HasPrefix(text, name) {
 		text = name + ": " + text
@@ -155,7 +151,6 @@ func sayOf(m nic.Machine, text string) string {
 	return text
 }
 
-// listed joins a bounded number of shortened messages and counts the rest.
 func listed(said []string) string {
 	short := make([]string, len(said))
 	for i, text := range said {

@@ -13,10 +13,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A write of a pool of network interfaces only sets admin states. Interfaces join and leave by
-// their own writes, see members.go.
+// A write of a pool of network interfaces only sets admin states; see members.go for its members.
 
-// CodeNICPool is the fault code of a pool that holds network interfaces but should hold addresses.
+// CodeNICPool means that a pool holds network interfaces instead of addresses.
 const CodeNICPool = "NICPool"
 
 func errInterfaces(pool lb.PoolID) error {
@@ -32,9 +31,8 @@ func refusal(err error) *fault.Fault {
 
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 
-// direct computes the admin states of the nodes' interfaces: Down for leaving members, reset if
-// Weir had set them. A node may be gone or not report its machine yet, so its recorded Down is kept
-// while an unidentified interface is Down.
+// direct computes the admin states of nodes' interfaces. A node may be gone, or not report its
+// machine yet, so a recorded Down is kept while an unidentified interface is Down.
 func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	states, byUs, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
@@ -65,7 +63,7 @@ func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	return c
 }
 
-// namedAs sets the addresses of the shown interfaces to those in written.
+// namedAs copies the addresses of interfaces from written to shown.
 func namedAs(shown, written lb.Pool) lb.Pool {
 	if !written.NIC {
 		return shown

@@ -17,51 +17,49 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// CodeAddressPool is the fault code of a pool that holds addresses but should hold network
-// interfaces.
+// CodeAddressPool means that a pool holds addresses instead of network interfaces.
 const CodeAddressPool = "AddressPool"
 
-// CodeOutboundPool is the fault code of a pool with outbound rules that Weir did not make.
+// CodeOutboundPool means that a pool has outbound rules, and Weir did not make it.
 const CodeOutboundPool = "OutboundPool"
 
-// Machines maps the nodes of a pool of network interfaces to machines.
+// Machines maps nodes to the machines of a pool of network interfaces.
 type Machines struct {
 	Family lb.Family
-	// Configuration and Every are those of nic.Pool.
+	// See nic.Pool.
 	Configuration string
 	Every         bool
-	// Of returns the machine of a node, or why it is unknown.
+	// Of returns a node's machine, or why it is unknown.
 	Of func(node string) (nic.Machine, error)
 }
 
-// HandOver is the desired membership of a pool of network interfaces, for the machine updater.
+// HandOver is a pool's desired machines, for the machine updater.
 type HandOver struct {
 	Target nic.Target
-	// joins are wanted addresses for which the pool shows no machine.
+	// joins are wanted addresses without a machine in the pool.
 	joins []joining
-	// waits are the reasons why nodes have no machine yet.
+	// waits are why nodes have no machine yet.
 	waits []string
 }
 
-// joining is an address that has to join and its candidate machines: more than one if several nodes
-// claim it.
+// joining is an address with its machines: several if several nodes claim it.
 type joining struct {
 	ip       netip.Addr
 	nodes    []string
 	machines []nic.Machine
 }
 
-// Unusable is a node that belongs in a pool but whose machine cannot join it.
+// Unusable is a node of the pool whose machine cannot join.
 type Unusable struct {
 	Node string
 	IP   netip.Addr
 	Why  string
 }
 
-// Level reports whether the pool shows exactly the machines that belong in it.
+// Level reports whether the pool has exactly its machines.
 func (h *HandOver) Level() bool { return len(h.joins)+len(h.Target.Leaves)+len(h.waits) == 0 }
 
-// drops removes machines that cannot join and returns their nodes.
+// drops removes machines that cannot join.
 func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
 	why := make(map[string]string, len(unusable))
 	for _, w := range unusable {
@@ -98,10 +96,10 @@ func (h *HandOver) Fingerprint() uint64 {
 	return max(sum.Sum64(), 1)
 }
 
-// PrepareMembers computes which machines have to join and leave a pool of network interfaces, and
-// the admin states of its members; write is true if the latter have to be written. observed must
-// have the machine of each interface. Only nodes that are recorded or of this cluster are managed:
-// an instance that is not a node keeps what its scale set gave it.
+// PrepareMembers computes the machines that have to join and leave a pool, and its admin states;
+// write is true if these have to be written. observed must have the machine of each interface.
+// Machines that are neither recorded nor nodes of this cluster are kept: their scale set may have
+// added them.
 func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
 	here := nodesIn(observed, want)
 	want = want.in(here)
@@ -123,7 +121,7 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, has))
 		r.Todo = direct(observed, states, slices.Collect(maps.Keys(has.down)))
 		r.down = sorted(r.Todo.down)
-	} else { // Down states are not reset without admin states, and stay recorded
+	} else { // resets nothing; Down stays recorded
 		r.Todo = Change{Next: observed}
 		r.down = leftDown(recorded.Down, want.Addresses, lb.Pool{Addresses: here})
 	}
@@ -144,8 +142,7 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 	return write, intent, nil
 }
 
-// nodesIn returns the interfaces of nodes with their addresses, including machines whose nodes are
-// gone but whose addresses are recorded.
+// nodesIn returns the interfaces of nodes, present or recorded, with their addresses.
 func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
 	for _, a := range observed.Addresses {
 		if ip, ok := want.ofNode(a); ok {
@@ -156,7 +153,7 @@ func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
 	return here
 }
 
-// shownIn returns a hash of the pool's network interfaces.
+// shownIn hashes the pool's network interfaces.
 func shownIn(observed lb.Pool) uint64 {
 	names := make([]string, len(observed.Addresses))
 	for i, a := range observed.Addresses {
@@ -170,7 +167,7 @@ func shownIn(observed lb.Pool) uint64 {
 	return max(sum.Sum64(), 1)
 }
 
-// ofNode returns the address of the node, or former node, of an interface.
+// ofNode returns the address of an interface's node, present or recorded.
 func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	if ip, ok := d.AddressOf(a.Machine); ok {
 		return ip, true
@@ -181,7 +178,7 @@ func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	return a.IP, a.Machine != "" && slices.Contains(d.Recorded.Written, a.IP)
 }
 
-// memberMachine is the machine of a node that belongs in a pool, or why it is unknown.
+// memberMachine is the machine of a wanted node, or why it is unknown.
 type memberMachine struct {
 	node string
 	ip   netip.Addr
@@ -189,8 +186,8 @@ type memberMachine struct {
 	err error
 }
 
-// machinesOf returns the machines that belong in a pool. unknown are the addresses of nodes with an
-// unknown machine; members with one of them stay.
+// machinesOf returns the wanted machines. unknown are addresses of nodes with an unknown machine;
+// members with one of them stay.
 func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
 	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.Twins)), map[netip.Addr]bool{}
 	for _, ip := range want.Awaited {
@@ -205,7 +202,7 @@ func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool)
 	return all, unknown
 }
 
-// leavingOf returns the managed interfaces that are not wanted.
+// leavingOf returns managed interfaces that are not wanted.
 func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (leaving []lb.Address) {
 	wanted := make(map[string]bool, len(machines))
 	for _, m := range machines {
@@ -221,8 +218,7 @@ func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknow
 	return leaving
 }
 
-// staysOurs returns the record for a pool in sync: wanted addresses, and members that stay because
-// a node's machine is unknown. Instances of uniform scale sets are recorded separately.
+// staysOurs returns the record of a pool in sync, including members with an unknown machine.
 func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (written []netip.Addr, instances map[string]netip.Addr) {
 	written = sortedIPs(want.Addresses)
 	keep := func(machine string, ip netip.Addr) {
@@ -247,7 +243,7 @@ func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknow
 	return sorted(written), instances
 }
 
-// stayDown returns the leaving interfaces that Weir set Down; they stay Down until they have left.
+// stayDown returns leaving interfaces that Weir set Down: they stay Down until they have left.
 func stayDown(leaving []lb.Address, has ours) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(leaving), func(a lb.Address) bool {
 		_, byUs := has.down[a.IP]
@@ -255,8 +251,8 @@ func stayDown(leaving []lb.Address, has ours) []lb.Address {
 	})
 }
 
-// handOver builds the target for the machine updater. here are the interfaces of nodes in the pool,
-// leaving those that have to go, machines those that belong in it.
+// handOver builds the machine updater's target. here are the nodes' interfaces in the pool, and
+// leaving those that have to go.
 func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
 	by := want.Machines
 	h := &HandOver{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, Every: by.Every}}}
@@ -303,7 +299,7 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 	return h
 }
 
-// keeps keeps members whose node's machine is unknown, by their addresses.
+// keeps adds members with an unknown machine.
 func (h *HandOver) keeps(here []lb.Address, unknown map[netip.Addr]bool) {
 	for _, a := range here {
 		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {

@@ -10,29 +10,28 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Memory is what is kept of a pool's writes between attempts.
+// Memory is what is known of a pool's writes between attempts.
 type Memory struct {
 	// Lost is the etag that guards a write with unknown result, or empty.
 	Lost string
-	// kept is an etag that did not change when the pool was rewritten; OpenSince is since when a
-	// lost write may land despite that, zero if none.
+	// kept is an etag that a rewrite did not change. OpenSince is since when a lost write may land
+	// all the same, or zero.
 	kept      string
 	OpenSince time.Time
-	// down are the addresses last reported as Down, if downKnown.
+	// down are the addresses reported as Down.
 	down      []netip.Addr
 	downKnown bool
 	contest
 }
 
-// Keep stores what an attempt learned about lost writes.
+// Keep stores what is known of lost writes.
 func (m *Memory) Keep(r *Result, now time.Time) {
 	m.OpenSince = r.opened(m.OpenSince, now)
 	m.Lost, m.kept = r.lost, r.kept
 }
 
-// Learn processes an attempt and returns the addresses newly Down, or no longer Down, to report.
-// look is true for a drift check. Before its first read a process assumes that the record was
-// reported, so a write with a lost response is reported by the next read.
+// Learn returns the addresses to report as Down or no longer Down. look is true for a drift check.
+// A new process assumes that the record was reported, so the next read reports a lost write.
 func (m *Memory) Learn(r Result, look bool) (downed, restored []netip.Addr) {
 	m.contest = m.learn(r, m.down, look)
 	if r.ledger != nil && !m.downKnown {

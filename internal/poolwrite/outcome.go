@@ -11,7 +11,7 @@ import (
 // Outcome is how an attempt ended.
 type Outcome string
 
-// The outcomes. Stale, Retriable, Terminal and Shutdown correspond to fault classes.
+// Stale, Retriable, Terminal and Shutdown correspond to fault classes.
 const (
 	Written   Outcome = "Written" // Azure shows what was written
 	Unchanged Outcome = "Unchanged" // the pool was already in sync
@@ -23,7 +23,6 @@ const (
 	Shutdown  Outcome = "Shutdown" // the worker is stopping
 )
 
-// outcomeOf returns the outcome of a fault's class.
 func outcomeOf(f *fault.Fault) Outcome {
 	switch f.Class {
 	case fault.Stale:
@@ -40,8 +39,8 @@ func outcomeOf(f *fault.Fault) Outcome {
 // no retry.
 var ErrNotReady = errors.New("waiting")
 
-// retriableError marks an error that does not come from Azure and leaves a write's result unknown
-// until the next read. Unmarked, such an error is terminal.
+// retriableError marks an error outside Azure that leaves a write's result unknown. Unmarked ones
+// are terminal.
 type retriableError struct{ error }
 
 func (e *retriableError) Unwrap() error { return e.error }
@@ -54,13 +53,12 @@ func newRetriableBackendPoolUpdateError(err error) error {
 	return &retriableError{err}
 }
 
-// isRetriableBackendPoolUpdateError reports whether err's chain contains the mark.
 func isRetriableBackendPoolUpdateError(err error) bool {
 	_, ok := errors.AsType[*retriableError](err)
 	return ok
 }
 
-// faultOf classifies the error of an attempt. The mark takes precedence over a wrapped fault.
+// faultOf classifies an attempt's error. The mark takes precedence over a wrapped fault.
 func faultOf(err error) *fault.Fault {
 	if isRetriableBackendPoolUpdateError(err) {
 		return fault.Classify(fault.Answer{OutcomeUnknown: true}, err)
@@ -68,7 +66,7 @@ func faultOf(err error) *fault.Fault {
 	return fault.From(err)
 }
 
-// ErrorName identifies a failure for the purpose of repeated notifications.
+// ErrorName identifies failures that are reported once.
 func ErrorName(f *fault.Fault) string {
 	if f == nil {
 		return ""

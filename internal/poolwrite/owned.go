@@ -9,16 +9,15 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ours is the record as sets.
 type ours struct {
 	written map[netip.Addr]struct{}
-	// down are the addresses that Weir set Down; nil if admin states are not managed.
+	// down is nil if admin states are not managed.
 	down map[netip.Addr]struct{}
 }
 
-// owned returns the record, or on takeover of the pool the addresses that want.Ours reports. On
-// takeover, Down addresses count as set by Weir only if the node leaves and no other client writes
-// the pool: the BackendPool with the record was deleted.
+// owned returns the record, or on takeover the addresses of want.Ours. Down ones count as Weir's
+// only if the node leaves and no other client writes the pool: a deleted BackendPool had recorded
+// them.
 func owned(observed lb.Pool, want Desired, adminState bool) ours {
 	recorded := want.Recorded
 	has := ours{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
@@ -44,8 +43,8 @@ func owned(observed lb.Pool, want Desired, adminState bool) ours {
 	return has
 }
 
-// leftDown returns the ips that are wanted and Down in the pool. The others were handled by another
-// client, but a write that sets them Down may be in flight.
+// leftDown returns the wanted ips that are Down. Another client has reset the others, but a write
+// that sets them may be in flight.
 func leftDown(ips []netip.Addr, wanted []lb.Address, observed lb.Pool) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(wanted, func(a lb.Address) bool { return a.IP == ip }) ||

@@ -11,9 +11,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Prepare computes the desired pool of IP addresses. write is true if it has to be written; intent
-// is what to record before, nil if nothing is new. Without adminState, admin states are not
-// managed.
+// Prepare computes the write of a pool of IP addresses. intent is what to record first, or nil.
+// Without adminState, admin states are not managed.
 func (r *Result) Prepare(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
 	want = want.in(observed.Addresses)
 	recorded := want.Recorded
@@ -34,7 +33,7 @@ func (r *Result) Prepare(observed lb.Pool, want Desired, adminState bool) (write
 }
 
 // PrepareStates computes the admin states of a pool of network interfaces. observed must have the
-// machine of each interface; the record uses node addresses.
+// machine of each.
 func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, intent *Intent, err error) {
 	recorded := want.Recorded
 	r.Todo = direct(observed, want, recorded.Down)
@@ -51,8 +50,8 @@ func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, inte
 	return true, &Intent{Written: recorded.Written, Down: down, Instances: recorded.Instances, Desired: members, Observed: members, Alter: r.Todo.alter, States: true}, nil
 }
 
-// Read processes a pool that was read. states is true if the admin states of a pool of network
-// interfaces are managed; otherwise such a pool is refused.
+// Read processes a pool that was read. A pool of network interfaces is refused unless states, their
+// admin states, are managed.
 func (r *Result) Read(pool lb.Pool, states bool) error {
 	r.Observed = len(pool.Addresses)
 	switch {
@@ -65,16 +64,15 @@ func (r *Result) Read(pool lb.Pool, states bool) error {
 	return nil
 }
 
-// Leaves reports whether a node of a pool of network interfaces leaves or has left. Only then are
-// the machines read.
+// Leaves reports whether nodes of a pool of network interfaces leave or have left. Only then are
+// machines read.
 func (r *Result) Leaves(want Desired) bool {
 	r.reads(want.Recorded)
 	r.Wanted = want.Addresses
 	return len(want.Recorded.Down) > 0 || slices.ContainsFunc(want.Addresses, isDown)
 }
 
-// mustWrite reports whether the pool has to be written: it is out of sync, or a lost write has to
-// be invalidated.
+// mustWrite reports whether the pool is out of sync, or a lost write has to be invalidated.
 func (r *Result) mustWrite(observed lb.Pool) (bool, error) {
 	if r.Todo.none() {
 		r.Outcome = Unchanged
@@ -84,9 +82,8 @@ func (r *Result) mustWrite(observed lb.Pool) (bool, error) {
 	return true, nil
 }
 
-// record returns what to record before the write, or nil if nothing is new. A takeover is always
-// recorded, because which addresses are managed may be unknown once a node is gone. The report
-// trims the record after the write.
+// record returns what to record before the write, or nil. A takeover is always recorded: which
+// addresses are managed may be unknown once a node is gone. The report trims the record.
 func (r *Result) record(recorded Recorded, has ours) *Intent {
 	before := len(has.written)
 	for _, a := range r.Wanted {
@@ -110,8 +107,7 @@ func (r *Result) record(recorded Recorded, has ours) *Intent {
 	}
 }
 
-// Rehearse returns the pool that an attempt would write, or observed if it would not write.
-// adminState is as in Prepare.
+// Rehearse returns the pool that an attempt would write, or observed.
 func Rehearse(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
 	switch {
 	case want.Machines != nil:

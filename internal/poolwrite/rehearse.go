@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// RehearseMembers returns a pool of network interfaces as read, and as it is after its nodes'
-// machines have joined and left. observed must have the machine of each interface. In the results,
-// nodes' interfaces have the nodes' names and addresses; other interfaces are unchanged.
+// RehearseMembers returns a pool of network interfaces before and after its machines join and
+// leave. observed must have the machine of each interface. Nodes' interfaces get the nodes' names
+// and addresses.
 func RehearseMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error) {
 	if err := refuses(observed, want); err != nil {
 		return observed, observed, err

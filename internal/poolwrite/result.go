@@ -13,58 +13,56 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// AttemptDeadline is the timeout of one attempt. The next read resolves what it leaves open.
+// AttemptDeadline is an attempt's timeout. The next read resolves what it leaves open.
 const AttemptDeadline = 10 * time.Minute
 
-// Result is what an attempt has learned so far.
+// Result is what an attempt knows.
 type Result struct {
 	Outcome Outcome
 	Fault   *fault.Fault
 	Wanted  []lb.Address
-	// Observed counts the pool's addresses including foreign ones; -1 if it was not read.
+	// Observed includes foreign addresses; -1 if not read.
 	Observed int
-	// Todo is the change to write.
+	// Todo is what to write.
 	Todo Change
-	// written are the managed addresses of the pool in sync, down those that Weir keeps Down.
+	// written and down are what to record once in sync.
 	written, down []netip.Addr
-	// instances maps instances of uniform scale sets to their addresses among written.
+	// instances maps instances of uniform scale sets to addresses.
 	instances map[string]netip.Addr
-	// shown is the hash of a pool's network interfaces; see shownIn.
+	// shown is from shownIn.
 	shown uint64
-	// twins and awaited are those of Desired.
+	// See Desired.
 	twins   []lb.Address
 	awaited []netip.Addr
-	// Members is true if the write changes the set of addresses.
+	// Members is true if addresses change.
 	Members bool
-	// ledger is the record as first read; nil if not read.
+	// ledger is the record as first read, or nil.
 	ledger *Recorded
-	// Overtaken is true if another client wrote between read and write.
+	// Overtaken is true after a conflicting write.
 	Overtaken bool
-	// Interfaces is true for a pool of network interfaces that should hold addresses: Outcome is
-	// about its admin states, the membership is Refused.
+	// Interfaces is true for network interfaces where addresses are wanted: Outcome is about admin
+	// states, and the membership is Refused.
 	Interfaces bool
-	// HandOver is the target of a pool of network interfaces, nil for others. Handed is its pending
-	// state, nil if done; if set, Outcome is about admin states only.
+	// HandOver is set for a pool of network interfaces. If Handed is set, its members are pending
+	// or failed, and Outcome is about admin states only.
 	HandOver *HandOver
 	Handed   *Handed
-	// Unusable are the Wanted nodes whose machine cannot join.
+	// Unusable nodes cannot join.
 	Unusable []Unusable
-	// Brought is true once the target was handed over.
+	// Brought is true after the handover.
 	Brought bool
 	fate
 }
 
-// Begin returns the initial result of an attempt. unguarded is true if Azure ignores If-Match on
-// pools.
+// Begin returns an empty result. unguarded is true if Azure ignores If-Match on pools.
 func Begin(m Memory, unguarded bool) Result {
 	return Result{Observed: -1, fate: fate{lost: m.Lost, earlier: m.Lost, kept: m.kept, unguarded: unguarded}}
 }
 
-// Settled reports whether the pool is known to be in sync.
+// Settled reports whether the pool is in sync.
 func (r Result) Settled() bool { return r.Directed() && r.OfMembers() == "" }
 
-// OfMembers is the outcome of the membership if Outcome is about admin states only; otherwise
-// empty.
+// OfMembers is the membership's outcome if Outcome is about admin states only, or empty.
 func (r Result) OfMembers() Outcome {
 	switch {
 	case r.Interfaces:
@@ -84,13 +82,13 @@ func (r Result) Desired() int {
 	return len(r.Wanted) - len(without)
 }
 
-// Shows identifies the network interfaces that were read; zero for a pool of addresses.
+// Shows identifies the network interfaces that were read; zero for addresses.
 func (r Result) Shows() uint64 { return r.shown }
 
-// Directed reports whether the admin states are known to be in sync.
+// Directed reports whether the admin states are in sync.
 func (r Result) Directed() bool { return r.Outcome == Written || r.Outcome == Unchanged }
 
-// Level returns the fingerprint of the membership that the pool is known to hold, or nil.
+// Level returns the fingerprint of the known membership, or nil.
 func (r Result) Level() *uint64 {
 	if !r.Settled() || r.Open {
 		return nil
@@ -98,10 +96,10 @@ func (r Result) Level() *uint64 {
 	return new(membership.Fingerprint(r.Wanted, r.twins, membership.Nameless(r.awaited)))
 }
 
-// Sends records that the pool is about to be written.
+// Sends records that a write is being sent.
 func (r *Result) Sends() { r.lost, r.wrote = r.Todo.Next.Etag, true }
 
-// Shown processes what Azure shows after the write; an error means that it differs.
+// Shown returns an error if Azure does not show what was written.
 func (r *Result) Shown(pool lb.Pool) error {
 	r.Observed = len(pool.Addresses)
 	if !r.Todo.ShownBy(namedAs(pool, r.Todo.Next)) {
@@ -113,8 +111,8 @@ func (r *Result) Shown(pool lb.Pool) error {
 	return nil
 }
 
-// Anew returns the initial result of a second try: reads of the first, and its write if that may
-// land. before is the result before the first try.
+// Anew returns the result before a second try, with what the first has read, and written if that
+// may land.
 func (r Result) Anew(before Result, met *fault.Fault) Result {
 	before.Observed, before.Wanted, before.ledger, before.Overtaken = r.Observed, r.Wanted, r.ledger, met.Overtaken()
 	if met.Undecided {
@@ -123,8 +121,8 @@ func (r Result) Anew(before Result, met *fault.Fault) Result {
 	return before
 }
 
-// Again returns the initial result of a second read after a conflicting write. anew is an empty
-// result. landed is true if the rejected write may have taken effect in an earlier request.
+// Again returns the result before a second read, after a conflicting write. landed is true if the
+// rejected write may have landed.
 func (r Result) Again(anew Result, landed bool) Result {
 	anew.ledger, anew.Overtaken, anew.Members = r.ledger, true, r.Members
 	if landed {
@@ -133,8 +131,7 @@ func (r Result) Again(anew Result, landed bool) Result {
 	return anew
 }
 
-// End returns the result of an attempt that ended with err. stopping is true on shutdown, late if
-// the attempt's deadline has passed.
+// End returns the result for err. stopping is true on shutdown, late after the deadline.
 func (r Result) End(err error, stopping, late bool) Result {
 	decided := !r.Open
 	if err != nil {
@@ -166,8 +163,7 @@ func (r Result) End(err error, stopping, late bool) Result {
 	return r
 }
 
-// Reported returns the outcome to report: for a pool of network interfaces that of its members,
-// even if its admin states are in sync.
+// Reported returns the outcome to report: for network interfaces that of the members.
 func (r Result) Reported(pool lb.PoolID) (Outcome, *fault.Fault) {
 	switch {
 	case !r.Directed():
@@ -179,8 +175,7 @@ func (r Result) Reported(pool lb.PoolID) (Outcome, *fault.Fault) {
 	return r.Outcome, r.Fault
 }
 
-// GaveUpOn returns the error name for which a change is given up if no retry follows; empty if it
-// is not.
+// GaveUpOn returns the error for which a change without further retries is given up, or empty.
 func GaveUpOn(outcome Outcome, f *fault.Fault) string {
 	if outcome == Retriable || outcome == Terminal {
 		return ErrorName(f)

@@ -12,12 +12,12 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Changes reports what changes. An address that is added as Down changes both.
+// Changes reports what changes. Adding a Down address changes both.
 func (c Change) Changes() (addresses, states bool) {
 	return c.add+c.remove > 0, c.alter > 0 || len(c.Downed) > 0
 }
 
-// took classifies the effect of a write from the values before, written and shown.
+// took classifies the effect of a write.
 func took(before, written, shown []netip.Addr) behaviour.Answer {
 	switch {
 	case slices.Equal(before, written): // no evidence
@@ -41,16 +41,15 @@ func downIn(p lb.Pool, todo Change) []netip.Addr {
 	return sorted(down)
 }
 
-// After is a pool that was part of a load balancer write: before, the written change, and as read
-// afterwards.
+// After is a pool before a load balancer write, the change, and a later read.
 type After struct {
 	Before lb.Pool
 	Todo   Change
 	Shown  lb.Pool
 }
 
-// Overtaken classifies the effect of overtaken writes by a read after the last write ended. It is
-// empty if there are none, another client has written since, or pools disagree.
+// Overtaken classifies the effect of overtaken writes, by a read after the last one. It is empty
+// without evidence, or if another client has written or pools disagree.
 func Overtaken(pools []After) behaviour.Answer {
 	all := map[bool]int{}
 	for _, p := range pools {
@@ -73,7 +72,7 @@ func Overtaken(pools []After) behaviour.Answer {
 	return ""
 }
 
-// RefusesOverlap classifies how Azure rejects a write while another runs; empty for other faults.
+// RefusesOverlap classifies a rejection because another write is running; empty for others.
 func RefusesOverlap(f *fault.Fault) behaviour.Answer {
 	switch {
 	case f == nil || f.Ended:
@@ -85,8 +84,8 @@ func RefusesOverlap(f *fault.Fault) behaviour.Answer {
 	return ""
 }
 
-// Showed classifies the effect of a load balancer write on its pools, per change. A change is
-// omitted if it was not written, another client has written since, or pools disagree.
+// Showed classifies the effect of a load balancer write, per change, with omissions as in
+// Overtaken.
 func Showed(pools []After) map[wholewrite.Change]behaviour.Answer {
 	all := map[wholewrite.Change]behaviour.Answer{}
 	both := map[wholewrite.Change]bool{}
