@@ -13,35 +13,33 @@ import (
 )
 
 // Contest is a conflict about one Service in one resource: another client has twice reverted what
-// Weir wrote and Azure showed, although the Service did not change.
+// Weir wrote, although the Service did not change.
 type Contest struct {
 	// In is the resource's name.
 	In string
-	// Undone describes each reverted part: what it is now, and what Weir wants.
+	// Undone describes each reverted part: what it is, and what Weir wants.
 	Undone []string
-	// Since is when the conflict was detected.
-	Since time.Time
-	// Until is when Weir writes again; zero if it has since, and has not read the result yet.
+	Since  time.Time
+	// Until is when Weir writes again; zero if it has, and has not read the result.
 	Until time.Time
 }
 
-// Undone is a reverted part: its kind and name, and what it is now.
+// Undone is a reverted part and what it is now.
 type Undone struct{ Part, Text string }
 
-// UndoneBy returns the part that the planned change c would write again.
+// UndoneBy returns the part that c would write again.
 func UndoneBy(c plan.Change) Undone {
 	return Undone{Part: string(c.Kind) + " " + strings.ToLower(c.Name), Text: c.Undoes()}
 }
 
-// Asked is the request of a Service. A different request starts over: the Service has changed, or
-// the user requests a retry.
+// Asked is a Service's request. A different one starts over.
 type Asked struct {
 	Desired *service.Spec
 	On      lb.LoadBalancerKey
 	Again   string
 }
 
-// In is the kind of a contested resource.
+// In is the kind of a resource.
 type In string
 
 // The resources of a Service.
@@ -52,7 +50,7 @@ const (
 	PrivateLinks  In = "private link services"
 )
 
-// key identifies what one Service has in one resource.
+// key is a Service in a resource.
 type key struct {
 	in      In
 	service string
@@ -64,9 +62,8 @@ type Contests struct {
 	records map[key]*record
 }
 
-// Leave processes the parts of a Service that differ from the desired state, and reports whether
-// they have to be left unchanged; otherwise the caller writes them. name is the resource's display
-// name.
+// Leave processes the parts of a Service that are out of sync, and reports whether to leave them
+// unchanged. name is the resource's, for messages.
 func (c *Contests) Leave(in In, service string, asked Asked, name string, differ []Undone, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +79,7 @@ func (c *Contests) Leave(in In, service string, asked Asked, name string, differ
 	return r.look(name, differ, now)
 }
 
-// ShownOtherwise records that Azure showed parts of a Service differently right after they were
-// written.
+// ShownOtherwise records that Azure did not show parts of a Service as just written.
 func (c *Contests) ShownOtherwise(in In, service string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +88,8 @@ func (c *Contests) ShownOtherwise(in In, service string, now time.Time) {
 	}
 }
 
-// Shown records that Azure has shown all parts of a Service as written, and returns the conflict
-// about them, or nil.
+// Shown records that Azure shows all parts of a Service as written, and returns the conflict about
+// them, or nil.
 func (c *Contests) Shown(in In, service string) *Contest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +100,7 @@ func (c *Contests) Shown(in In, service string) *Contest {
 	return r.shown()
 }
 
-// Forget drops the conflicts about a Service in these resources.
+// Forget drops a Service's conflicts in these resources.
 func (c *Contests) Forget(service string, from ...In) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

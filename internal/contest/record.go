@@ -7,34 +7,31 @@ import (
 	"time"
 )
 
-// Weir leaves contested parts unchanged for a pause, which doubles each time, and then writes them
-// again.
+// Contested parts are left for a pause, which doubles each time, and then written again.
 const (
 	firstLeft = 30 * time.Minute
 	lastLeft  = 24 * time.Hour
-	// forgets is how long ago a part must have been reverted to no longer count, once the Service
-	// is in sync again.
+	// forgets is the age from which a revert does not count once the Service is in sync.
 	forgets = time.Hour
-	// How long and how often Azure must show something other than just written until that counts as
-	// a revert: a policy may change what is written, but a read may also be stale.
+	// How long and how often a read right after a write has to differ to count as a revert: a
+	// policy may change writes, but reads may also be stale.
 	atOnce      = 5 * time.Minute
 	timesAtOnce = 5
 )
 
-// record is the state of one Service in one resource.
+// record is a Service in a resource.
 type record struct {
 	asked Asked
 	// held is true once Azure has shown all parts as written.
 	held bool
-	// otherwise counts consecutive writes after which Azure showed something else, with the times
-	// of the first and the last.
+	// otherwise counts consecutive writes that Azure did not show.
 	otherwise struct {
 		first, last time.Time
 		times       int
 	}
-	// found maps each reverted part to when that was last detected.
+	// found maps reverted parts to the last detection.
 	found map[string]time.Time
-	// left counts the pauses until the conflict is forgotten.
+	// left counts pauses.
 	left    int
 	contest *Contest // nil if none
 }
@@ -43,7 +40,7 @@ func (a Asked) equal(b Asked) bool {
 	return a.On == b.On && a.Again == b.Again && reflect.DeepEqual(a.Desired, b.Desired)
 }
 
-// look processes a read of all parts, of which differ are out of sync.
+// look processes a read in which the parts in differ are out of sync.
 func (r *record) look(name string, differ []Undone, now time.Time) (leave bool) {
 	switch {
 	case !r.held && (r.otherwise.times < timesAtOnce || r.otherwise.last.Sub(r.otherwise.first) < atOnce):
@@ -55,7 +52,6 @@ func (r *record) look(name string, differ []Undone, now time.Time) (leave bool) 
 	return r.undone(name, differ, now)
 }
 
-// shownOtherwise processes a write after which Azure showed something else.
 func (r *record) shownOtherwise(now time.Time) {
 	if r.otherwise.times == 0 {
 		r.otherwise.first = now
@@ -64,7 +60,7 @@ func (r *record) shownOtherwise(now time.Time) {
 	r.otherwise.times++
 }
 
-// shown processes a read or write after which Azure shows everything as written.
+// shown processes a read or write that shows everything as written.
 func (r *record) shown() *Contest {
 	r.held = true
 	if r.contest == nil {
@@ -75,7 +71,6 @@ func (r *record) shown() *Contest {
 	return &c
 }
 
-// level processes a read that finds everything in sync.
 func (r *record) level(now time.Time) {
 	r.contest, r.otherwise.times = nil, 0
 	for part, at := range r.found {
@@ -88,8 +83,7 @@ func (r *record) level(now time.Time) {
 	}
 }
 
-// undone processes a read that finds reverted parts. The first revert is written again, because it
-// may be a manual edit.
+// undone processes reverted parts. The first revert, which may be a manual edit, is written again.
 func (r *record) undone(name string, differ []Undone, now time.Time) (leave bool) {
 	again := !r.held // reverted right after each write
 	var texts []string

@@ -17,17 +17,15 @@ type Lease interface {
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }
 
-// ErrLeaseLost means that a write was not made.
 var ErrLeaseLost = &fault.Fault{
 	Class: fault.Retriable, Code: "LeaseLost", Reason: "lease",
 	Err: errors.New("the resource lease is lost, or ends before a write would"),
 }
 
-// leaseAgainAfter is the delay before a lease held by another controller is requested again.
+// leaseAgainAfter is the delay before another request for a lease.
 const leaseAgainAfter = 30 * time.Second
 
-// Leased calls do while holding the lease; without one, until ctx is done. do must not write after
-// valid returns false.
+// Leased calls do while holding the lease, if any. do must not write once valid returns false.
 func Leased(ctx context.Context, lease Lease, do func(valid func() bool)) error {
 	if lease == nil {
 		do(func() bool { return ctx.Err() == nil })
@@ -42,13 +40,11 @@ func Leased(ctx context.Context, lease Lease, do func(valid func() bool)) error 
 	return nil
 }
 
-// deadline is the timeout of one Write. The next read resolves what it leaves open.
+// deadline is Write's timeout. The next read resolves what it leaves open.
 const deadline = 10 * time.Minute
 
-// Write calls try, which reads, plans and writes, while holding the lease, and calls it once more
-// after a conflicting write: a first 412 is common and not reported, a second one is a failure. A
-// resource that another client is updating fails as usual. overtaken is called after the second try
-// with whether it succeeded.
+// Write calls try, which reads, plans and writes, under the lease, and once more after a 412, which
+// is common and not reported. Then overtaken is called with the success of the second try.
 func Write(ctx context.Context, lease Lease, what string, overtaken func(settled bool), try func(ctx context.Context, valid func() bool) error) error {
 	within, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -72,27 +68,26 @@ func Write(ctx context.Context, lease Lease, what string, overtaken func(settled
 	return err
 }
 
-// The pause before a resource that another client is updating is read again: a write takes seconds,
-// and one still in progress after minutes may never end.
+// The pause before another read of a resource that another client is updating: a write takes
+// seconds, or may never end.
 const (
 	firstPause = 5 * time.Second
 	lastPause  = 5 * time.Minute
 )
 
-// mostInProgress bounds the tracked resources.
+// mostInProgress bounds memory.
 const mostInProgress = 1024
 
-// CodeUpdating is the fault code of a resource that is being updated.
 const CodeUpdating = "Updating"
 
-// InProgress counts how often each resource was found being updated by another client. Safe for
+// InProgress counts how often resources were found being updated by another client. Safe for
 // concurrent use; the zero value is ready.
 type InProgress struct {
 	mu    sync.Mutex // guards the fields below
 	found map[string]int
 }
 
-// Found returns the fault for a resource that another client is updating.
+// Found returns the fault for such a resource.
 func (p *InProgress) Found(what string, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// activity is how often a pool changes: two exponentially decaying counts. lately decays with the
-// interval and weighs current contention; often decays with the window and predicts demand.
+// activity is a pool's rate of changes, as two decaying counts: lately over the interval, for
+// current contention, and often over the window, for demand.
 type activity struct {
 	lately, often float64
 	at            time.Time
-	// since is when it began to change.
+	// since is when the changes began.
 	since     time.Time
 	namespace string
 }
 
-// mostLately caps lately for pools that change more often than they can be written.
+// mostLately caps pools that change faster than they can be written.
 const mostLately = 60
 
-// atOnce is the time within which changes count as one, because one cause often produces several.
+// atOnce is the time within which changes count as one: they often share a cause.
 const atOnce = 250 * time.Millisecond
 
-// faint is the count below which a pool is inactive.
+// faint is the count of an inactive pool.
 const faint = 0.05
 
 func (a activity) when(now time.Time, interval time.Duration) activity {
@@ -50,28 +50,26 @@ func (a activity) changed(now time.Time, interval time.Duration) activity {
 	return a
 }
 
-// weight is the pool's weight in the division of what is left. A pool that changes λ times a second
-// and is written every w seconds has λ·w/2 changes waiting; for a given total of writes, their sum
-// is minimal if w is proportional to 1/√λ.
+// weight divides what is left. A pool with λ changes and a write every w seconds has λ·w/2 changes
+// waiting; for a given number of writes, the sum is minimal if w is proportional to 1/√λ.
 func (a activity) weight() float64 { return math.Sqrt(max(a.lately, faint)) }
 
-// goesOn is the number of expected further changes per past change. It exceeds 1 because
-// underestimating demand costs a write beyond the share.
+// goesOn is the expected number of further changes per change. Underestimating it costs a write
+// beyond the share.
 const goesOn = 1.5
 
-// owed is the expected number of forced writes per second: at most one per interval, if the pool
-// keeps changing.
+// owed is the expected number of forced writes per second, at most one per interval.
 func (a activity) owed(interval time.Duration) float64 {
 	return min(1/interval.Seconds(), goesOn*a.often/windowLasts.Seconds())
 }
 
-// every is the recent time between changes: an interval if only one is known, zero if they are too
+// every is the time between recent changes: an interval if only one is known, zero if they are too
 // frequent to distinguish.
 func (a activity) every(interval time.Duration) time.Duration {
 	if a.lately > mostLately/2 {
 		return 0
 	}
-	first := math.Exp(-float64(a.at.Sub(a.since)) / float64(interval)) // decayed weight of the first change, which has no predecessor
+	first := math.Exp(-float64(a.at.Sub(a.since)) / float64(interval)) // decayed first change, which has no predecessor
 	if a.lately-first < faint {
 		return interval
 	}

@@ -9,34 +9,33 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// gain is the rate at which busy pools spend what is free, relative to the rate that would make it
-// last for a window. They end up spending gain/(1+gain) of it: a larger gain wastes less and leaves
-// less to pools that become busy later.
+// gain is how fast busy pools spend what is free, relative to lasting for a window. They end up
+// with gain/(1+gain) of it: more wastes less, but leaves less to others.
 const gain = 9
 
-// Budget is the remaining writes of one subscription. Not safe for concurrent use.
+// Budget is what remains of a subscription's writes. Not safe for concurrent use.
 type Budget struct {
 	share    float64
 	interval time.Duration
 
 	window window
-	// own is Weir's part of the caller's bucket, counted without Azure's help; caller and all are
-	// as reported by Azure.
+	// own is Weir's part of the caller's bucket, by its own count; caller and all are as reported
+	// by Azure.
 	own, caller, all bucket
 	pools            map[lb.PoolKey]activity
 	// faded is when inactive pools were last dropped.
 	faded time.Time
-	// tenants are the namespaces with Services written, reserved is the sum of their reservations,
-	// and dropped is the slot in which idle ones were last dropped.
+	// reserved is the sum of the tenants' reservations; dropped is the slot in which idle ones were
+	// last dropped.
 	tenants  map[string]*tenant
 	reserved float64
 	dropped  int64
-	// seen are the two namespaces that last had a Service or a pool, newest first.
+	// seen are the last two namespaces with a Service or a pool, newest first.
 	seen [2]sighting
 }
 
-// NewBudget returns an unused Budget. Weir may spend share, from 0 to 1. No pool waits longer than
-// interval, which must be positive.
+// NewBudget returns an unused Budget. Weir may spend share, from 0 to 1, and no pool waits longer
+// than interval.
 func NewBudget(share float64, interval time.Duration) *Budget {
 	share, interval = min(max(share, 0), 1), max(interval, time.Millisecond)
 	return &Budget{
@@ -47,8 +46,7 @@ func NewBudget(share float64, interval time.Duration) *Budget {
 	}
 }
 
-// Left is what Azure reports as left in Resource Manager's buckets of writes; negative if not
-// reported.
+// Left is what Azure reports of Resource Manager's write buckets; negative if absent.
 type Left struct{ Caller, All int }
 
 // Wrote counts a write or deletion that is being sent.
@@ -87,7 +85,7 @@ func (b *Budget) Changed(pool lb.PoolKey, namespace string, now time.Time) {
 // Forget drops a pool.
 func (b *Budget) Forget(pool lb.PoolKey) { delete(b.pools, pool) }
 
-// fade drops inactive pools, once per interval.
+// fade drops inactive pools once per interval.
 func (b *Budget) fade(now time.Time) {
 	if now.Sub(b.faded) > b.interval {
 		maps.DeleteFunc(b.pools, func(_ lb.PoolKey, a activity) bool { return a.when(now, b.interval).often < faint })
@@ -95,19 +93,18 @@ func (b *Budget) fade(now time.Time) {
 	}
 }
 
-// Pace is the division of the remaining writes among pools at one time.
+// Pace is how pools divide the remaining writes.
 type Pace struct {
 	budget *Budget
 	now    time.Time
-	// spare is the number of writes per second, beyond one per interval, for each unit of namespace
-	// weight.
+	// spare is writes per second beyond one per interval, for each unit of namespace weight.
 	spare float64
-	// parts converts a pool's weight to its namespace's weight. most is the maximum of early writes
-	// per second and unit of weight for namespaces limited by their share.
+	// parts converts pool weights to namespace weights. most limits early writes per second and
+	// unit of weight by the namespace's share.
 	parts, most map[string]float64
 }
 
-// At returns the pace at now, in O(active pools).
+// At returns the current pace, in O(active pools).
 func (b *Budget) At(now time.Time) Pace {
 	p := Pace{budget: b, now: now}
 	b.fade(now)
@@ -124,7 +121,7 @@ func (b *Budget) At(now time.Time) Pace {
 		}
 		namespaces[a.namespace] = of
 	}
-	// A namespace weighs as much as its busiest pool, regardless of their number.
+	// A namespace weighs as much as its busiest pool.
 	total, owed := 0.0, 0.0
 	p.parts, p.most = make(map[string]float64, len(namespaces)), map[string]float64{}
 	for name, of := range namespaces {
@@ -148,8 +145,8 @@ func (b *Budget) At(now time.Time) Pace {
 	return p
 }
 
-// spare returns the writes per second available to pools that were written within the interval,
-// with owed others reserved. The tightest quota decides.
+// spare returns the writes per second for pools that were written within the interval. owed is
+// reserved for others.
 func (b *Budget) spare(now time.Time, owed float64) float64 {
 	part := func(free float64, lasts time.Duration) float64 {
 		if free < 1 {
@@ -167,22 +164,21 @@ func (b *Budget) spare(now time.Time, owed float64) float64 {
 	return spare
 }
 
-// Spacing is the write schedule of a busy pool.
+// Spacing is when a busy pool is written.
 type Spacing struct {
-	// apart is the average time between its writes, every between its changes.
+	// apart is between its writes, every between its changes, on average.
 	apart, every time.Duration
 }
 
-// Hold returns how long the first of changes waiting changes waits, from when it came: the time of
-// the changes expected between two writes, less those that have come. Waiting a fixed time after
-// the last write would batch fewer changes per write, since random changes are predictable only by
-// how many already wait.
+// Hold returns how long the first waiting change waits, counted from its arrival: the time of the
+// changes expected between two writes, less those waiting. A fixed time after the last write would
+// batch fewer of them, because random changes are only predictable by how many wait.
 func (s Spacing) Hold(changes int) time.Duration {
 	return max(0, s.apart-time.Duration(changes)*s.every)
 }
 
-// Spacing returns the schedule of a pool: at most the interval apart, and exactly that, regardless
-// of its changes, once nothing is left.
+// Spacing returns a pool's schedule: at most the interval apart, and exactly that once nothing is
+// left.
 func (p Pace) Spacing(pool lb.PoolKey) Spacing {
 	b := p.budget
 	if p.spare <= 0 {
@@ -197,7 +193,7 @@ func (p Pace) Spacing(pool lb.PoolKey) Spacing {
 	return Spacing{apart: min(b.interval, time.Duration(float64(time.Second)/rate)), every: a.every(b.interval)}
 }
 
-// part converts a pool's weight; 1 for a namespace's first change.
+// part converts a pool's weight; 1 before a namespace's first change.
 func (p Pace) part(namespace string) float64 {
 	if part, known := p.parts[namespace]; known {
 		return part
@@ -205,8 +201,8 @@ func (p Pace) part(namespace string) float64 {
 	return 1
 }
 
-// Spent returns the writes counted in the last five minutes, the share that Weir may make in five
-// minutes, and how many of it are left now.
+// Spent returns the writes of the last five minutes, Weir's share in five minutes, and what is left
+// of it.
 func (b *Budget) Spent(now time.Time) (spent, share, left float64) {
 	spent, share = b.window.spent(now), b.share*windowWrites
 	left = min(share-spent, b.own.leftAt(now))

@@ -21,7 +21,7 @@ type world struct {
 	*Budget
 	now     time.Time
 	waits   map[lb.PoolKey]time.Time // when a pool's oldest change came
-	changes map[lb.PoolKey]int // number of waiting changes
+	changes map[lb.PoolKey]int       // number of waiting changes
 	last    map[lb.PoolKey]time.Time // last write of a pool
 	written []time.Time
 }

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Budgets holds the budgets of all subscriptions. Safe for concurrent use; no method blocks.
+// Budgets are the budgets of all subscriptions. Safe for concurrent use; no method blocks.
 type Budgets struct {
 	share    float64
 	interval time.Duration
@@ -21,19 +21,18 @@ type Budgets struct {
 	of map[string]*Budget // by lower-case subscription ID
 }
 
-// DefaultShare is the default part of a subscription's writes that Weir may spend.
+// DefaultShare is the default of Weir's share.
 const DefaultShare = 0.5
 
-// mostBudgets bounds the tracked subscriptions, because their IDs come from objects that tenants
-// write.
+// mostBudgets bounds memory: tenants choose subscription IDs.
 const mostBudgets = 64
 
-// New returns Budgets with the given share, from 0 to 1, and longest wait of a pool.
+// New returns Budgets; see NewBudget.
 func New(share float64, interval time.Duration) *Budgets {
 	return &Budgets{share: share, interval: interval, of: map[string]*Budget{}}
 }
 
-// budget returns a subscription's budget. The caller holds bs.mu.
+// budget requires bs.mu.
 func (bs *Budgets) budget(subscription string) *Budget {
 	key := strings.ToLower(subscription)
 	b := bs.of[key]
@@ -47,7 +46,7 @@ func (bs *Budgets) budget(subscription string) *Budget {
 	return b
 }
 
-// dropIdlest drops the budget with the oldest activity. The caller holds bs.mu.
+// dropIdlest requires bs.mu.
 func (bs *Budgets) dropIdlest() {
 	var idlest string
 	for _, name := range slices.Sorted(maps.Keys(bs.of)) {
@@ -58,8 +57,7 @@ func (bs *Budgets) dropIdlest() {
 	delete(bs.of, idlest)
 }
 
-// Wrote counts a write or deletion in Microsoft.Network that is being sent for Services of these
-// namespaces.
+// Wrote counts a write or deletion in Microsoft.Network, for Services of these namespaces.
 func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -68,14 +66,14 @@ func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...strin
 	b.WroteFor(namespaces, now)
 }
 
-// WroteForPools attributes a write counted by Wrote to the namespaces of the updated pools.
+// WroteForPools attributes a write counted by Wrote to namespaces with updated pools.
 func (bs *Budgets) WroteForPools(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).WroteForPools(namespaces, now)
 }
 
-// DeferPools returns why pool updates of a namespace wait; see Budget.DeferPools.
+// DeferPools calls Budget.DeferPools.
 func (bs *Budgets) DeferPools(subscription, namespace string, due int, now time.Time) []Deferral {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -89,42 +87,42 @@ func (bs *Budgets) See(subscription, namespace string, now time.Time) {
 	bs.budget(subscription).see(namespace, now)
 }
 
-// Defer returns why no write for a namespace's Services may be made now; see Budget.Defer.
+// Defer calls Budget.Defer.
 func (bs *Budgets) Defer(subscription, namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return bs.budget(subscription).Defer(namespace, rejected, now)
 }
 
-// Reserve reserves writes for a namespace's Services; see Budget.Reserve.
+// Reserve calls Budget.Reserve.
 func (bs *Budgets) Reserve(subscription, namespace string, want int, rejected bool, now time.Time) int {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return bs.budget(subscription).Reserve(namespace, want, rejected, now)
 }
 
-// Release ends a reservation.
+// Release calls Budget.Release.
 func (bs *Budgets) Release(subscription, namespace string, reserved int) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).Release(namespace, reserved)
 }
 
-// Told records what Azure reports as left.
+// Told calls Budget.Told.
 func (bs *Budgets) Told(subscription string, left Left, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).Told(left, now)
 }
 
-// Changed counts a change of a namespace's pool.
+// Changed calls Budget.Changed.
 func (bs *Budgets) Changed(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), namespace, now)
 }
 
-// Forget drops a deleted pool.
+// Forget drops a pool.
 func (bs *Budgets) Forget(id lb.PoolID) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -133,7 +131,7 @@ func (bs *Budgets) Forget(id lb.PoolID) {
 	}
 }
 
-// Spacings returns the schedules of pools in one subscription.
+// Spacings returns the schedules of a subscription's pools.
 func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Time) map[lb.PoolKey]Spacing {
 	if len(pools) == 0 {
 		return nil
@@ -148,17 +146,16 @@ func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Ti
 	return spacings
 }
 
-// Figures are a subscription's budget metrics.
+// Figures are the metrics of a subscription.
 type Figures struct {
 	Subscription string // lower case
-	// Spent is the writes of the last five minutes, Share what Weir may write in five minutes, and
-	// Left what remains of it now.
+	// Spent is in the last five minutes, Share per five minutes, and Left what remains of it.
 	Spent, Share, Left float64
-	// Deferred is the number of namespaces that wait because their share is used up.
+	// Deferred counts namespaces that have used up their share.
 	Deferred int
 }
 
-// Figures returns the metrics of all subscriptions, sorted by ID.
+// Figures is sorted by subscription.
 func (bs *Budgets) Figures(now time.Time) []Figures {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()

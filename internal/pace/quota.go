@@ -4,10 +4,9 @@ package pace
 
 import "time"
 
-// Azure's documented write limits. Microsoft.Network counts writes and deletes per subscription
-// without reporting what is left, so Weir counts its own. Resource Manager has a token bucket per
-// caller, and a 15 times larger one per subscription for all callers, and reports both with each
-// response.
+// Azure's documented limits. Microsoft.Network limits writes and deletes per subscription and does
+// not report what is left. Resource Manager has a token bucket per caller, and one per subscription
+// for all callers, and reports both.
 const (
 	windowLasts  = 5 * time.Minute
 	windowWrites = 1000
@@ -17,13 +16,12 @@ const (
 	allCallers   = 15
 )
 
-// bucketLasts is how long an empty bucket takes to fill.
+// bucketLasts is the time to fill a bucket.
 const bucketLasts = bucketSize / bucketRefill * time.Second
 
-// slotLasts is the window's resolution: a write is forgotten up to that much late.
+// slotLasts is the resolution of window.
 const slotLasts = 5 * time.Second
 
-// slots is the number of slots in a window, plus the current one.
 const slots = int64(windowLasts/slotLasts) + 1
 
 // window counts the writes of the last windowLasts. The zero value is empty.
@@ -34,7 +32,7 @@ type window struct {
 
 func slotOf(t time.Time) int64 { return t.UnixNano() / int64(slotLasts) }
 
-// forget drops expired slots, and all slots if the clock was ahead by a window.
+// forget drops expired slots, and all if the clock was ahead by a window.
 func (w *window) forget(now time.Time) {
 	at := slotOf(now)
 	if at-w.newest >= slots || w.newest-at >= slots {
@@ -49,13 +47,11 @@ func (w *window) forget(now time.Time) {
 
 func (w *window) add(now time.Time) { w.count(now, 1) }
 
-// count adds writes, possibly a fraction.
 func (w *window) count(now time.Time, writes float64) {
 	w.forget(now)
 	w.counts[w.newest%slots] += writes
 }
 
-// spent returns the number of counted writes.
 func (w *window) spent(now time.Time) float64 {
 	w.forget(now)
 	n := 0.0
@@ -65,8 +61,8 @@ func (w *window) spent(now time.Time) float64 {
 	return n
 }
 
-// free returns how many writes of a share may be spent now such that the count never exceeds the
-// share if owed further writes per second follow. It is negative if those alone exceed the share.
+// free returns how many writes may be spent now without ever exceeding share if owed more per
+// second follow; negative if those alone exceed it.
 func (w *window) free(now time.Time, share, owed float64) float64 {
 	counted := w.spent(now)
 	free := share - owed*windowLasts.Seconds() // once everything counted now has expired
@@ -82,7 +78,7 @@ func (w *window) free(now time.Time, share, owed float64) float64 {
 	return free
 }
 
-// below returns when the count drops to most if no write is added.
+// below returns when the count falls to most without further writes.
 func (w *window) below(most float64, now time.Time) time.Time {
 	counted := w.spent(now)
 	at := now
@@ -95,7 +91,7 @@ func (w *window) below(most float64, now time.Time) time.Time {
 	return at
 }
 
-// bucket is what is known of one Resource Manager bucket.
+// bucket is a token bucket of Resource Manager.
 type bucket struct {
 	size   float64
 	refill float64 // per second
@@ -103,12 +99,11 @@ type bucket struct {
 	at     time.Time // when left was current; zero if unknown
 }
 
-// leftAt returns what is left, assuming that only spend took tokens.
+// leftAt assumes that only spend took tokens.
 func (b *bucket) leftAt(now time.Time) float64 {
 	return min(b.size, b.left+max(0, now.Sub(b.at).Seconds())*b.refill)
 }
 
-// spend takes one token.
 func (b *bucket) spend(now time.Time) {
 	b.left, b.at = max(0, b.leftAt(now)-1), now
 }

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// A rejected object is retried after a pause that doubles.
+// A rejected object is retried after a doubling pause.
 const (
 	firstPause = 5 * time.Second
 	maxPause   = 5 * time.Minute
-	// forgetAfter is how long a rejection counts after its pause, and how long a namespace is
-	// written separately after its last one.
+	// forgetAfter is how long a rejection counts after its pause, and a namespace is written
+	// separately.
 	forgetAfter = 5 * time.Minute
 )
 
-// A namespace may have maxRejected rejected writes in a burst, and one more per rejectedEvery.
+// A namespace may cause a burst of maxRejected rejections, and one more per rejectedEvery.
 const (
 	maxRejected   = 24
 	rejectedEvery = 5 * time.Second
 )
 
-// maxObjects bounds the tracked objects, because tenants choose their names.
+// maxObjects bounds memory: tenants choose names.
 const maxObjects = 20_000
 
-// maxWidth is the maximum number of Services in one write.
+// maxWidth is the most Services in one write.
 const maxWidth = 128
 
-// Rejections tracks what Azure rejected, by object and by namespace. A recreated object of the same
-// name keeps the pause. Safe for concurrent use; the zero value is ready.
+// Rejections tracks rejected objects, by name, and namespaces. Safe for concurrent use; the zero
+// value is ready.
 type Rejections struct {
 	mu         sync.Mutex
 	objects    map[string]*rejection
@@ -38,23 +38,22 @@ type Rejections struct {
 	swept      time.Time
 }
 
-// rejection is the rejection of an object.
 type rejection struct {
 	spec  string // fingerprint
 	err   error
 	times int
 	until time.Time
-	// early is true if it was retried before the pause was over.
+	// early is true if it was retried before the end of its pause.
 	early bool
 }
 
-// strikes are the rejected writes of a namespace.
+// strikes are a namespace's rejections.
 type strikes struct {
 	left bucket
 	last time.Time
-	// width is the number of its Services written together: halved after a rejection, doubled after
-	// a success and over time. This finds rejected Services one by one without a search that blocks
-	// others. narrowed is when it was last halved.
+	// width is how many of its Services are written together: halved by a rejection, doubled by a
+	// success and over time. This finds rejected Services without blocking others. narrowed is when
+	// it was last halved.
 	width    int
 	narrowed time.Time
 }
@@ -86,15 +85,15 @@ func (r *Rejections) Reject(object, spec string, err error, now time.Time) {
 	was.times++
 }
 
-// Accept forgets the rejections of an object.
+// Accept drops an object's rejections.
 func (r *Rejections) Accept(object string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.objects, object)
 }
 
-// Strike counts a rejected write for width Services of a namespace; 0 if it says nothing about
-// Services that were not rejected before.
+// Strike counts a rejected write for width Services of a namespace; 0 if others may still be
+// accepted.
 func (r *Rejections) Strike(namespace string, width int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +112,7 @@ func (r *Rejections) Strike(namespace string, width int, now time.Time) {
 	}
 }
 
-// Pass counts an accepted write for Services of a namespace.
+// Pass counts an accepted write for a namespace.
 func (r *Rejections) Pass(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +121,8 @@ func (r *Rejections) Pass(namespace string) {
 	}
 }
 
-// Suspect returns the width and the remaining rejected writes of a namespace whose Services are
-// written separately from others. suspect is false without recent rejections.
+// Suspect returns the width and remaining rejections of a namespace that is written separately;
+// false without recent rejections.
 func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, suspect bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,9 +133,8 @@ func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, 
 	return s.widthAt(now), int(s.left.leftAt(now)), true
 }
 
-// Object returns until when an object waits, and its last rejection. spec returns the fingerprint
-// of its current spec. Once per pause a changed spec is tried at once, because it usually fixes the
-// problem; if that is rejected, too, the object waits regardless of its spec.
+// Object returns until when an object waits, and its last rejection. spec returns a fingerprint.
+// Once per pause a changed spec is tried at once: it usually is the correction.
 func (r *Rejections) Object(object string, spec func() string, now time.Time) (until time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,14 +145,14 @@ func (r *Rejections) Object(object string, spec func() string, now time.Time) (u
 	return was.until, was.err
 }
 
-// Rejected reports whether Azure has recently rejected an object.
+// Rejected reports a recent rejection of an object.
 func (r *Rejections) Rejected(object string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.objects[object] != nil
 }
 
-// Namespace returns until when a namespace has no rejected write left; zero if it has one.
+// Namespace returns until when a namespace has no rejection left; zero if it has.
 func (r *Rejections) Namespace(namespace string, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +167,7 @@ func (r *Rejections) Namespace(namespace string, now time.Time) (until time.Time
 	return now.Add(time.Duration((1 - left) * float64(rejectedEvery)))
 }
 
-// sweep drops expired entries, once per slot. The caller holds r.mu.
+// sweep drops expired entries once per slot, and requires r.mu.
 func (r *Rejections) sweep(now time.Time) {
 	if now.Sub(r.swept) < slotLasts {
 		return

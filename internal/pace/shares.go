@@ -9,56 +9,52 @@ import (
 	"time"
 )
 
-// Parts of what Weir may write in five minutes.
+// Parts of Weir's writes.
 const (
-	// calmPart is unrestricted: while less is used, no namespace is limited.
+	// calmPart may be used before any namespace is limited.
 	calmPart = 0.5
-	// reservePart is reserved for namespaces below their fair share, so that they can always write
-	// at once.
+	// reservePart is left for namespaces below their fair share, so that they never wait.
 	reservePart = 0.2
-	// floorPart is guaranteed to each namespace's Services, even if pools and nodes have used up
-	// everything else.
+	// floorPart is guaranteed to each namespace's Services.
 	floorPart = 0.04
 )
 
-// minWrites is the minimum for Services in five minutes, however small Weir's share is.
+// minWrites is guaranteed to Services in five minutes, however small Weir's share is.
 const minWrites = 50
 
 const (
-	// waitsFor is how long a namespace counts as waiting after it last needed a write.
+	// waitsFor is how long a namespace counts as waiting.
 	waitsFor = 10 * time.Second
-	// maxDeferral is the longest time until the next attempt.
+	// maxDeferral is the longest time until another attempt.
 	maxDeferral = time.Minute
-	// seenFor is how long a namespace counts as present after it was last seen. Pools and Services
-	// are checked more often.
+	// seenFor is how long a namespace counts as present. Its pools and Services are checked more
+	// often.
 	seenFor = 24 * time.Hour
 )
 
-// tenant is one namespace: its writes in the last five minutes, for Services and pool updates.
+// tenant is a namespace with its recent writes.
 type tenant struct {
 	window   window
-	services window // for Services only
+	services window    // for Services only
 	wrote    time.Time // last write
-	reserved float64 // for writes in progress
+	reserved float64   // for writes in progress
 	waits    time.Time // counts as waiting until then
 	deferral Deferral
 	pools    time.Time // deferral of the first of its pools
 }
 
-// wait marks a namespace that needs a write.
 func (t *tenant) wait(now time.Time) {
 	if until := now.Add(waitsFor); until.After(t.waits) {
 		t.waits = until
 	}
 }
 
-// sighting is when a namespace was last seen.
 type sighting struct {
 	namespace string
 	at        time.Time
 }
 
-// see records that a namespace has a Service or a pool.
+// see records that a namespace has a Service or pool.
 func (b *Budget) see(namespace string, now time.Time) {
 	if b.seen[0].namespace != namespace {
 		b.seen[1] = b.seen[0]
@@ -76,23 +72,20 @@ func (b *Budget) alone(namespace string, now time.Time) bool {
 	return true
 }
 
-// Deferral is why the Services or pools of a namespace wait for their next write. The zero value is
-// none.
+// Deferral is why a namespace's Services or pools wait. Zero is none.
 type Deferral struct {
 	Namespace string
-	// Used is its writes in the last five minutes, Share its fair share, Spent all of Weir's
-	// writes, and Most Weir's maximum.
+	// Used and Share are the namespace's, Spent and Most Weir's, in five minutes.
 	Used, Share, Spent, Most float64
 	Until                    time.Time
 }
 
-// String returns what is used up, and when the deferral ends.
+// String describes the deferral.
 func (d Deferral) String() string {
 	return fmt.Sprintf("namespace %s used %.0f of %.0f writes in five minutes, and its share is %.0f; all of Weir used %.0f; next write at %s",
 		d.Namespace, d.Used, d.Most, d.Share, d.Spent, d.Until.UTC().Format(time.RFC3339))
 }
 
-// tenant returns the state of a namespace.
 func (b *Budget) tenant(namespace string) *tenant {
 	t := b.tenants[namespace]
 	if t == nil {
@@ -102,10 +95,10 @@ func (b *Budget) tenant(namespace string) *tenant {
 	return t
 }
 
-// forServices returns how many writes Weir makes for Services in five minutes, at least minWrites.
+// forServices is Weir's writes for Services in five minutes.
 func (b *Budget) forServices() float64 { return max(b.share*windowWrites, minWrites) }
 
-// WroteFor counts a write for Services of these namespaces, divided equally.
+// WroteFor counts a write for Services, divided among their namespaces.
 func (b *Budget) WroteFor(namespaces []string, now time.Time) {
 	b.WroteForPools(namespaces, now)
 	for _, n := range namespaces {
@@ -113,7 +106,7 @@ func (b *Budget) WroteFor(namespaces []string, now time.Time) {
 	}
 }
 
-// WroteForPools counts an update of pools of these namespaces, divided equally.
+// WroteForPools counts a pool update, divided among the namespaces.
 func (b *Budget) WroteForPools(namespaces []string, now time.Time) {
 	b.dropIdleTenants(now)
 	for _, n := range namespaces {
@@ -123,7 +116,7 @@ func (b *Budget) WroteForPools(namespaces []string, now time.Time) {
 	}
 }
 
-// dropIdleTenants drops inactive namespaces, once per slot.
+// dropIdleTenants drops inactive namespaces once per slot.
 func (b *Budget) dropIdleTenants(now time.Time) {
 	if slot := slotOf(now); slot != b.dropped {
 		b.dropped = slot
@@ -131,13 +124,11 @@ func (b *Budget) dropIdleTenants(now time.Time) {
 	}
 }
 
-// active reports whether a namespace takes part in the division of writes.
 func (t *tenant) active(now time.Time) bool {
 	return t.waits.After(now) || !t.wrote.IsZero() && now.Sub(t.wrote) < windowLasts+slotLasts
 }
 
-// fairShare returns a namespace's share (max-min fair), and whether another namespace waits for a
-// write.
+// fairShare returns a namespace's max-min fair share, and whether others wait for a write.
 func (b *Budget) fairShare(t *tenant, now time.Time) (share float64, othersWait bool) {
 	var used []float64
 	for _, other := range b.tenants {
@@ -158,9 +149,9 @@ func (b *Budget) fairShare(t *tenant, now time.Time) (share float64, othersWait 
 	return left, othersWait
 }
 
-// room returns how many writes may be made for a namespace's Services now. rejected removes the
-// guaranteed floor. Without other namespaces its pool updates do not count, because their pace is
-// meant to use most writes.
+// room returns the writes available to a namespace's Services. After rejections there is no
+// guaranteed floor. Without other namespaces, pool updates do not count: their pace is meant to use
+// most writes.
 func (b *Budget) room(namespace string, rejected bool, now time.Time) float64 {
 	t := b.tenant(namespace)
 	all := b.forServices()
@@ -179,8 +170,8 @@ func (b *Budget) room(namespace string, rejected bool, now time.Time) float64 {
 	return room
 }
 
-// DeferPools returns the deferrals of a namespace's pool updates that exceed its room, the last of
-// due updates. There are none for a namespace within its share or without other namespaces.
+// DeferPools returns the deferrals of the last of due pool updates, as far as there is no room;
+// none within the share or without other namespaces.
 func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral {
 	b.dropIdleTenants(now)
 	t, all := b.tenant(namespace), b.forServices()
@@ -212,8 +203,8 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 	return deferred
 }
 
-// freeOf returns how many early writes a namespace's share allows its pools if owed writes per
-// second follow, and what is left of the share. bounded is false if the share does not limit it.
+// freeOf returns the early writes that a namespace's share allows its pools if owed more per second
+// follow, and the rest of the share. bounded is false if the share is not limiting.
 func (b *Budget) freeOf(namespace string, owed float64, now time.Time) (free, left float64, bounded bool) {
 	t := b.tenants[namespace]
 	if t == nil || b.alone(namespace, now) || t.window.spent(now) < b.forServices()*floorPart {
@@ -224,8 +215,8 @@ func (b *Budget) freeOf(namespace string, owed float64, now time.Time) (free, le
 	return t.window.free(now, share, owed), max(0, share-t.window.spent(now)), true
 }
 
-// Defer returns why no write for a namespace's Services may be made now; false if one may. A
-// deferral is returned unchanged until it ends.
+// Defer returns why a namespace's Services have to wait, if they do. A deferral does not change
+// before it ends.
 func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	b.dropIdleTenants(now)
 	b.see(namespace, now)
@@ -246,7 +237,7 @@ func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral
 	return t.deferral, true
 }
 
-// ends returns when there is room again if nothing is written until then.
+// ends returns when there is room again without further writes.
 func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 	all := b.forServices()
 	at := t.window.below(share-1, now)
@@ -265,8 +256,8 @@ func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 	return at
 }
 
-// Reserve reserves up to want writes for a namespace's Services, as far as there is room and at
-// least one. Call Release with the result once they are made.
+// Reserve reserves up to want writes for a namespace's Services, as far as there is room, but at
+// least one. Release them once made.
 func (b *Budget) Reserve(namespace string, want int, rejected bool, now time.Time) int {
 	t := b.tenant(namespace)
 	got := max(1, min(want, int(b.room(namespace, rejected, now))))
@@ -275,7 +266,7 @@ func (b *Budget) Reserve(namespace string, want int, rejected bool, now time.Tim
 	return got
 }
 
-// Release ends a reservation; its writes are counted by then.
+// Release ends a reservation.
 func (b *Budget) Release(namespace string, reserved int) {
 	if t := b.tenants[namespace]; t != nil {
 		t.reserved = max(0, t.reserved-float64(reserved))
@@ -283,7 +274,7 @@ func (b *Budget) Release(namespace string, reserved int) {
 	b.reserved = max(0, b.reserved-float64(reserved))
 }
 
-// Deferred returns the number of namespaces that wait for their next write.
+// Deferred counts the waiting namespaces.
 func (b *Budget) Deferred(now time.Time) (n int) {
 	for _, t := range b.tenants {
 		if t.deferral.Until.After(now) || t.pools.After(now) {

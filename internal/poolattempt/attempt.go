@@ -15,23 +15,21 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Reasons for not writing.
 var (
 	// ErrLeaseEnds applies to all writes of a pass.
 	ErrLeaseEnds = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", poolwrite.ErrNotReady)
 	errUnneeded  = fmt.Errorf("%w: nobody is left to write it for", poolwrite.ErrNotReady)
 )
 
-// Try is the target of an attempt and the conditions for its writes.
+// Try is the target and the conditions of an attempt.
 type Try struct {
 	Ref  poolschedule.Ref
 	Pool lb.PoolID
-	// Valid reports whether a write may still start, and Needed whether it is still needed.
+	// Valid reports whether a write may start, Needed whether it is needed.
 	Valid, Needed func() bool
 }
 
-// MayWrite checks both conditions. Call it right before a write, because reads and records take
-// time.
+// MayWrite checks both right before a write, because reads and records take time.
 func (t Try) MayWrite() error {
 	switch {
 	case !t.Valid():
@@ -42,14 +40,13 @@ func (t Try) MayWrite() error {
 	return nil
 }
 
-// CauseOf returns the BackendPool on whose behalf Azure is called.
+// CauseOf attributes calls to a BackendPool.
 func CauseOf(ref poolschedule.Ref) calls.Cause {
 	return calls.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Attempt brings one pool in sync: it reads the pool, computes the desired pool from the newest
-// membership, records the write, and writes if the lease is still valid. h is the pool's history
-// before it.
+// Attempt reads a pool, computes the desired pool from the newest membership, records the write and
+// writes. h is the pool's history.
 func (c *Config) Attempt(ctx context.Context, t Try, h poolschedule.History) poolwrite.Result {
 	within, cancel := context.WithTimeout(calls.For(ctx, CauseOf(t.Ref)), poolwrite.AttemptDeadline)
 	defer cancel()
@@ -70,12 +67,12 @@ func (c *Config) bringLevel(ctx context.Context, t Try, r *poolwrite.Result) err
 	return cmp.Or(err, c.handOver(t, r)) // independent of the result of the pool write
 }
 
-// Begin returns the initial result of an attempt.
+// Begin returns an empty result.
 func (c *Config) Begin(h poolschedule.History) poolwrite.Result {
 	return poolwrite.Begin(h.Writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
 }
 
-// writeRead writes a pool that was read if it is out of sync.
+// writeRead writes a pool if it is out of sync.
 func (c *Config) writeRead(ctx context.Context, t Try, observed lb.Pool, r *poolwrite.Result) error {
 	write, err := c.Prepare(ctx, t.Ref, observed, c.AdminState, r)
 	switch {
@@ -87,7 +84,6 @@ func (c *Config) writeRead(ctx context.Context, t Try, observed lb.Pool, r *pool
 	return c.put(ctx, t, r)
 }
 
-// put writes the desired pool.
 func (c *Config) put(ctx context.Context, t Try, r *poolwrite.Result) error {
 	if err := t.MayWrite(); err != nil {
 		return err
@@ -100,9 +96,8 @@ func (c *Config) put(ctx context.Context, t Try, r *poolwrite.Result) error {
 	return r.Shown(shown)
 }
 
-// Prepare computes and records the write of a pool that was read, from the newest membership.
-// states includes admin states of network interfaces. It returns ErrByMachine if the members have
-// to be network interfaces; see bringMembers.
+// Prepare computes and records a write. states includes the admin states of network interfaces. It
+// returns ErrByMachine if network interfaces are wanted; see bringMembers.
 func (c *Config) Prepare(ctx context.Context, ref poolschedule.Ref, observed lb.Pool, states bool, r *poolwrite.Result) (write bool, err error) {
 	want, err := c.Desired(ref)
 	if err == nil && want.Machines != nil {
@@ -130,7 +125,6 @@ func (c *Config) Prepare(ctx context.Context, ref poolschedule.Ref, observed lb.
 	return write && err == nil, err
 }
 
-// record persists what is about to be written.
 func (c *Config) record(ctx context.Context, ref poolschedule.Ref, intent *poolwrite.Intent) error {
 	if intent == nil {
 		return nil
@@ -145,7 +139,7 @@ func (c *Config) record(ctx context.Context, ref poolschedule.Ref, intent *poolw
 	return nil
 }
 
-// Desired returns the desired state of a pool. An unknown state consumes no retry.
+// Desired returns a pool's desired state. If it is unknown, no retry is consumed.
 func (c *Config) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	want, err := c.Cluster.Desired(ref)
 	if err != nil {

@@ -11,16 +11,14 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// ErrByMachine is returned for a pool whose members are written machine by machine, which batched
-// writes exclude.
+// ErrByMachine excludes pools from batched updates: their members are written machine by machine.
 var ErrByMachine = fmt.Errorf("%w: the members of the pool are network interfaces", poolwrite.ErrNotReady)
 
-// errNoMembers is for a pool of network interfaces if Weir does not write machines.
+// errNoMembers means that Weir does not write machines.
 var errNoMembers = errors.New("its members are to be network interfaces, and Weir writes addresses alone here")
 
 // bringMembers records and writes the admin states of a pool of network interfaces. Its members are
-// handed over once, at the end of the attempt, because each handover returns the failures since the
-// previous one.
+// handed over once per attempt, at the end, because a handover returns new failures.
 func (c *Config) bringMembers(ctx context.Context, t Try, observed lb.Pool, r *poolwrite.Result) error {
 	want, err := c.Desired(t.Ref)
 	if err == nil && want.Machines == nil { // changed since Prepare
@@ -43,7 +41,7 @@ func (c *Config) bringMembers(ctx context.Context, t Try, observed lb.Pool, r *p
 	return nil
 }
 
-// PrepareMembers computes the desired state of a pool of network interfaces.
+// PrepareMembers computes the writes of a pool of network interfaces.
 func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want poolwrite.Desired, r *poolwrite.Result) (write bool, intent *poolwrite.Intent, err error) {
 	r.Observed = len(observed.Addresses)
 	if c.Members == nil {
@@ -58,8 +56,8 @@ func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want pool
 	return r.PrepareMembers(observed, want, c.AdminState)
 }
 
-// handOver passes the target of a pool of network interfaces to the machine updater, even if the
-// pool is in sync: writes of a machine for other pools must keep it in this one.
+// handOver passes the desired machines to the machine updater, even if the pool is in sync: other
+// writes of these machines must keep them in it.
 func (c *Config) handOver(t Try, r *poolwrite.Result) error {
 	if r.HandOver == nil {
 		return nil

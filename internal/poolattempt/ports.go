@@ -16,14 +16,14 @@ import (
 
 // Config configures attempts.
 type Config struct {
-	// Interval bounds how long a second try waits for another client's write.
+	// Interval bounds the wait for another client's write.
 	Interval time.Duration
-	// AdminState manages the admin states of addresses.
+	// AdminState enables management of admin states.
 	AdminState bool
 	// Behaviour is what is known of Azure.
 	Behaviour behaviour.Behaviour
 	Azure     Azure
-	// Whole repairs load balancers in state Failed by writing them unchanged; nil is never.
+	// Whole rewrites Failed load balancers unchanged; nil is never.
 	Whole   Balancers
 	Cluster Cluster
 	Ledger  Ledger
@@ -34,41 +34,40 @@ type Config struct {
 
 // Azure reads and writes backend pools. Its errors carry a *fault.Fault.
 type Azure interface {
-	// Get reads a pool.
 	Get(ctx context.Context, id lb.PoolID) (lb.Pool, error)
-	// Put writes a pool from Get with changed Addresses, or changed admin states of network
-	// interfaces, guarded by its Etag. It waits for completion and returns what Azure then shows.
+	// Put writes a pool from Get with other Addresses, or admin states of network interfaces,
+	// guarded by its Etag, and returns it as shown on completion.
 	Put(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 	// Machines returns a pool of network interfaces with the Machine of each.
 	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 }
 
-// Balancers reads and writes load balancers with all their pools. Its errors carry a *fault.Fault.
-// Safe for concurrent use.
+// Balancers reads and writes load balancers. Its errors carry a *fault.Fault. Safe for concurrent
+// use.
 type Balancers interface {
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
-	// PutLoadBalancer writes a load balancer from GetLoadBalancer with changed Addresses in its
-	// Pools, guarded by its Etag. It waits for completion and returns what Azure then shows.
+	// PutLoadBalancer writes a load balancer from GetLoadBalancer with other Addresses in its
+	// Pools, guarded by its Etag, and returns it as shown on completion.
 	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
 }
 
-// Cluster reads the newest snapshot of the cluster and never blocks.
+// Cluster reads the newest snapshot and never blocks.
 type Cluster interface {
-	// Desired returns the desired state of a BackendPool's pool. An error means that it is not
-	// known yet: nothing is written.
+	// Desired returns the desired state of a BackendPool's pool, or an error if it is not known
+	// yet.
 	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
-// Ledger durably records which addresses Weir wrote to a pool and which of them it set Down, so
-// that a crash orphans none. It is called under the worker's lock.
+// Ledger durably records which addresses Weir wrote, and which it set Down, so that a crash orphans
+// none. It is called under the worker's lock.
 type Ledger interface {
-	// Record replaces the record with what is about to be written.
+	// Record replaces a pool's record before a write.
 	Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error
 }
 
-// Members writes the pool memberships of machines, with one worker per machine. It does not block.
+// Members writes machines, with one worker per machine. It does not block.
 type Members interface {
-	// Bring replaces the target of a pool and returns the state of its machines. A failed machine
-	// is returned once, and retried with the next call.
+	// Bring replaces a pool's desired machines and returns their state. A failure is returned once,
+	// and retried with the next call.
 	Bring(pool nic.Target) nic.State
 }

@@ -14,16 +14,14 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// CodeInterfaceMember is Azure's code for a write of addresses to a pool with network interfaces.
+// CodeInterfaceMember is Azure's code for a write of addresses to a pool of network interfaces.
 const CodeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 
-// EchoPatience is the number of intervals to wait, holding the worker's lock, for a pool update
-// that may be Weir's own.
+// EchoPatience is how many intervals an attempt waits for a write that may be Weir's own.
 const EchoPatience = 3
 
-// secondTry recovers within the attempt from a conflicting write, an interface that joined, or a
-// Failed load balancer, by reading and writing again. It never tries a third time, nor before a
-// Retry-After. before is the result before the first try.
+// secondTry reads and writes again after a conflicting write, a joined interface or a Failed load
+// balancer: once, and not before Retry-After. before is the result before the first try.
 func (c *Config) secondTry(ctx context.Context, t Try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	f := fault.From(met)
 	named := !f.RetryAt.IsZero()
@@ -46,8 +44,8 @@ func (c *Config) secondTry(ctx context.Context, t Try, before poolwrite.Result, 
 	return met
 }
 
-// tryAgain reads and writes a pool once more. The rejected write may have taken effect if the SDK
-// sent it twice and the second request conflicted with the first.
+// tryAgain reads and writes once more. The rejected write may have landed: if the SDK sent it
+// twice, the second request conflicted with the first.
 func (c *Config) tryAgain(ctx context.Context, t Try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	f, patience := fault.From(met), c.Interval
 	landed, members := f.Overtaken() && f.Undecided, r.Members
@@ -69,9 +67,8 @@ func (c *Config) tryAgain(ctx context.Context, t Try, before poolwrite.Result, r
 	return err
 }
 
-// readAtRest reads a pool until no write to it is in progress, for up to patience. That write's
-// completion changes the etag again, so an earlier write would fail with 412 or overwrite it. Up to
-// an interval this is cheaper than a retry.
+// readAtRest waits for a running write, because its completion changes the etag again: an earlier
+// write would fail with 412, or overwrite it. Up to an interval this is cheaper than a retry.
 func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
 	end, apart := time.Now().Add(patience), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
@@ -86,8 +83,8 @@ func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.D
 	}
 }
 
-// readAsInterfaces reads a pool that Azure reports as one of network interfaces. If the read does
-// not show that yet, the next attempt will.
+// readAsInterfaces reads a pool that Azure says has network interfaces. If none are shown yet, the
+// next attempt will see them.
 func (c *Config) readAsInterfaces(ctx context.Context, t Try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	*r = r.Anew(before, fault.From(met))
 	observed, err := c.Azure.Get(ctx, t.Pool)
@@ -100,7 +97,6 @@ func (c *Config) readAsInterfaces(ctx context.Context, t Try, before poolwrite.R
 	return c.writeRead(ctx, t, observed, r)
 }
 
-// interfaceMoves returns the fault for an interface that the next attempt will see.
 func interfaceMoves(pool lb.PoolID, met error) error {
 	return &fault.Fault{
 		Class: fault.Retriable, Code: CodeInterfaceMember, Reason: "interface_member", RetryAt: fault.From(met).RetryAt, Undecided: fault.From(met).Undecided,
@@ -108,7 +104,7 @@ func interfaceMoves(pool lb.PoolID, met error) error {
 	}
 }
 
-// mend writes a Failed load balancer unchanged, which repairs it without changing its pools.
+// mend rewrites a Failed load balancer unchanged.
 func (c *Config) mend(ctx context.Context, t Try) error {
 	b, err := c.Whole.GetLoadBalancer(ctx, t.Pool.LoadBalancer)
 	if err != nil || b.Provisioning != lb.Failed {

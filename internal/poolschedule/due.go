@@ -28,9 +28,9 @@ type Group struct {
 	Deferred time.Time
 	Why      string
 	// exempt is true if a change is exempt from shares.
-	exempt bool
+	exempt  bool
 	changed int
-	stake Stake
+	stake   Stake
 	// fills is true for a newly created pool.
 	fills bool
 	// quiet is true if no operation has a known change.

@@ -72,11 +72,11 @@ func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 		want          time.Time
 	}{
 		{time.Time{}, poolwrite.Terminal, true, false, now}, // given up
-		{before, poolwrite.Terminal, true, true, before}, // a check that failed, too
-		{before, poolwrite.Terminal, true, false, now}, // a new change was given up
+		{before, poolwrite.Terminal, true, true, before},    // a check that failed, too
+		{before, poolwrite.Terminal, true, false, now},      // a new change was given up
 		{before, poolwrite.Written, false, true, time.Time{}},
 		{before, poolwrite.Unchanged, false, false, time.Time{}},
-		{before, poolwrite.Postponed, true, true, before}, // not a check
+		{before, poolwrite.Postponed, true, true, before},   // not a check
 		{time.Time{}, poolwrite.Unchanged, true, true, now}, // a lost write may land
 	} {
 		if got := TroubleSince(row.before, row.outcome, row.trouble, row.look, now); !got.Equal(row.want) {

@@ -17,10 +17,10 @@ type kind int
 // In order of urgency.
 const (
 	adminStates kind = iota // nodes that leave or return; first attempt only
-	changes // membership changes, and all retries
-	oldLooks // checks that have waited for an interval
-	again // changes of a pool written for a change within the interval
-	looks // no known change
+	changes                 // membership changes, and all retries
+	oldLooks                // checks that have waited for an interval
+	again                   // changes of a pool written for a change within the interval
+	looks                   // no known change
 )
 
 // claim is a pool that is ready, ordered among others of its load balancer.

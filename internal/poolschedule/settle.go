@@ -63,8 +63,8 @@ type Past struct {
 	Told map[ServiceName]Word
 	// Again is true if the last change was given up for the same error.
 	GaveUp, Again bool
-	States        bool // only admin states were written
-	Now           time.Time // end of the attempt
+	States        bool          // only admin states were written
+	Now           time.Time     // end of the attempt
 	Longest       time.Duration // maximum backoff
 }
 

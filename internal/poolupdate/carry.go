@@ -30,12 +30,12 @@ type carried struct {
 type parcel struct {
 	taken taken
 	ops   []poolschedule.Operation
-	r poolwrite.Result
+	r     poolwrite.Result
 	// write is true if the pool is not known to be in sync.
 	write bool
 	// read is true once Azure has returned the pool.
-	read  bool
-	start time.Time
+	read   bool
+	start  time.Time
 	before lb.Pool
 	// landed is true if an earlier write of the attempt may have taken effect before the read.
 	landed bool

@@ -24,7 +24,7 @@ func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
 			c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
 			c.fail(mayLand)
 			unlock()
-			w.change(web, "n1=10.0.0.1") // which the pool still shows
+			w.change(web, "n1=10.0.0.1")                            // which the pool still shows
 			w.set(func() { w.ledger["web"] = w.ledger["web"][:1] }) // so that only the etag reveals it
 			w.wait(5 * time.Second)
 			if etag := w.pools[web.Key()].Etag; etag != writes {

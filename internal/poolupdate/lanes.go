@@ -112,7 +112,7 @@ func (ls *Lanes) Run(ctx context.Context) {
 func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 	now, of := time.Now(), map[*lane][]poolschedule.Operation{}
 	var behind []lb.PoolID // their workers are busy
-	ls.mu.Lock() // held throughout, so that no worker ends in between
+	ls.mu.Lock()           // held throughout, so that no worker ends in between
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
 		of[l] = append(of[l], op)

@@ -21,8 +21,8 @@ import (
 // oneLease is a lease that another holder may have.
 type oneLease struct {
 	mu     sync.Mutex // held briefly
-	holder string // another holder; empty if free
-	lost   bool // no write may start
+	holder string     // another holder; empty if free
+	lost   bool       // no write may start
 	slow   time.Duration
 	asked  int
 	trace  []string // "enter", "leave"

@@ -133,5 +133,5 @@ type Report struct {
 	Drift bool
 	// ChangedAt is when the oldest change was seen, zero if none; At is the end of the attempt.
 	ChangedAt, At time.Time
-	Took time.Duration
+	Took          time.Duration
 }

@@ -30,7 +30,7 @@ type queue struct {
 	// busy are the pools with operations: the others cost nothing.
 	busy  map[lb.PoolKey]*waiting
 	depth int
-	line turns.Line
+	line  turns.Line
 	// turn is nil while another writer holds the worker.
 	turn *poolschedule.Turn
 	// nextDrift is the next drift check of any pool; zero is never.
@@ -54,10 +54,10 @@ type waiting struct {
 	// subject is the newest operation's target, used for drift checks.
 	subject poolschedule.Subject
 	// driftAt is the next drift check. driftDue and driftSince are set once it is due.
-	driftAt  time.Time
-	driftDue bool
+	driftAt    time.Time
+	driftDue   bool
 	driftSince time.Time
-	announced *Waiting
+	announced  *Waiting
 	// woken records, during an attempt, a change or completed machines.
 	woken bool
 	// hurried is the last retry requested by the user.

@@ -24,7 +24,7 @@ type stage struct {
 	start time.Time
 	lanes *Lanes
 	stop  context.CancelFunc // ends the workers' context
-	ended chan struct{} // closed when Run has returned
+	ended chan struct{}      // closed when Run has returned
 
 	readTakes, writeTakes time.Duration
 
@@ -36,7 +36,7 @@ type stage struct {
 	stopAtRecheck bool
 
 	pools    map[lb.PoolKey]*lb.Pool
-	answers  map[string][]answer // by call and pool, in script order
+	answers  map[string][]answer                     // by call and pool, in script order
 	services map[poolschedule.ServiceName]lb.PoolKey // pool of each Service; none if deleted
 	wanted   map[lb.PoolKey][]lb.Address
 	ledger   map[lb.PoolKey][]netip.Addr

@@ -33,12 +33,12 @@ type Cause string
 
 // The causes.
 const (
-	CauseGate       Cause = "Gate" // Azure accepts no requests for the subscription or the load balancer
+	CauseGate       Cause = "Gate"       // Azure accepts no requests for the subscription or the load balancer
 	CauseRetryAfter Cause = "RetryAfter" // Azure sent a Retry-After for this pool
-	CauseLease      Cause = "Lease" // another controller holds the lease
-	CausePace       Cause = "Pace" // the pool is busy, or a quota recovers gradually
-	CauseShare      Cause = "Share" // the namespace has used up its share of writes
-	CauseBehind     Cause = "Behind" // another write on the load balancer goes first
+	CauseLease      Cause = "Lease"      // another controller holds the lease
+	CausePace       Cause = "Pace"       // the pool is busy, or a quota recovers gradually
+	CauseShare      Cause = "Share"      // the namespace has used up its share of writes
+	CauseBehind     Cause = "Behind"     // another write on the load balancer goes first
 )
 
 func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }

@@ -21,9 +21,9 @@ import (
 // The state of a pool when others are due.
 const (
 	isDue    = "due"
-	isQuiet  = "quiet" // nothing pending
+	isQuiet  = "quiet"  // nothing pending
 	isParked = "parked" // waits for Retry-After
-	isNIC    = "nic" // holds network interfaces
+	isNIC    = "nic"    // holds network interfaces
 )
 
 // faults are the errors that a load balancer write may meet once.

@@ -22,11 +22,11 @@ import (
 // etags, so that any pool write changes it.
 type whole struct {
 	*world
-	ignores bool // pools in a write are ignored
-	poison  string // Azure rejects writes with this address
-	during  func() // runs during a write
+	ignores bool                           // pools in a write are ignored
+	poison  string                         // Azure rejects writes with this address
+	during  func()                         // runs during a write
 	refuse  func(call string) *fault.Fault // nil is never
-	loses   func() bool // loses the response of a landed write; nil is never
+	loses   func() bool                    // loses the response of a landed write; nil is never
 }
 
 // ignoring is an Azure that is known to ignore pools in load balancer writes.

@@ -35,8 +35,8 @@ type world struct {
 	mu     sync.Mutex // workers of several load balancers call concurrently
 	pools  map[lb.PoolKey]*lb.Pool
 	wanted map[string][]lb.Address // by BackendPool name
-	gone   map[string]bool // irrelevant BackendPools
-	nodes  map[netip.Addr]bool // addresses of the cluster's nodes
+	gone   map[string]bool         // irrelevant BackendPools
+	nodes  map[netip.Addr]bool     // addresses of the cluster's nodes
 	// machines maps nodes to addresses, for pools of network interfaces.
 	machines map[string]netip.Addr
 	ledger   map[string][]netip.Addr

@@ -25,8 +25,8 @@ type Desired struct {
 	Alone bool
 	// AddressOf returns the recorded address of a machine's node; false if it is not the cluster's.
 	AddressOf func(machine string) (netip.Addr, bool)
-	Machines *Machines
-	Recorded Recorded
+	Machines  *Machines
+	Recorded  Recorded
 }
 
 // Recorded is a pool's persisted record.

@@ -83,7 +83,7 @@ func (h *HandOver) Fingerprint() uint64 {
 	add := func(text string) {
 		var length [4]byte
 		binary.LittleEndian.PutUint32(length[:], uint32(len(text))) //nolint:gosec // ids are short
-		_, _ = sum.Write(length[:]) // hash.Hash never returns an error
+		_, _ = sum.Write(length[:])                                 // hash.Hash never returns an error
 		_, _ = sum.Write([]byte(text))
 	}
 	add(fmt.Sprint(h.Target.Configuration, h.Target.Every))

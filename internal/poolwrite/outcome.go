@@ -13,14 +13,14 @@ type Outcome string
 
 // Stale, Retriable, Terminal and Shutdown correspond to fault classes.
 const (
-	Written   Outcome = "Written" // Azure shows what was written
+	Written   Outcome = "Written"   // Azure shows what was written
 	Unchanged Outcome = "Unchanged" // the pool was already in sync
-	Stale     Outcome = "Stale" // the pool or its load balancer is gone
+	Stale     Outcome = "Stale"     // the pool or its load balancer is gone
 	Retriable Outcome = "Retriable" // the worker retries within the retry limit
-	Terminal  Outcome = "Terminal" // a retry cannot help
-	Refused   Outcome = "Refused" // Weir does not write this pool
+	Terminal  Outcome = "Terminal"  // a retry cannot help
+	Refused   Outcome = "Refused"   // Weir does not write this pool
 	Postponed Outcome = "Postponed" // no attempt: one of Weir's own dependencies was not ready
-	Shutdown  Outcome = "Shutdown" // the worker is stopping
+	Shutdown  Outcome = "Shutdown"  // the worker is stopping
 )
 
 func outcomeOf(f *fault.Fault) Outcome {

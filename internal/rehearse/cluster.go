@@ -11,60 +11,53 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Cluster is the cluster to plan. It decides like the controller; objects it creates and deletes
-// are in memory.
+// Cluster is the planned cluster. It decides like the controller; new objects are in memory.
 type Cluster interface {
 	// PlaceNodes assigns nodes to load balancers if there are several.
 	PlaceNodes(ctx context.Context) error
-	// Services returns the Services that have, or should have, a load balancer by Weir, sorted by
-	// name.
+	// Services returns those with a current or future load balancer by Weir, sorted by name.
 	Services() []Service
 	// NotServed returns why Weir does not serve a Service.
 	NotServed(namespace, name string) error
-	// Ask returns the request for a Service. A request with an empty Service means that Azure holds
-	// nothing for it and it wants nothing. refused is a message for the user; err is a failed read.
+	// Ask returns a Service's request; with an empty Service there is nothing to do. refused is a
+	// message, err a failed read.
 	Ask(ctx context.Context, service string) (req balancer.Request, refused string, err error)
-	// Settle creates and deletes BackendPools like the controller after a request.
+	// Settle creates and deletes BackendPools like the controller.
 	Settle(ctx context.Context, r balancer.Result) error
-	// Pools returns the pools of all BackendPools with known members, sorted by name.
+	// Pools returns those with known members, sorted by BackendPool.
 	Pools() []Pool
-	// Desired returns the desired state and the record of a BackendPool's pool; see
-	// poolupdate.Cluster.
+	// Desired implements poolupdate.Cluster.
 	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
-// Service is one that has, or should have, a load balancer by Weir.
+// Service has, or should have, a load balancer by Weir.
 type Service struct {
 	Namespace, Name string
-	// Owner is the prefix of the names of its resources in Azure.
+	// Owner is the prefix of its Azure resource names.
 	Owner string
-	// Kept is why its resources are kept although it is not served, Held why they are not changed;
-	// empty if not.
+	// Kept is why resources of an unserved Service are kept, Held why nothing is changed; or empty.
 	Kept, Held string
-	// NoEffect names source restrictions without effect, and why.
+	// NoEffect describes source restrictions without effect.
 	NoEffect string
 }
 
-// Key returns namespace/name.
 func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
-// Pool is the pool of a BackendPool that exists, or would if Weir ran.
+// Pool is that of a current or future BackendPool.
 type Pool struct {
 	BackendPool string
 	ID          lb.PoolID
-	// Service is the Service whose endpoints are the members; empty for a pool of nodes.
-	Service string
-	Ref     poolschedule.Ref
-	// Interfaces is true if the members are network interfaces.
+	// Service is empty for a pool of nodes.
+	Service    string
+	Ref        poolschedule.Ref
 	Interfaces bool
 	// Left is why the pool is left unchanged, or empty.
 	Left string
 }
 
-// Scope limits a plan; empty fields match everything.
+// Scope limits a plan; empty fields match all.
 type Scope struct{ Namespace, Service string }
 
-// Has reports whether a Service is in scope.
 func (s Scope) Has(namespace, name string) bool {
 	return (s.Namespace == "" || s.Namespace == namespace) && (s.Service == "" || s.Service == name)
 }

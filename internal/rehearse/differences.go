@@ -11,23 +11,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Changed is a resource before and after. Without an etag it does not exist.
+// Changed is a resource before and after; an empty etag means absent.
 type Changed[T any] struct{ Was, Is T }
 
-// Differences are the resources of a shadow, sorted by ID, including those only read.
+// Differences are a shadow's resources sorted by ID, including unchanged ones.
 type Differences struct {
 	Balancers []Changed[lb.LoadBalancer]
 	PublicIPs []Changed[lb.PublicIP]
 	Groups    []Changed[lb.SecurityGroup]
 	Links     []Changed[lb.PrivateLinkService]
 	Subnets   []Changed[lb.Subnet]
-	// Pools counts the pools to write; each needs its own request.
+	// Pools counts pool writes.
 	Pools int
-	// Given describes each placeholder for an address that Azure would assign.
+	// Given describes placeholders of addresses that Azure would assign.
 	Given map[netip.Addr]string
 }
 
-// Differences returns what was read and written so far.
+// Differences returns the resources so far.
 func (s *Shadow) Differences() Differences {
 	defer s.lock()()
 	return Differences{
@@ -43,7 +43,7 @@ func ordered[K cmp.Ordered, T any](all map[K]*Changed[T]) []Changed[T] {
 	return list
 }
 
-// Differences returns what was read and written so far, including Private Link Services.
+// Differences includes Private Link Services.
 func (r *Rehearsal) Differences() Differences {
 	d := r.Shadow.Differences()
 	d.Links, d.Subnets = r.Links.differences()

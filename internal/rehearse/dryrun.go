@@ -15,9 +15,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// DryRun does for one Service what the controller would do, including its own pools and a new pool
-// of all nodes. desired returns the desired state of a pool. refused is an error in the Service,
-// err a failed read.
+// DryRun does for one Service what the controller would do, including its pools and a new pool of
+// all nodes. refused is an error in the Service, err a failed read.
 func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired func(service.Pool) (poolwrite.Desired, error), adminStates bool) (refused, err error) {
 	results, err := r.Play(ctx, []balancer.Request{req})
 	switch {

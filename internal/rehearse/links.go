@@ -14,16 +14,15 @@ import (
 	"weir.dev/weir/internal/privatelinkround"
 )
 
-// LinkReader reads Private Link Services and subnets; see privatelinkround.Azure.
+// LinkReader reads Private Link Services; see privatelinkround.Azure.
 type LinkReader interface {
 	List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error)
 	GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error)
 }
 
-// Links is to Private Link Services what Shadow is to load balancers: writes stay in memory.
+// Links keeps writes of Private Link Services in memory, as Shadow does for load balancers.
 type Links struct {
-	from LinkReader
-	// slot is a lock that is held across reads.
+	from    LinkReader
 	slot    chan struct{}
 	listed  map[string]error
 	links   map[string]*Changed[lb.PrivateLinkService]
@@ -77,7 +76,7 @@ func (l *Links) Get(_ context.Context, id lb.ResourceID) (lb.PrivateLinkService,
 	return lb.PrivateLinkService{}, notThere("private link service " + id.Name)
 }
 
-// Put implements privatelinkround.Azure. The alias stays empty, because Azure assigns it.
+// Put implements privatelinkround.Azure. Azure would assign the alias.
 func (l *Links) Put(_ context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
 	defer l.lock()()
 	known := l.links[next.ID.Key()]
@@ -132,7 +131,6 @@ func (l *Links) OpenSubnet(_ context.Context, next lb.Subnet) (lb.Subnet, error)
 	return next, nil
 }
 
-// differences returns the resources sorted by ID.
 func (l *Links) differences() (links []Changed[lb.PrivateLinkService], subnets []Changed[lb.Subnet]) {
 	if l == nil {
 		return nil, nil
@@ -141,7 +139,7 @@ func (l *Links) differences() (links []Changed[lb.PrivateLinkService], subnets [
 	return ordered(l.links), ordered(l.subnets)
 }
 
-// linkReadings caches reads of Private Link Services, within the shared limit of reads.
+// linkReadings caches reads, within the shared limit.
 type linkReadings struct {
 	privatelinkround.Azure
 	read *readings

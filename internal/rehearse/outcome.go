@@ -16,21 +16,19 @@ import (
 
 // Outcome is the result of a plan.
 type Outcome struct {
-	// Differences are the changes in Azure.
 	Differences Differences
 	// Owners maps resource name prefixes to Services.
 	Owners map[string]string
 	// Unasked are the Services without a request.
 	Unasked []Unasked
-	// Results are the results of the requests.
 	Results []balancer.Result
-	// NoEffect maps Services to source restrictions without effect.
+	// NoEffect maps Services to restrictions without effect.
 	NoEffect map[string]string
-	// Left are the BackendPools whose pool is left unchanged, sorted by name.
+	// Left are pools left unchanged, sorted by BackendPool.
 	Left []Left
 }
 
-// Unasked is a Service without a request: rejected, held or kept.
+// Unasked is a Service that is rejected, held or kept.
 type Unasked struct {
 	Service             string
 	Refused, Held, Kept string
@@ -42,7 +40,7 @@ type Left struct{ BackendPool, Why string }
 // Empty reports whether there was nothing to plan.
 func (o Outcome) Empty() bool { return len(o.Results)+len(o.Unasked) == 0 }
 
-// Losers returns the number of Services that would lose an address in their status.
+// Losers counts Services that would lose an address.
 func (o Outcome) Losers() int {
 	n := 0
 	for _, r := range o.Results {
@@ -54,7 +52,7 @@ func (o Outcome) Losers() int {
 	return n
 }
 
-// Incomplete returns an error if something could not be planned.
+// Incomplete returns an error if the plan is.
 func (o Outcome) Incomplete() error {
 	var failed []error
 	for _, r := range o.Results {
@@ -71,14 +69,13 @@ func (o Outcome) Incomplete() error {
 	return nil
 }
 
-// OfAzure reports whether the result's error came from Azure; otherwise it is a rejection.
+// OfAzure reports whether the error is Azure's; otherwise it is a rejection.
 func OfAzure(r balancer.Result) bool {
 	_, is := errors.AsType[*fault.Fault](r.Err)
 	return is
 }
 
-// Unplanned returns why the result for a Service is unknown: it has a Basic load balancer, or Azure
-// did not respond about its load balancer or Private Link Service. It is nil if the plan is
+// Unplanned returns why a result is unknown: a Basic load balancer, or no response by Azure; nil if
 // complete.
 func Unplanned(r balancer.Result) error {
 	if OfAzure(r) || errors.Is(r.Err, publicip.ErrBasic) {
@@ -90,7 +87,7 @@ func Unplanned(r balancer.Result) error {
 	return nil
 }
 
-// LinkNotes returns what prevents a Service's Private Link Service, and warnings about it.
+// LinkNotes returns problems with Private Link Services.
 func LinkNotes(r balancer.Result) []string {
 	var notes []string
 	if s := r.Link.State; s != nil && !s.Publishes() && Unplanned(r) == nil {

@@ -19,16 +19,15 @@ import (
 // planning is a plan in progress.
 type planning struct {
 	*Rehearsal
-	cluster Cluster
-	scope   Scope
-	// adminStates is true if Weir manages admin states.
+	cluster     Cluster
+	scope       Scope
 	adminStates bool
 	requests    []balancer.Request
 	outcome     Outcome
 }
 
-// Plan does for the Services of a cluster what the controller would do if it started now. An error
-// means that there is no plan; see Outcome.Incomplete for failures in Azure.
+// Plan does what the controller would do if it started now. Failures in Azure are in
+// Outcome.Incomplete.
 func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates bool) (Outcome, error) {
 	p := &planning{Rehearsal: r, cluster: c, scope: scope, adminStates: adminStates}
 	p.outcome.Owners, p.outcome.NoEffect = map[string]string{}, map[string]string{}
@@ -42,7 +41,6 @@ func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates
 	return p.outcome, nil
 }
 
-// ask collects the requests of the Services in scope.
 func (p *planning) ask(ctx context.Context) error {
 	found := false
 	for _, s := range p.cluster.Services() {
@@ -87,7 +85,7 @@ func (p *planning) askFor(ctx context.Context, s Service) error {
 	return nil
 }
 
-// play runs all requests and passes the results to the cluster.
+// play runs the requests and passes the results to the cluster.
 func (p *planning) play(ctx context.Context) (err error) {
 	if p.outcome.Results, err = p.Play(ctx, p.requests); err != nil {
 		return err
@@ -100,7 +98,7 @@ func (p *planning) play(ctx context.Context) (err error) {
 	return nil
 }
 
-// fill adds the members to the pools, and records pools left unchanged.
+// fill adds the pools' members.
 func (p *planning) fill(ctx context.Context) error {
 	for _, pool := range p.cluster.Pools() {
 		if !p.concerns(pool) {
@@ -120,7 +118,7 @@ func (p *planning) fill(ctx context.Context) error {
 	return nil
 }
 
-// fillPool does what a pool update would do, or returns why it would not.
+// fillPool updates a pool, or returns why not.
 func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err error) {
 	on, err := p.Shadow.GetLoadBalancer(ctx, pool.ID.LoadBalancer)
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
@@ -148,7 +146,7 @@ func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err err
 	return "", nil
 }
 
-// join adds and removes machines of a pool of network interfaces, or returns why it would not.
+// join updates a pool of network interfaces, or returns why not.
 func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (why string, err error) {
 	shown, err := r.Shadow.Machines(ctx, pool)
 	if err != nil {
@@ -163,8 +161,7 @@ func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.De
 	return "", nil
 }
 
-// concerns reports whether a pool belongs to a Service in scope, or holds the nodes that such a
-// Service uses.
+// concerns reports whether a pool belongs to, or is used by, a Service in scope.
 func (p *planning) concerns(pool Pool) bool {
 	namespace, name, _ := strings.Cut(pool.Service, "/")
 	if pool.Service != "" {

@@ -14,27 +14,26 @@ import (
 )
 
 const (
-	// readingLasts is how long reads are cached, so that concurrent dry runs share them.
+	// readingLasts is how long reads are cached for concurrent dry runs.
 	readingLasts = 5 * time.Second
-	// rehearsalsPerSecond and rehearsalsSaved limit the rate and burst of reads to a tenth of Azure
-	// Resource Manager's limits. Reconciliation takes precedence over dry runs.
+	// The rate and burst of reads: a tenth of Azure Resource Manager's limits, because
+	// reconciliation has priority.
 	rehearsalsPerSecond = 2.5
 	rehearsalsSaved     = 25
 )
 
-// CodeRehearsed is the fault code of a read beyond that limit.
+// CodeRehearsed is the fault code beyond that limit.
 const CodeRehearsed = "RehearsalsWait"
 
 // readings caches reads of Azure.
 type readings struct {
-	of Reader
-	// slot is a lock that is held across reads.
+	of    Reader
 	slot  chan struct{}
 	kept  map[string]reading
 	share allowance
 }
 
-// reading is a cached result; err may be that the resource does not exist.
+// reading is a cached result, or that the resource does not exist.
 type reading struct {
 	shown any
 	err   error
@@ -45,7 +44,7 @@ func newReadings(of Reader) *readings {
 	return &readings{of: of, slot: make(chan struct{}, 1), kept: map[string]reading{}}
 }
 
-// allowance is the used part of the read limit. The zero value is unused.
+// allowance is the used part of the limit. Zero is unused.
 type allowance struct {
 	used float64
 	at   time.Time

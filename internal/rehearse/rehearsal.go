@@ -19,13 +19,13 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Rehearsal runs Balancers against a Shadow: nothing is written to Azure.
+// Rehearsal is Balancers that work on a Shadow.
 type Rehearsal struct {
 	*balancer.Balancers
 	Shadow *Shadow
-	// Links is the shadow of Private Link Services; nil if they are not managed.
+	// Links is nil if Private Link Services are not managed.
 	Links *Links
-	// interfaces is true if Services' pools hold network interfaces.
+	// interfaces is true if pools hold network interfaces.
 	interfaces bool
 
 	mu      sync.Mutex
@@ -35,8 +35,7 @@ type Rehearsal struct {
 	ended  chan struct{}
 }
 
-// New returns a Rehearsal. It ignores cfg's Azure, Lanes, Lease, Writes, Done and Log; the log
-// would report writes that are not made.
+// New returns a Rehearsal. It replaces cfg's Azure, Lanes, Lease, Writes, Done and Log.
 func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1), interfaces: cfg.Interfaces}
 	cfg.Log = slog.New(slog.DiscardHandler)
@@ -59,8 +58,7 @@ func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	return r
 }
 
-// readOnlyOwners reads the owners of public IPs and discards writes. Each rehearsal's Balancers
-// keep the changes in memory.
+// readOnlyOwners discards writes; Balancers keep them in memory.
 type readOnlyOwners struct{ publicip.OwnerStore }
 
 // WriteOwners implements publicip.OwnerStore.
@@ -68,7 +66,7 @@ func (readOnlyOwners) WriteOwners(_ context.Context, r publicip.OwnerRecord) (st
 	return r.Version, nil
 }
 
-// readOnlyPrivateIPs reads reservations of private addresses and discards writes.
+// readOnlyPrivateIPs is readOnlyOwners for reservations of private addresses.
 type readOnlyPrivateIPs struct{ privateip.Store }
 
 // WriteReservations implements privateip.Store.
@@ -76,14 +74,13 @@ func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r privateip.Recor
 	return r.Version, nil
 }
 
-// readOnlyPools discards the record of pools left to other owners.
+// readOnlyPools is readOnlyOwners for pools left to other owners.
 type readOnlyPools struct{ leftpool.Store }
 
 // KeepPools implements leftpool.Store.
 func (readOnlyPools) KeepPools(context.Context, map[lb.PoolKey]string) error { return nil }
 
-// patient is the cluster as if all pools were filled, because a plan shows the final state and not
-// the order of writes.
+// patient is the cluster after all pools are filled: a plan has no order of writes.
 type patient struct {
 	balancer.Cluster
 	of *Rehearsal
@@ -104,7 +101,7 @@ func (p patient) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
 // Awaits implements Cluster.
 func (patient) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
 
-// freeLanes are workers without other writers or pending operations.
+// freeLanes have no other writers and nothing waiting.
 type freeLanes struct{}
 
 func (freeLanes) Lock(context.Context, lb.LoadBalancerID) (func(), error) { return func() {}, nil }
@@ -123,8 +120,7 @@ func (r *Rehearsal) hear(res balancer.Result) {
 	}
 }
 
-// Play runs all requests together and returns their results in order. An error is ctx's. Call it
-// once.
+// Play runs all requests once, and returns their results in order. Its error is ctx's.
 func (r *Rehearsal) Play(ctx context.Context, reqs []balancer.Request) ([]balancer.Result, error) {
 	within, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -155,7 +151,7 @@ func (r *Rehearsal) Play(ctx context.Context, reqs []balancer.Request) ([]balanc
 	return r.results, nil
 }
 
-// Conversions returns the pools that would change between addresses and network interfaces.
+// Conversions returns pools that would change their kind of members.
 func (r *Rehearsal) Conversions() []plan.Emptying {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,13 +174,13 @@ func (r *Rehearsal) heard() int {
 	return len(r.results)
 }
 
-// Rehearsals creates rehearsals with equal settings that share a read cache and a read limit.
+// Rehearsals share a read cache and limit.
 type Rehearsals struct {
 	cfg   balancer.Config
 	azure *readings
 }
 
-// NewRehearsals returns Rehearsals for Balancers with cfg.
+// NewRehearsals returns Rehearsals with cfg.
 func NewRehearsals(cfg balancer.Config) *Rehearsals {
 	read := newReadings(cfg.Azure)
 	if cfg.PrivateLinks != nil {
@@ -193,5 +189,5 @@ func NewRehearsals(cfg balancer.Config) *Rehearsals {
 	return &Rehearsals{cfg: cfg, azure: read}
 }
 
-// Next returns a new Rehearsal in the state of a newly started process.
+// Next returns a Rehearsal in the state of a new process.
 func (r *Rehearsals) Next() *Rehearsal { return New(r.cfg, r.azure) }

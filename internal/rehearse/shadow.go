@@ -25,16 +25,15 @@ type Reader interface {
 	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 }
 
-// Shadow is an Azure that keeps writes in memory and shows them in later reads; the real Azure is
-// only read. This yields a plan without a second planner. Each resource is read once.
+// Shadow reads Azure once per resource, and keeps writes in memory for later reads: a plan without
+// a second planner.
 type Shadow struct {
-	from Reader
-	// slot is a lock that is held across reads.
+	from      Reader
 	slot      chan struct{}
 	balancers map[lb.LoadBalancerKey]*Changed[lb.LoadBalancer]
 	ips       map[string]*Changed[lb.PublicIP]
 	groups    map[string]*Changed[lb.SecurityGroup]
-	// listed are the lists that were read, by kind and resource group, with the error.
+	// listed are the lists read, with their errors.
 	listed map[string]error
 	given  map[netip.Addr]string
 	pools  int
@@ -54,7 +53,7 @@ func (s *Shadow) lock() (unlock func()) {
 	return func() { <-s.slot }
 }
 
-// planned is the etag of resources created in a shadow.
+// planned is the etag of created resources.
 const planned = "planned"
 
 func notThere(what string) error {
@@ -109,7 +108,7 @@ func (s *Shadow) ListLoadBalancers(ctx context.Context, subscription, resourceGr
 	return all, err
 }
 
-// once reads a list once. A failed read is repeated, unless the resource group does not exist.
+// once reads a list once, unless it failed. A missing resource group is no failure.
 func (s *Shadow) once(what, subscription, resourceGroup string, read func() error) error {
 	key := strings.ToLower(what + "/" + subscription + "/" + resourceGroup)
 	err, done := s.listed[key]
@@ -174,7 +173,7 @@ func (s *Shadow) ListPublicIPs(ctx context.Context, subscription, resourceGroup 
 	return all, err
 }
 
-// usedBy returns what uses a public IP after all writes.
+// usedBy returns a public IP's user after all writes.
 func (s *Shadow) usedBy(ip lb.PublicIP) string {
 	used := ip.UsedBy
 	for _, b := range s.balancers {
@@ -192,8 +191,7 @@ func (s *Shadow) usedBy(ip lb.PublicIP) string {
 	return used
 }
 
-// PutPublicIP implements Azure. A new public IP gets a placeholder for the address that Azure would
-// assign.
+// PutPublicIP implements Azure, with a placeholder for a new address.
 func (s *Shadow) PutPublicIP(_ context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
 	defer s.lock()()
 	known := s.ips[ip.ID.Key()]
@@ -245,7 +243,7 @@ func (s *Shadow) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return s.from.Machines(ctx, pool)
 }
 
-// ReadPool completes the addresses of a pool that was read.
+// ReadPool completes a pool's addresses.
 func (s *Shadow) ReadPool(p lb.Pool) {
 	defer s.lock()()
 	known := s.balancers[p.ID.LoadBalancer.Key()]
@@ -262,7 +260,7 @@ func (s *Shadow) ReadPool(p lb.Pool) {
 	}
 }
 
-// PutPool writes a pool of a known load balancer, and counts it if it changes.
+// PutPool writes a known load balancer's pool, and counts changes.
 func (s *Shadow) PutPool(p lb.Pool) {
 	defer s.lock()()
 	known := s.balancers[p.ID.LoadBalancer.Key()]
@@ -280,8 +278,8 @@ func (s *Shadow) PutPool(p lb.Pool) {
 	}
 }
 
-// Reserved networks for the placeholders of addresses that Azure would assign.
-// https://www.rfc-editor.org/rfc/rfc1112#section-4 https://www.rfc-editor.org/rfc/rfc6666
+// Reserved networks, for placeholders. https://www.rfc-editor.org/rfc/rfc1112#section-4
+// https://www.rfc-editor.org/rfc/rfc6666
 var (
 	reservedIPv4 = netip.MustParseAddr("240.0.0.0")
 	reservedIPv6 = netip.MustParseAddr("100::")

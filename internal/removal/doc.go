@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package removal prevents mass removals that were not requested. If a flag, setting or new version
-// would release many addresses of Services at once, they are kept until the user confirms, because
-// an address returned to Azure cannot be recovered. Members stay in their pools while watches of
-// the API server are broken.
+// Package removal holds mass removals until the user confirms: if a flag, setting or new version
+// would release many addresses of Services, because they cannot be recovered from Azure. It also
+// keeps members in their pools while watches of the API server are broken.
 package removal

@@ -10,45 +10,42 @@ import (
 const (
 	// Few removals are always allowed.
 	Few = 3
-	// share is the divisor: more than 1/share of all addresses need confirmation.
+	// share is the divisor above which removals need confirmation.
 	share = 5
 	// Ponders is how long the first removal waits for others.
 	Ponders = 5 * time.Second
 	// Together is the time within which removals count as one.
 	Together = time.Minute
-	// asksAgain is the delay of another check while not all Services were checked.
+	// asksAgain is the delay while not all Services were checked.
 	asksAgain = time.Second
 )
 
-// Many reports whether n of all addresses are too many to remove unconfirmed.
+// Many reports whether n of all removals need confirmation.
 func Many(n, all int) bool { return n > Few && n*share > all }
 
-// Verdict is the decision about a Service that would lose its address. The zero value is to wait
-// for confirmation.
+// Verdict is about a Service that would lose its address. Zero is to wait for confirmation.
 type Verdict struct {
-	// May is true if the address may be removed now.
+	// May allows the removal now.
 	May bool
-	// Again is when to check again; zero if allowed or waiting for confirmation.
+	// Again is when to check again; zero if allowed or held.
 	Again time.Time
-	// Losing is the number of Services that would lose their address, including this one.
+	// Losing counts the Services that would lose their address.
 	Losing int
 }
 
-// Tally tracks the Services that would lose their addresses. Safe for concurrent use; the zero
-// value is ready.
+// Tally tracks such Services. Safe for concurrent use; the zero value is ready.
 type Tally struct {
 	mu     sync.Mutex
 	losing map[string]*loss
-	// taken maps Services that were allowed to lose their address to when.
+	// taken maps Services to when the removal was allowed.
 	taken map[string]time.Time
 }
 
-// loss is a Service that would lose its address.
 type loss struct {
 	since time.Time
-	// held is true once it waits for confirmation, which permission for others does not change.
+	// held is true once it waits for confirmation, even if others are confirmed.
 	held bool
-	// may is true once allowed, because the removal may be half done.
+	// may is true once allowed: the removal may be half done.
 	may bool
 }
 
@@ -64,16 +61,15 @@ func (t *Tally) Loses(service string, now time.Time) {
 	}
 }
 
-// Stays records that a Service would no longer lose its address, or that the user has requested the
-// loss.
+// Stays records that a Service would keep its address, or that the user requested the removal.
 func (t *Tally) Stays(service string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.losing, service)
 }
 
-// Judge decides about a Service that would lose its address. all is the number of Services with an
-// address; looked is true once all were checked, before which their number is unknown.
+// Judge decides about a Service. all is the number of Services with an address, looked is true once
+// all were checked.
 func (t *Tally) Judge(service string, all int, looked bool, now time.Time) Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +96,7 @@ func (t *Tally) Judge(service string, all int, looked bool, now time.Time) Verdi
 	return Verdict{May: true, Losing: n}
 }
 
-// count counts the Services that would lose or have just lost their address. The caller holds t.mu.
+// count includes recent removals, and requires t.mu.
 func (t *Tally) count(now time.Time) int {
 	n := len(t.losing)
 	for service, at := range t.taken {

@@ -10,34 +10,30 @@ import (
 const (
 	// StaleTimeout is how long broken watches keep members in their pools.
 	StaleTimeout = 2 * time.Minute
-	// rewatch is how long a watch may be down during a regular reconnect: the API server ends each
-	// watch after minutes.
+	// rewatch is the longest regular reconnect: the API server ends each watch after minutes.
 	rewatch = time.Second
-	// catchesUp is how long restored watches take to deliver missed changes.
+	// catchesUp is how long restored watches deliver missed changes.
 	catchesUp = 2 * time.Second
 )
 
-// Watches decides whether the cache may be stale: from the first broken watch until all are
-// restored and have caught up. An endpoint or node removed meanwhile may have returned, so no
-// member leaves its pool then. This ends after StaleTimeout in any case. Safe for concurrent use;
-// the zero value is ready.
+// Watches decides whether the cache may be stale: from the first broken watch until all have caught
+// up, but at most StaleTimeout. An endpoint removed during that time may be back. Safe for
+// concurrent use; the zero value is ready.
 type Watches struct {
 	mu sync.Mutex
-	// kinds are those that were watched at least once.
+	// kinds were watched at least once.
 	kinds map[string]*watch
-	// since is when the first watch broke; zero if all are in sync. backAt is when the last one was
-	// restored.
+	// since is when the first watch broke, or zero; backAt is when the last was restored.
 	since, backAt time.Time
 }
 
-// watch is the state of a kind's watches.
 type watch struct {
-	// streams is the number of open watches; lostAt is when the last one ended.
+	// streams counts open watches; lostAt is when the last one ended.
 	streams int
 	lostAt  time.Time
 }
 
-// Begins records that a kind is watched and its store was listed.
+// Begins records an open watch of a kind.
 func (w *Watches) Begins(kind string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +51,7 @@ func (w *Watches) Begins(kind string, now time.Time) {
 	}
 }
 
-// Ends records that a watch has ended.
+// Ends records its end.
 func (w *Watches) Ends(kind string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,14 +70,14 @@ func (w *Watches) Stale(now time.Time) bool {
 	return !w.since.IsZero() && now.Sub(w.since) < StaleTimeout
 }
 
-// InSync reports whether all watches are open, even after StaleTimeout.
+// InSync reports whether all watches are open.
 func (w *Watches) InSync() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.areBack()
 }
 
-// judge updates since. The caller holds w.mu.
+// judge updates since, and requires w.mu.
 func (w *Watches) judge(now time.Time) {
 	if !w.since.IsZero() {
 		if w.areBack() && now.Sub(w.backAt) >= catchesUp {
@@ -96,7 +92,6 @@ func (w *Watches) judge(now time.Time) {
 	}
 }
 
-// areBack reports whether every kind is watched. The caller holds w.mu.
 func (w *Watches) areBack() bool {
 	for _, k := range w.kinds {
 		if k.streams == 0 {

@@ -8,38 +8,36 @@ import (
 )
 
 const (
-	// freeRounds is the number of consecutive rounds that a namespace may cause by changing the
-	// same objects.
+	// freeRounds is the number of consecutive rounds without a pause.
 	freeRounds = 10
-	// firstPause and maxPause bound the pause after each further round, which doubles.
+	// The pause after each further round doubles.
 	firstPause = time.Second
 	maxPause   = 16 * time.Second
 	// calmAfter is the time without repeated changes that resets a namespace.
 	calmAfter = 64 * time.Second
-	// changeTTL is how long a change of an object is remembered.
+	// changeTTL is how long a change is remembered.
 	changeTTL = 5 * time.Minute
 )
 
-// Spacing limits how often a namespace that keeps changing the same objects causes a round of work.
-// Its changes still take part in rounds caused by other namespaces. The zero value is ready to use.
+// Spacing limits how often a namespace that keeps changing the same objects causes a round. Its
+// changes take part in others' rounds. The zero value is ready.
 type Spacing struct {
 	last       map[string]last
 	namespaces map[string]repetition
 }
 
-// Change is the desired state of an object in a round.
+// Change is an object's desired state in a round.
 type Change struct {
 	Namespace, Object string
 	Wants             any
 }
 
-// last is the last change of an object.
 type last struct {
 	wants any
 	at    time.Time
 }
 
-// repetition counts consecutive rounds with an object that had changed before.
+// repetition counts consecutive rounds with repeated changes.
 type repetition struct {
 	rounds   int
 	at, next time.Time
@@ -72,7 +70,6 @@ func (s *Spacing) Add(changes []Change, now time.Time) {
 	s.forget(now)
 }
 
-// forget drops entries without further effect.
 func (s *Spacing) forget(now time.Time) {
 	for name, c := range s.last {
 		if now.Sub(c.at) >= changeTTL {
@@ -86,7 +83,7 @@ func (s *Spacing) forget(now time.Time) {
 	}
 }
 
-// NextAt returns when the next round may begin for any of the changes; a past time is now.
+// NextAt returns when a round may begin for any of the changes.
 func (s *Spacing) NextAt(waiting []Change) time.Time {
 	var first time.Time
 	for i, c := range waiting {

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package turns schedules namespaces that share serial work. A namespace with much work is never
-// more than one turn ahead of another, and one that keeps changing the same objects causes fewer
-// rounds. It is pure.
+// Package turns schedules namespaces that share serial work: none gets more than a turn ahead, and
+// one that keeps changing the same objects causes fewer rounds. It is pure.
 package turns
 
-// Line is the round-robin order of namespaces. New namespaces, and those that had their turn, go to
-// the end, so each waits for at most one turn of every other. The zero value is empty.
+// Line is a round-robin order. New namespaces, and those that had their turn, go to the end. The
+// zero value is empty.
 type Line struct {
-	last uint64
-	of   map[string]uint64
-	// round is the last turn of the current round.
+	last  uint64
+	of    map[string]uint64
 	round uint64
 }
 
-// Stand sets the namespaces in line. New ones are appended in this order; missing ones are removed.
+// Stand sets the namespaces in line. New ones are appended in order.
 func (l *Line) Stand(namespaces []string) {
 	of := make(map[string]uint64, len(namespaces))
 	for _, n := range namespaces {
@@ -31,7 +29,7 @@ func (l *Line) Stand(namespaces []string) {
 	l.of = of
 }
 
-// Round starts a new round if none of the ready namespaces has a turn left in the current one.
+// Round starts a round if no ready namespace has a turn left.
 func (l *Line) Round(ready []string) {
 	for _, n := range ready {
 		if l.of[n] <= l.round {
@@ -44,8 +42,8 @@ func (l *Line) Round(ready []string) {
 // Turn orders the namespaces: the lowest is next.
 func (l *Line) Turn(namespace string) uint64 { return l.of[namespace] }
 
-// Later reports whether a namespace has had its turn in this round, or joined after the round
-// began. Serving a round in any order bounds the wait to two turns of each other namespace.
+// Later reports whether a namespace had its turn in this round, or joined later. In any order
+// within a round, a namespace waits for at most two turns of each other.
 func (l *Line) Later(namespace string) bool { return l.of[namespace] > l.round }
 
 // Took moves a namespace to the end.
@@ -56,8 +54,7 @@ func (l *Line) Took(namespace string) {
 	}
 }
 
-// Deal selects at most most items, round-robin over namespaces. dealt and left keep the order
-// within each namespace.
+// Deal selects up to most items, round-robin over namespaces, and keeps their order.
 func Deal[T any](items []T, namespace func(T) string, most int) (dealt, left []T) {
 	if len(items) <= most {
 		return items, nil

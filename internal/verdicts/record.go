@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// write persists the newest record of a subscription. Writes are serialized.
+// write persists a subscription's newest record.
 func (v *Verdicts) write(ctx context.Context, subscription string) error {
 	if !v.keeps() {
 		return nil
@@ -31,7 +31,7 @@ func (v *Verdicts) write(ctx context.Context, subscription string) error {
 	return v.cfg.Store.Keep(ctx, subscription, r)
 }
 
-// Run reads the record and then persists changes, until ctx is done.
+// Run loads the records, then persists changes until ctx is done.
 func (v *Verdicts) Run(ctx context.Context) {
 	if !v.keeps() {
 		return
@@ -45,7 +45,7 @@ func (v *Verdicts) Run(ctx context.Context) {
 	}
 }
 
-// until retries call, and reports whether it succeeded before ctx was done.
+// until retries call until success, or returns false once ctx is done.
 func (v *Verdicts) until(ctx context.Context, call func(context.Context) bool) bool {
 	for !call(ctx) {
 		if sleep.For(ctx, v.cfg.Interval) != nil {
@@ -55,7 +55,7 @@ func (v *Verdicts) until(ctx context.Context, call func(context.Context) bool) b
 	return true
 }
 
-// read loads the record and logs its consequences.
+// read loads and logs the records.
 func (v *Verdicts) read(ctx context.Context) bool {
 	within, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
@@ -85,7 +85,7 @@ func (v *Verdicts) read(ctx context.Context) bool {
 	return true
 }
 
-// keep persists changed records and reports whether all were written.
+// keep persists changed records and reports success.
 func (v *Verdicts) keep(ctx context.Context) bool {
 	v.mu.Lock()
 	due := maps.Clone(v.unkept)
@@ -105,7 +105,6 @@ func (v *Verdicts) keep(ctx context.Context) bool {
 	return true
 }
 
-// signal wakes Run without blocking.
 func (v *Verdicts) signal() {
 	select {
 	case v.wake <- struct{}{}:

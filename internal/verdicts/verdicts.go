@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// recordPatience is the timeout of one store call; workers wait for it before a trial.
+	// recordPatience is the timeout of a store call, for which a worker waits before a trial.
 	recordPatience = 10 * time.Second
-	// recordRest is the pause of trials after one that could not be recorded.
+	// recordRest is the pause after a trial that could not be recorded.
 	recordRest = time.Hour
 )
 
-// Store persists what Azure was seen to do with writes of whole load balancers.
+// Store persists Azure's observed behavior.
 type Store interface {
 	// Read returns the records by subscription.
 	Read(ctx context.Context) (map[string]wholewrite.Record, error)
@@ -32,19 +32,19 @@ type Store interface {
 
 // Config configures Verdicts.
 type Config struct {
-	// Setting is the configuration of load balancer writes, Pipelined of overlapping writes.
+	// Setting is for batched updates, Pipelined for overlapping ones.
 	Setting, Pipelined wholewrite.Setting
-	// Probed is what weir probe found.
+	// Probed is from weir probe.
 	Probed behaviour.Behaviour
-	// Store is nil if nothing is persisted. Version is Weir's version in records.
+	// Store may be nil. Version is recorded.
 	Store   Store
 	Version string
-	// Interval is the delay before a failed store call is retried.
+	// Interval is the retry delay of store calls.
 	Interval time.Duration
 	Log      *slog.Logger
 }
 
-// Verdicts tracks Azure's behavior by subscription. All workers share it.
+// Verdicts is shared by all workers.
 type Verdicts struct {
 	cfg Config
 
@@ -52,19 +52,17 @@ type Verdicts struct {
 	unread  string // why the record is unknown; empty if known
 	records map[string]wholewrite.Record
 	seen    map[string]behaviour.Behaviour
-	// stayed counts consecutive overlapping writes that persisted, refused consecutive rejected
-	// ones.
+	// stayed counts consecutive overlapping writes that persisted, refused consecutive rejections.
 	stayed, refused map[string]int
 	trying          map[string]trial // running trials
-	unkept          map[string]bool // records to be written
-	// rests is when the next trial may begin after one that could not be recorded.
+	unkept          map[string]bool  // records to be written
+	// rests is the next trial after one that could not be recorded.
 	rests map[string]time.Time
-	// wake has capacity one and signals a record to write. writing is a lock for writers; it is a
-	// channel because it is held during calls.
+	// wake has capacity one. writing is a lock: a channel, because it is held during calls.
 	wake, writing chan struct{}
 }
 
-// New returns Verdicts without any knowledge.
+// New returns empty Verdicts.
 func New(cfg Config) *Verdicts {
 	v := &Verdicts{
 		cfg: cfg, records: map[string]wholewrite.Record{}, seen: map[string]behaviour.Behaviour{},
@@ -78,12 +76,12 @@ func New(cfg Config) *Verdicts {
 	return v
 }
 
-// keeps reports whether a record is used: only if a setting is Auto.
+// keeps reports whether the record matters: some setting is Auto.
 func (v *Verdicts) keeps() bool {
 	return v.cfg.Store != nil && (v.cfg.Setting == wholewrite.Auto || v.cfg.Pipelined == wholewrite.Auto)
 }
 
-// known returns what is known of a subscription. The caller holds v.mu.
+// known requires v.mu.
 func (v *Verdicts) known(subscription string) wholewrite.Known {
 	return wholewrite.Known{
 		Setting: v.cfg.Setting, Pipelined: v.cfg.Pipelined, Version: v.cfg.Version, Probed: v.cfg.Probed,
@@ -91,15 +89,14 @@ func (v *Verdicts) known(subscription string) wholewrite.Known {
 	}
 }
 
-// May returns the permissions of both changes of a load balancer write. unrest is only called if a
-// trial may begin.
+// May returns the permissions of a batched update. unrest is only called if a trial may begin.
 func (v *Verdicts) May(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leaves {
 	return wholewrite.Leaves{
 		Addresses: v.may(subscription, wholewrite.Addresses, now, unrest), States: v.may(subscription, wholewrite.AdminStates, now, unrest),
 	}
 }
 
-// MayOverlap returns the permission of overlapping pool writes.
+// MayOverlap returns the permission of overlapping writes.
 func (v *Verdicts) MayOverlap(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leave {
 	return v.may(subscription, wholewrite.Overlapping, now, unrest)
 }
@@ -121,17 +118,15 @@ func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, 
 	}
 }
 
-// errNoTrial is why a trial is not made.
 var errNoTrial = errors.New("another load balancer of the subscription is on trial")
 
-// trial is a running trial: its changes and the previous record.
+// trial is a running trial with the previous record.
 type trial struct {
 	changes []wholewrite.Change
 	before  wholewrite.Record
 }
 
-// Begin records a trial before it is made, so that a crash counts as one. Call End afterwards,
-// unless it fails.
+// Begin records a trial before it is made, so that a crash counts as one. Call End afterwards.
 func (v *Verdicts) Begin(ctx context.Context, subscription string, tries []wholewrite.Change) error {
 	subscription, now := wholewrite.Key(subscription), time.Now()
 	v.mu.Lock()
@@ -158,7 +153,7 @@ func (v *Verdicts) Begin(ctx context.Context, subscription string, tries []whole
 	return nil
 }
 
-// End ends a trial. If nothing was sent, its record is reverted.
+// End ends a trial. If nothing was sent, the record is reverted.
 func (v *Verdicts) End(subscription string, sent bool) {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
@@ -177,11 +172,11 @@ func (v *Verdicts) End(subscription string, sent bool) {
 	}
 }
 
-// overlapsProven is the number of consecutive overlapping writes that have to persist until the
-// completion of overtaken ones is not awaited any more (design 0039).
+// overlapsProven is the number of consecutive overlapping writes that have to persist before
+// completions of overtaken ones are not awaited (design 0039).
 const overlapsProven = 3
 
-// Proven reports whether this process has seen Azure apply the changes.
+// Proven reports whether this process has seen Azure apply such changes.
 func (v *Verdicts) Proven(subscription string, changes []wholewrite.Change) bool {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
@@ -195,13 +190,12 @@ func (v *Verdicts) Proven(subscription string, changes []wholewrite.Change) bool
 	return true
 }
 
-// overlapsRefused is the number of consecutive rejections because of the previous write that prove
-// that Azure does not support overlapping; a single one may be caused by another client (design
-// 0039).
+// overlapsRefused is the number of consecutive rejections that prove missing support; one may be
+// caused by another client (design 0039).
 const overlapsRefused = 3
 
-// Refused records that Azure rejected a write while the previous one ran, and reports whether that
-// is now proven. Otherwise a trial that ends so is inconclusive.
+// Refused counts a rejection because of the previous write, and reports whether that is now proven.
+// Otherwise a trial is inconclusive.
 func (v *Verdicts) Refused(ctx context.Context, subscription string, how behaviour.Answer) (known bool) {
 	key := wholewrite.Key(subscription)
 	v.mu.Lock()
@@ -215,7 +209,7 @@ func (v *Verdicts) Refused(ctx context.Context, subscription string, how behavio
 	return known
 }
 
-// Answer returns the observed behavior for a change, ignoring configured settings.
+// Answer returns the observed behavior, ignoring settings.
 func (v *Verdicts) Answer(subscription string, c wholewrite.Change, now time.Time) behaviour.Answer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -224,7 +218,7 @@ func (v *Verdicts) Answer(subscription string, c wholewrite.Change, now time.Tim
 	return behaviour.Answer(known.Verdict(c, now))
 }
 
-// Learn records the effect of a write, and logs news once.
+// Learn records a write's effect, and logs news.
 func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[wholewrite.Change]behaviour.Answer) {
 	subscription, now := wholewrite.Key(subscription), time.Now()
 	for _, c := range wholewrite.Questions() {
@@ -251,7 +245,7 @@ func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[whol
 	}
 }
 
-// counts counts consecutive overlapping writes that persisted. The caller holds v.mu.
+// counts requires v.mu.
 func (v *Verdicts) counts(subscription string, stayed bool) {
 	if !stayed {
 		delete(v.stayed, subscription)
@@ -261,7 +255,6 @@ func (v *Verdicts) counts(subscription string, stayed bool) {
 	delete(v.refused, subscription)
 }
 
-// tell logs how pools are written from now on.
 func (v *Verdicts) tell(ctx context.Context, subscription string, c wholewrite.Change, a behaviour.Answer) {
 	if c == wholewrite.Overlapping {
 		v.tellOverlapping(ctx, subscription, a)
@@ -278,7 +271,6 @@ func (v *Verdicts) tell(ctx context.Context, subscription string, c wholewrite.C
 	}
 }
 
-// tellOverlapping logs whether overlapping writes are used from now on.
 func (v *Verdicts) tellOverlapping(ctx context.Context, subscription string, a behaviour.Answer) {
 	log := v.cfg.Log.With("subscription", subscription, "overlapping", string(a))
 	if a == behaviour.Supersede {
@@ -288,7 +280,7 @@ func (v *Verdicts) tellOverlapping(ctx context.Context, subscription string, a b
 	log.InfoContext(ctx, "Azure does not take a write of a pool while another of its load balancer runs: each waits for the end of the one before")
 }
 
-// Count counts subscriptions by change and result. It is empty until the record was read.
+// Count counts subscriptions by change and state, once the record was read.
 func (v *Verdicts) Count(own string) map[[2]string]int {
 	now, all := time.Now(), map[[2]string]int{}
 	v.mu.Lock()

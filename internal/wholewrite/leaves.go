@@ -2,15 +2,14 @@
 
 package wholewrite
 
-// Leaves are the permissions of changes in a write of several pools.
+// Leaves are the permissions for one write of several pools.
 type Leaves struct{ Addresses, States Leave }
 
 // None reports whether nothing is permitted.
 func (may Leaves) None() bool { return may.Addresses == No && may.States == No }
 
-// Allow reports whether a pool's write may be included: whether it changes addresses or admin
-// states, and whether it takes a node Down. A trial never takes a node Down, and a write without
-// changes, which makes the pool effective again, is not left to a trial.
+// Allow reports whether a pool's change is permitted. A trial never takes a node Down, nor does it
+// include a rewrite without changes.
 func (may Leaves) Allow(addresses, states, takesDown bool) bool {
 	switch {
 	case !addresses && !states:
@@ -21,7 +20,7 @@ func (may Leaves) Allow(addresses, states, takesDown bool) bool {
 	return may.States != Try || !takesDown
 }
 
-// Tries returns which of the changes are on trial.
+// Tries returns the changes on trial.
 func (may Leaves) Tries(changes []Change) []Change {
 	var all []Change
 	for _, c := range changes {

@@ -13,27 +13,25 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Record is the persisted knowledge about one subscription.
+// Record is what is persisted about a subscription.
 type Record struct {
-	// Version is the version of Weir that observed it. Other versions ignore it, because they may
-	// write differently.
+	// Version is the Weir version that observed it. Others ignore it: they may write differently.
 	Version     string  `json:"version"`
 	Addresses   Verdict `json:"addresses,omitzero"`
 	AdminStates Verdict `json:"adminStates,omitzero"`
 	Overlapping Verdict `json:"overlapping,omitzero"`
 }
 
-// Verdict is Azure's behavior for one change. The zero value is unknown and untried.
+// Verdict is Azure's behavior for a change. Zero is unknown and untried.
 type Verdict struct {
 	Answer behaviour.Answer `json:"answer,omitempty"`
-	// At is when Azure was last seen to behave so.
+	// At is the last confirmation.
 	At time.Time `json:"at,omitzero"`
-	// Trials is the number of trials, and TriedAt the start of the last one.
+	// TriedAt is the start of the last trial.
 	Trials  int       `json:"trials,omitempty"`
 	TriedAt time.Time `json:"triedAt,omitzero"`
 }
 
-// Of returns the verdict on a change.
 func (r Record) Of(c Change) Verdict {
 	switch c {
 	case AdminStates:
@@ -57,8 +55,7 @@ func (r Record) with(c Change, v Verdict) Record {
 	return r
 }
 
-// Tried returns the record with another trial that starts now. Persist it before the trial, so that
-// a crash counts as one.
+// Tried adds a trial. Persist it first, so that a crash counts.
 func (r Record) Tried(c Change, version string, now time.Time) Record {
 	r = r.of(version)
 	v := r.Of(c)
@@ -67,8 +64,8 @@ func (r Record) Tried(c Change, version string, now time.Time) Record {
 	return r.with(c, v)
 }
 
-// Untried returns the record without the last trial, which was not made. before is the record
-// before it. Observations since take precedence.
+// Untried removes a trial that was not made; before is the record before it. Newer observations are
+// kept.
 func (r Record) Untried(c Change, before Record) Record {
 	if r.Of(c).Answer != "" {
 		return r
@@ -76,8 +73,7 @@ func (r Record) Untried(c Change, before Record) Record {
 	return r.with(c, before.of(r.Version).Of(c))
 }
 
-// Saw returns the record with an observation, and whether it has to be persisted: the answer
-// changed, or the old one needs a refresh.
+// Saw adds an observation, and reports whether to persist it.
 func (r Record) Saw(c Change, a behaviour.Answer, version string, now time.Time) (Record, bool) {
 	r = r.of(version)
 	v := r.Of(c)
@@ -91,7 +87,7 @@ func (r Record) Saw(c Change, a behaviour.Answer, version string, now time.Time)
 // refreshAfter is the age at which a confirmed verdict is persisted again.
 const refreshAfter = 24 * time.Hour
 
-// of drops the observations of other versions.
+// of drops other versions' observations.
 func (r Record) of(version string) Record {
 	if r.Version != version {
 		return Record{Version: version}
@@ -99,18 +95,16 @@ func (r Record) of(version string) Record {
 	return r
 }
 
-// holds reports whether the verdict is valid.
 func (v Verdict) holds(by, version string, now time.Time) bool {
 	return by == version && slices.Contains(answers, v.Answer) && near(v.At, now, Lifetime)
 }
 
-// answers are the valid answers of a verdict.
 var answers = []behaviour.Answer{
 	behaviour.Taken, behaviour.Ignored,
 	behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict,
 }
 
-// trials returns the number of trials that still count.
+// trials counts those that still matter.
 func (v Verdict) trials(by, version string, now time.Time) int {
 	if by != version || !near(v.TriedAt, now, Lifetime) {
 		return 0
@@ -118,14 +112,13 @@ func (v Verdict) trials(by, version string, now time.Time) int {
 	return max(v.Trials, 0)
 }
 
-// near reports whether two times differ by less than d in either direction, which tolerates clock
-// changes.
+// near compares in both directions, which tolerates clock changes.
 func near(a, b time.Time, d time.Duration) bool { return a.Sub(b).Abs() < d }
 
-// mostText bounds the input of Parse.
+// mostText bounds Parse.
 const mostText = 64 << 10
 
-// Parse parses the output of Format into records by subscription. Empty text has none.
+// Parse parses the output of Format, by subscription.
 func Parse(text string) (map[string]Record, error) {
 	if text == "" {
 		return map[string]Record{}, nil
@@ -144,7 +137,7 @@ func Parse(text string) (map[string]Record, error) {
 	return all, nil
 }
 
-// Format encodes the records of this version.
+// Format encodes this version's records.
 func Format(all map[string]Record, version string) string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(_ string, r Record) bool { return r.Version != version })
@@ -155,5 +148,5 @@ func Format(all map[string]Record, version string) string {
 	return string(text) + "\n"
 }
 
-// Key returns the subscription ID in lower case.
+// Key normalizes a subscription ID.
 func Key(subscription string) string { return strings.ToLower(subscription) }

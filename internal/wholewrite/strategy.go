@@ -11,13 +11,12 @@ import (
 // Strategy is how several due pools of a load balancer are written.
 type Strategy string
 
-// The strategies. ByVerdict is the default: of those that Azure was seen to support, the one with
-// the fewest writes and the shortest time.
+// ByVerdict is the default: the fastest that Azure was seen to support.
 const (
 	ByVerdict Strategy = "auto"
-	Serial    Strategy = "serial" // each after the previous one has completed
+	Serial    Strategy = "serial"    // each after the previous one has completed
 	Pipelined Strategy = "pipelined" // each once the previous one was accepted
-	Whole     Strategy = "whole" // one write of the load balancer
+	Whole     Strategy = "whole"     // one write of the load balancer
 )
 
 // Strategies returns all strategies.
@@ -39,7 +38,7 @@ func (s *Strategy) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// OfWhole returns the setting for writes of whole load balancers; Auto leaves it open.
+// OfWhole is the setting for batched updates.
 func (s Strategy) OfWhole() Setting {
 	switch s {
 	case Serial, Pipelined:
@@ -51,7 +50,7 @@ func (s Strategy) OfWhole() Setting {
 	return Auto
 }
 
-// OfOverlapping returns the setting for overlapping pool writes.
+// OfOverlapping is the setting for overlapping updates.
 func (s Strategy) OfOverlapping() Setting {
 	switch s {
 	case Serial, Whole:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wholewrite decides whether pools of a load balancer may be written together: by one PUT
-// of the load balancer, or by overlapping PUTs of the pools. Azure may apply, ignore, reject or
-// roll back the changes, which is undocumented. So each kind is tried once, where nothing can be
-// lost, and the observation is persisted.
+// of the load balancer, or by overlapping PUTs of pools. Whether Azure applies, ignores, rejects or
+// rolls back such writes is undocumented. So each is tried once, where nothing can be lost, and the
+// result persisted.
 package wholewrite
 
 import (
@@ -17,10 +17,10 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Setting is a setting in azure.json.
+// Setting is from azure.json.
 type Setting string
 
-// The settings. Auto is the default.
+// Auto is the default.
 const (
 	Auto   Setting = "auto"
 	Always Setting = "true"
@@ -56,7 +56,7 @@ func (s *Setting) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON encodes true and false as booleans, for readers that know no other value.
+// MarshalJSON uses booleans where possible, for older readers.
 func (s Setting) MarshalJSON() ([]byte, error) {
 	switch s {
 	case Always:
@@ -68,19 +68,18 @@ func (s Setting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(s))
 }
 
-// Change is what a write does to a pool, or how it is sent. Knowledge about one change does not
-// apply to another.
+// Change is what a write does, or how it is sent. Each has its own verdict.
 type Change string
 
-// The changes. Overlapping is a pool write sent while another of its load balancer runs, whatever
-// it changes; its answers are those of behaviour.Behaviour.Overlap.
+// Overlapping is a pool write during another of its load balancer; its answers are those of
+// behaviour.Behaviour.Overlap.
 const (
 	Addresses   Change = "addresses"
 	AdminStates Change = "admin states"
 	Overlapping Change = "overlapping"
 )
 
-// Changes returns the changes that a load balancer write can make.
+// Changes are those of a batched update.
 func Changes() []Change { return []Change{Addresses, AdminStates} }
 
 // Questions returns all changes.
@@ -93,39 +92,38 @@ func (c Change) other() Change {
 	return Addresses
 }
 
-// Lifetime is how long a verdict is valid after it was last confirmed, and how long an inconclusive
-// trial counts. Use confirms it, so it only expires if nothing was written together for so long.
+// Lifetime is how long a verdict lasts after its last confirmation, and an inconclusive trial
+// counts. Every use confirms it.
 const Lifetime = 30 * 24 * time.Hour
 
 const (
-	// mostTrials bounds inconclusive trials: a lost response, a rejection, or a conflicting write.
+	// mostTrials bounds inconclusive trials.
 	mostTrials = 3
-	// trialsApart is the time between inconclusive trials.
+	// trialsApart is between inconclusive trials.
 	trialsApart = time.Hour
 )
 
-// Known is everything known of a subscription.
+// Known is all that is known of a subscription.
 type Known struct {
-	// Setting is for load balancer writes, Pipelined for overlapping ones.
+	// Setting is for batched updates, Pipelined for overlapping ones.
 	Setting, Pipelined Setting
-	// Version is the running version of Weir.
-	Version string
-	// Seen is what this process has observed.
+	Version            string
+	// Seen is observed by this process.
 	Seen behaviour.Behaviour
-	// Probed is from the file given by --azure-behaviour.
+	// Probed is from --azure-behaviour.
 	Probed behaviour.Behaviour
-	// Record is the persisted record; Unread is why it is unknown, empty if it is known.
+	// Record is persisted; Unread is why it is unknown.
 	Record Record
 	Unread string
 }
 
-// Leave is the permission to write pools together.
+// Leave is a permission to write pools together.
 type Leave int
 
 // The permissions.
 const (
 	No Leave = iota
-	// Try permits one trial, whose result has to be read back.
+	// Try permits one trial.
 	Try
 	Yes
 )
@@ -136,9 +134,8 @@ type Decision struct {
 	Why   string
 }
 
-// May decides about one change. unrest is why a trial must not run now, or empty. This process's
-// observations take precedence over Probed, and Probed over Record. Setting Always needs no
-// observation, but contrary ones about either change override it.
+// May decides about a change. unrest is why a trial must not run, or empty. Seen overrides Probed,
+// and Probed overrides Record. Always needs none of them, but Seen may override it.
 func (k Known) May(c Change, now time.Time, unrest string) Decision {
 	seen, on, setting := Answer(k.Seen, c), k.Record.Of(c), k.setting(c)
 	if seen != "" && !Takes(seen) && !on.At.IsZero() && !near(on.At, now, Lifetime) {
@@ -173,10 +170,9 @@ func decided(c Change, a behaviour.Answer, how string) Decision {
 	return Decision{No, "Azure " + fmt.Sprintf(how, "ignore")}
 }
 
-// Takes reports whether the answer means that Azure supports the change.
+// Takes reports support.
 func Takes(a behaviour.Answer) bool { return a == behaviour.Taken || a == behaviour.Supersede }
 
-// setting returns the setting of a change; for overlapping writes an empty one is Never.
 func (k Known) setting(c Change) Setting {
 	switch {
 	case c != Overlapping:
@@ -216,7 +212,7 @@ func (k Known) mayTry(on Verdict, now time.Time, unrest string) Decision {
 	return Decision{Try, "not tried yet"}
 }
 
-// Verdict returns the state of a change as a metric label.
+// Verdict is a change's state, as a metric label.
 func (k Known) Verdict(c Change, now time.Time) string {
 	setting := k.setting(c)
 	d := k.May(c, now, "nobody asks")
@@ -234,7 +230,7 @@ func (k Known) Verdict(c Change, now time.Time) string {
 	return "unknown"
 }
 
-// answer returns what is known from any source.
+// answer returns what is known, from any source.
 func (k Known) answer(c Change, now time.Time) behaviour.Answer {
 	on := k.Record.Of(c)
 	switch {
@@ -248,7 +244,7 @@ func (k Known) answer(c Change, now time.Time) behaviour.Answer {
 	return ""
 }
 
-// Answer returns the answer of b to a change, or empty.
+// Answer returns b's answer to a change, or empty.
 func Answer(b behaviour.Behaviour, c Change) behaviour.Answer {
 	a := b.WholeWriteAddresses
 	switch c {
@@ -264,7 +260,7 @@ func Answer(b behaviour.Behaviour, c Change) behaviour.Answer {
 	return a
 }
 
-// With returns b with the answer to one change.
+// With sets the answer to a change.
 func With(b behaviour.Behaviour, c Change, a behaviour.Answer) behaviour.Behaviour {
 	switch c {
 	case Addresses:

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// action returns what happens to a resource; empty if nothing.
+// action is empty if nothing changes.
 func action(was, is, differs bool) plan.Action {
 	switch {
 	case !was && !is, was && is && !differs:
@@ -56,7 +56,6 @@ func (v speller) balancer(c rehearse.Changed[lb.LoadBalancer]) Resource {
 	return r
 }
 
-// part formats the change of a part.
 func (v speller) part(c plan.Change) Part {
 	p := Part{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
 	if c.Kind == nsg.Kind {
@@ -80,7 +79,6 @@ func (v speller) valuesOf(part any) []value {
 	return nil
 }
 
-// differing returns the fields that differ, in order.
 func differing(was, is []value) []Field {
 	var fields []Field
 	names := map[string]bool{}
@@ -112,15 +110,14 @@ func field(was, is value) Field {
 	return Field{Name: was.name, Was: was.says(), Is: is.says(), Added: without(is.list, was.list), Removed: without(was.list, is.list)}
 }
 
-// without sorts its result, because the order in which load balancers become ready varies.
+// without sorts, because load balancers become ready in any order.
 func without(all, those []string) []string {
 	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
 	slices.Sort(left)
 	return left
 }
 
-// members returns the changed entries of a pool. Network interfaces, and frontends of other load
-// balancers, have no address and are compared by name.
+// members returns a pool's changed entries. Those without an address are compared by name.
 func members(was, is lb.Pool) []Member {
 	var all []Member
 	for _, i := range is.Addresses {

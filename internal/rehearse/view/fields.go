@@ -12,16 +12,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// speller formats values.
 type speller struct {
 	owners map[string]string
 	given  map[netip.Addr]string
 }
 
-// chosen stands for an address that Azure assigns.
 const chosen = "(chosen by Azure)"
 
-// address formats an address; one that Azure would assign as its purpose.
+// address formats an address; a placeholder as its purpose.
 func (v speller) address(text string) string {
 	if a, err := netip.ParseAddr(text); err == nil && v.given[a] != "" {
 		return "(the address of " + v.given[a] + ")"
@@ -37,14 +35,13 @@ func (v speller) addresses(all []string) []string {
 	return texts
 }
 
-// serviceOf returns the Service of a part, by its name.
+// serviceOf returns a part's Service by its name.
 func (v speller) serviceOf(name string) string {
 	owner, _, _ := strings.Cut(strings.ToLower(name), "-")
 	return v.owners[owner]
 }
 
-// value is a field's value, omitted if empty. list is set for a list; pair is true for a map entry,
-// which may be empty.
+// value is omitted if empty, except in pairs.
 type value struct {
 	name, text string
 	list       []string
@@ -67,7 +64,7 @@ func port(n int32) string {
 	return number(n)
 }
 
-// yes formats true, and omits false.
+// yes omits false.
 func yes(is bool) string {
 	if is {
 		return "true"
@@ -143,7 +140,7 @@ func ofBalancer(b lb.LoadBalancer, was lb.Provisioning) []value {
 	return slices.Concat([]value{{name: "location", text: b.Location}, {name: "sku", text: string(b.SKU)}}, pairs("tags", b.Tags), state(b.Provisioning, was))
 }
 
-// state is included if the last write failed, which causes a full rewrite.
+// state is shown after a failed write, which causes a full rewrite.
 func state(p, was lb.Provisioning) []value {
 	if was != lb.Failed {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// Connection is the kind of a private endpoint connection of a Private Link Service.
+// Connection is a private endpoint connection.
 const Connection = "connection"
 
 // link formats a Private Link Service; its tags name the owner.
@@ -54,7 +54,7 @@ func ofLink(p lb.PrivateLinkService, was lb.Provisioning) []value {
 	}, pairs("tags", p.Tags), state(p.Provisioning, was))
 }
 
-// numbered numbers duplicates, which the comparison of lists would drop.
+// numbered numbers duplicates, which the comparison would drop.
 func numbered(all []string) []string {
 	next := slices.Clone(all)
 	for i, text := range all {
@@ -71,7 +71,6 @@ func numbered(all []string) []string {
 	return next
 }
 
-// subnet formats the change of a subnet's network policies.
 func subnet(c rehearse.Changed[lb.Subnet]) Resource {
 	r := Resource{Kind: Subnet, Name: c.Is.Name, ResourceGroup: c.Is.Network.ResourceGroup, ID: c.Is.String()}
 	policies := func(on bool) []value {

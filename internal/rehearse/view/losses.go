@@ -12,16 +12,15 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// Loss is an address that would be lost.
+// Loss is a lost address.
 type Loss struct {
 	Service string `json:"service,omitempty"`
 	Address string `json:"address"`
-	// PublicIP is the name of the public IP that would be deleted; empty if the address would only
-	// move away from its Service.
+	// PublicIP is the deleted one, or empty if only the Service loses the address.
 	PublicIP string `json:"publicIP,omitempty"`
 }
 
-// loses records the addresses of public IPs that would be deleted.
+// loses records deleted public IPs.
 func (p *Plan) loses(v speller, changes []rehearse.Changed[lb.PublicIP]) {
 	for _, c := range changes {
 		if c.Was.Etag != "" && c.Is.Etag == "" && c.Was.Address.IsValid() {
@@ -30,8 +29,7 @@ func (p *Plan) loses(v speller, changes []rehearse.Changed[lb.PublicIP]) {
 	}
 }
 
-// Lose records the addresses that a Service has and would lose, unless already recorded, and
-// reports whether there are any.
+// Lose records the addresses that a Service would lose, and reports whether there are any.
 func (p *Plan) Lose(service string, shows, will []netip.Addr) (lost bool) {
 	for _, a := range shows {
 		if slices.Contains(will, a) {
@@ -48,7 +46,6 @@ func (p *Plan) Lose(service string, shows, will []netip.Addr) (lost bool) {
 	return lost
 }
 
-// losses writes the lost addresses.
 func (w *writer) losses(p Plan) {
 	var deleted, others []string
 	for _, l := range p.Losses {

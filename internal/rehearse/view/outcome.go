@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// OfAll returns the plan of a whole cluster. The caller adds Notes and Stops.
+// OfAll returns a cluster's plan, without Notes and Stops.
 func OfAll(o rehearse.Outcome) Plan {
 	p := Of(o.Differences, o.Owners)
 	for _, r := range o.Results {
@@ -47,7 +47,6 @@ func OfAll(o rehearse.Outcome) Plan {
 	return p
 }
 
-// noteOf returns notes about a successful result.
 func noteOf(r balancer.Result) string {
 	notes := slices.DeleteFunc([]string{r.Note}, func(n string) bool { return n == "" })
 	if r.Desired != nil {
@@ -69,11 +68,10 @@ func noteOf(r balancer.Result) string {
 	return strings.Join(notes, "; ")
 }
 
-// writesOfConversion is the number of pool writes to convert a pool to addresses: the temporary
-// pool and the pool itself.
+// writesOfConversion is for a temporary pool and the pool itself.
 const writesOfConversion = 2
 
-// Convert adds the pools that would change between addresses and network interfaces, each once.
+// Convert adds pools that would change their kind of members.
 func (p *Plan) Convert(pools []plan.Emptying) {
 	for _, e := range pools {
 		if e.Interim == "" {

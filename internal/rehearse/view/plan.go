@@ -15,24 +15,22 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// Plan is the changes in Azure.
+// Plan is what would change in Azure.
 type Plan struct {
-	// Changes is the number of resources to change.
+	// Changes counts resources.
 	Changes int `json:"changes"`
-	// Resources are the resources to change, sorted by kind and ID.
+	// Resources are sorted by kind and ID.
 	Resources []Resource `json:"resources"`
-	// PoolWrites is the number of pools with changed members. Each needs a write in addition to
-	// those of the resources.
+	// PoolWrites counts pools with changed members, which need a write each.
 	PoolWrites int `json:"poolWrites"`
-	// Services are the planned Services, sorted by name.
+	// Services are sorted by name.
 	Services []Service `json:"services"`
-	// Pools are the BackendPools whose pool is left unchanged.
+	// Pools are left unchanged.
 	Pools []Pool `json:"backendPoolsLeft,omitempty"`
 	// Notes state what the plan does not know.
-	Notes []string `json:"notes,omitempty"`
-	// Losses are the addresses that would be lost.
-	Losses []Loss `json:"losses,omitempty"`
-	// Stops are the reasons why the controller would not start, or not do all of this.
+	Notes  []string `json:"notes,omitempty"`
+	Losses []Loss   `json:"losses,omitempty"`
+	// Stops are why the controller would not start, or not do all of this.
 	Stops []string `json:"stops,omitempty"`
 }
 
@@ -53,7 +51,7 @@ type Resource struct {
 	ResourceGroup string      `json:"resourceGroup"`
 	ID            string      `json:"id"`
 	Action        plan.Action `json:"action"`
-	// Service is its Service, as far as its name shows.
+	// Service is known by the resource's name.
 	Service string  `json:"service,omitempty"`
 	Fields  []Field `json:"fields,omitempty"`
 	Parts   []Part  `json:"parts,omitempty"`
@@ -66,11 +64,10 @@ type Part struct {
 	Action  plan.Action `json:"action"`
 	Service string      `json:"service,omitempty"`
 	Fields  []Field     `json:"fields,omitempty"`
-	// Members are the changed members of a pool.
-	Members []Member `json:"members,omitempty"`
+	Members []Member    `json:"members,omitempty"`
 }
 
-// Field is a changed field. Was and Is are nil if absent; lists use Added and Removed.
+// Field is a changed field. Was and Is may be nil; lists use Added and Removed.
 type Field struct {
 	Name    string   `json:"name"`
 	Was     *string  `json:"was,omitempty"`
@@ -79,13 +76,13 @@ type Field struct {
 	Removed []string `json:"removed,omitempty"`
 }
 
-// Member is a changed entry of a pool.
+// Member is a changed entry.
 type Member struct {
 	Action plan.Action `json:"action"`
-	// Address is empty for a network interface or a frontend of another load balancer.
+	// Address is empty for network interfaces and other load balancers' frontends.
 	Address string `json:"address,omitempty"`
 	Name    string `json:"name,omitempty"`
-	// AdminState is the new admin state, WasAdminState the old one if different.
+	// WasAdminState is set if it changes.
 	AdminState    string `json:"adminState,omitempty"`
 	WasAdminState string `json:"wasAdminState,omitempty"`
 }
@@ -94,17 +91,17 @@ type Member struct {
 type Service struct {
 	// Service is namespace/name.
 	Service string `json:"service"`
-	// LoadBalancer is its load balancer; empty if it is removed.
+	// LoadBalancer is empty if it is removed.
 	LoadBalancer string   `json:"loadBalancer,omitempty"`
 	Addresses    []string `json:"addresses,omitempty"`
 	// Refused is why Azure would reject it.
 	Refused string `json:"refused,omitempty"`
-	// NoEffect names source restrictions without effect, and why.
+	// NoEffect describes source restrictions without effect.
 	NoEffect string `json:"restrictionsWithoutEffect,omitempty"`
-	// Failed is why it could not be planned completely.
+	// Failed is why the plan is incomplete.
 	Failed string `json:"failed,omitempty"`
 	Note   string `json:"note,omitempty"`
-	// Kept is why its resources are kept although it is not served.
+	// Kept is why resources of an unserved Service are kept.
 	Kept string `json:"kept,omitempty"`
 }
 
@@ -144,7 +141,7 @@ func (p *Plan) add(r Resource) {
 	}
 }
 
-// Serve adds a Service with its addresses; given describes those that Azure would assign.
+// Serve adds a Service; given describes placeholders.
 func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]string) {
 	v := speller{given: given}
 	for _, a := range addresses {
@@ -156,7 +153,7 @@ func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]str
 	slices.SortFunc(p.Services, func(a, b Service) int { return strings.Compare(a.Service, b.Service) })
 }
 
-// Refused returns the number of rejected Services.
+// Refused counts rejected Services.
 func (p Plan) Refused() int {
 	n := 0
 	for _, s := range p.Services {
@@ -167,8 +164,7 @@ func (p Plan) Refused() int {
 	return n
 }
 
-// JSON returns the plan as JSON. It escapes terminal control characters, of which encoding/json
-// leaves some.
+// JSON also escapes terminal control characters that encoding/json leaves.
 func (p Plan) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(p, "", "  ")
 	safe := make([]byte, 0, len(text)+1)

@@ -20,12 +20,11 @@ var kinds = map[string]string{
 
 var marks = map[plan.Action]string{plan.Add: "+", plan.Alter: "~", plan.Remove: "-", "!": "!"}
 
-// Terminal escape sequences.
 var colours = map[plan.Action]string{plan.Add: "\x1b[32m", plan.Alter: "\x1b[33m", plan.Remove: "\x1b[31m", "!": "\x1b[1;31m"}
 
 const plain = "\x1b[0m"
 
-// Text returns the plan as text.
+// Text formats the plan for a terminal.
 func (p Plan) Text(colour bool) string {
 	w := &writer{colour: colour}
 	for _, r := range p.Resources {
@@ -51,7 +50,7 @@ type writer struct {
 	colour bool
 }
 
-// line writes one line, marked with an action.
+// line writes a line with an action's mark.
 func (w *writer) line(depth int, of plan.Action, text string) {
 	text = strings.Map(visible, text)
 	if of != "" {
@@ -63,7 +62,7 @@ func (w *writer) line(depth int, of plan.Action, text string) {
 	fmt.Fprintf(&w.out, "%s%s\n", strings.Repeat("    ", depth), text)
 }
 
-// visible replaces control characters, because tags, paths and names are user-controlled.
+// visible replaces control characters: tags, paths and names are user-controlled.
 func visible(r rune) rune {
 	if hidden(r) {
 		return unicode.ReplacementChar
@@ -111,7 +110,7 @@ func memberText(m Member) string {
 	return text
 }
 
-// fields writes the differing fields; for a removed resource none.
+// fields writes the differing fields.
 func (w *writer) fields(depth int, of plan.Action, all []Field) {
 	for _, f := range all {
 		switch {
@@ -134,7 +133,7 @@ func (w *writer) fields(depth int, of plan.Action, all []Field) {
 	}
 }
 
-// spell formats a value; a resource ID as its name.
+// spell formats a resource ID as its name.
 func spell(text *string) string {
 	switch {
 	case text == nil:
@@ -147,7 +146,7 @@ func spell(text *string) string {
 	return *text
 }
 
-// services writes the Services with problems or notes.
+// services writes problems and notes.
 func (w *writer) services(p Plan) {
 	before := w.out.Len()
 	for _, s := range p.Services {
@@ -171,7 +170,7 @@ func (w *writer) services(p Plan) {
 	}
 }
 
-// alike writes texts about Services, equal ones in one line.
+// alike writes equal texts of several Services in one line.
 func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string, line func(who, what string) string) {
 	said := map[string]bool{}
 	for i, s := range all {
@@ -231,7 +230,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Brief returns the plan in one line, for an event.
+// Brief formats the plan in one line, for an event.
 func (p Plan) Brief() string {
 	if p.Changes == 0 {
 		return "dry run: nothing would change in Azure"
@@ -253,7 +252,7 @@ func (p Plan) Brief() string {
 
 var verbs = map[plan.Action]string{plan.Add: "add", plan.Alter: "change", plan.Remove: "remove"}
 
-// briefly formats the changed members of a pool.
+// briefly formats a pool's changed members.
 func briefly(p Part) string {
 	n := map[plan.Action]int{}
 	for _, m := range p.Members {
