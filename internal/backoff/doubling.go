@@ -4,7 +4,7 @@ package backoff
 
 import "time"
 
-// Doubling is a delay that starts at First and doubles up to Max.
+// Doubling is a delay that doubles from a first value up to Max.
 type Doubling struct {
 	First time.Duration
 	Max   time.Duration

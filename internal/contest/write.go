@@ -40,7 +40,8 @@ func Leased(ctx context.Context, lease Lease, do func(valid func() bool)) error 
 	return nil
 }
 
-// deadline is Write's timeout. The next read resolves what it leaves open.
+// deadline is the timeout of a write with its second try. The next read resolves what it leaves
+// open.
 const deadline = 10 * time.Minute
 
 // Write calls try, which reads, plans and writes, under the lease, and once more after a 412, which

@@ -66,7 +66,7 @@ func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...strin
 	b.WroteFor(namespaces, now)
 }
 
-// WroteForPools attributes a write counted by Wrote to namespaces with updated pools.
+// WroteForPools attributes a counted write to namespaces with updated pools.
 func (bs *Budgets) WroteForPools(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -87,35 +87,35 @@ func (bs *Budgets) See(subscription, namespace string, now time.Time) {
 	bs.budget(subscription).see(namespace, now)
 }
 
-// Defer calls Budget.Defer.
+// Defer calls [Budget.Defer].
 func (bs *Budgets) Defer(subscription, namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return bs.budget(subscription).Defer(namespace, rejected, now)
 }
 
-// Reserve calls Budget.Reserve.
+// Reserve calls [Budget.Reserve].
 func (bs *Budgets) Reserve(subscription, namespace string, want int, rejected bool, now time.Time) int {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return bs.budget(subscription).Reserve(namespace, want, rejected, now)
 }
 
-// Release calls Budget.Release.
+// Release calls [Budget.Release].
 func (bs *Budgets) Release(subscription, namespace string, reserved int) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).Release(namespace, reserved)
 }
 
-// Told calls Budget.Told.
+// Told calls [Budget.Told].
 func (bs *Budgets) Told(subscription string, left Left, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).Told(left, now)
 }
 
-// Changed calls Budget.Changed.
+// Changed calls [Budget.Changed].
 func (bs *Budgets) Changed(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -149,7 +149,7 @@ func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Ti
 // Figures are the metrics of a subscription.
 type Figures struct {
 	Subscription string // lower case
-	// Spent is in the last five minutes, Share per five minutes, and Left what remains of it.
+	// In five minutes: writes made, Weir's share, and what remains of it.
 	Spent, Share, Left float64
 	// Deferred counts namespaces that have used up their share.
 	Deferred int

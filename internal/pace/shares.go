@@ -75,7 +75,7 @@ func (b *Budget) alone(namespace string, now time.Time) bool {
 // Deferral is why a namespace's Services or pools wait. Zero is none.
 type Deferral struct {
 	Namespace string
-	// Used and Share are the namespace's, Spent and Most Weir's, in five minutes.
+	// Writes in five minutes: the namespace's, its share, all of Weir's, and Weir's maximum.
 	Used, Share, Spent, Most float64
 	Until                    time.Time
 }

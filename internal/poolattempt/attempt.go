@@ -25,7 +25,7 @@ var (
 type Try struct {
 	Ref  poolschedule.Ref
 	Pool lb.PoolID
-	// Valid reports whether a write may start, Needed whether it is needed.
+	// Whether a write may start, and whether it is still needed.
 	Valid, Needed func() bool
 }
 

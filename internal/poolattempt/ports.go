@@ -35,7 +35,7 @@ type Config struct {
 // Azure reads and writes backend pools. Its errors carry a *fault.Fault.
 type Azure interface {
 	Get(ctx context.Context, id lb.PoolID) (lb.Pool, error)
-	// Put writes a pool from Get with other Addresses, or admin states of network interfaces,
+	// Put writes a pool that was read, with other Addresses, or admin states of network interfaces,
 	// guarded by its Etag, and returns it as shown on completion.
 	Put(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 	// Machines returns a pool of network interfaces with the Machine of each.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Cause is what caused an attempt. Carried operations count once they are settled.
+// Cause is what caused an attempt. Operations that were not due count once they are settled.
 type Cause struct {
 	Member, Admin bool
 	// change is true for a membership change, which starts the pool's pace.

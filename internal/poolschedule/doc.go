@@ -3,6 +3,6 @@
 // Package poolschedule decides when and in which order backend pools are attempted, and what
 // happens to their operations afterwards. It is pure: time is an argument.
 //
-// Operation is the work for a pool, History what is known of it, Group its operations as scheduled,
-// and Verdict the result of an attempt.
+// Operation is the work for a pool, History what is known of it, and Group its operations as
+// scheduled.
 package poolschedule

@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// DriftAfter returns the first drift check after now. All pools of a load balancer are checked at
-// the same phase of the period, derived from its name: one read serves them, and restarts do not
-// matter. A period of 0 is never.
+// DriftAfter returns the first resync after now. All pools of a load balancer are read at the same
+// phase of the period, derived from its name: one read serves them, and restarts do not matter. A
+// period of 0 is never.
 func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	if period <= 0 {
 		return time.Time{}

@@ -11,8 +11,7 @@ import (
 // debounce is counted from the first change and never extended.
 const debounce = 250 * time.Millisecond
 
-// Group is a pool's operations as scheduled. If it has none it is a drift check, due since
-// firstQueued.
+// Group is a pool's operations as scheduled. If it has none it is a resync, due since firstQueued.
 type Group struct {
 	pool lb.PoolKey
 	// Turn orders namespaces.
@@ -24,7 +23,8 @@ type Group struct {
 	Retry bool
 	// Hold is how long the changes of a busy pool wait for further ones.
 	Hold time.Duration
-	// Deferred is when the namespace's share allows the change, zero if it does; Why is the reason.
+	// Deferred is when the namespace's share allows the change, zero if it does, followed by the
+	// reason.
 	Deferred time.Time
 	Why      string
 	// exempt is true if a change is exempt from shares.
@@ -84,7 +84,7 @@ func Summarize(pool lb.PoolKey, ops []Operation, h History) Group {
 	return g
 }
 
-// LookAt returns the group of a drift check.
+// LookAt returns the group of a resync.
 func LookAt(pool lb.PoolKey, namespace string, since time.Time, h History) Group {
 	return Group{pool: pool, Namespace: namespace, quiet: true, firstQueued: since, history: h}
 }
@@ -152,8 +152,8 @@ func (g Group) IsDeferred(now time.Time, interval time.Duration) bool {
 	return until.After(now) && until.Equal(g.ReadyAt(interval))
 }
 
-// NeedsShare reports whether only the namespace's share may delay the change. Since orders these
-// groups.
+// NeedsShare reports whether only the namespace's share may delay the change. These groups are
+// ordered by age.
 func (g Group) NeedsShare(now time.Time, interval time.Duration) bool {
 	return g.changes() && !g.exempt && !g.idle() && !g.ownAt(interval).After(now.Add(debounce))
 }
@@ -195,7 +195,7 @@ func (g Group) Contends(now time.Time, interval time.Duration) bool {
 // Earliest is the pool's Retry-After.
 func (g Group) Earliest() time.Time { return Later(g.ParkedUntil, g.history.NotBefore) }
 
-// EligibleAt is Earliest if in the future, or zero.
+// EligibleAt is the Retry-After if it has not passed, or zero.
 func (g Group) EligibleAt(now time.Time) time.Time {
 	if at := g.Earliest(); at.After(now) {
 		return at

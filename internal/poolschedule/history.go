@@ -41,7 +41,7 @@ type History struct {
 	// Owed is true after an uncounted write that may have landed: if the pool is then in sync, its
 	// Service has to be notified.
 	Owed bool
-	// OwedShown is the content of a pool of network interfaces when Owed began.
+	// OwedShown is what a pool of network interfaces showed before that write.
 	OwedShown uint64
 	// lastAdmin is the start of the last attempt caused by an admin state change.
 	lastAdmin time.Time

@@ -43,7 +43,7 @@ type Operation struct {
 	// New pools are empty: they are filled without debouncing or pace.
 	New bool
 
-	// Drift marks a drift check. It consumes no retries.
+	// Drift marks a resync. It consumes no retries.
 	Drift bool
 	// RetryCount counts consumed retries.
 	RetryCount int
@@ -79,7 +79,7 @@ type Subject struct {
 // Subject returns the target.
 func (o Operation) Subject() Subject { return Subject{o.Ref, o.Pool, o.Service} }
 
-// AsDrift returns a drift check.
+// AsDrift returns a resync.
 func (s Subject) AsDrift(now time.Time) Operation {
 	return Operation{Ref: s.Ref, Pool: s.Pool, Service: s.Service, Drift: true, QueuedAt: now}
 }

@@ -45,16 +45,16 @@ const (
 	looksWait   = 20
 )
 
-// before orders the claims of one load balancer by:
+// before orders the claims of one load balancer, by:
 //
 //   - Kind: admin states, because connections only drain until the node dies; changes; pools
-//     written within the interval; checks. A check that is overdue goes before pools that change
+//     written within the interval; checks. A check that is overdue ranks before pools that change
 //     all the time.
 //   - Round: one claim per namespace and round, so that a busy namespace delays others by one.
 //   - Overdue claims, so that the following rules starve none.
 //   - First attempts before retries, whose cause most likely persists.
-//   - Impact, see Stake.
-//   - Turn, time and name, for a total order.
+//   - Traffic impact.
+//   - The namespaces' order, time and name, for a total order.
 //
 // So an overdue change waits for at most a round for each earlier claim of its namespace, the
 // current round, and one for each of its namespace's admin state attempts, at most one per pool and

@@ -68,7 +68,7 @@ type Past struct {
 	Longest       time.Duration // maximum backoff
 }
 
-// Verdict is the result of Settle.
+// Verdict is the result for a pool's operations.
 type Verdict struct {
 	Requeue []Operation
 	Told    map[Word][]ServiceName
@@ -81,7 +81,7 @@ type Verdict struct {
 
 // Settle applies the table to a pool's operations and decides the notifications. Only after
 // Retrying or Failed do these notify: an unchanged pool (a lost write had landed), an admin
-// operation, and a process's first check if only admin states were written. A drift check does not
+// operation, and a process's first check if only admin states were written. A resync does not
 // repeat the error for which a change was given up.
 //
 // ofMembers is the membership's outcome if outcome is about admin states only, otherwise empty.

@@ -9,8 +9,8 @@ import (
 
 // Stake is the traffic impact of a change on one pool.
 type Stake struct {
-	// Members that take new flows before and after (Stays), only before (Leaves), or only after the
-	// change (Returns). Down members take none.
+	// Members that take new flows before and after the change, only before, or only after it. Down
+	// members take none.
 	Stays, Leaves, Returns int
 }
 

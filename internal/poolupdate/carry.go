@@ -47,8 +47,8 @@ type parcel struct {
 //
 // Unless such writes are known to update pools, existing pools are returned unchanged and new ones
 // empty; the worker fills them later. Otherwise each pool with pending work gets what an attempt
-// would write, recorded before Carry returns. Pools that are not eligible are returned unchanged
-// and left to the worker.
+// would write, which is recorded first. Pools that are not eligible are returned unchanged and left
+// to the worker.
 //
 // Call written under the same lock, with the pools as Azure shows them after the write, or with nil
 // if the write failed or was not sent; mayLand is then true if it may still take effect. Only the

@@ -77,7 +77,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	l.queue.done(t, v.Requeue, h, r.Level(), v.Told)
 }
 
-// lookAt returns the next drift check; zero is never.
+// lookAt returns the next check without a change; zero is never.
 func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) time.Time {
 	at := h.LookAt(pool, now, l.cfg.DriftPeriod)
 	if at.IsZero() {

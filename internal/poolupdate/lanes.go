@@ -19,12 +19,12 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Config configures Lanes. Lease, and the fields for load balancer writes, are optional.
+// Config configures the workers. Lease, and the fields for load balancer writes, are optional.
 type Config struct {
 	// Interval is the time between retries, and the longest wait of a busy pool.
 	Interval time.Duration
-	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. Whoever sends
-	// writes counts them there.
+	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client that
+	// sends writes counts them there.
 	Writes *pace.Budgets
 	// MaxRetries is per operation; 0 disables retries.
 	MaxRetries int
@@ -35,11 +35,11 @@ type Config struct {
 	Azure      Azure
 	// Behaviour is what is known of Azure.
 	Behaviour behaviour.Behaviour
-	// Whole writes load balancers with all their pools, if WholeWrites allows it; nil is never.
+	// Whole writes load balancers with all their pools, if the next field allows it; nil is never.
 	Whole       poolattempt.Balancers
 	WholeWrites wholewrite.Setting
-	// Pipeline starts pool writes without waiting for completion, if Pipelined allows it; nil is
-	// never. It requires Whole.
+	// Pipeline starts pool writes without waiting for completion, if the next field allows it; nil
+	// is never. It also requires the client for load balancers.
 	Pipeline  Pipeline
 	Pipelined wholewrite.Setting
 	// Verdicts persists what was learned about these writes, with Weir's Version; nil is in memory
@@ -70,7 +70,7 @@ type Lanes struct {
 	start func(*lane)
 }
 
-// New returns Lanes that accept operations at once; Run processes them.
+// New returns workers that accept operations at once; Run processes them.
 func New(cfg Config) *Lanes {
 	if cfg.Writes == nil {
 		cfg.Writes = pace.New(pace.DefaultShare, cfg.Interval)

@@ -82,18 +82,18 @@ func (q *queue) differs(t taken, ops []poolschedule.Operation) {
 		ops[i].Differs = true
 	}
 	q.mu.Lock()
-	t.of.history.Unread = true // a drift check has no operation to carry the flag
+	t.of.history.Unread = true // a resync has no operation to carry the flag
 	q.mu.Unlock()
 	q.back(t, ops)
 }
 
-// watch schedules a drift check. The caller holds q.mu.
+// watch schedules a resync. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
 	w.driftAt = w.history.LookAt(key, now, q.driftPeriod)
 	q.nextDrift = poolschedule.Earlier(q.nextDrift, w.driftAt)
 }
 
-// look marks pools with a due drift check, in O(pools) per check. The caller holds q.mu.
+// look marks pools that are due for a resync, in O(pools) per due time. The caller holds q.mu.
 func (q *queue) look(now time.Time) {
 	if q.nextDrift.IsZero() || q.nextDrift.After(now) {
 		return

@@ -46,8 +46,8 @@ func (ls *Lanes) Settled(pool lb.PoolID) {
 	}
 }
 
-// machinesDone is Settled for one worker. During an attempt it takes effect at the end, because the
-// attempt may have missed it.
+// machinesDone ends the wait in one queue. During an attempt it takes effect at the end, because
+// the attempt may have missed it.
 func machinesDone(q *queue, pool lb.PoolKey) {
 	q.mu.Lock()
 	w := q.pools[pool]

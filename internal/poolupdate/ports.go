@@ -83,10 +83,10 @@ type Report struct {
 	// Retrying, Failed and Updated are the Services to notify.
 	Retrying, Failed, Updated []poolschedule.ServiceName
 	// GivenUpFor is the class and code for which the last change was given up, or empty. It is
-	// persisted for the next process; see Operation.Told.
+	// persisted for the next process.
 	GivenUpFor string
-	// Admin is true if only admin states caused the attempt: it consumes no retry, and other
-	// operations are unchanged unless Settled.
+	// Admin is true if only admin states caused the attempt: it consumes no retry. Unless the pool
+	// is in sync, its other operations are unchanged.
 	Admin bool
 	// AdminTried is true if the attempt included a due or settled admin state change.
 	AdminTried bool
@@ -94,12 +94,12 @@ type Report struct {
 	// AdminSince is when it was seen, AdminRetryAt when it is retried; zero if none.
 	AdminFailed, AdminDone   bool
 	AdminSince, AdminRetryAt time.Time
-	// Downed addresses became Down; Restored ones no longer are, and remain in the pool.
+	// Addresses that became Down, and those that no longer are but remain in the pool.
 	Downed, Restored []netip.Addr
 	// Contested addresses are written although another client keeps reverting them.
 	Contested []netip.Addr
 	// Written are the addresses that Weir manages, Down those of them that it set Down. Store both
-	// if Settled.
+	// if the pool is in sync.
 	Written, Down []netip.Addr
 	// Instances maps instances of uniform scale sets to addresses among Written.
 	Instances map[string]netip.Addr
@@ -129,7 +129,7 @@ type Report struct {
 	RetryAt time.Time
 	// LookAt is the next check; zero is never.
 	LookAt time.Time
-	// Drift is true if only a drift check caused the attempt.
+	// Drift is true if only a resync caused the attempt.
 	Drift bool
 	// ChangedAt is when the oldest change was seen, zero if none; At is the end of the attempt.
 	ChangedAt, At time.Time

@@ -33,7 +33,7 @@ type queue struct {
 	line  turns.Line
 	// turn is nil while another writer holds the worker.
 	turn *poolschedule.Turn
-	// nextDrift is the next drift check of any pool; zero is never.
+	// nextDrift is the next resync of any pool; zero is never.
 	nextDrift time.Time
 	// company debounces checks.
 	company poolschedule.Company
@@ -51,9 +51,9 @@ type waiting struct {
 	level *uint64
 	// told is each Service's last notification.
 	told lastWords
-	// subject is the newest operation's target, used for drift checks.
+	// subject is the newest operation's target, used for resyncs.
 	subject poolschedule.Subject
-	// driftAt is the next drift check. driftDue and driftSince are set once it is due.
+	// driftAt is the next resync; the other two fields are set once it is due.
 	driftAt    time.Time
 	driftDue   bool
 	driftSince time.Time
@@ -323,7 +323,7 @@ func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Gro
 	return g
 }
 
-// levelAs implements Lanes.LevelAs.
+// levelAs is the exported method for one queue.
 func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

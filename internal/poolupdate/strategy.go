@@ -44,7 +44,7 @@ func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrit
 	return nil, may
 }
 
-// seen reduces may to changes that Azure is known to apply.
+// seen removes permissions for changes that Azure is not known to apply.
 func seen(l *lane, may wholewrite.Leaves) wholewrite.Leaves {
 	if l.answer(wholewrite.Addresses) != behaviour.Taken {
 		may.Addresses = wholewrite.No

@@ -99,7 +99,7 @@ func (w *waiting) changed() bool {
 // attempt's report.
 func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
 	if len(w.ops) == 0 || w.inFlight {
-		return Waiting{}, false // a drift check is no change
+		return Waiting{}, false // a resync is no change
 	}
 	ready := g.ReadyAt(interval)
 	wait := Waiting{

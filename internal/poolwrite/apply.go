@@ -21,7 +21,7 @@ type Change struct {
 	Foreign            int
 	// states are the admin states that Weir manages in Next; empty is reset.
 	states map[netip.Addr]string
-	// down are Weir's Down addresses; Downed become so, and restored are reset by this change.
+	// down are Weir's Down addresses, followed by those that become Down and those that are reset.
 	down, Downed, restored []netip.Addr
 	// Addresses that are missing, surplus, or foreign.
 	added, removed, foreign []netip.Addr

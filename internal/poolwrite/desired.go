@@ -14,8 +14,8 @@ type Desired struct {
 	Addresses []lb.Address
 	// Kept Addresses stay if present, but are not added.
 	Kept []netip.Addr
-	// Twins are nodes that share an address of Addresses but have another machine. Awaited are
-	// addresses of nodes with an unknown machine; members with one of them stay.
+	// Further nodes with an address of Addresses but another machine, and addresses of nodes with
+	// an unknown machine: members with one of these stay.
 	Twins   []lb.Address
 	Awaited []netip.Addr
 	// Ours reports whether Weir manages an address found on takeover: those of the cluster's nodes,
@@ -50,7 +50,7 @@ type Intent struct {
 	States bool
 }
 
-// in removes Kept addresses that are not present.
+// in removes retained addresses that are not present.
 func (d Desired) in(shown []lb.Address) Desired {
 	if len(d.Kept) == 0 {
 		return d

@@ -14,11 +14,11 @@ const MostNamed = 50
 
 // Differs is how a pool differs from its desired state.
 type Differs struct {
-	// Missing are absent, Surplus unwanted, and Foreign added by others.
+	// Missing are absent, followed by unwanted members and those of other owners.
 	Missing, Surplus, Foreign Members
 }
 
-// Members is a count with the first addresses. Foreign network interfaces have none.
+// Members is a count with the first addresses. Network interfaces of other owners have none.
 type Members struct {
 	Count int
 	Named []netip.Addr

@@ -30,8 +30,8 @@ func (m *Memory) Keep(r *Result, now time.Time) {
 	m.Lost, m.kept = r.lost, r.kept
 }
 
-// Learn returns the addresses to report as Down or no longer Down. look is true for a drift check.
-// A new process assumes that the record was reported, so the next read reports a lost write.
+// Learn returns the addresses to report as Down or no longer Down. look is true for a resync. A new
+// process assumes that the record was reported, so the next read reports a lost write.
 func (m *Memory) Learn(r Result, look bool) (downed, restored []netip.Addr) {
 	m.contest = m.learn(r, m.down, look)
 	if r.ledger != nil && !m.downKnown {

@@ -15,9 +15,8 @@ type ours struct {
 	down map[netip.Addr]struct{}
 }
 
-// owned returns the record, or on takeover the addresses of want.Ours. Down ones count as Weir's
-// only if the node leaves and no other client writes the pool: a deleted BackendPool had recorded
-// them.
+// owned returns the record, or on takeover the addresses found. Down ones count as Weir's only if
+// the node leaves and no other client writes the pool: a deleted BackendPool had recorded them.
 func owned(observed lb.Pool, want Desired, adminState bool) ours {
 	recorded := want.Recorded
 	has := ours{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}

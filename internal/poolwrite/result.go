@@ -31,7 +31,6 @@ type Result struct {
 	instances map[string]netip.Addr
 	// shown is from shownIn.
 	shown uint64
-	// See Desired.
 	twins   []lb.Address
 	awaited []netip.Addr
 	// Members is true if addresses change.
@@ -41,10 +40,10 @@ type Result struct {
 	// Overtaken is true after a conflicting write.
 	Overtaken bool
 	// Interfaces is true for network interfaces where addresses are wanted: Outcome is about admin
-	// states, and the membership is Refused.
+	// states, and the membership is rejected.
 	Interfaces bool
-	// HandOver is set for a pool of network interfaces. If Handed is set, its members are pending
-	// or failed, and Outcome is about admin states only.
+	// HandOver is set for a pool of network interfaces. The next field is set while its members are
+	// pending or failed, and Outcome is then about admin states only.
 	HandOver *HandOver
 	Handed   *Handed
 	// Unusable nodes cannot join.

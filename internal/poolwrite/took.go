@@ -84,8 +84,8 @@ func RefusesOverlap(f *fault.Fault) behaviour.Answer {
 	return ""
 }
 
-// Showed classifies the effect of a load balancer write, per change, with omissions as in
-// Overtaken.
+// Showed classifies the effect of a load balancer write per change. Changes without evidence are
+// omitted, also if another client has written or pools disagree.
 func Showed(pools []After) map[wholewrite.Change]behaviour.Answer {
 	all := map[wholewrite.Change]behaviour.Answer{}
 	both := map[wholewrite.Change]bool{}

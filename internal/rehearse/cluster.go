@@ -35,7 +35,7 @@ type Service struct {
 	Namespace, Name string
 	// Owner is the prefix of its Azure resource names.
 	Owner string
-	// Kept is why resources of an unserved Service are kept, Held why nothing is changed; or empty.
+	// Why resources of an unserved Service are kept, and why nothing is changed; or empty.
 	Kept, Held string
 	// NoEffect describes source restrictions without effect.
 	NoEffect string

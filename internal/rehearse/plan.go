@@ -26,8 +26,8 @@ type planning struct {
 	outcome     Outcome
 }
 
-// Plan does what the controller would do if it started now. Failures in Azure are in
-// Outcome.Incomplete.
+// Plan does what the controller would do if it started now. Failures in Azure are part of the
+// result.
 func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates bool) (Outcome, error) {
 	p := &planning{Rehearsal: r, cluster: c, scope: scope, adminStates: adminStates}
 	p.outcome.Owners, p.outcome.NoEffect = map[string]string{}, map[string]string{}

@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Rehearsal is Balancers that work on a Shadow.
+// Rehearsal runs the load balancer code on a Shadow.
 type Rehearsal struct {
 	*balancer.Balancers
 	Shadow *Shadow
@@ -35,7 +35,7 @@ type Rehearsal struct {
 	ended  chan struct{}
 }
 
-// New returns a Rehearsal. It replaces cfg's Azure, Lanes, Lease, Writes, Done and Log.
+// New returns a Rehearsal. It replaces cfg's Azure, Lease, Writes, Done, Log and workers.
 func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1), interfaces: cfg.Interfaces}
 	cfg.Log = slog.New(slog.DiscardHandler)
@@ -58,7 +58,7 @@ func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	return r
 }
 
-// readOnlyOwners discards writes; Balancers keep them in memory.
+// readOnlyOwners discards writes; the load balancer code keeps them in memory.
 type readOnlyOwners struct{ publicip.OwnerStore }
 
 // WriteOwners implements publicip.OwnerStore.
@@ -180,7 +180,7 @@ type Rehearsals struct {
 	azure *readings
 }
 
-// NewRehearsals returns Rehearsals with cfg.
+// NewRehearsals returns a factory with cfg.
 func NewRehearsals(cfg balancer.Config) *Rehearsals {
 	read := newReadings(cfg.Azure)
 	if cfg.PrivateLinks != nil {
@@ -189,5 +189,5 @@ func NewRehearsals(cfg balancer.Config) *Rehearsals {
 	return &Rehearsals{cfg: cfg, azure: read}
 }
 
-// Next returns a Rehearsal in the state of a new process.
+// Next returns a simulator in the state of a new process.
 func (r *Rehearsals) Next() *Rehearsal { return New(r.cfg, r.azure) }

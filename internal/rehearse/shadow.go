@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Reader reads what Balancers read from Azure; see balancer.Azure.
+// Reader reads what load balancers need from Azure; see balancer.Azure.
 type Reader interface {
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)

@@ -30,9 +30,9 @@ type Store interface {
 	Keep(ctx context.Context, subscription string, r wholewrite.Record) error
 }
 
-// Config configures Verdicts.
+// Config configures New.
 type Config struct {
-	// Setting is for batched updates, Pipelined for overlapping ones.
+	// Settings for batched and for overlapping updates.
 	Setting, Pipelined wholewrite.Setting
 	// Probed is from weir probe.
 	Probed behaviour.Behaviour
@@ -62,7 +62,7 @@ type Verdicts struct {
 	wake, writing chan struct{}
 }
 
-// New returns empty Verdicts.
+// New returns a tracker without knowledge.
 func New(cfg Config) *Verdicts {
 	v := &Verdicts{
 		cfg: cfg, records: map[string]wholewrite.Record{}, seen: map[string]behaviour.Behaviour{},
@@ -126,7 +126,7 @@ type trial struct {
 	before  wholewrite.Record
 }
 
-// Begin records a trial before it is made, so that a crash counts as one. Call End afterwards.
+// Begin records a trial before it is made, so that a crash counts as one. It has to be ended.
 func (v *Verdicts) Begin(ctx context.Context, subscription string, tries []wholewrite.Change) error {
 	subscription, now := wholewrite.Key(subscription), time.Now()
 	v.mu.Lock()

@@ -115,10 +115,10 @@ func (v Verdict) trials(by, version string, now time.Time) int {
 // near compares in both directions, which tolerates clock changes.
 func near(a, b time.Time, d time.Duration) bool { return a.Sub(b).Abs() < d }
 
-// mostText bounds Parse.
+// mostText bounds the input.
 const mostText = 64 << 10
 
-// Parse parses the output of Format, by subscription.
+// Parse parses formatted records, by subscription.
 func Parse(text string) (map[string]Record, error) {
 	if text == "" {
 		return map[string]Record{}, nil

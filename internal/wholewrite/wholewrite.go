@@ -105,14 +105,14 @@ const (
 
 // Known is all that is known of a subscription.
 type Known struct {
-	// Setting is for batched updates, Pipelined for overlapping ones.
+	// Settings for batched and for overlapping updates.
 	Setting, Pipelined Setting
 	Version            string
 	// Seen is observed by this process.
 	Seen behaviour.Behaviour
 	// Probed is from --azure-behaviour.
 	Probed behaviour.Behaviour
-	// Record is persisted; Unread is why it is unknown.
+	// Record is persisted; the error is why it is unknown.
 	Record Record
 	Unread string
 }
@@ -134,8 +134,9 @@ type Decision struct {
 	Why   string
 }
 
-// May decides about a change. unrest is why a trial must not run, or empty. Seen overrides Probed,
-// and Probed overrides Record. Always needs none of them, but Seen may override it.
+// May decides about a change. unrest is why a trial must not run, or empty. This process's
+// observations override the file, and the file overrides the record. Always needs none of them, but
+// observations may override it.
 func (k Known) May(c Change, now time.Time, unrest string) Decision {
 	seen, on, setting := Answer(k.Seen, c), k.Record.Of(c), k.setting(c)
 	if seen != "" && !Takes(seen) && !on.At.IsZero() && !near(on.At, now, Lifetime) {
