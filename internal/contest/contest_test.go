@@ -69,7 +69,7 @@ func TestWhatAzureShowsOtherwiseAtOnceIsLeftAfterAWhile(t *testing.T) {
 	}
 }
 
-// A resource that stays in progress is read less and less often.
+// A resource that remains in progress is read less and less often.
 func TestTheFaultOfAWriteInProgressPausesLonger(t *testing.T) {
 	var p InProgress
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

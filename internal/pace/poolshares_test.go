@@ -125,7 +125,7 @@ func TestANamespaceWithoutNeighborsIsNotDeferred(t *testing.T) {
 	}
 }
 
-// Services of a namespace whose pools have used up its share get the floor. Without other
+// Services of a namespace with pools that have used up its share get the floor. Without other
 // namespaces they get what is left.
 func TestServicesBesideBusyPools(t *testing.T) {
 	for _, alone := range []bool{false, true} {

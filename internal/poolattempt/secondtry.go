@@ -83,8 +83,8 @@ func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.D
 	}
 }
 
-// readAsInterfaces reads a pool that Azure says has network interfaces. If none are shown yet, the
-// next attempt will see them.
+// readAsInterfaces reads a pool that has network interfaces, according to Azure. If none are shown
+// yet, the next attempt will see them.
 func (c *Config) readAsInterfaces(ctx context.Context, t Try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	*r = r.Anew(before, fault.From(met))
 	observed, err := c.Azure.Get(ctx, t.Pool)

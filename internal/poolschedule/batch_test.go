@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Overlapping writes are in turn order, and none goes before a pool that has waited for an interval
-// and is written separately.
+// Overlapping writes are in turn order, and none ranks before a pool that has waited for an
+// interval and is written separately.
 func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 	at := seconds(1000)
 	change := func(name string, since time.Duration) Group {

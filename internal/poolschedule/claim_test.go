@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// Which of two claims goes first, and why.
+// Which of two claims ranks first, and why.
 func TestWhichPoolGoesFirst(t *testing.T) {
 	now := start
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }

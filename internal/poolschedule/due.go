@@ -124,7 +124,7 @@ func (g Group) adminAt() time.Time {
 	return Later(Later(g.Earliest(), g.history.HoldUntil), Later(g.Admin.QueuedAt, g.Admin.againAt))
 }
 
-// urgent reports whether the admin operation goes first. A failed one does not, nor one within an
+// urgent reports whether the admin operation ranks first. A failed one does not, nor one within an
 // interval of the last: a flapping taint must not starve other pools.
 func (g Group) urgent(now time.Time, interval time.Duration) bool {
 	return g.Admin != nil && g.Admin.Tries == 0 && !g.adminAt().After(now) && !g.history.lastAdmin.After(now.Add(-interval))

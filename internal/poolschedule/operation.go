@@ -18,8 +18,8 @@ type ServiceName struct {
 	Namespace, Name string
 }
 
-// Operation requests that a pool be brought in sync: its membership, or its admin states if Admin.
-// Either applies both. The fields after New belong to the worker.
+// Operation requests that a pool get in sync: its membership, or its admin states if Admin. Either
+// applies both. The fields after New belong to the worker.
 type Operation struct {
 	Ref  Ref
 	Pool lb.PoolID

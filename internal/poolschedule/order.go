@@ -52,7 +52,7 @@ const (
 //     all the time.
 //   - Round: one claim per namespace and round, so that a busy namespace delays others by one.
 //   - Overdue claims, so that the following rules starve none.
-//   - First attempts before retries, whose cause most likely persists.
+//   - First attempts before retries: their cause most likely persists.
 //   - Traffic impact.
 //   - The namespaces' order, time and name, for a total order.
 //

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// The pool with the highest loss goes first, before changes and overdue claims; a flapping or
+// The pool with the highest loss ranks first, before changes and overdue claims; a flapping or
 // failed one does not.
 func TestWhichAdminStatesGoFirst(t *testing.T) {
 	at := seconds(1000)
@@ -48,7 +48,7 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 	}
 }
 
-// A check goes last, uses no turn, and is not a waiting operation.
+// A check ranks last, uses no turn, and is not a waiting operation.
 func TestALookStandsBackBehindChanges(t *testing.T) {
 	fresh := Group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
 	retry := Group{pool: "retry", Retry: true, history: History{LastAttempt: seconds(0)}}

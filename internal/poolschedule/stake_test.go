@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Which pool goes first, and why.
+// Which pool ranks first, and why.
 func TestWhichPoolHasMostToLose(t *testing.T) {
 	for _, tt := range []struct {
 		about          string

@@ -47,7 +47,7 @@ func TestACarrierThatFailsLeavesEverythingAsItWas(t *testing.T) {
 	})
 }
 
-// Requeued operations go before newer ones, each with its own counter.
+// Requeued operations rank before newer ones, each with its own counter.
 func TestWhatComesBackStandsWhereItStood(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")

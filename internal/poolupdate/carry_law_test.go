@@ -75,7 +75,7 @@ func (s scene) play(w *world) (late []func()) {
 		}
 		if st.goes {
 			w.set(func() { delete(w.pools, st.change.Key()) })
-			s.pools[st.change] = "" // foreign members are gone for good
+			s.pools[st.change] = "" // foreign members are lost for good
 			continue
 		}
 		if st.fails {

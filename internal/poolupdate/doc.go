@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poolupdate brings Azure backend pools in sync with the cluster.
+// Package poolupdate keeps Azure backend pools in sync with the cluster.
 //
 // An Operation requests that a pool hold what its BackendPool wants. Addresses are computed from
 // the newest snapshot when the pool is written, so a late operation never applies stale ones.

@@ -14,7 +14,7 @@ import (
 
 const period = 10 * time.Minute
 
-// level brings a pool in sync with n1 and clears the traces.
+// level gets a pool in sync with n1 and clears the traces.
 func (w *world) level(id lb.PoolID) {
 	w.pool(id, "n1=10.0.0.1")
 	w.change(id, "n1=10.0.0.1")

@@ -48,8 +48,8 @@ func TestAPoolWhoseLastWriteFailedIsWrittenOnceMore(t *testing.T) {
 	})
 }
 
-// An address that was sent but not seen may still arrive. It stays in the record until a write has
-// invalidated the lost one.
+// An address that was sent but not seen may still arrive. It remains in the record until a write
+// has invalidated the lost one.
 func TestALostWriteCannotLandLaterAsSomebodyElses(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
@@ -98,7 +98,7 @@ func TestAWriteThatAGatewayGaveUpOnMayStillLand(t *testing.T) {
 	}
 }
 
-// The managed addresses of a pool are determined on takeover, not after a node is gone.
+// The managed addresses of a pool are determined on takeover, not after a node was deleted.
 func TestTakingAPoolIsRecordedEvenIfItOnlyRemoves(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1 n2=10.0.0.2")

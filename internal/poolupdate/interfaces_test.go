@@ -113,8 +113,8 @@ func TestALostDownOfAnInterfaceCannotLandLater(t *testing.T) {
 	})
 }
 
-// The interface of a deleted node stays unchanged and recorded, because the node may register again
-// with its machine. The record ends with the interface.
+// The interface of a deleted node remains unchanged and recorded, because the node may register
+// again with its machine. The record ends with the interface.
 func TestTheInterfaceOfANodeThatHasGone(t *testing.T) {
 	gone := func(w *world) {
 		w.interfaces(web, "nic-n1 nic-n2")

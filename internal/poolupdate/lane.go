@@ -57,7 +57,7 @@ func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *la
 	return l
 }
 
-// paced returns whose pace a change counts for: the pool's, or the load balancer's if one write
+// paced returns the pace that a change counts for: the pool's, or the load balancer's if one write
 // updates all pools.
 func paced(l *lane, pool lb.PoolID, now time.Time) lb.PoolID {
 	if l.cfg.Whole != nil && l.cfg.WholeWrites != wholewrite.Never && l.verdicts.Answer(l.id.SubscriptionID, wholewrite.Addresses, now) == behaviour.Taken {

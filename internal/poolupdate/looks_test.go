@@ -115,7 +115,7 @@ func TestALookThatFailsLeavesEachPoolToItself(t *testing.T) {
 	})
 }
 
-// A change goes before checks.
+// A change ranks before checks.
 func TestAChangeGoesAheadOfLooks(t *testing.T) {
 	inLookedAtWorld(t, 20, func(w *whole, pools []lb.PoolID) {
 		w.change(pools[0], "n1=10.0.0.1 n2=10.0.0.2")

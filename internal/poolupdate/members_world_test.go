@@ -26,7 +26,7 @@ const machineTime = 5 * time.Second
 type machineLanes struct {
 	w *world
 	// homeless are nodes with unknown machines, waits machines that Azure is updating, fails
-	// machines whose next write fails, and gone machines that Azure does not have.
+	// machines with a failing next write, and missing machines that Azure does not have.
 	homeless map[string]string
 	gone     map[string]bool
 	looked   map[string]bool // and were read

@@ -52,7 +52,7 @@ func TestLooksStandBackBehindAChange(t *testing.T) {
 	})
 }
 
-// A ready change gets its turn after at most one per other namespace and what goes first in its
+// A ready change gets its turn after at most one per other namespace and what ranks first in its
 // own, whatever else waits.
 func TestLawNeighbours(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

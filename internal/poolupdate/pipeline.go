@@ -28,8 +28,8 @@ var overlapping = []wholewrite.Change{wholewrite.Overlapping}
 var errDowned = errors.New("a node goes Down")
 
 // pipelined sends each pool's write as soon as Azure has accepted the previous one, awaits
-// completion, and settles all pools by one read of the load balancer. next is the pool whose turn
-// it is. The caller holds the worker's lock and the lease.
+// completion, and settles all pools by one read of the load balancer. next is the pool that has its
+// turn. The caller holds the worker's lock and the lease.
 func (l *lane) pipelined(ctx context.Context, next lb.PoolKey, due []lb.PoolKey, leave wholewrite.Leave, valid func() bool) {
 	all, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	within, sent := context.WithTimeout(all, sendDeadline)

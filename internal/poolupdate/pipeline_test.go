@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// piped is an Azure in which pool writes overlap: a later one overtakes an earlier one, whose
+// piped is an Azure in which pool writes overlap: a later one overtakes an earlier one, and its
 // content persists. All pools share an etag, which each acceptance and the last completion change.
 type piped struct {
 	*whole
@@ -28,7 +28,7 @@ type piped struct {
 	// begins returns the response to a write about to be accepted; accepted runs after it.
 	begins   func(pool lb.PoolID) error
 	accepted func(pool lb.PoolID)
-	// noop are pools whose writes change nothing; failing maps pools to the error of their
+	// noop are pools with writes that change nothing; failing maps pools to the error of their
 	// completion.
 	noop    map[string]bool
 	failing map[string]error

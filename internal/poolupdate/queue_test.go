@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// A requeued operation goes before newer ones and absorbs them; its age is that of the first
+// A requeued operation ranks before newer ones and absorbs them; its age is that of the first
 // change.
 func TestWhatComesBackKeepsItsAge(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

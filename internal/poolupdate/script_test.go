@@ -36,7 +36,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// runScript runs the script in a synctest bubble and compares the output. The parser stays outside,
+// runScript runs the script in a synctest bubble and compares the output. The parser runs outside,
 // because it uses a timer per command.
 func runScript(t *testing.T, path string) {
 	var lines []datadriven.TestData

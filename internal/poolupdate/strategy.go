@@ -21,7 +21,7 @@ const (
 )
 
 // together returns the pools for one load balancer write and the permitted changes; none if there
-// are too few, or if next, whose turn it is, cannot join.
+// are too few, or if next, which has its turn, cannot join.
 func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leaves) {
 	if l.cfg.Whole == nil || l.wholeAfter.After(now) || waitingIn(l.queue) < wholeKnownFrom { // most changes come alone
 		return nil, wholewrite.Leaves{}

@@ -20,7 +20,7 @@ type taken struct {
 	told    map[poolschedule.ServiceName]poolschedule.Word
 	// driftDue is true if a check was due.
 	driftDue bool
-	// namespace is the one whose turn was used, if any.
+	// namespace is the one that used its turn, if any.
 	namespace string
 }
 
@@ -63,8 +63,8 @@ func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	return t
 }
 
-// done ends an attempt: retries go before newer operations. A pool forgotten since is ignored, even
-// if it was added again.
+// done ends an attempt: retries rank before newer operations. A pool forgotten since is ignored,
+// even if it was added again.
 func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.History, level *uint64, told map[poolschedule.Word][]poolschedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +101,7 @@ func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	return q.takeLocked(pool, w, now), true
 }
 
-// back undoes take: the operations go before newer ones.
+// back undoes take: the operations rank before newer ones.
 func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 )
 
 // BenchmarkTogether changes 100 Services at once while a node leaves ten pools, on one load
-// balancer whose writes take 25 s, as measured with virtual machines. It reports the writes and the
-// time until the last pool is in sync.
+// balancer with writes that take 25 s, as measured with virtual machines. It reports the writes and
+// the time until the last pool is in sync.
 func BenchmarkTogether(b *testing.B) {
 	for _, story := range []string{"changes", "drain"} {
 		for _, ignores := range []bool{false, true} {

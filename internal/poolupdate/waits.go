@@ -38,7 +38,7 @@ const (
 	CauseLease      Cause = "Lease"      // another controller holds the lease
 	CausePace       Cause = "Pace"       // the pool is busy, or a quota recovers gradually
 	CauseShare      Cause = "Share"      // the namespace has used up its share of writes
-	CauseBehind     Cause = "Behind"     // another write on the load balancer goes first
+	CauseBehind     Cause = "Behind"     // another write on the load balancer comes first
 )
 
 func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }

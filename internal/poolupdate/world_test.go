@@ -22,9 +22,9 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// world is the environment of the workers in virtual time: an Azure whose writes take writeTime, a
-// cluster, a status store and a reporter. Tests run in one synctest bubble and only inspect it
-// while the workers are blocked; -race covers the workers.
+// world is the environment of the workers in virtual time: an Azure with writes that take
+// writeTime, a cluster, a status store and a reporter. Tests run in one synctest bubble and only
+// inspect it while the workers are blocked; -race covers the workers.
 type world struct {
 	t         *testing.T
 	lanes     *Lanes

@@ -27,7 +27,7 @@ type Change struct {
 	added, removed, foreign []netip.Addr
 	// compared is false if the pool was not compared.
 	compared bool
-	// unseen is true for a pool in sync whose record has something more: a write may be in flight.
+	// unseen is true for a pool in sync with additional records: a write may be in flight.
 	unseen bool
 	// joinable is true if machines' own writes change the members, and a pool write only sets admin
 	// states.

@@ -18,8 +18,8 @@ func TestWhatIsUndoneOnceIsNoContest(t *testing.T) {
 	}
 }
 
-// A machine takes a minute to rejoin, or is gone: members missing at each attempt until then were
-// removed at most once. It counts again once the pool was in sync.
+// A machine takes a minute to rejoin, or was deleted: members missing at each attempt until then
+// were removed at most once. It counts again once the pool was in sync.
 func TestWhoIsOnTheWayBackIsNoContest(t *testing.T) {
 	at := netip.MustParseAddr("10.0.0.1")
 	c := contest{holds: []netip.Addr{at}}

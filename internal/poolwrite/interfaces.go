@@ -31,7 +31,7 @@ func refusal(err error) *fault.Fault {
 
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 
-// direct computes the admin states of nodes' interfaces. A node may be gone, or not report its
+// direct computes the admin states of nodes' interfaces. A node may be deleted, or not report its
 // machine yet, so a recorded Down is kept while an unidentified interface is Down.
 func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
 	states, byUs, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// A kept member stays, with its desired admin state, and is not restored if another client removed
-// it.
+// A kept member remains, with its desired admin state, and is not restored if another client
+// removed it.
 func TestWhatIsKeptStaysWhereItIs(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
 	machine := func(n int) string {

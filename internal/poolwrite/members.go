@@ -49,7 +49,7 @@ type joining struct {
 	machines []nic.Machine
 }
 
-// Unusable is a node of the pool whose machine cannot join.
+// Unusable is a node of the pool with a machine that cannot join.
 type Unusable struct {
 	Node string
 	IP   netip.Addr

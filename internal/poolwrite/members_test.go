@@ -55,7 +55,7 @@ func TestWhoseInterfacesLeave(t *testing.T) {
 	}
 }
 
-// For any pool and record: writing exactly what was handed over brings the pool in sync; machines
+// For any pool and record: writing exactly what was handed over gets the pool in sync; machines
 // without a node stay, as do nodes that are neither recorded nor of this cluster; changes are
 // recorded before; and no address is ever written.
 func TestLawOfMembers(t *testing.T) {

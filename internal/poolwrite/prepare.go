@@ -83,7 +83,7 @@ func (r *Result) mustWrite(observed lb.Pool) (bool, error) {
 }
 
 // record returns what to record before the write, or nil. A takeover is always recorded: which
-// addresses are managed may be unknown once a node is gone. The report trims the record.
+// addresses are managed may be unknown once a node was deleted. The report trims the record.
 func (r *Result) record(recorded Recorded, has ours) *Intent {
 	before := len(has.written)
 	for _, a := range r.Wanted {

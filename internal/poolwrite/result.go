@@ -30,7 +30,7 @@ type Result struct {
 	// instances maps instances of uniform scale sets to addresses.
 	instances map[string]netip.Addr
 	// shown is from shownIn.
-	shown uint64
+	shown   uint64
 	twins   []lb.Address
 	awaited []netip.Addr
 	// Members is true if addresses change.
@@ -72,7 +72,7 @@ func (r Result) OfMembers() Outcome {
 	return ""
 }
 
-// Desired counts the wanted addresses whose machines can join.
+// Desired counts the wanted addresses with machines that can join.
 func (r Result) Desired() int {
 	without := map[netip.Addr]bool{}
 	for _, u := range r.Unusable {

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// instanceOf returns a node's instance of a uniform scale set, whose address Azure does not report.
+// instanceOf returns a node's instance of a uniform scale set; Azure does not report its address.
 func instanceOf(node string) nic.Machine {
 	m, err := nic.ParseMachine("azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines/" + strings.TrimPrefix(node, "n"))
 	if err != nil {
@@ -58,9 +58,9 @@ func keysOf(machines []nic.Machine) string {
 	return strings.Join(names, " ")
 }
 
-// An instance whose node is gone leaves by the record, because Azure does not report its address.
-// Instances that never were nodes stay, as does one whose node has returned without reporting its
-// machine.
+// An instance whose node was deleted leaves by the record, because Azure does not report its
+// address. Instances that never were nodes remain, as does one with a node that has returned
+// without reporting its machine.
 func TestInstancesWhoseNodesAreGone(t *testing.T) {
 	for _, tt := range []struct {
 		about           string
@@ -103,8 +103,8 @@ func TestInstancesWhoseNodesAreGone(t *testing.T) {
 	}
 }
 
-// A kept instance stays a member if its node is gone or known only by address; one that is not in
-// the pool does not join.
+// A kept instance remains a member if its node was deleted or known only by address; one that is
+// not in the pool does not join.
 func TestInstancesThatAreKept(t *testing.T) {
 	want := uniform("n1", "n1")
 	want.Machines.Of = func(node string) (nic.Machine, error) {

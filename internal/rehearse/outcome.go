@@ -34,7 +34,7 @@ type Unasked struct {
 	Refused, Held, Kept string
 }
 
-// Left is a BackendPool whose pool is left unchanged.
+// Left is a BackendPool with a pool that is left unchanged.
 type Left struct{ BackendPool, Why string }
 
 // Empty reports whether there was nothing to plan.

@@ -29,7 +29,7 @@ func published(name, owner string) lb.PrivateLinkService {
 }
 
 // publishing has Private Link Services to create, change, delete with a connection, and only read,
-// and the subnet opened for them; and Services whose request is rejected, waits, or keeps its
+// and the subnet opened for them; and Services with a request that is rejected, waits, or keeps its
 // Private Link Service.
 func publishing() rehearse.Outcome {
 	comes, changes, goes, same := published("pls-a1", "shop/new"), published("pls-a2", "shop/web"), published("pls-a3", "shop/old"), published("pls-a4", "shop/same")

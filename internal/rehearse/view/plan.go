@@ -105,7 +105,7 @@ type Service struct {
 	Kept string `json:"kept,omitempty"`
 }
 
-// Pool is a BackendPool whose pool is left unchanged.
+// Pool is a BackendPool with a pool that is left unchanged.
 type Pool struct {
 	BackendPool string `json:"backendPool"`
 	Why         string `json:"why"`
