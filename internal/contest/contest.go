@@ -64,19 +64,19 @@ type Contests struct {
 
 // Leave processes the parts of a Service that are out of sync, and reports whether to leave them
 // unchanged. name is the resource's, for messages.
-func (c *Contests) Leave(in In, service string, asked Asked, name string, differ []Undone, now time.Time) bool {
+func (c *Contests) Leave(in In, service string, desired Asked, name string, changed []Undone, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := key{in, service}
 	r := c.records[at]
-	if r == nil || !r.asked.equal(asked) {
-		r = &record{asked: asked, found: map[string]time.Time{}}
+	if r == nil || !r.asked.equal(desired) {
+		r = &record{asked: desired, found: map[string]time.Time{}}
 		if c.records == nil {
 			c.records = map[key]*record{}
 		}
 		c.records[at] = r
 	}
-	return r.look(name, differ, now)
+	return r.look(name, changed, now)
 }
 
 // ShownOtherwise records that Azure did not show parts of a Service as just written.

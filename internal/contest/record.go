@@ -40,16 +40,16 @@ func (a Asked) equal(b Asked) bool {
 	return a.On == b.On && a.Again == b.Again && reflect.DeepEqual(a.Desired, b.Desired)
 }
 
-// look processes a read in which the parts in differ are out of sync.
-func (r *record) look(name string, differ []Undone, now time.Time) (leave bool) {
+// look processes a read in which the changed parts are out of sync.
+func (r *record) look(name string, changed []Undone, now time.Time) (leave bool) {
 	switch {
 	case !r.held && (r.otherwise.times < timesAtOnce || r.otherwise.last.Sub(r.otherwise.first) < atOnce):
 		return false // Weir's own write is pending or its result unknown
-	case len(differ) == 0:
+	case len(changed) == 0:
 		r.level(now)
 		return false
 	}
-	return r.undone(name, differ, now)
+	return r.undone(name, changed, now)
 }
 
 func (r *record) shownOtherwise(now time.Time) {
@@ -84,16 +84,16 @@ func (r *record) level(now time.Time) {
 }
 
 // undone processes reverted parts. The first revert, which may be a manual edit, is written again.
-func (r *record) undone(name string, differ []Undone, now time.Time) (leave bool) {
-	again := !r.held // reverted right after each write
+func (r *record) undone(name string, changed []Undone, now time.Time) (leave bool) {
+	repeated := !r.held // reverted right after each write
 	var texts []string
-	for _, u := range differ {
+	for _, u := range changed {
 		_, before := r.found[u.Part]
-		again = again || before
+		repeated = repeated || before
 		r.found[u.Part] = now
 		texts = append(texts, u.Text)
 	}
-	if r.contest == nil && !again {
+	if r.contest == nil && !repeated {
 		r.held = false
 		return false
 	}

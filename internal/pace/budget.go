@@ -53,22 +53,22 @@ type Left struct{ Caller, All int }
 func (b *Budget) Wrote(now time.Time) {
 	b.window.add(now)
 	b.own.spend(now)
-	for _, told := range []*bucket{&b.caller, &b.all} {
-		if !told.at.IsZero() {
-			told.spend(now)
+	for _, reported := range []*bucket{&b.caller, &b.all} {
+		if !reported.at.IsZero() {
+			reported.spend(now)
 		}
 	}
 }
 
 // Told records what Azure reports as left.
 func (b *Budget) Told(left Left, now time.Time) {
-	for _, told := range []struct {
+	for _, reported := range []struct {
 		left int
 		of   *bucket
 	}{{left.Caller, &b.caller}, {left.All, &b.all}} {
-		if told.left >= 0 {
-			told.of.left, told.of.at = float64(told.left), now
-			told.of.size = max(told.of.size, told.of.left)
+		if reported.left >= 0 {
+			reported.of.left, reported.of.at = float64(reported.left), now
+			reported.of.size = max(reported.of.size, reported.of.left)
 		}
 	}
 }
@@ -156,9 +156,9 @@ func (b *Budget) spare(now time.Time, owed float64) float64 {
 	}
 	spare := part(b.window.free(now, b.share*windowWrites, owed), windowLasts)
 	spare = min(spare, part(b.own.leftAt(now), bucketLasts))
-	for _, told := range []*bucket{&b.caller, &b.all} {
-		if !told.at.IsZero() {
-			spare = min(spare, part(b.share*told.leftAt(now), bucketLasts))
+	for _, reported := range []*bucket{&b.caller, &b.all} {
+		if !reported.at.IsZero() {
+			spare = min(spare, part(b.share*reported.leftAt(now), bucketLasts))
 		}
 	}
 	return spare
@@ -206,9 +206,9 @@ func (p Pace) part(namespace string) float64 {
 func (b *Budget) Spent(now time.Time) (spent, share, left float64) {
 	spent, share = b.window.spent(now), b.share*windowWrites
 	left = min(share-spent, b.own.leftAt(now))
-	for _, told := range []*bucket{&b.caller, &b.all} {
-		if !told.at.IsZero() {
-			left = min(left, b.share*told.leftAt(now))
+	for _, reported := range []*bucket{&b.caller, &b.all} {
+		if !reported.at.IsZero() {
+			left = min(left, b.share*reported.leftAt(now))
 		}
 	}
 	return spent, share, max(0, left)

@@ -70,19 +70,19 @@ func (w *window) free(now time.Time, share, owed float64) float64 {
 		if n < 0 || w.counts[n%slots] == 0 {
 			continue
 		}
-		leaves := time.Unix(0, (n+slots)*int64(slotLasts)).Sub(now) // when this slot expires
-		counting := min(leaves, windowLasts).Seconds()
+		expires := time.Unix(0, (n+slots)*int64(slotLasts)).Sub(now) // when this slot expires
+		counting := min(expires, windowLasts).Seconds()
 		free = min(free, share-counted-owed*counting)
 		counted -= w.counts[n%slots]
 	}
 	return free
 }
 
-// below returns when the count falls to most without further writes.
-func (w *window) below(most float64, now time.Time) time.Time {
+// below returns when the count falls to limit without further writes.
+func (w *window) below(limit float64, now time.Time) time.Time {
 	counted := w.spent(now)
 	at := now
-	for n := max(0, w.newest-slots+1); counted > most && n <= w.newest; n++ {
+	for n := max(0, w.newest-slots+1); counted > limit && n <= w.newest; n++ {
 		if counts := w.counts[n%slots]; counts > 0 {
 			counted -= counts
 			at = time.Unix(0, (n+slots)*int64(slotLasts))

@@ -244,8 +244,8 @@ func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 	if free := b.window.below(all-1, now); free.After(at) {
 		at = free
 	}
-	if calm := b.window.below(all*(1-reservePart)-1, now); calm.Before(at) {
-		at = calm
+	if unreserved := b.window.below(all*(1-reservePart)-1, now); unreserved.Before(at) {
+		at = unreserved
 	}
 	if last := now.Add(maxDeferral); at.After(last) {
 		at = last
@@ -260,10 +260,10 @@ func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 // least one. Release them once made.
 func (b *Budget) Reserve(namespace string, want int, rejected bool, now time.Time) int {
 	t := b.tenant(namespace)
-	got := max(1, min(want, int(b.room(namespace, rejected, now))))
-	t.reserved += float64(got)
-	b.reserved += float64(got)
-	return got
+	granted := max(1, min(want, int(b.room(namespace, rejected, now))))
+	t.reserved += float64(granted)
+	b.reserved += float64(granted)
+	return granted
 }
 
 // Release ends a reservation.

@@ -17,8 +17,8 @@ const mostTogether = 100
 // Together returns the pools to write in one batch: changes that are due, debounced or paced. A
 // paced change costs no write of its own here. A batch that is too large takes some pools of each
 // namespace.
-func Together(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
-	due := dealt(groups, now, interval, may, func(g Group) bool {
+func Together(groups []Group, now time.Time, interval time.Duration, permissions wholewrite.Leaves) []lb.PoolKey {
+	due := dealt(groups, now, interval, permissions, func(g Group) bool {
 		return (g.Paced(now, interval) || g.IsDeferred(now, interval)) && !g.history.Apart
 	})
 	if !slices.ContainsFunc(due, func(g Group) bool { return g.isDue(now, interval) }) {
@@ -31,12 +31,12 @@ func Together(groups []Group, now time.Time, interval time.Duration, may wholewr
 
 // InTurn returns the pools for overlapping writes, in turn order, up to one that is overdue and has
 // to be written separately.
-func InTurn(groups []Group, now time.Time, interval time.Duration, leave wholewrite.Leave) []lb.PoolKey {
-	may := wholewrite.Leaves{Addresses: leave, States: leave}
-	due := dealt(groups, now, interval, may, func(Group) bool { return false })
+func InTurn(groups []Group, now time.Time, interval time.Duration, permission wholewrite.Leave) []lb.PoolKey {
+	permissions := wholewrite.Leaves{Addresses: permission, States: permission}
+	due := dealt(groups, now, interval, permissions, func(Group) bool { return false })
 	for _, g := range groups {
 		g.ready = g.ReadyAt(interval)
-		if g.idle() || g.isDue(now, interval) && g.joins(may) || now.Sub(g.ready) < interval {
+		if g.idle() || g.isDue(now, interval) && g.joins(permissions) || now.Sub(g.ready) < interval {
 			continue
 		}
 		if at := slices.IndexFunc(due, func(other Group) bool { return g.before(other, now, interval) }); at >= 0 {
@@ -59,11 +59,11 @@ func (g Group) isDue(now time.Time, interval time.Duration) bool {
 	return !g.looks() && !g.history.Apart && (!g.ReadyAt(interval).After(now) || g.gathers(now, interval))
 }
 
-// dealt returns the groups, in turn order, that may join and are due or selected by along.
-func dealt(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves, along func(Group) bool) []Group {
+// dealt returns the groups, in turn order, that may join and are due or selected by include.
+func dealt(groups []Group, now time.Time, interval time.Duration, permissions wholewrite.Leaves, include func(Group) bool) []Group {
 	var due []Group
 	for _, g := range groups {
-		if (g.isDue(now, interval) || along(g)) && g.joins(may) {
+		if (g.isDue(now, interval) || include(g)) && g.joins(permissions) {
 			g.ready = g.ReadyAt(interval)
 			due = append(due, g)
 		}
@@ -126,9 +126,9 @@ func (g Group) gathers(now time.Time, interval time.Duration) bool {
 }
 
 // joins reports whether a group may join a batch. A failing pool would make a trial inconclusive.
-func (g Group) joins(may wholewrite.Leaves) bool {
-	if g.failing() && (g.changes() && may.Addresses == wholewrite.Try || g.Admin != nil && may.States == wholewrite.Try) {
+func (g Group) joins(permissions wholewrite.Leaves) bool {
+	if g.failing() && (g.changes() && permissions.Addresses == wholewrite.Try || g.Admin != nil && permissions.States == wholewrite.Try) {
 		return false
 	}
-	return (!g.changes() || may.Addresses != wholewrite.No) && (g.Admin == nil || may.States != wholewrite.No)
+	return (!g.changes() || permissions.Addresses != wholewrite.No) && (g.Admin == nil || permissions.States != wholewrite.No)
 }

@@ -20,18 +20,18 @@ func Coalesce(older []Operation, newer ...Operation) []Operation {
 			older[at].absorbed += 1 + op.absorbed
 			continue
 		}
-		nobodys := slices.IndexFunc(older, func(o Operation) bool {
+		unowned := slices.IndexFunc(older, func(o Operation) bool {
 			return o.fresh() && op.fresh() && o.Ref == op.Ref && o.Service == ServiceName{}
 		})
-		if nobodys < 0 {
+		if unowned < 0 {
 			older = append(older, op)
 			continue
 		}
-		op.QueuedAt, op.ChangedAt = older[nobodys].QueuedAt, Earlier(older[nobodys].ChangedAt, op.ChangedAt)
-		op.absorbed += 1 + older[nobodys].absorbed
-		op.New, op.Differs = op.New || older[nobodys].New, op.Differs || older[nobodys].Differs
-		op.Exempt = op.Exempt || older[nobodys].Exempt
-		older[nobodys] = op
+		op.QueuedAt, op.ChangedAt = older[unowned].QueuedAt, Earlier(older[unowned].ChangedAt, op.ChangedAt)
+		op.absorbed += 1 + older[unowned].absorbed
+		op.New, op.Differs = op.New || older[unowned].New, op.Differs || older[unowned].Differs
+		op.Exempt = op.Exempt || older[unowned].Exempt
+		older[unowned] = op
 	}
 	return older
 }

@@ -33,12 +33,12 @@ const firstLook = time.Minute
 
 // lookAfter returns the next check. A pool in trouble is also checked after one, two, four minutes
 // and so on, below the period. A period of 0 is never.
-func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble time.Time) time.Time {
+func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, failing time.Time) time.Time {
 	own := DriftAfter(pool, now, period)
-	if trouble.IsZero() {
+	if failing.IsZero() {
 		return own
 	}
-	for wait, at := firstLook, trouble; wait < period; wait *= 2 {
+	for wait, at := firstLook, failing; wait < period; wait *= 2 {
 		if at = at.Add(wait); at.After(now) {
 			return Earlier(own, at)
 		}
@@ -58,11 +58,11 @@ func (h History) LookAt(pool lb.PoolKey, now time.Time, period time.Duration) ti
 
 // TroubleSince returns since when a pool's change is given up or a lost write may land. Giving up
 // again restarts it; a postponed attempt does not count.
-func TroubleSince(before time.Time, outcome poolwrite.Outcome, trouble, look bool, now time.Time) time.Time {
+func TroubleSince(before time.Time, outcome poolwrite.Outcome, failing, look bool, now time.Time) time.Time {
 	switch {
-	case outcome == poolwrite.Postponed, trouble && look && !before.IsZero():
+	case outcome == poolwrite.Postponed, failing && look && !before.IsZero():
 		return before
-	case !trouble:
+	case !failing:
 		return time.Time{}
 	}
 	return now

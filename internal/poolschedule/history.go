@@ -49,7 +49,7 @@ type History struct {
 
 // Remember returns the history after an attempt. refused is true if this pool caused the rejection
 // of a batch.
-func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, start, now time.Time, interval time.Duration) (next History, refused bool) {
+func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, cause Cause, start, now time.Time, interval time.Duration) (next History, refused bool) {
 	if outcome == poolwrite.Postponed {
 		h.Postponed++
 		h.HoldUntil = now.Add(backoff.Doubling{First: time.Second, Max: interval}.After(h.Postponed))
@@ -65,13 +65,13 @@ func (h History) Remember(outcome poolwrite.Outcome, f *fault.Fault, by Cause, s
 		h.Apart, refused = true, h.Apart
 	}
 	h.Postponed, h.HoldUntil, h.HandedAt, h.Unread = 0, time.Time{}, time.Time{}, false
-	if by.Member {
+	if cause.Member {
 		h.LastAttempt = start
 	}
-	if by.Admin {
+	if cause.Admin {
 		h.lastAdmin = start
 	}
-	if by.change {
+	if cause.change {
 		h.LastChange = start
 	}
 	return h, refused

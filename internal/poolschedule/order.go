@@ -135,18 +135,18 @@ func Ready(groups []Group, now time.Time, interval time.Duration) []string {
 	return slices.Sorted(maps.Keys(ready))
 }
 
-// Admit picks the group to attempt. If there is none, askAt is when to call again; zero if only a
+// Admit picks the group to attempt. If there is none, retryAt is when to call again; zero if only a
 // new operation can change that.
-func Admit(groups []Group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, askAt time.Time) {
+func Admit(groups []Group, now time.Time, interval time.Duration) (pick lb.PoolKey, ok bool, retryAt time.Time) {
 	var best Group
 	for _, g := range groups {
 		g.ready = g.ReadyAt(interval)
 		switch {
 		case g.ready.After(now):
-			askAt = Earlier(askAt, g.ready)
+			retryAt = Earlier(retryAt, g.ready)
 		case !ok || g.before(best, now, interval):
 			best, ok = g, true
 		}
 	}
-	return best.pool, ok, askAt
+	return best.pool, ok, retryAt
 }

@@ -152,7 +152,7 @@ func (p Past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) di
 		d.tell = wordNone
 	}
 	last := p.Told[op.Service]
-	if bad := last == WordRetrying || last == WordFailed; bad && (outcome == poolwrite.Unchanged || outcome == poolwrite.Written) {
+	if hasFailed := last == WordRetrying || last == WordFailed; hasFailed && (outcome == poolwrite.Unchanged || outcome == poolwrite.Written) {
 		d.tell = WordUpdated
 	}
 	return d

@@ -17,7 +17,7 @@ type Stake struct {
 // lost returns the share of new flows lost until the change is written: those to leaving members.
 // All pools weigh the same, because their traffic is unknown. If no member serves yet, everything
 // is lost; if none will, a write saves nothing.
-func (s Stake) lost() (part, of int) {
+func (s Stake) lost() (part, total int) {
 	switch before, after := s.Stays+s.Leaves, s.Stays+s.Returns; {
 	case after == 0:
 		return 0, 1
@@ -40,7 +40,7 @@ func (s Stake) serve() int {
 // the same time. Ties: more leaving nodes, because a node waits for the last of its pools; then
 // fewer serving members.
 func (s Stake) compare(other Stake) int {
-	part, of := s.lost()
-	otherPart, otherOf := other.lost()
-	return cmp.Or(cmp.Compare(otherPart*of, part*otherOf), cmp.Compare(other.Leaves, s.Leaves), cmp.Compare(s.serve(), other.serve()))
+	part, total := s.lost()
+	otherPart, otherTotal := other.lost()
+	return cmp.Or(cmp.Compare(otherPart*total, part*otherTotal), cmp.Compare(other.Leaves, s.Leaves), cmp.Compare(s.serve(), other.serve()))
 }

@@ -128,12 +128,12 @@ func (l *lane) key(p lb.Pool) lb.PoolKey { return lb.PoolID{LoadBalancer: l.id, 
 
 // settle ends the updates that Azure shows like attempts, and requeues the others.
 func (c *carried) settle(ctx context.Context, shown []lb.Pool) {
-	of := make(map[lb.PoolKey]lb.Pool, len(shown))
+	byKey := make(map[lb.PoolKey]lb.Pool, len(shown))
 	for _, s := range shown {
-		of[c.lane.key(s)] = s
+		byKey[c.lane.key(s)] = s
 	}
 	for _, p := range c.unpack() {
-		s, ok := of[p.taken.pool]
+		s, ok := byKey[p.taken.pool]
 		if !ok || !p.arrived(s) {
 			c.back(p, true)
 			continue

@@ -22,8 +22,8 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	h.Writes.Keep(&r, now)
 	h = h.Owes(&r)
 	cause := poolschedule.CauseOf(ops, r.Settled())
-	outcome, told := r.Reported(id)
-	h, refused := h.Remember(outcome, told, cause, start, now, l.cfg.Interval)
+	outcome, reportedFault := r.Reported(id)
+	h, refused := h.Remember(outcome, reportedFault, cause, start, now, l.cfg.Interval)
 	h = h.Brings(r, now)
 	if h.Brought != 0 && (r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused) { // no machine can join it
 		l.cfg.Members.Forget(id)
@@ -34,8 +34,8 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	}
 
 	var retryAt time.Time
-	if told != nil {
-		retryAt = told.RetryAt
+	if reportedFault != nil {
+		retryAt = reportedFault.RetryAt
 	}
 	h.NotBefore = poolschedule.Later(h.NotBefore, retryAt) // applies whatever happens to the change
 	changedAt := poolschedule.OldestChange(ops)
@@ -49,11 +49,11 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 		return
 	}
 	v := poolschedule.Settle(r.Outcome, r.OfMembers(), retryAt, ops, l.cfg.MaxRetries, poolschedule.Past{
-		Told: t.told, GaveUp: h.GaveUp != "", Again: poolwrite.ErrorName(told) == h.GaveUp, States: !r.Members, Now: now, Longest: l.cfg.Interval,
+		Told: t.told, GaveUp: h.GaveUp != "", Again: poolwrite.ErrorName(reportedFault) == h.GaveUp, States: !r.Members, Now: now, Longest: l.cfg.Interval,
 	})
 	requeued := slices.ContainsFunc(v.Requeue, poolschedule.Operation.Member)
 	if !requeued && (cause.Member || r.Settled()) {
-		h.GaveUp = poolwrite.GaveUpOn(outcome, told)
+		h.GaveUp = poolwrite.GaveUpOn(outcome, reportedFault)
 	}
 	h.Trouble = poolschedule.TroubleSince(h.Trouble, outcome, h.GaveUp != "" || r.Open, drift, now)
 	downed, restored := h.Writes.Learn(r, drift)
@@ -62,9 +62,9 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	if r.Settled() {
 		differs = nil
 	}
-	l.cfg.log(ctx, ref, id, r, told, !t.history.HandedAt.IsZero())
+	l.cfg.log(ctx, ref, id, r, reportedFault, !t.history.HandedAt.IsZero())
 	l.cfg.Reporter.Report(ctx, Report{
-		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Directed() && !r.Settled(),
+		Ref: ref, Pool: id, Outcome: outcome, Fault: reportedFault, States: r.Directed() && !r.Settled(),
 		Retrying: v.Told[poolschedule.WordRetrying], Failed: v.Told[poolschedule.WordFailed], Updated: v.Told[poolschedule.WordUpdated], GivenUpFor: h.GaveUp,
 		Admin: cause.Admin && !cause.Member, AdminTried: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
 		AdminRetryAt: poolschedule.Upcoming(next.AdminRetryAt(), now), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
@@ -87,7 +87,7 @@ func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) ti
 }
 
 // log logs the result. again is true if the previous attempt waited for machines, too.
-func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result, told *fault.Fault, again bool) {
+func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result, reportedFault *fault.Fault, again bool) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}
 	if r.Observed >= 0 {
@@ -99,9 +99,9 @@ func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r 
 		if again {
 			level = slog.LevelDebug
 		}
-		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", told.Error())...)
+		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", reportedFault.Error())...)
 	case r.Handed != nil, r.Fault != nil:
-		c.Log.WarnContext(ctx, "pool not level", append(attrs, "code", told.Code, "err", told)...)
+		c.Log.WarnContext(ctx, "pool not level", append(attrs, "code", reportedFault.Code, "err", reportedFault)...)
 	case r.Open:
 		c.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool's etag does not keep it out", attrs...)
 	case r.Outcome == poolwrite.Written:

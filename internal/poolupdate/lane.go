@@ -109,18 +109,18 @@ func (l *lane) run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		_, ok, askAt := l.queue.next(now, l.cfg.Interval)
-		var met obstacle
+		_, ok, retryAt := l.queue.next(now, l.cfg.Interval)
+		var blocked obstacle
 		if ok {
-			met = l.enter(ctx)
+			blocked = l.enter(ctx)
 			l.reap() // the pool may have been forgotten since
-			if met.askAt.IsZero() || ctx.Err() != nil {
+			if blocked.askAt.IsZero() || ctx.Err() != nil {
 				continue
 			}
-			askAt, now = met.askAt, time.Now()
+			retryAt, now = blocked.askAt, time.Now()
 		}
-		l.tell(met, now)
-		if !l.sleep(ctx, timer, askAt) {
+		l.tell(blocked, now)
+		if !l.sleep(ctx, timer, retryAt) {
 			return
 		}
 	}
@@ -143,8 +143,8 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
-func (l *lane) tell(met obstacle, now time.Time) {
-	for _, w := range l.queue.news(met, now, l.cfg.Interval) {
+func (l *lane) tell(blocked obstacle, now time.Time) {
+	for _, w := range l.queue.news(blocked, now, l.cfg.Interval) {
 		l.cfg.Reporter.Wait(w)
 	}
 }
@@ -154,19 +154,19 @@ func (l *lane) tell(met obstacle, now time.Time) {
 const leaveLasts = time.Second
 
 func (l *lane) gate() obstacle {
-	until, why := l.cfg.Azure.Enter(l.id)
+	until, reason := l.cfg.Azure.Enter(l.id)
 	switch {
 	case until.IsZero():
 		return obstacle{}
-	case why == "":
+	case reason == "":
 		return obstacle{askAt: until, until: until, cause: CausePace}
 	}
-	return obstacle{askAt: until, until: until, cause: CauseGate, why: why}
+	return obstacle{askAt: until, until: until, cause: CauseGate, why: reason}
 }
 
 // enter takes a turn: it attempts what is due before a waiting write of the load balancer. If it is
 // blocked, nothing was taken from the queue.
-func (l *lane) enter(ctx context.Context) (met obstacle) {
+func (l *lane) enter(ctx context.Context) (blocked obstacle) {
 	if l.busy() { // another writer of the load balancer
 		l.tell(obstacle{cause: CauseBehind}, time.Now())
 	}
@@ -176,21 +176,21 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 	defer l.unlock()
 	setTurn(l.queue, poolschedule.BeginTurn(time.Now()))
 	defer setTurn(l.queue, nil)
-	for ctx.Err() == nil && met.askAt.IsZero() {
+	for ctx.Err() == nil && blocked.askAt.IsZero() {
 		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have updated some pools
 		if !ok {
 			break
 		}
-		met = attemptDue(ctx, l, pool)
+		blocked = attemptDue(ctx, l, pool)
 	}
-	return met
+	return blocked
 }
 
 // attemptDue attempts a pool, and others with it. The caller holds the worker's lock.
-func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
-	asked := time.Now()
-	if met = l.gate(); !met.askAt.IsZero() {
-		return met
+func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (blocked obstacle) {
+	checkedAt := time.Now()
+	if blocked = l.gate(); !blocked.askAt.IsZero() {
+		return blocked
 	}
 	valid := func() bool { return true }
 	if l.cfg.Lease != nil {
@@ -201,15 +201,15 @@ func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
 		defer leave()
 		valid = held
 	}
-	if time.Since(asked) > leaveLasts {
-		if met = l.gate(); !met.askAt.IsZero() {
-			return met
+	if time.Since(checkedAt) > leaveLasts {
+		if blocked = l.gate(); !blocked.askAt.IsZero() {
+			return blocked
 		}
 	}
 	if due := l.looks(time.Now()); slices.Contains(due, pool) {
 		l.lookTogether(ctx, due)
-	} else if due, may := l.together(time.Now(), pool); len(due) > 0 {
-		l.whole(ctx, due, may, valid)
+	} else if due, permissions := l.together(time.Now(), pool); len(due) > 0 {
+		l.whole(ctx, due, permissions, valid)
 	} else if due, leave := l.inTurn(time.Now(), pool); len(due) > 0 {
 		l.pipelined(ctx, pool, due, leave, valid)
 	} else {

@@ -110,12 +110,12 @@ func (ls *Lanes) Run(ctx context.Context) {
 
 // Add queues operations without blocking. A worker sees all of its operations at once.
 func (ls *Lanes) Add(ops ...poolschedule.Operation) {
-	now, of := time.Now(), map[*lane][]poolschedule.Operation{}
+	now, byWorker := time.Now(), map[*lane][]poolschedule.Operation{}
 	var behind []lb.PoolID // their workers are busy
 	ls.mu.Lock()           // held throughout, so that no worker ends in between
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
-		of[l] = append(of[l], op)
+		byWorker[l] = append(byWorker[l], op)
 		if !op.Exempt {
 			ls.cfg.Writes.See(l.id.SubscriptionID, op.Ref.Namespace, now)
 		}
@@ -126,7 +126,7 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 			behind = append(behind, op.Pool)
 		}
 	}
-	for l, its := range of {
+	for l, its := range byWorker {
 		queued, sooner := l.queue.add(now, its...)
 		ls.coalesced.Add(uint64(len(its) - queued))
 		if queued > 0 || sooner {

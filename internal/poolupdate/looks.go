@@ -24,18 +24,18 @@ const settlesFor = time.Second
 // lookTogether checks all due pools by one read of the load balancer. Those out of sync get their
 // own attempts. The caller holds the worker's lock and the lease.
 func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
-	parcels := l.takeAll(due)
+	updates := l.takeAll(due)
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
-	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
+	timeoutCtx, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
-	b, err := l.readAll(within)
+	b, err := l.readAll(timeoutCtx)
 	if err != nil {
 		b = lb.LoadBalancer{} // no pool was read
 	}
 	index, read := l.index(b), time.Now()
-	for i, p := range parcels {
+	for i, p := range updates {
 		if time.Since(read) > settlesFor && len(l.those(poolschedule.WaitedFor, time.Now())) > 0 {
-			for _, p := range parcels[i:] {
+			for _, p := range updates[i:] {
 				l.queue.back(p.taken, p.ops)
 			}
 			return
@@ -43,8 +43,8 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 		if f := fault.From(err); f != nil && f.Code != fault.CodeResting { // its pools may not be throttled
 			l.queue.wait(p.taken, f.RetryAt, time.Time{})
 		}
-		if at, there := index[p.taken.pool]; there && l.isLevel(within, &p, b.Pools[at]) {
-			l.ends(ctx, within, p, nil)
+		if at, found := index[p.taken.pool]; found && l.isLevel(timeoutCtx, &p, b.Pools[at]) {
+			l.ends(ctx, timeoutCtx, p, nil)
 		} else {
 			l.queue.differs(p.taken, p.ops)
 		}
@@ -54,9 +54,9 @@ func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
 // readAll reads the load balancer for several pools. A Retry-After also delays overlapping updates,
 // which end with this read.
 func (l *lane) readAll(ctx context.Context) (lb.LoadBalancer, error) {
-	within, cancel := context.WithTimeout(ctx, lookPatience)
+	timeoutCtx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	b, err := l.cfg.Whole.GetLoadBalancer(within, l.id)
+	b, err := l.cfg.Whole.GetLoadBalancer(timeoutCtx, l.id)
 	if f := fault.From(err); f != nil {
 		l.rowAfter = f.RetryAt
 	}

@@ -89,8 +89,8 @@ func (p *pipeline) settle(trusted bool) {
 		l.queue.lookAtOthers(p.keys(), time.Now())
 	}
 	for _, w := range p.sent {
-		at, there := index[w.taken.pool]
-		if trusted && atRest && there && w.arrived(b.Pools[at]) {
+		at, found := index[w.taken.pool]
+		if trusted && atRest && found && w.arrived(b.Pools[at]) {
 			w.shows(b.Pools[at])
 			l.ends(p.ctx, p.ctx, w.parcel, nil)
 			continue
@@ -104,11 +104,11 @@ func (p *pipeline) settle(trusted bool) {
 
 // back requeues a pool not shown as done, for a separate write unless the read was throttled. Its
 // etag proves nothing, so a pool that shows less than the record is rewritten.
-func (p *pipeline) back(w sentWrite, met *fault.Fault) {
+func (p *pipeline) back(w sentWrite, readFault *fault.Fault) {
 	l := p.lane
-	named := met != nil && !met.RetryAt.IsZero()
+	named := readFault != nil && !readFault.RetryAt.IsZero()
 	if named {
-		l.queue.wait(w.taken, met.RetryAt, time.Time{})
+		l.queue.wait(w.taken, readFault.RetryAt, time.Time{})
 	}
 	l.queue.part(w.taken, !named, w.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(w.parcel, false)
@@ -125,10 +125,10 @@ func (p *pipeline) keys() []lb.PoolKey {
 // read repeats the read while another client's write is in progress, for up to an interval or until
 // something is urgent.
 func (p *pipeline) read() (lb.LoadBalancer, error) {
-	end, rest := time.Now().Add(p.lane.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
+	end, delays := time.Now().Add(p.lane.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		b, err := p.lane.readAll(p.within)
-		if wait := rest.After(n); err != nil || !moves(b) || time.Now().Add(wait).After(end) || !p.pause(wait) {
+		if wait := delays.After(n); err != nil || !moves(b) || time.Now().Add(wait).After(end) || !p.pause(wait) {
 			return b, err
 		}
 	}
@@ -147,7 +147,7 @@ func (p *pipeline) pause(d time.Duration) bool {
 func (p *pipeline) learn(b lb.LoadBalancer, index map[lb.PoolKey]int) behaviour.Answer {
 	var seen []poolwrite.After
 	for _, w := range p.sent {
-		if at, there := index[w.taken.pool]; there && w.overtaken {
+		if at, found := index[w.taken.pool]; found && w.overtaken {
 			seen = append(seen, poolwrite.After{Before: w.before, Todo: w.r.Todo, Shown: b.Pools[at]})
 		}
 	}

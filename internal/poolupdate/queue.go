@@ -91,10 +91,10 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, s
 		if op.Looks() && !op.Differs && !op.Admin {
 			q.company.Joins(now)
 		}
-		due, stood := q.dueAt(key, w, now)
+		due, wasWaiting := q.dueAt(key, w, now)
 		w.wakes()
 		q.hold(key, w, poolschedule.Coalesce(w.ops, op))
-		if stood {
+		if wasWaiting {
 			is, _ := q.dueAt(key, w, now)
 			sooner = sooner || is.Before(due)
 		}
@@ -146,10 +146,10 @@ func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	for key, w := range q.busy {
 		q.hold(key, w, slices.DeleteFunc(w.ops, match))
 	}
-	gone := before - q.depth
+	removed := before - q.depth
 	q.mu.Unlock()
 	q.signal()
-	return gone
+	return removed
 }
 
 // afresh makes a BackendPool's operations due as if they had not failed, except for Retry-After;
@@ -157,13 +157,13 @@ func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.mu.Lock()
 	for _, w := range q.busy {
-		asked := func(op poolschedule.Operation) bool { return op.Ref == ref }
-		if !slices.ContainsFunc(w.ops, asked) || now.Before(w.hurried.Add(q.interval)) {
+		matches := func(op poolschedule.Operation) bool { return op.Ref == ref }
+		if !slices.ContainsFunc(w.ops, matches) || now.Before(w.hurried.Add(q.interval)) {
 			continue
 		}
 		w.hurried, w.history.HoldUntil, w.history.Postponed = now, time.Time{}, 0
 		for at, op := range w.ops {
-			if asked(op) {
+			if matches(op) {
 				w.ops[at] = op.Afresh()
 			}
 		}
@@ -217,11 +217,11 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 		groups = q.turn.Left(groups, now, interval)
 	}
 	q.mu.Unlock()
-	pick, ok, askAt := poolschedule.Admit(groups, now, interval)
+	pick, ok, retryAt := poolschedule.Admit(groups, now, interval)
 	if slices.ContainsFunc(groups, func(g poolschedule.Group) bool { return g.Paced(now, interval) || g.IsDeferred(now, interval) }) {
-		askAt = poolschedule.Earlier(askAt, now.Add(paceAgain))
+		retryAt = poolschedule.Earlier(retryAt, now.Add(paceAgain))
 	}
-	return pick, ok, poolschedule.Earlier(askAt, drift)
+	return pick, ok, poolschedule.Earlier(retryAt, drift)
 }
 
 // paceAgain is how often a pace is polled: quotas recover continuously.
@@ -292,16 +292,16 @@ func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
 			due[g.Namespace] = append(due[g.Namespace], &groups[i])
 		}
 	}
-	for namespace, of := range due {
-		deferrals := q.defers(namespace, len(of), now)
+	for namespace, deferrable := range due {
+		deferrals := q.defers(namespace, len(deferrable), now)
 		if len(deferrals) == 0 {
 			continue
 		}
-		slices.SortFunc(of, func(a, b *poolschedule.Group) int {
+		slices.SortFunc(deferrable, func(a, b *poolschedule.Group) int {
 			return cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.Pool(), b.Pool()))
 		})
 		for i, d := range deferrals {
-			g := of[len(of)-len(deferrals)+i]
+			g := deferrable[len(deferrable)-len(deferrals)+i]
 			g.Deferred, g.Why = d.Until, d.String()
 		}
 	}

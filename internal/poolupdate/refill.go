@@ -11,10 +11,10 @@ import (
 
 // fill fills pools that a load balancer write has just created empty. Nothing else reveals that a
 // pool was recreated.
-func (q *queue) fill(made []lb.PoolKey, now time.Time) {
+func (q *queue) fill(created []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, key := range made {
+	for _, key := range created {
 		if w := q.pools[key]; w != nil {
 			w.level = nil
 			q.refill(key, w, now)
@@ -33,10 +33,10 @@ func (q *queue) fillFound(found lb.PoolKey, now time.Time) {
 
 // fillUnknown is fill after a write with unknown result. Pools known to be missing are handled
 // elsewhere.
-func (q *queue) fillUnknown(made []lb.PoolKey, now time.Time) {
+func (q *queue) fillUnknown(created []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, key := range made {
+	for _, key := range created {
 		if w := q.pools[key]; w != nil && w.level != nil {
 			w.level = nil
 			q.refill(key, w, now)

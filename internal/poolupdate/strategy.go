@@ -26,33 +26,33 @@ func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrit
 	if l.cfg.Whole == nil || l.wholeAfter.After(now) || waitingIn(l.queue) < wholeKnownFrom { // most changes come alone
 		return nil, wholewrite.Leaves{}
 	}
-	may := l.verdicts.May(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
-	if may.None() {
-		return nil, may
+	permissions := l.verdicts.May(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
+	if permissions.None() {
+		return nil, permissions
 	}
 	for _, part := range []struct {
-		from int
-		may  wholewrite.Leaves
-	}{{wholeFrom, may}, {wholeKnownFrom, seen(l, may)}} {
+		from        int
+		permissions wholewrite.Leaves
+	}{{wholeFrom, permissions}, {wholeKnownFrom, seen(l, permissions)}} {
 		due := l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
-			return poolschedule.Together(groups, now, l.cfg.Interval, part.may)
+			return poolschedule.Together(groups, now, l.cfg.Interval, part.permissions)
 		})
 		if len(due) >= part.from && slices.Contains(due, next) {
-			return due, part.may
+			return due, part.permissions
 		}
 	}
-	return nil, may
+	return nil, permissions
 }
 
 // seen removes permissions for changes that Azure is not known to apply.
-func seen(l *lane, may wholewrite.Leaves) wholewrite.Leaves {
+func seen(l *lane, permissions wholewrite.Leaves) wholewrite.Leaves {
 	if l.answer(wholewrite.Addresses) != behaviour.Taken {
-		may.Addresses = wholewrite.No
+		permissions.Addresses = wholewrite.No
 	}
 	if l.answer(wholewrite.AdminStates) != behaviour.Taken {
-		may.States = wholewrite.No
+		permissions.States = wholewrite.No
 	}
-	return may
+	return permissions
 }
 
 // inTurn returns the pools for overlapping writes, in order, and the permission; none as for
@@ -61,19 +61,19 @@ func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.
 	if l.cfg.Pipeline == nil || l.cfg.Whole == nil || l.rowAfter.After(now) {
 		return nil, wholewrite.No
 	}
-	leave := l.verdicts.MayOverlap(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
-	if leave == wholewrite.No {
-		return nil, leave
+	permission := l.verdicts.MayOverlap(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
+	if permission == wholewrite.No {
+		return nil, permission
 	}
-	due := l.dueInTurn(now, leave)
+	due := l.dueInTurn(now, permission)
 	from := wholeFrom
 	if l.answer(wholewrite.Overlapping) == behaviour.Supersede {
 		from = wholeKnownFrom
 	}
 	if len(due) < from || !slices.Contains(due, next) {
-		return nil, leave
+		return nil, permission
 	}
-	return due, leave
+	return due, permission
 }
 
 // looks returns the pools to check by one read; nil if each is read separately.
@@ -84,13 +84,13 @@ func (l *lane) looks(now time.Time) []lb.PoolKey {
 	return l.those(poolschedule.LooksTogether, now)
 }
 
-func (l *lane) those(are func([]poolschedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
-	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey { return are(groups, now, l.cfg.Interval) })
+func (l *lane) those(selectFn func([]poolschedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
+	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey { return selectFn(groups, now, l.cfg.Interval) })
 }
 
-func (l *lane) dueInTurn(now time.Time, leave wholewrite.Leave) []lb.PoolKey {
+func (l *lane) dueInTurn(now time.Time, permission wholewrite.Leave) []lb.PoolKey {
 	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
-		return poolschedule.InTurn(groups, now, l.cfg.Interval, leave)
+		return poolschedule.InTurn(groups, now, l.cfg.Interval, permission)
 	})
 }
 
@@ -111,9 +111,9 @@ func changesIn(writes []parcel) []wholewrite.Change {
 }
 
 // allowed reports whether a pool's change may join a batched update.
-func allowed(may wholewrite.Leaves, todo poolwrite.Change) bool {
+func allowed(permissions wholewrite.Leaves, todo poolwrite.Change) bool {
 	addresses, states := todo.Changes()
-	return may.Allow(addresses, states, len(todo.Downed) > 0)
+	return permissions.Allow(addresses, states, len(todo.Downed) > 0)
 }
 
 // brings reports whether a load balancer write is known to update the pool. Azure has been seen to

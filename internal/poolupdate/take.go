@@ -65,7 +65,7 @@ func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 
 // done ends an attempt: retries rank before newer operations. A pool forgotten since is ignored,
 // even if it was added again.
-func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.History, level *uint64, told map[poolschedule.Word][]poolschedule.ServiceName) {
+func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.History, level *uint64, notified map[poolschedule.Word][]poolschedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := t.of
@@ -82,9 +82,9 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	q.hold(t.pool, w, poolschedule.Coalesce(requeue, w.ops...))
 	w.inFlight, w.level = false, level
 	q.watch(t.pool, w, time.Now())
-	for _, said := range []poolschedule.Word{poolschedule.WordUpdated, poolschedule.WordRetrying, poolschedule.WordFailed} {
-		for _, s := range told[said] {
-			w.told = w.told.with(s, said)
+	for _, notification := range []poolschedule.Word{poolschedule.WordUpdated, poolschedule.WordRetrying, poolschedule.WordFailed} {
+		for _, s := range notified[notification] {
+			w.told = w.told.with(s, notification)
 		}
 	}
 }
@@ -158,8 +158,8 @@ func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 	defer q.mu.Unlock()
 	for key, w := range q.pools {
 		g := w.group(key, q.company)
-		if why := g.Unrest(now, c); why != "" {
-			return why
+		if reason := g.Unrest(now, c); reason != "" {
+			return reason
 		}
 	}
 	return ""

@@ -55,14 +55,14 @@ type obstacle struct {
 // worthTelling is the shortest wait that is reported.
 const worthTelling = time.Second
 
-// news returns new or changed waits of pools without a failed attempt. met blocks the worker.
-func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Waiting {
+// news returns new or changed waits of pools without a failed attempt. blocked applies to the worker.
+func (q *queue) news(blocked obstacle, now time.Time, interval time.Duration) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var all []Waiting
 	for _, g := range q.groups(now) {
 		w := q.busy[g.Pool()]
-		if wait, waits := w.waits(g, met, now, interval); waits && w.isNews(wait, interval) {
+		if wait, waits := w.waits(g, blocked, now, interval); waits && w.isNews(wait, interval) {
 			w.announced = &wait
 			all = append(all, wait)
 		}
@@ -97,20 +97,20 @@ func (w *waiting) changed() bool {
 
 // waits returns what a pool waits for, if worth reporting. Waits after a failure were in that
 // attempt's report.
-func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
+func (w *waiting) waits(g poolschedule.Group, blocked obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return Waiting{}, false // a resync is no change
 	}
 	ready := g.ReadyAt(interval)
 	wait := Waiting{
 		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Admin: g.Admin != nil, Since: now,
-		Cause: met.cause, Until: met.until, Why: met.why,
+		Cause: blocked.cause, Until: blocked.until, Why: blocked.why,
 	}
 	switch {
-	case met.until.After(ready):
-	case met.cause == CauseBehind && !w.standsBehind():
+	case blocked.until.After(ready):
+	case blocked.cause == CauseBehind && !w.standsBehind():
 		return Waiting{}, false
-	case met.cause != "" && met.until.IsZero() && ready.Sub(now) < worthTelling:
+	case blocked.cause != "" && blocked.until.IsZero() && ready.Sub(now) < worthTelling:
 		return wait, true
 	case g.IsDeferred(now, interval):
 		wait.Cause, wait.Until, wait.Why = CauseShare, ready, g.Why

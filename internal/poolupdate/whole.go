@@ -27,16 +27,16 @@ const sideBySide = 8
 // whole updates pools by one write of their load balancer. If Azure rejects it, other than for a
 // conflict or an outage, any pool may be the cause: no attempt is counted, and each pool is written
 // separately until it is in sync. The caller holds the worker's lock and the lease.
-func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may wholewrite.Leaves, valid func() bool) {
-	parcels := l.takeAll(due)
+func (l *lane) whole(ctx context.Context, due []lb.PoolKey, permissions wholewrite.Leaves, valid func() bool) {
+	updates := l.takeAll(due)
 	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
-	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
+	timeoutCtx, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
-	j := joint{lane: l, ctx: ctx, within: within, may: may, valid: valid}
+	j := joint{lane: l, ctx: ctx, within: timeoutCtx, may: permissions, valid: valid}
 	// A conflicting write is common: the first one costs a silent retry.
-	if parcels = j.attempt(parcels); len(parcels) > 0 {
+	if updates = j.attempt(updates); len(updates) > 0 {
 		j.last = true
-		j.attempt(parcels)
+		j.attempt(updates)
 	}
 	if len(j.trial) > 0 {
 		l.verdicts.End(l.id.SubscriptionID, j.sent)
@@ -56,24 +56,24 @@ type joint struct {
 }
 
 // attempt returns the pools to retry after a conflict; all others are settled or requeued.
-func (j *joint) attempt(parcels []parcel) []parcel {
+func (j *joint) attempt(updates []parcel) []parcel {
 	l := j.lane
-	if len(parcels) == 0 {
+	if len(updates) == 0 {
 		return nil
 	}
 	b, err := j.read()
 	if f := fault.From(err); f != nil && f.Code == fault.CodeResting { // the load balancer is throttled, its pools may not be
 		l.wholeAfter = f.RetryAt
-		for _, p := range parcels {
+		for _, p := range updates {
 			(&carried{lane: l}).back(p, false)
 		}
 		return nil
 	}
 	if err != nil {
-		l.unmade(j.ctx, j.within, parcels, err)
+		l.unmade(j.ctx, j.within, updates, err)
 		return nil
 	}
-	writes := j.permitted(l.readied(j.ctx, j.within, parcels, b))
+	writes := j.permitted(l.readied(j.ctx, j.within, updates, b))
 	if len(writes) == 0 || !j.begin(writes) {
 		return nil
 	}
@@ -100,10 +100,10 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 // etag again.
 func (j *joint) read() (lb.LoadBalancer, error) {
 	l := j.lane
-	end, rest := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
+	end, delays := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		b, err := l.readAll(j.within)
-		if wait := rest.After(n); err != nil || !j.last || !moves(b) || time.Now().Add(wait).After(end) || sleep.For(j.within, wait) != nil {
+		if wait := delays.After(n); err != nil || !j.last || !moves(b) || time.Now().Add(wait).After(end) || sleep.For(j.within, wait) != nil {
 			return b, err
 		}
 	}
@@ -158,8 +158,8 @@ func (j *joint) record(tries []wholewrite.Change) error {
 		return fmt.Errorf("%s came along after what is on trial was put on record", tries[0])
 	}
 	for _, c := range tries {
-		if why := j.lane.queue.unrest(time.Now(), c); why != "" {
-			return fmt.Errorf("not now: %s", why)
+		if reason := j.lane.queue.unrest(time.Now(), c); reason != "" {
+			return fmt.Errorf("not now: %s", reason)
 		}
 	}
 	return j.lane.verdicts.Begin(j.within, j.lane.id.SubscriptionID, tries)
@@ -219,21 +219,21 @@ func (l *lane) index(b lb.LoadBalancer) map[lb.PoolKey]int {
 
 // readied computes and records the writes concurrently, settles pools without one, and leaves
 // missing pools and those of network interfaces to separate updates.
-func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadBalancer) []parcel {
-	errs := make([]error, len(parcels))
+func (l *lane) readied(ctx, timeoutCtx context.Context, updates []parcel, b lb.LoadBalancer) []parcel {
+	errs := make([]error, len(updates))
 	slots := make(chan struct{}, sideBySide)
 	var recording sync.WaitGroup
 	index := l.index(b)
-	for i := range parcels {
-		at, there := index[parcels[i].taken.pool]
-		if !there || b.Pools[at].NIC && l.cfg.AdminState {
+	for i := range updates {
+		at, found := index[updates[i].taken.pool]
+		if !found || b.Pools[at].NIC && l.cfg.AdminState {
 			continue
 		}
 		slots <- struct{}{}
 		recording.Go(func() {
-			p, members := &parcels[i], parcels[i].r.Members
+			p, members := &updates[i], updates[i].r.Members
 			p.before, p.read = b.Pools[at], true
-			p.write, errs[i] = l.cfg.attempts().Prepare(within, p.ops[0].Ref, p.before, false, &p.r)
+			p.write, errs[i] = l.cfg.attempts().Prepare(timeoutCtx, p.ops[0].Ref, p.before, false, &p.r)
 			if p.landed && p.r.Outcome == poolwrite.Unchanged { // by the write that seemed rejected
 				p.r.Outcome, p.r.Members = poolwrite.Written, members
 			}
@@ -242,14 +242,14 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 	}
 	recording.Wait()
 	var writes []parcel
-	for i, p := range parcels {
+	for i, p := range updates {
 		switch {
 		case !p.read, errors.Is(errs[i], poolattempt.ErrByMachine):
 			l.alone(p, false)
 		case errs[i] == nil && p.write:
 			writes = append(writes, p)
 		default:
-			l.ends(ctx, within, p, errs[i])
+			l.ends(ctx, timeoutCtx, p, errs[i])
 		}
 	}
 	return writes

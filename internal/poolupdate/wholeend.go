@@ -47,8 +47,8 @@ func (p parcel) again(cfg *Config, landed bool) parcel {
 }
 
 // ends finishes a pool like an attempt of its own.
-func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
-	r := p.r.End(err, ctx.Err() != nil, within.Err() != nil)
+func (l *lane) ends(ctx, timeoutCtx context.Context, p parcel, err error) {
+	r := p.r.End(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
 	if r.Outcome != poolwrite.Shutdown {
 		l.conclude(ctx, p.taken, p.ops, r, p.start)
 	}
@@ -56,18 +56,18 @@ func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
 
 // unmade handles a failed read or write. Failures unrelated to the content, after the SDK's
 // retries, are a failure of each pool.
-func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
-	r := poolwrite.Result{}.End(err, ctx.Err() != nil, within.Err() != nil)
+func (l *lane) unmade(ctx, timeoutCtx context.Context, updates []parcel, err error) {
+	r := poolwrite.Result{}.End(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
 	if r.Outcome != poolwrite.Terminal && r.Outcome != poolwrite.Stale || r.Fault.Exhausted() {
-		for _, p := range parcels {
-			l.ends(ctx, within, p, err)
+		for _, p := range updates {
+			l.ends(ctx, timeoutCtx, p, err)
 		}
 		return
 	}
 	l.wholeAfter = time.Now().Add(wholeRest)
 	l.cfg.Log.WarnContext(ctx, "load balancer not written whole, each pool is written by itself",
-		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.Fault.Code, "err", r.Fault.Error())
-	for _, p := range parcels {
+		"loadBalancer", l.id.Name, "pools", len(updates), "code", r.Fault.Code, "err", r.Fault.Error())
+	for _, p := range updates {
 		l.queue.wait(p.taken, r.Fault.RetryAt, time.Time{})
 		l.alone(p, r.Fault.Undecided)
 	}
@@ -90,14 +90,14 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	}
 	var seen []poolwrite.After
 	for _, p := range writes {
-		if s, there := shown[p.taken.pool]; there {
+		if s, found := shown[p.taken.pool]; found {
 			seen = append(seen, poolwrite.After{Before: p.before, Todo: p.r.Todo, Shown: s})
 		}
 	}
 	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, poolwrite.Showed(seen))
 	for _, p := range writes {
-		s, there := shown[p.taken.pool]
-		if !there || !p.arrived(s) {
+		s, found := shown[p.taken.pool]
+		if !found || !p.arrived(s) {
 			l.alone(p, true)
 			continue
 		}
@@ -112,9 +112,9 @@ func (l *lane) alone(p parcel, mayLand bool) {
 	(&carried{lane: l}).back(p, mayLand)
 }
 
-func keys(parcels []parcel) []lb.PoolKey {
-	all := make([]lb.PoolKey, len(parcels))
-	for i, p := range parcels {
+func keys(updates []parcel) []lb.PoolKey {
+	all := make([]lb.PoolKey, len(updates))
+	for i, p := range updates {
 		all[i] = p.taken.pool
 	}
 	return all

@@ -38,7 +38,7 @@ func (c Change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0
 
 // apply computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
 // their name, position and unmanaged admin state, to keep the write minimal.
-func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
+func apply(observed lb.Pool, wanted []lb.Address, managed ours) Change {
 	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
 		want[a.IP] = a.AdminState
@@ -49,18 +49,18 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 	names := make(map[string]struct{}, len(observed.Addresses))
 	for _, a := range observed.Addresses {
 		state, wantedHere := want[a.IP]
-		_, mine := has.written[a.IP]
-		_, twice := present[a.IP]
+		_, isManaged := managed.written[a.IP]
+		_, duplicate := present[a.IP]
 		switch {
-		case mine && !wantedHere, wantedHere && twice:
+		case isManaged && !wantedHere, wantedHere && duplicate:
 			c.remove++
 			c.removed = append(c.removed, a.IP)
 			continue
 		case !wantedHere:
 			c.Foreign++
 			c.foreign = append(c.foreign, a.IP)
-		case has.down != nil:
-			a.AdminState = c.direct(a, state, has.down)
+		case managed.down != nil:
+			a.AdminState = c.direct(a, state, managed.down)
 		}
 		present[a.IP] = struct{}{}
 		names[strings.ToLower(a.Name)] = struct{}{}
@@ -73,7 +73,7 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 		}
 		present[a.IP] = struct{}{}
 		joins := lb.Address{Name: uniqueName(names, a), IP: a.IP}
-		if has.down != nil && a.AdminState == lb.Down {
+		if managed.down != nil && a.AdminState == lb.Down {
 			joins.AdminState = lb.Down
 			c.takeDown(a.IP)
 		}
@@ -86,24 +86,24 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 		c.Next.Addresses = next
 		return c
 	}
-	c.unseen = missing(has, want)
+	c.unseen = missing(managed, want)
 	return c
 }
 
 // direct returns the admin state of a remaining address. It never resets a Down that Weir did not
 // set.
 func (c *Change) direct(a lb.Address, state string, down map[netip.Addr]struct{}) string {
-	_, byUs := down[a.IP]
-	isDown, toBe := a.AdminState == lb.Down, state == lb.Down
+	_, byWeir := down[a.IP]
+	isDown, wantDown := a.AdminState == lb.Down, state == lb.Down
 	switch {
-	case toBe && !isDown:
+	case wantDown && !isDown:
 		c.alter++
 		c.takeDown(a.IP)
 		return lb.Down
-	case toBe && byUs:
+	case wantDown && byWeir:
 		c.down = append(c.down, a.IP)
 		c.state(a.IP, lb.Down)
-	case isDown && byUs && !toBe:
+	case isDown && byWeir && !wantDown:
 		c.alter++
 		c.restored = append(c.restored, a.IP)
 		c.state(a.IP, "")
@@ -125,13 +125,13 @@ func (c *Change) state(ip netip.Addr, state string) {
 }
 
 // missing reports whether the record has more than a pool in sync.
-func missing(has ours, want map[netip.Addr]string) bool {
-	for ip := range has.written {
+func missing(managed ours, want map[netip.Addr]string) bool {
+	for ip := range managed.written {
 		if _, wanted := want[ip]; !wanted {
 			return true
 		}
 	}
-	for ip := range has.down {
+	for ip := range managed.down {
 		if want[ip] != lb.Down {
 			return true
 		}
@@ -159,7 +159,7 @@ func uniqueName(taken map[string]struct{}, a lb.Address) string {
 // a pool empty.
 func (c Change) ShownBy(got lb.Pool) bool {
 	for _, a := range got.Addresses {
-		if state, mine := c.states[a.IP]; mine && (state == lb.Down) != (a.AdminState == lb.Down) {
+		if state, isManaged := c.states[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {
 			return false
 		}
 	}

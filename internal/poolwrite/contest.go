@@ -32,18 +32,18 @@ func (c contest) learn(r Result, down []netip.Addr, look bool) contest {
 	case !r.Directed():
 		return c
 	}
-	undone := both(r.Todo.Downed, down)
+	reverted := both(r.Todo.Downed, down)
 	if !c.repairing {
-		undone = append(undone, both(r.Todo.added, c.holds)...)
+		reverted = append(reverted, both(r.Todo.added, c.holds)...)
 	}
 	switch {
-	case len(undone) > 0:
-		if again := both(undone, c.undone); len(again) > 0 {
-			undone = again
+	case len(reverted) > 0:
+		if repeated := both(reverted, c.undone); len(repeated) > 0 {
+			reverted = repeated
 		} else {
 			c.times = 0
 		}
-		c.undone, c.times = sorted(undone), c.times+1
+		c.undone, c.times = sorted(reverted), c.times+1
 	case look && !c.repairing:
 		c.undone, c.times = nil, 0
 	}

@@ -41,9 +41,9 @@ func (r Result) Differs() *Differs {
 	}
 }
 
-func lacking(wanted, here []lb.Address) (ips []netip.Addr) {
-	there := make(map[netip.Addr]bool, len(here))
-	for _, a := range here {
+func lacking(wanted, present []lb.Address) (ips []netip.Addr) {
+	there := make(map[netip.Addr]bool, len(present))
+	for _, a := range present {
 		there[a.IP] = true
 	}
 	for _, a := range wanted {

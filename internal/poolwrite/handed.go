@@ -59,12 +59,12 @@ func (r *Result) Hands(state nic.State) {
 
 // says returns the progress message. Machines that are only read do not count.
 func (h *HandOver) says(working []nic.Machine, waits []string) string {
-	moves, n := map[string]bool{}, 0
+	moving, n := map[string]bool{}, 0
 	for _, m := range slices.Concat(h.Target.Leaves, h.joining()) {
-		moves[m.Key()] = true
+		moving[m.Key()] = true
 	}
 	for _, m := range working {
-		if moves[m.Key()] {
+		if moving[m.Key()] {
 			n++
 		}
 	}
@@ -124,11 +124,11 @@ func (h *HandOver) failed(all []nic.Failure) *Handed {
 	})
 	first := max(0, slices.IndexFunc(all, func(f nic.Failure) bool { return fault.From(f.Err).Class == fault.Retriable }))
 	worst := *fault.From(all[first].Err)
-	said := make([]string, len(all))
+	messages := make([]string, len(all))
 	for i, f := range all {
-		said[i] = sayOf(f.Machine, f.Err.Error())
+		messages[i] = sayOf(f.Machine, f.Err.Error())
 	}
-	worst.Err = fmt.Errorf("%d of %s failed: %s", len(all), words.Count(max(len(h.Target.Members)+len(h.Target.Leaves), len(all)), "machine"), listed(said))
+	worst.Err = fmt.Errorf("%d of %s failed: %s", len(all), words.Count(max(len(h.Target.Members)+len(h.Target.Leaves), len(all)), "machine"), listed(messages))
 	worst.RetryAt, worst.Undecided, worst.Ended = time.Time{}, false, false
 	switch worst.Class {
 	case fault.Shutdown:
@@ -151,9 +151,9 @@ func sayOf(m nic.Machine, text string) string {
 	return text
 }
 
-func listed(said []string) string {
-	short := make([]string, len(said))
-	for i, text := range said {
+func listed(messages []string) string {
+	short := make([]string, len(messages))
+	for i, text := range messages {
 		short[i] = words.Sentence(text, machineWords)
 	}
 	return words.List(short, machinesNamed)

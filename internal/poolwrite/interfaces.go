@@ -34,27 +34,27 @@ func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 // direct computes the admin states of nodes' interfaces. A node may be deleted, or not report its
 // machine yet, so a recorded Down is kept while an unidentified interface is Down.
 func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
-	states, byUs, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
+	states, byWeir, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
 		states[a.IP] = a.AdminState
 	}
 	for _, ip := range down {
-		byUs[ip] = struct{}{}
+		byWeir[ip] = struct{}{}
 	}
-	c, nobodys := Change{Next: observed}, false
+	c, unidentified := Change{Next: observed}, false
 	c.Next.Addresses = slices.Clone(observed.Addresses)
 	for i := range c.Next.Addresses {
 		a := &c.Next.Addresses[i]
 		ip, ok := want.AddressOf(a.Machine)
 		if !ok {
-			nobodys = nobodys || isDown(*a)
+			unidentified = unidentified || isDown(*a)
 			continue
 		}
 		a.IP, found[ip] = ip, true
-		a.AdminState = c.direct(*a, states[ip], byUs)
+		a.AdminState = c.direct(*a, states[ip], byWeir)
 	}
 	for _, ip := range down {
-		if nobodys && !found[ip] {
+		if unidentified && !found[ip] {
 			c.down = append(c.down, ip)
 			continue
 		}

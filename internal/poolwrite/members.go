@@ -61,16 +61,16 @@ func (h *HandOver) Level() bool { return len(h.joins)+len(h.Target.Leaves)+len(h
 
 // drops removes machines that cannot join.
 func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
-	why := make(map[string]string, len(unusable))
+	reason := make(map[string]string, len(unusable))
 	for _, w := range unusable {
-		why[w.Machine.Key()] = w.Why
+		reason[w.Machine.Key()] = w.Why
 	}
 	h.joins = slices.DeleteFunc(h.joins, func(j joining) bool {
-		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return why[m.Key()] == "" }) {
+		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return reason[m.Key()] == "" }) {
 			return false
 		}
 		for i, m := range j.machines {
-			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Why: why[m.Key()]})
+			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Why: reason[m.Key()]})
 		}
 		return true
 	})
@@ -101,8 +101,8 @@ func (h *HandOver) Fingerprint() uint64 {
 // Machines that are neither recorded nor nodes of this cluster are kept: their scale set may have
 // added them.
 func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
-	here := nodesIn(observed, want)
-	want = want.in(here)
+	present := nodesIn(observed, want)
+	want = want.in(present)
 	recorded := want.Recorded
 	r.Wanted = want.Addresses
 	r.reads(recorded)
@@ -110,24 +110,24 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		r.Outcome = Refused
 		return false, nil, err
 	}
-	has := owned(lb.Pool{Addresses: here}, want, adminState)
+	managed := owned(lb.Pool{Addresses: present}, want, adminState)
 	machines, unknown := machinesOf(want)
-	leaving := leavingOf(here, want, machines, unknown, has)
-	r.HandOver = handOver(observed.ID, want, here, leaving, machines, unknown)
-	r.written, r.instances = staysOurs(here, want, machines, unknown, has)
+	leaving := leavingOf(present, want, machines, unknown, managed)
+	r.HandOver = handOver(observed.ID, want, present, leaving, machines, unknown)
+	r.written, r.instances = staysOurs(present, want, machines, unknown, managed)
 	r.twins, r.awaited, r.shown = want.Twins, want.Awaited, shownIn(observed)
 	if adminState {
 		states := want
-		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, has))
-		r.Todo = direct(observed, states, slices.Collect(maps.Keys(has.down)))
+		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, managed))
+		r.Todo = direct(observed, states, slices.Collect(maps.Keys(managed.down)))
 		r.down = sorted(r.Todo.down)
 	} else { // resets nothing; Down stays recorded
 		r.Todo = Change{Next: observed}
-		r.down = leftDown(recorded.Down, want.Addresses, lb.Pool{Addresses: here})
+		r.down = leftDown(recorded.Down, want.Addresses, lb.Pool{Addresses: present})
 	}
 	r.Todo.joinable, r.Todo.compared = true, true
-	r.Todo.added, r.Todo.removed = lacking(want.Addresses, here), sortedIPs(leaving)
-	r.Todo.Foreign = len(observed.Addresses) - len(here)
+	r.Todo.added, r.Todo.removed = lacking(want.Addresses, present), sortedIPs(leaving)
+	r.Todo.Foreign = len(observed.Addresses) - len(present)
 	r.Members = len(r.HandOver.joins)+len(r.HandOver.Target.Leaves) > 0
 	write, err = r.mustWrite(observed)
 	if !r.HandOver.Level() && err != nil { // a machine is joining or leaving
@@ -136,21 +136,21 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 	if err != nil || !write && r.HandOver.Level() {
 		return false, nil, err
 	}
-	if intent = r.record(recorded, has); intent != nil {
+	if intent = r.record(recorded, managed); intent != nil {
 		intent.Add, intent.Remove = len(r.HandOver.joins), len(r.HandOver.Target.Leaves)
 	}
 	return write, intent, nil
 }
 
 // nodesIn returns the interfaces of nodes, present or recorded, with their addresses.
-func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
+func nodesIn(observed lb.Pool, want Desired) (present []lb.Address) {
 	for _, a := range observed.Addresses {
 		if ip, ok := want.ofNode(a); ok {
 			a.IP, a.Machine = ip, lb.MachineKey(a.Machine)
-			here = append(here, a)
+			present = append(present, a)
 		}
 	}
-	return here
+	return present
 }
 
 // shownIn hashes the pool's network interfaces.
@@ -203,15 +203,15 @@ func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool)
 }
 
 // leavingOf returns managed interfaces that are not wanted.
-func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (leaving []lb.Address) {
+func leavingOf(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed ours) (leaving []lb.Address) {
 	wanted := make(map[string]bool, len(machines))
 	for _, m := range machines {
 		if m.err == nil {
 			wanted[m.Key()] = true
 		}
 	}
-	for _, a := range here {
-		if _, mine := has.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (mine || want.Ours(a.IP)) {
+	for _, a := range present {
+		if _, isManaged := managed.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (isManaged || want.Ours(a.IP)) {
 			leaving = append(leaving, a)
 		}
 	}
@@ -219,7 +219,7 @@ func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknow
 }
 
 // staysOurs returns the record of a pool in sync, including members with an unknown machine.
-func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (written []netip.Addr, instances map[string]netip.Addr) {
+func staysOurs(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed ours) (written []netip.Addr, instances map[string]netip.Addr) {
 	written = sortedIPs(want.Addresses)
 	keep := func(machine string, ip netip.Addr) {
 		if instances == nil {
@@ -232,8 +232,8 @@ func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknow
 			keep(m.Key(), m.ip)
 		}
 	}
-	for _, a := range here {
-		if _, mine := has.written[a.IP]; mine && unknown[a.IP] {
+	for _, a := range present {
+		if _, isManaged := managed.written[a.IP]; isManaged && unknown[a.IP] {
 			written = append(written, a.IP)
 			if _, ok := want.Recorded.Instances[a.Machine]; ok {
 				keep(a.Machine, a.IP)
@@ -244,20 +244,20 @@ func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknow
 }
 
 // stayDown returns leaving interfaces that Weir set Down: they stay Down until they have left.
-func stayDown(leaving []lb.Address, has ours) []lb.Address {
+func stayDown(leaving []lb.Address, managed ours) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(leaving), func(a lb.Address) bool {
-		_, byUs := has.down[a.IP]
-		return !byUs || !isDown(a)
+		_, byWeir := managed.down[a.IP]
+		return !byWeir || !isDown(a)
 	})
 }
 
-// handOver builds the machine updater's target. here are the nodes' interfaces in the pool, and
+// handOver builds the machine updater's target. present are the nodes' interfaces in the pool, and
 // leaving those that have to go.
-func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
+func handOver(id lb.PoolID, want Desired, present, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
 	by := want.Machines
 	h := &HandOver{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, Every: by.Every}}}
-	there, shown := make(map[string]bool, len(here)), make(map[netip.Addr]bool, len(here))
-	for _, a := range here {
+	there, shown := make(map[string]bool, len(present)), make(map[netip.Addr]bool, len(present))
+	for _, a := range present {
 		there[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
 	}
 	for _, m := range machines {
@@ -283,7 +283,7 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 		h.joins[i].nodes, h.joins[i].machines = append(h.joins[i].nodes, m.node), append(h.joins[i].machines, m.Machine)
 		h.Target.Lacks = append(h.Target.Lacks, m.Machine)
 	}
-	h.keeps(here, unknown)
+	h.keeps(present, unknown)
 	for _, a := range leaving {
 		m, err := nic.ParseMachine("azure://" + a.Machine)
 		if err != nil {
@@ -300,8 +300,8 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 }
 
 // keeps adds members with an unknown machine.
-func (h *HandOver) keeps(here []lb.Address, unknown map[netip.Addr]bool) {
-	for _, a := range here {
+func (h *HandOver) keeps(present []lb.Address, unknown map[netip.Addr]bool) {
+	for _, a := range present {
 		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
 			h.Target.Members = append(h.Target.Members, m)
 		}

@@ -19,27 +19,27 @@ type ours struct {
 // the node leaves and no other client writes the pool: a deleted BackendPool had recorded them.
 func owned(observed lb.Pool, want Desired, adminState bool) ours {
 	recorded := want.Recorded
-	has := ours{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
+	managed := ours{written: make(map[netip.Addr]struct{}, len(recorded.Written)+len(want.Addresses))}
 	for _, ip := range recorded.Written {
-		has.written[ip] = struct{}{}
+		managed.written[ip] = struct{}{}
 	}
 	if adminState {
-		has.down = make(map[netip.Addr]struct{}, len(recorded.Down))
+		managed.down = make(map[netip.Addr]struct{}, len(recorded.Down))
 		for _, ip := range recorded.Down {
-			has.down[ip] = struct{}{}
+			managed.down[ip] = struct{}{}
 		}
 	}
 	if !recorded.Taken {
 		for _, a := range observed.Addresses {
 			if want.Ours(a.IP) {
-				has.written[a.IP] = struct{}{}
+				managed.written[a.IP] = struct{}{}
 			}
 			if adminState && want.Alone && isDown(a) && slices.ContainsFunc(want.Addresses, func(w lb.Address) bool { return w.IP == a.IP && isDown(w) }) {
-				has.down[a.IP] = struct{}{}
+				managed.down[a.IP] = struct{}{}
 			}
 		}
 	}
-	return has
+	return managed
 }
 
 // leftDown returns the wanted ips that are Down. Another client has reset the others, but a write

@@ -18,8 +18,8 @@ func (r *Result) Prepare(observed lb.Pool, want Desired, adminState bool) (write
 	recorded := want.Recorded
 	r.Wanted = want.Addresses
 	r.reads(recorded)
-	has := owned(observed, want, adminState)
-	todo := apply(observed, want.Addresses, has)
+	managed := owned(observed, want, adminState)
+	todo := apply(observed, want.Addresses, managed)
 	r.written, r.down = sortedIPs(want.Addresses), sorted(todo.down)
 	if !adminState { // Down states are not reset, and stay recorded
 		r.down = leftDown(recorded.Down, want.Addresses, observed)
@@ -29,7 +29,7 @@ func (r *Result) Prepare(observed lb.Pool, want Desired, adminState bool) (write
 	if write, err = r.mustWrite(observed); !write || err != nil {
 		return false, nil, err
 	}
-	return true, r.record(recorded, has), nil
+	return true, r.record(recorded, managed), nil
 }
 
 // PrepareStates computes the admin states of a pool of network interfaces. observed must have the
@@ -84,10 +84,10 @@ func (r *Result) mustWrite(observed lb.Pool) (bool, error) {
 
 // record returns what to record before the write, or nil. A takeover is always recorded: which
 // addresses are managed may be unknown once a node was deleted. The report trims the record.
-func (r *Result) record(recorded Recorded, has ours) *Intent {
-	before := len(has.written)
+func (r *Result) record(recorded Recorded, managed ours) *Intent {
+	before := len(managed.written)
 	for _, a := range r.Wanted {
-		has.written[a.IP] = struct{}{}
+		managed.written[a.IP] = struct{}{}
 	}
 	instances := maps.Clone(recorded.Instances)
 	for machine, ip := range r.instances {
@@ -96,9 +96,9 @@ func (r *Result) record(recorded Recorded, has ours) *Intent {
 		}
 		instances[machine] = ip
 	}
-	down := sorted(slices.AppendSeq(slices.Concat(recorded.Down, r.Todo.Downed), maps.Keys(has.down)))
-	r.held = Recorded{Written: slices.SortedFunc(maps.Keys(has.written), netip.Addr.Compare), Down: down, Instances: instances}
-	if recorded.Taken && len(has.written) == before && len(down) == len(recorded.Down) && maps.Equal(instances, recorded.Instances) {
+	down := sorted(slices.AppendSeq(slices.Concat(recorded.Down, r.Todo.Downed), maps.Keys(managed.down)))
+	r.held = Recorded{Written: slices.SortedFunc(maps.Keys(managed.written), netip.Addr.Compare), Down: down, Instances: instances}
+	if recorded.Taken && len(managed.written) == before && len(down) == len(recorded.Down) && maps.Equal(instances, recorded.Instances) {
 		return nil
 	}
 	return &Intent{

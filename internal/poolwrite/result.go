@@ -122,12 +122,12 @@ func (r Result) Anew(before Result, met *fault.Fault) Result {
 
 // Again returns the result before a second read, after a conflicting write. landed is true if the
 // rejected write may have landed.
-func (r Result) Again(anew Result, landed bool) Result {
-	anew.ledger, anew.Overtaken, anew.Members = r.ledger, true, r.Members
+func (r Result) Again(initial Result, landed bool) Result {
+	initial.ledger, initial.Overtaken, initial.Members = r.ledger, true, r.Members
 	if landed {
-		anew.lost, anew.earlier, anew.wrote = r.lost, r.lost, true
+		initial.lost, initial.earlier, initial.wrote = r.lost, r.lost, true
 	}
-	return anew
+	return initial
 }
 
 // End returns the result for err. stopping is true on shutdown, late after the deadline.

@@ -104,22 +104,22 @@ func (p *planning) fill(ctx context.Context) error {
 		if !p.concerns(pool) {
 			continue
 		}
-		why := pool.Left
-		if why == "" {
+		reason := pool.Left
+		if reason == "" {
 			var err error
-			if why, err = p.fillPool(ctx, pool); err != nil {
+			if reason, err = p.fillPool(ctx, pool); err != nil {
 				return fmt.Errorf("BackendPool %s: %w", pool.BackendPool, err)
 			}
 		}
-		if why != "" {
-			p.outcome.Left = append(p.outcome.Left, Left{pool.BackendPool, why})
+		if reason != "" {
+			p.outcome.Left = append(p.outcome.Left, Left{pool.BackendPool, reason})
 		}
 	}
 	return nil
 }
 
 // fillPool updates a pool, or returns why not.
-func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err error) {
+func (p *planning) fillPool(ctx context.Context, pool Pool) (reason string, err error) {
 	on, err := p.Shadow.GetLoadBalancer(ctx, pool.ID.LoadBalancer)
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return "load balancer " + pool.ID.LoadBalancer.Name + " is not there", nil
@@ -147,7 +147,7 @@ func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err err
 }
 
 // join updates a pool of network interfaces, or returns why not.
-func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (why string, err error) {
+func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (reason string, err error) {
 	shown, err := r.Shadow.Machines(ctx, pool)
 	if err != nil {
 		return "", err

@@ -48,15 +48,15 @@ func (s *Spacing) Add(changes []Change, now time.Time) {
 	if s.last == nil {
 		s.last, s.namespaces = map[string]last{}, map[string]repetition{}
 	}
-	again := map[string]bool{}
+	repeated := map[string]bool{}
 	for _, c := range changes {
-		was, known := s.last[c.Object]
-		if known && now.Sub(was.at) < changeTTL && !reflect.DeepEqual(was.wants, c.Wants) {
-			again[c.Namespace] = true
+		previous, known := s.last[c.Object]
+		if known && now.Sub(previous.at) < changeTTL && !reflect.DeepEqual(previous.wants, c.Wants) {
+			repeated[c.Namespace] = true
 		}
 		s.last[c.Object] = last{c.Wants, now}
 	}
-	for namespace := range again {
+	for namespace := range repeated {
 		r := s.namespaces[namespace]
 		if now.Sub(r.at) >= calmAfter {
 			r = repetition{}

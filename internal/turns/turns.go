@@ -16,11 +16,11 @@ type Line struct {
 func (l *Line) Stand(namespaces []string) {
 	of := make(map[string]uint64, len(namespaces))
 	for _, n := range namespaces {
-		turn, stands := l.of[n]
-		if _, twice := of[n]; twice {
+		turn, inLine := l.of[n]
+		if _, seen := of[n]; seen {
 			continue
 		}
-		if !stands {
+		if !inLine {
 			l.last++
 			turn = l.last
 		}
@@ -48,15 +48,15 @@ func (l *Line) Later(namespace string) bool { return l.of[namespace] > l.round }
 
 // Took moves a namespace to the end.
 func (l *Line) Took(namespace string) {
-	if _, stands := l.of[namespace]; stands {
+	if _, inLine := l.of[namespace]; inLine {
 		l.last++
 		l.of[namespace] = l.last
 	}
 }
 
-// Deal selects up to most items, round-robin over namespaces, and keeps their order.
-func Deal[T any](items []T, namespace func(T) string, most int) (dealt, left []T) {
-	if len(items) <= most {
+// Deal selects up to limit items, round-robin over namespaces, and keeps their order.
+func Deal[T any](items []T, namespace func(T) string, limit int) (selected, left []T) {
+	if len(items) <= limit {
 		return items, nil
 	}
 	var order []string
@@ -69,20 +69,20 @@ func Deal[T any](items []T, namespace func(T) string, most int) (dealt, left []T
 		of[n] = append(of[n], i)
 	}
 	taken := make([]bool, len(items))
-	for round := 0; most > 0; round++ {
+	for round := 0; limit > 0; round++ {
 		for _, n := range order {
-			if round < len(of[n]) && most > 0 {
+			if round < len(of[n]) && limit > 0 {
 				taken[of[n][round]] = true
-				most--
+				limit--
 			}
 		}
 	}
 	for i, item := range items {
 		if taken[i] {
-			dealt = append(dealt, item)
+			selected = append(selected, item)
 		} else {
 			left = append(left, item)
 		}
 	}
-	return dealt, left
+	return selected, left
 }

@@ -89,19 +89,19 @@ func (v *Verdicts) known(subscription string) wholewrite.Known {
 	}
 }
 
-// May returns the permissions of a batched update. unrest is only called if a trial may begin.
-func (v *Verdicts) May(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leaves {
+// May returns the permissions of a batched update. blockedReason is only called if a trial may begin.
+func (v *Verdicts) May(subscription string, now time.Time, blockedReason func(wholewrite.Change) string) wholewrite.Leaves {
 	return wholewrite.Leaves{
-		Addresses: v.may(subscription, wholewrite.Addresses, now, unrest), States: v.may(subscription, wholewrite.AdminStates, now, unrest),
+		Addresses: v.may(subscription, wholewrite.Addresses, now, blockedReason), States: v.may(subscription, wholewrite.AdminStates, now, blockedReason),
 	}
 }
 
 // MayOverlap returns the permission of overlapping writes.
-func (v *Verdicts) MayOverlap(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leave {
-	return v.may(subscription, wholewrite.Overlapping, now, unrest)
+func (v *Verdicts) MayOverlap(subscription string, now time.Time, blockedReason func(wholewrite.Change) string) wholewrite.Leave {
+	return v.may(subscription, wholewrite.Overlapping, now, blockedReason)
 }
 
-func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leave {
+func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, blockedReason func(wholewrite.Change) string) wholewrite.Leave {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
 	known := v.known(subscription)
@@ -114,7 +114,7 @@ func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, 
 	case trying:
 		return wholewrite.No
 	default:
-		return known.May(c, now, unrest(c)).Leave
+		return known.May(c, now, blockedReason(c)).Leave
 	}
 }
 
@@ -127,15 +127,15 @@ type trial struct {
 }
 
 // Begin records a trial before it is made, so that a crash counts as one. It has to be ended.
-func (v *Verdicts) Begin(ctx context.Context, subscription string, tries []wholewrite.Change) error {
+func (v *Verdicts) Begin(ctx context.Context, subscription string, changes []wholewrite.Change) error {
 	subscription, now := wholewrite.Key(subscription), time.Now()
 	v.mu.Lock()
 	known := v.known(subscription)
 	_, trying := v.trying[subscription]
-	free := !trying && !slices.ContainsFunc(tries, func(c wholewrite.Change) bool { return known.May(c, now, "").Leave != wholewrite.Try })
+	free := !trying && !slices.ContainsFunc(changes, func(c wholewrite.Change) bool { return known.May(c, now, "").Leave != wholewrite.Try })
 	if free {
-		v.trying[subscription] = trial{tries, v.records[subscription]}
-		for _, c := range tries {
+		v.trying[subscription] = trial{changes, v.records[subscription]}
+		for _, c := range changes {
 			v.records[subscription] = v.records[subscription].Tried(c, v.cfg.Version, now)
 		}
 	}
@@ -196,7 +196,7 @@ const overlapsRefused = 3
 
 // Refused counts a rejection because of the previous write, and reports whether that is now proven.
 // Otherwise a trial is inconclusive.
-func (v *Verdicts) Refused(ctx context.Context, subscription string, how behaviour.Answer) (known bool) {
+func (v *Verdicts) Refused(ctx context.Context, subscription string, answer behaviour.Answer) (known bool) {
 	key := wholewrite.Key(subscription)
 	v.mu.Lock()
 	delete(v.stayed, key)
@@ -204,7 +204,7 @@ func (v *Verdicts) Refused(ctx context.Context, subscription string, how behavio
 	known = v.refused[key] >= overlapsRefused
 	v.mu.Unlock()
 	if known {
-		v.Learn(ctx, subscription, map[wholewrite.Change]behaviour.Answer{wholewrite.Overlapping: how})
+		v.Learn(ctx, subscription, map[wholewrite.Change]behaviour.Answer{wholewrite.Overlapping: answer})
 	}
 	return known
 }
@@ -219,15 +219,15 @@ func (v *Verdicts) Answer(subscription string, c wholewrite.Change, now time.Tim
 }
 
 // Learn records a write's effect, and logs news.
-func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[wholewrite.Change]behaviour.Answer) {
+func (v *Verdicts) Learn(ctx context.Context, subscription string, answers map[wholewrite.Change]behaviour.Answer) {
 	subscription, now := wholewrite.Key(subscription), time.Now()
 	for _, c := range wholewrite.Questions() {
-		a := what[c]
+		a := answers[c]
 		if a == "" {
 			continue
 		}
 		v.mu.Lock()
-		news := wholewrite.Answer(v.seen[subscription], c) != a
+		isNew := wholewrite.Answer(v.seen[subscription], c) != a
 		if c == wholewrite.Overlapping {
 			v.counts(subscription, wholewrite.Takes(a))
 		}
@@ -239,7 +239,7 @@ func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[whol
 			v.signal()
 		}
 		v.mu.Unlock()
-		if news {
+		if isNew {
 			v.tell(ctx, subscription, c, a)
 		}
 	}

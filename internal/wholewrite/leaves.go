@@ -6,25 +6,25 @@ package wholewrite
 type Leaves struct{ Addresses, States Leave }
 
 // None reports whether nothing is permitted.
-func (may Leaves) None() bool { return may.Addresses == No && may.States == No }
+func (permissions Leaves) None() bool { return permissions.Addresses == No && permissions.States == No }
 
 // Allow reports whether a pool's change is permitted. A trial never takes a node Down, nor does it
 // include a rewrite without changes.
-func (may Leaves) Allow(addresses, states, takesDown bool) bool {
+func (permissions Leaves) Allow(addresses, states, takesDown bool) bool {
 	switch {
 	case !addresses && !states:
-		return may.Addresses == Yes
-	case addresses && may.Addresses == No, states && may.States == No:
+		return permissions.Addresses == Yes
+	case addresses && permissions.Addresses == No, states && permissions.States == No:
 		return false
 	}
-	return may.States != Try || !takesDown
+	return permissions.States != Try || !takesDown
 }
 
 // Tries returns the changes on trial.
-func (may Leaves) Tries(changes []Change) []Change {
+func (permissions Leaves) Tries(changes []Change) []Change {
 	var all []Change
 	for _, c := range changes {
-		if c == Addresses && may.Addresses == Try || c == AdminStates && may.States == Try {
+		if c == Addresses && permissions.Addresses == Try || c == AdminStates && permissions.States == Try {
 			all = append(all, c)
 		}
 	}

@@ -134,12 +134,12 @@ type Decision struct {
 	Why   string
 }
 
-// May decides about a change. unrest is why a trial must not run, or empty. This process's
+// May decides about a change. blockedReason is why a trial must not run, or empty. This process's
 // observations override the file, and the file overrides the record. Always needs none of them, but
 // observations may override it.
-func (k Known) May(c Change, now time.Time, unrest string) Decision {
-	seen, on, setting := Answer(k.Seen, c), k.Record.Of(c), k.setting(c)
-	if seen != "" && !Takes(seen) && !on.At.IsZero() && !near(on.At, now, Lifetime) {
+func (k Known) May(c Change, now time.Time, blockedReason string) Decision {
+	seen, recorded, setting := Answer(k.Seen, c), k.Record.Of(c), k.setting(c)
+	if seen != "" && !Takes(seen) && !recorded.At.IsZero() && !near(recorded.At, now, Lifetime) {
 		seen = "" // outdated: may be tried again
 	}
 	switch {
@@ -155,10 +155,10 @@ func (k Known) May(c Change, now time.Time, unrest string) Decision {
 		return decided(c, Answer(k.Probed, c), "was found to %s them, by --azure-behaviour")
 	case k.Unread != "":
 		return Decision{No, "what is on record could not be read yet: " + k.Unread}
-	case on.holds(k.Record.Version, k.Version, now):
-		return decided(c, on.Answer, "was seen to %s them, last on "+on.At.UTC().Format(time.DateOnly))
+	case recorded.holds(k.Record.Version, k.Version, now):
+		return decided(c, recorded.Answer, "was seen to %s them, last on "+recorded.At.UTC().Format(time.DateOnly))
 	}
-	return k.mayTry(on, now, unrest)
+	return k.mayTry(recorded, now, blockedReason)
 }
 
 func decided(c Change, a behaviour.Answer, how string) Decision {
@@ -199,16 +199,16 @@ func onBy(c Change) string {
 }
 
 // mayTry decides about a trial.
-func (k Known) mayTry(on Verdict, now time.Time, unrest string) Decision {
-	trials := on.trials(k.Record.Version, k.Version, now)
-	switch again := on.TriedAt.Add(trialsApart); {
+func (k Known) mayTry(recorded Verdict, now time.Time, blockedReason string) Decision {
+	trials := recorded.trials(k.Record.Version, k.Version, now)
+	switch again := recorded.TriedAt.Add(trialsApart); {
 	case trials >= mostTrials:
 		return Decision{No, fmt.Sprintf("tried %d times, and nothing was learned: the next trial is after %s, or by another version of Weir",
-			trials, on.TriedAt.Add(Lifetime).UTC().Format(time.DateOnly))}
+			trials, recorded.TriedAt.Add(Lifetime).UTC().Format(time.DateOnly))}
 	case trials > 0 && now.Before(again):
 		return Decision{No, "tried, and nothing was learned: the next trial is after " + again.UTC().Format(time.RFC3339)}
-	case unrest != "":
-		return Decision{No, "not tried yet: " + unrest}
+	case blockedReason != "":
+		return Decision{No, "not tried yet: " + blockedReason}
 	}
 	return Decision{Try, "not tried yet"}
 }
@@ -233,14 +233,14 @@ func (k Known) Verdict(c Change, now time.Time) string {
 
 // answer returns what is known, from any source.
 func (k Known) answer(c Change, now time.Time) behaviour.Answer {
-	on := k.Record.Of(c)
+	recorded := k.Record.Of(c)
 	switch {
 	case Answer(k.Seen, c) != "":
 		return Answer(k.Seen, c)
 	case Answer(k.Probed, c) != "":
 		return Answer(k.Probed, c)
-	case on.holds(k.Record.Version, k.Version, now):
-		return on.Answer
+	case recorded.holds(k.Record.Version, k.Version, now):
+		return recorded.Answer
 	}
 	return ""
 }

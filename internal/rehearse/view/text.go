@@ -159,9 +159,9 @@ func (w *writer) services(p Plan) {
 			w.line(0, "!", "Service "+s.Service+": "+s.NoEffect)
 		}
 	}
-	w.alike(p.Services, "!", func(s Service) string { return s.Failed }, func(who, why string) string { return who + " could not be planned: " + why })
-	w.alike(p.Services, "!", func(s Service) string { return s.Kept }, func(who, why string) string { return who + " kept: " + why })
-	w.alike(p.Services, "", func(s Service) string { return s.Note }, func(who, note string) string { return "Note: " + who + ": " + note })
+	w.alike(p.Services, "!", func(s Service) string { return s.Failed }, func(subject, why string) string { return subject + " could not be planned: " + why })
+	w.alike(p.Services, "!", func(s Service) string { return s.Kept }, func(subject, why string) string { return subject + " kept: " + why })
+	w.alike(p.Services, "", func(s Service) string { return s.Note }, func(subject, note string) string { return "Note: " + subject + ": " + note })
 	for _, l := range p.Pools {
 		w.line(0, "", "Note: BackendPool "+l.BackendPool+" leaves its pool as it is: "+l.Why)
 	}
@@ -171,7 +171,7 @@ func (w *writer) services(p Plan) {
 }
 
 // alike writes equal texts of several Services in one line.
-func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string, line func(who, what string) string) {
+func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string, line func(subject, what string) string) {
 	said := map[string]bool{}
 	for i, s := range all {
 		what := of(s)
@@ -179,16 +179,16 @@ func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string,
 			continue
 		}
 		said[what] = true
-		who, more := "Service "+s.Service, 0
+		subject, more := "Service "+s.Service, 0
 		for _, o := range all[i+1:] {
 			if of(o) == what {
 				more++
 			}
 		}
 		if more > 0 {
-			who += " and " + count(more, "other")
+			subject += " and " + count(more, "other")
 		}
-		w.line(0, mark, line(who, what))
+		w.line(0, mark, line(subject, what))
 	}
 }
 
