@@ -17,6 +17,7 @@ type Lease interface {
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }
 
+// ErrLeaseLost means that a write was not made.
 var ErrLeaseLost = &fault.Fault{
 	Class: fault.Retriable, Code: "LeaseLost", Reason: "lease",
 	Err: errors.New("the resource lease is lost, or ends before a write would"),
@@ -79,6 +80,7 @@ const (
 // mostInProgress bounds memory.
 const mostInProgress = 1024
 
+// CodeUpdating is the fault code of a resource that another client is updating.
 const CodeUpdating = "Updating"
 
 // InProgress counts how often resources were found being updated by another client. Safe for

@@ -14,6 +14,7 @@ type Cause struct {
 	change bool
 }
 
+// CauseOf returns the cause of an attempt at these operations.
 func CauseOf(ops []Operation, settled bool) Cause {
 	var c Cause
 	for _, op := range ops {

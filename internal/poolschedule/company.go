@@ -14,6 +14,7 @@ const (
 // Company debounces checks.
 type Company struct{ since, last time.Time }
 
+// Joins records a check.
 func (c *Company) Joins(now time.Time) {
 	if now.Sub(c.last) > QuietGap {
 		c.since = now

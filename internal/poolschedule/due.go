@@ -188,6 +188,7 @@ func (g Group) pacedUntil(interval time.Duration) time.Time {
 	return Earlier(g.history.LastChange.Add(interval), g.firstQueued.Add(g.Hold))
 }
 
+// Contends reports whether the pool has a change that its pace may delay.
 func (g Group) Contends(now time.Time, interval time.Duration) bool {
 	return g.fresh && !g.Retry && !g.fills && g.history.LastChange.Add(interval).After(now)
 }

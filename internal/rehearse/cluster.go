@@ -41,6 +41,7 @@ type Service struct {
 	NoEffect string
 }
 
+// Key returns namespace/name.
 func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
 // Pool is that of a current or future BackendPool.
@@ -58,6 +59,7 @@ type Pool struct {
 // Scope limits a plan; empty fields match all.
 type Scope struct{ Namespace, Service string }
 
+// Has reports whether a Service is in scope.
 func (s Scope) Has(namespace, name string) bool {
 	return (s.Namespace == "" || s.Namespace == namespace) && (s.Service == "" || s.Service == name)
 }

@@ -32,6 +32,7 @@ type Verdict struct {
 	TriedAt time.Time `json:"triedAt,omitzero"`
 }
 
+// Of returns the result for a change.
 func (r Record) Of(c Change) Verdict {
 	switch c {
 	case AdminStates:
