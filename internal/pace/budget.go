@@ -19,17 +19,16 @@ type Budget struct {
 	interval time.Duration
 
 	window window
-	// own is Weir's part of the caller's bucket, by its own count; caller and all are as reported
-	// by Azure.
+	// Weir's part of the caller's bucket by its own count, and both buckets as reported by Azure.
 	own, caller, all bucket
 	pools            map[lb.PoolKey]activity
 	// faded is when inactive pools were last dropped.
-	faded time.Time
-	// reserved is the sum of the tenants' reservations; dropped is the slot in which idle ones were
-	// last dropped.
-	tenants  map[string]*tenant
+	faded   time.Time
+	tenants map[string]*tenant
+	// reserved is the sum of all reservations.
 	reserved float64
-	dropped  int64
+	// dropped is the slot in which idle namespaces were last dropped.
+	dropped int64
 	// seen are the last two namespaces with a Service or a pool, newest first.
 	seen [2]sighting
 }
@@ -99,8 +98,8 @@ type Pace struct {
 	now    time.Time
 	// spare is writes per second beyond one per interval, for each unit of namespace weight.
 	spare float64
-	// parts converts pool weights to namespace weights. most limits early writes per second and
-	// unit of weight by the namespace's share.
+	// Factors from pool to namespace weights, and limits of early writes per second and unit of
+	// weight by the namespace's share.
 	parts, most map[string]float64
 }
 
@@ -166,7 +165,7 @@ func (b *Budget) spare(now time.Time, owed float64) float64 {
 
 // Spacing is when a busy pool is written.
 type Spacing struct {
-	// apart is between its writes, every between its changes, on average.
+	// Average times between its writes, and between its changes.
 	apart, every time.Duration
 }
 

@@ -52,9 +52,9 @@ type strikes struct {
 	left bucket
 	last time.Time
 	// width is how many of its Services are written together: halved by a rejection, doubled by a
-	// success and over time. This finds rejected Services without blocking others. narrowed is when
-	// it was last halved.
-	width    int
+	// success and over time. This finds rejected Services without blocking others.
+	width int
+	// narrowed is the last reduction.
 	narrowed time.Time
 }
 

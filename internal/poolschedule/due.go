@@ -13,10 +13,10 @@ const debounce = 250 * time.Millisecond
 
 // Group is a pool's operations as scheduled. If it has none it is a resync, due since firstQueued.
 type Group struct {
-	pool lb.PoolKey
-	// Turn orders namespaces.
+	pool      lb.PoolKey
 	Namespace string
-	Turn      uint64
+	// Turn orders namespaces.
+	Turn uint64
 	// Later is true if the namespace had its turn in this round.
 	Later bool
 	fresh bool

@@ -49,8 +49,9 @@ type Operation struct {
 	RetryCount int
 	// NextEligibleAt is a Retry-After.
 	NextEligibleAt time.Time
-	// Tries counts failures of an admin operation; againAt is its next attempt.
-	Tries   int
+	// Tries counts failures of an admin operation.
+	Tries int
+	// againAt is the next attempt of an admin operation.
 	againAt time.Time
 	// Carried is true if an attempt included the operation before it was due.
 	Carried bool

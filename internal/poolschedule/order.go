@@ -27,9 +27,10 @@ const (
 type claim struct {
 	pool lb.PoolKey
 	kind kind
-	// later is true if the namespace had its turn in this round; turn orders namespaces.
+	// later is true if the namespace had its turn in this round.
 	later bool
-	turn  uint64
+	// turn orders namespaces.
+	turn uint64
 	// retry is true if all operations have failed before.
 	retry bool
 	stake Stake

@@ -61,7 +61,7 @@ var settlement = map[poolwrite.Outcome]row{
 type Past struct {
 	// Told are the last notifications.
 	Told map[ServiceName]Word
-	// Again is true if the last change was given up for the same error.
+	// Whether the last change was given up, and whether for the same error.
 	GaveUp, Again bool
 	States        bool          // only admin states were written
 	Now           time.Time     // end of the attempt

@@ -26,7 +26,7 @@ type lane struct {
 	queue *queue
 	// slot is the worker's lock: a channel, because it is held for seconds while Azure works.
 	slot chan struct{}
-	// ended is closed by reap.
+	// ended is closed when the worker is removed.
 	ended chan struct{}
 	reap  func()
 

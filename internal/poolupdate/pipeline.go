@@ -59,12 +59,14 @@ type pipeline struct {
 	ctx, all, within context.Context //nolint:containedctx // it lives as long as the attempt
 	valid            func() bool
 	sent             []sentWrite
-	// trial is true if support is being tested; met is true once a write was overtaken, or known to
-	// be rejected because another was running.
-	trial, met bool
-	// awaits is true until this process has seen Azure keep overtaken writes. Until then each
-	// completion, tracked by ending, might roll a write back.
+	// trial is true if support is being tested.
+	trial bool
+	// met is true once a write was overtaken, or is known to be rejected because another was running.
+	met bool
+	// awaits is true until this process has seen Azure keep overtaken writes: each completion might
+	// roll a write back.
 	awaits bool
+	// ending tracks awaited completions.
 	ending sync.WaitGroup
 }
 

@@ -112,7 +112,7 @@ type Report struct {
 	Overtaken bool
 	// Settled is true if the pool is in sync.
 	Settled bool
-	// States is true if the admin states of a Refused pool of network interfaces are in sync. Store
+	// States is true if the admin states of a rejected pool of network interfaces are in sync. Store
 	// Down then.
 	States bool
 	// Requeued is true if the membership is attempted again without a new change.

@@ -44,9 +44,10 @@ type queue struct {
 type waiting struct {
 	ops     []poolschedule.Operation
 	history poolschedule.History
-	// inFlight is true from take until done; oldest is then the queue time of the oldest operation.
+	// inFlight is true during an attempt.
 	inFlight bool
-	oldest   time.Time
+	// oldest is the queue time of the oldest operation in flight.
+	oldest time.Time
 	// level is the fingerprint of the known membership, or nil.
 	level *uint64
 	// told is each Service's last notification.

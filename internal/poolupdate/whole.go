@@ -49,10 +49,12 @@ type joint struct {
 	ctx, within context.Context //nolint:containedctx // it lives as long as the attempt
 	may         wholewrite.Leaves
 	valid       func() bool
-	// trial are the changes on trial. sent is true once a write was sent. last is true for the
-	// attempt after a conflict.
-	trial      []wholewrite.Change
-	sent, last bool
+	// trial are the changes on trial.
+	trial []wholewrite.Change
+	// sent is true once a write was sent.
+	sent bool
+	// last is true for the attempt after a conflict.
+	last bool
 }
 
 // attempt returns the pools to retry after a conflict; all others are settled or requeued.

@@ -16,7 +16,7 @@ import (
 type Change struct {
 	// Next is the desired pool.
 	Next lb.Pool
-	// alter counts changed admin states.
+	// Numbers of addresses; the last one is of changed admin states.
 	add, remove, alter int
 	Foreign            int
 	// states are the admin states that Weir manages in Next; empty is reset.

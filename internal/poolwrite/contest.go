@@ -15,10 +15,11 @@ const timesUndone = 2
 type contest struct {
 	// holds are the managed addresses when last in sync; nil if never.
 	holds []netip.Addr
-	// undone are the last reverted addresses, and times how often in a row. Addresses that
-	// disappear once each, such as deleted machines, do not count.
+	// undone are the last reverted addresses. Addresses that disappear once each, such as those of
+	// deleted machines, do not count.
 	undone []netip.Addr
-	times  int
+	// times is how often in a row they were reverted.
+	times int
 	// repairing is true while machines rejoin: missing ones were already counted.
 	repairing bool
 }

@@ -12,11 +12,11 @@ import (
 
 // fate is what is known of lost writes.
 type fate struct {
-	// lost is the etag that guards a write with unknown result, or empty. wrote is true once the
-	// attempt has written.
-	lost  string
+	// lost is the etag that guards a write with unknown result, or empty.
+	lost string
+	// wrote is true once the attempt has written.
 	wrote bool
-	// earlier is lost before the last write.
+	// earlier is the same before the last write.
 	earlier string
 	// kept is an etag that a rewrite did not change, or empty.
 	kept string

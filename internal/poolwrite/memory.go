@@ -14,9 +14,9 @@ import (
 type Memory struct {
 	// Lost is the etag that guards a write with unknown result, or empty.
 	Lost string
-	// kept is an etag that a rewrite did not change. OpenSince is since when a lost write may land
-	// all the same, or zero.
-	kept      string
+	// kept is an etag that a rewrite did not change.
+	kept string
+	// OpenSince is since when a lost write may land despite a rewrite, or zero.
 	OpenSince time.Time
 	// down are the addresses reported as Down.
 	down      []netip.Addr

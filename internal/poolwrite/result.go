@@ -25,7 +25,7 @@ type Result struct {
 	Observed int
 	// Todo is what to write.
 	Todo Change
-	// written and down are what to record once in sync.
+	// What to record once in sync.
 	written, down []netip.Addr
 	// instances maps instances of uniform scale sets to addresses.
 	instances map[string]netip.Addr

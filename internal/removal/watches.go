@@ -23,14 +23,15 @@ type Watches struct {
 	mu sync.Mutex
 	// kinds were watched at least once.
 	kinds map[string]*watch
-	// since is when the first watch broke, or zero; backAt is when the last was restored.
+	// When the first watch broke, or zero, and when the last one was restored.
 	since, backAt time.Time
 }
 
 type watch struct {
-	// streams counts open watches; lostAt is when the last one ended.
+	// streams counts open watches.
 	streams int
-	lostAt  time.Time
+	// lostAt is when the last one ended.
+	lostAt time.Time
 }
 
 // Begins records an open watch of a kind.

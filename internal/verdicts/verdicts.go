@@ -52,13 +52,13 @@ type Verdicts struct {
 	unread  string // why the record is unknown; empty if known
 	records map[string]wholewrite.Record
 	seen    map[string]behaviour.Behaviour
-	// stayed counts consecutive overlapping writes that persisted, refused consecutive rejections.
+	// Consecutive overlapping writes that persisted, and that were rejected.
 	stayed, refused map[string]int
 	trying          map[string]trial // running trials
 	unkept          map[string]bool  // records to be written
 	// rests is the next trial after one that could not be recorded.
 	rests map[string]time.Time
-	// wake has capacity one. writing is a lock: a channel, because it is held during calls.
+	// A signal with capacity one, and a lock: a channel, because it is held during calls.
 	wake, writing chan struct{}
 }
 

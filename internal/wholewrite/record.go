@@ -27,7 +27,7 @@ type Verdict struct {
 	Answer behaviour.Answer `json:"answer,omitempty"`
 	// At is the last confirmation.
 	At time.Time `json:"at,omitzero"`
-	// TriedAt is the start of the last trial.
+	// The number of trials, and the start of the last one.
 	Trials  int       `json:"trials,omitempty"`
 	TriedAt time.Time `json:"triedAt,omitzero"`
 }
