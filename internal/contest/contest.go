@@ -50,7 +50,6 @@ const (
 	PrivateLinks  In = "private link services"
 )
 
-// key is a Service in a resource.
 type key struct {
 	in      In
 	service string

@@ -30,8 +30,7 @@ type record struct {
 		times       int
 	}
 	// found maps reverted parts to the last detection.
-	found map[string]time.Time
-	// left counts pauses.
+	found   map[string]time.Time
 	left    int
 	contest *Contest // nil if none
 }

@@ -23,7 +23,6 @@ var ErrLeaseLost = &fault.Fault{
 	Err: errors.New("the resource lease is lost, or ends before a write would"),
 }
 
-// leaseAgainAfter is the delay before another request for a lease.
 const leaseAgainAfter = 30 * time.Second
 
 // Leased calls do while holding the lease, if any. do must not write once valid returns false.

@@ -12,9 +12,8 @@ import (
 type activity struct {
 	lately, often float64
 	at            time.Time
-	// since is when the changes began.
-	since     time.Time
-	namespace string
+	since         time.Time
+	namespace     string
 }
 
 // mostLately caps pools that change faster than they can be written.

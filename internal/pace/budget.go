@@ -23,9 +23,8 @@ type Budget struct {
 	own, caller, all bucket
 	pools            map[lb.PoolKey]activity
 	// faded is when inactive pools were last dropped.
-	faded   time.Time
-	tenants map[string]*tenant
-	// reserved is the sum of all reservations.
+	faded    time.Time
+	tenants  map[string]*tenant
 	reserved float64
 	// dropped is the slot in which idle namespaces were last dropped.
 	dropped int64

@@ -16,7 +16,6 @@ const (
 	allCallers   = 15
 )
 
-// bucketLasts is the time to fill a bucket.
 const bucketLasts = bucketSize / bucketRefill * time.Second
 
 // slotLasts is the resolution of window.
@@ -91,7 +90,6 @@ func (w *window) below(limit float64, now time.Time) time.Time {
 	return at
 }
 
-// bucket is a token bucket of Resource Manager.
 type bucket struct {
 	size   float64
 	refill float64 // per second

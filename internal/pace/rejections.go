@@ -26,7 +26,6 @@ const (
 // maxObjects bounds memory: tenants choose names.
 const maxObjects = 20_000
 
-// maxWidth is the most Services in one write.
 const maxWidth = 128
 
 // Rejections tracks rejected objects, by name, and namespaces. Safe for concurrent use; the zero
@@ -47,14 +46,12 @@ type rejection struct {
 	early bool
 }
 
-// strikes are a namespace's rejections.
 type strikes struct {
 	left bucket
 	last time.Time
 	// width is how many of its Services are written together: halved by a rejection, doubled by a
 	// success and over time. This finds rejected Services without blocking others.
-	width int
-	// narrowed is the last reduction.
+	width    int
 	narrowed time.Time
 }
 

@@ -32,7 +32,6 @@ const (
 	seenFor = 24 * time.Hour
 )
 
-// tenant is a namespace with its recent writes.
 type tenant struct {
 	window   window
 	services window    // for Services only
@@ -62,7 +61,6 @@ func (b *Budget) see(namespace string, now time.Time) {
 	b.seen[0] = sighting{namespace, now}
 }
 
-// alone reports whether no other namespace has Services or pools.
 func (b *Budget) alone(namespace string, now time.Time) bool {
 	for _, s := range b.seen {
 		if s.namespace != namespace && !s.at.IsZero() && now.Sub(s.at) < seenFor {

@@ -72,7 +72,6 @@ func (c *Config) Begin(h poolschedule.History) poolwrite.Result {
 	return poolwrite.Begin(h.Writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
 }
 
-// writeRead writes a pool if it is out of sync.
 func (c *Config) writeRead(ctx context.Context, t Try, observed lb.Pool, r *poolwrite.Result) error {
 	write, err := c.Prepare(ctx, t.Ref, observed, c.AdminState, r)
 	switch {

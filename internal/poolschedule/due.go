@@ -27,10 +27,9 @@ type Group struct {
 	// reason.
 	Deferred time.Time
 	Why      string
-	// exempt is true if a change is exempt from shares.
-	exempt  bool
-	changed int
-	stake   Stake
+	exempt   bool
+	changed  int
+	stake    Stake
 	// fills is true for a newly created pool.
 	fills bool
 	// quiet is true if no operation has a known change.
@@ -41,8 +40,7 @@ type Group struct {
 	Admin   *Operation
 	history History
 	Company time.Time
-	// ready is set by admission.
-	ready time.Time
+	ready   time.Time
 }
 
 // Changed returns the number of membership changes that have not failed.

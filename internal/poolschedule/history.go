@@ -43,7 +43,6 @@ type History struct {
 	Owed bool
 	// OwedShown is what a pool of network interfaces showed before that write.
 	OwedShown uint64
-	// lastAdmin is the start of the last attempt caused by an admin state change.
 	lastAdmin time.Time
 }
 

@@ -50,8 +50,7 @@ type Operation struct {
 	// NextEligibleAt is a Retry-After.
 	NextEligibleAt time.Time
 	// Tries counts failures of an admin operation.
-	Tries int
-	// againAt is the next attempt of an admin operation.
+	Tries   int
 	againAt time.Time
 	// Carried is true if an attempt included the operation before it was due.
 	Carried bool
@@ -61,7 +60,6 @@ type Operation struct {
 	QueuedAt time.Time
 }
 
-// fresh reports whether it is a membership change that has not failed.
 func (o Operation) fresh() bool { return !o.Drift && !o.Admin && o.RetryCount == 0 }
 
 // Member reports whether it is for the membership.

@@ -29,12 +29,10 @@ type claim struct {
 	kind kind
 	// later is true if the namespace had its turn in this round.
 	later bool
-	// turn orders namespaces.
-	turn uint64
+	turn  uint64
 	// retry is true if all operations have failed before.
 	retry bool
 	stake Stake
-	// ready is since when it is ready.
 	ready time.Time
 }
 

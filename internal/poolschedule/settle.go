@@ -21,7 +21,6 @@ const (
 	WordFailed   Word = "Failed"
 )
 
-// disposition is what happens to an operation.
 type disposition struct {
 	keep  bool // requeue
 	spend bool // consume a retry

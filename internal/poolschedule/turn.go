@@ -19,7 +19,6 @@ type Turn struct {
 	of      map[string]share
 }
 
-// share is a namespace's part.
 type share struct {
 	tries, last int
 	settled     bool

@@ -45,7 +45,6 @@ func (c *Config) attempts() *poolattempt.Config {
 	}
 }
 
-// errEnded means that the worker has stopped; there may be a new one.
 var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *lane {
@@ -103,7 +102,6 @@ func (l *lane) unlock() { <-l.slot }
 
 func (l *lane) busy() bool { return len(l.slot) > 0 }
 
-// run attempts due pools until ctx is done or the worker ends.
 func (l *lane) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -66,11 +66,9 @@ type pipeline struct {
 	// awaits is true until this process has seen Azure keep overtaken writes: each completion might
 	// roll a write back.
 	awaits bool
-	// ending tracks awaited completions.
 	ending sync.WaitGroup
 }
 
-// sentWrite is a write that Azure has accepted.
 type sentWrite struct {
 	parcel
 	begun Begun
@@ -139,7 +137,6 @@ func (p *pipeline) attempt(update parcel) (next bool) {
 	return p.unsent(update, err)
 }
 
-// write reads a pool and starts a write if needed.
 func (p *pipeline) write(update *parcel) error {
 	cfg := p.lane.cfg
 	observed, err := cfg.Azure.Get(p.within, update.ops[0].Pool)

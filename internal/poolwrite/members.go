@@ -59,7 +59,6 @@ type Unusable struct {
 // Level reports whether the pool has exactly its machines.
 func (h *HandOver) Level() bool { return len(h.joins)+len(h.Target.Leaves)+len(h.waits) == 0 }
 
-// drops removes machines that cannot join.
 func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
 	reason := make(map[string]string, len(unusable))
 	for _, w := range unusable {
@@ -299,7 +298,6 @@ func handOver(id lb.PoolID, want Desired, present, leaving []lb.Address, machine
 	return h
 }
 
-// keeps adds members with an unknown machine.
 func (h *HandOver) keeps(present []lb.Address, unknown map[netip.Addr]bool) {
 	for _, a := range present {
 		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {

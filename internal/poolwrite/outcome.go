@@ -45,7 +45,6 @@ type retriableError struct{ error }
 
 func (e *retriableError) Unwrap() error { return e.error }
 
-// newRetriableBackendPoolUpdateError marks err; nil remains nil.
 func newRetriableBackendPoolUpdateError(err error) error {
 	if err == nil {
 		return nil

@@ -27,8 +27,7 @@ type Result struct {
 	Todo Change
 	// What to record once in sync.
 	written, down []netip.Addr
-	// instances maps instances of uniform scale sets to addresses.
-	instances map[string]netip.Addr
+	instances     map[string]netip.Addr
 	// shown is from shownIn.
 	shown   uint64
 	twins   []lb.Address

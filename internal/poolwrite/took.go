@@ -17,7 +17,6 @@ func (c Change) Changes() (addresses, states bool) {
 	return c.add+c.remove > 0, c.alter > 0 || len(c.Downed) > 0
 }
 
-// took classifies the effect of a write.
 func took(before, written, shown []netip.Addr) behaviour.Answer {
 	switch {
 	case slices.Equal(before, written): // no evidence

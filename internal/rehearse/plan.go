@@ -16,7 +16,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// planning is a plan in progress.
 type planning struct {
 	*Rehearsal
 	cluster     Cluster
@@ -98,7 +97,6 @@ func (p *planning) play(ctx context.Context) (err error) {
 	return nil
 }
 
-// fill adds the pools' members.
 func (p *planning) fill(ctx context.Context) error {
 	for _, pool := range p.cluster.Pools() {
 		if !p.concerns(pool) {

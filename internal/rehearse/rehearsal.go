@@ -24,8 +24,7 @@ type Rehearsal struct {
 	*balancer.Balancers
 	Shadow *Shadow
 	// Links is nil if Private Link Services are not managed.
-	Links *Links
-	// interfaces is true if pools hold network interfaces.
+	Links      *Links
 	interfaces bool
 
 	mu      sync.Mutex

@@ -55,7 +55,6 @@ func (v *Verdicts) until(ctx context.Context, call func(context.Context) bool) b
 	return true
 }
 
-// read loads and logs the records.
 func (v *Verdicts) read(ctx context.Context) bool {
 	within, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
@@ -85,7 +84,6 @@ func (v *Verdicts) read(ctx context.Context) bool {
 	return true
 }
 
-// keep persists changed records and reports success.
 func (v *Verdicts) keep(ctx context.Context) bool {
 	v.mu.Lock()
 	due := maps.Clone(v.unkept)

@@ -120,7 +120,6 @@ func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, 
 
 var errNoTrial = errors.New("another load balancer of the subscription is on trial")
 
-// trial is a running trial with the previous record.
 type trial struct {
 	changes []wholewrite.Change
 	before  wholewrite.Record

@@ -116,7 +116,6 @@ func (v Verdict) trials(by, version string, now time.Time) int {
 // near compares in both directions, which tolerates clock changes.
 func near(a, b time.Time, d time.Duration) bool { return a.Sub(b).Abs() < d }
 
-// mostText bounds the input.
 const mostText = 64 << 10
 
 // Parse parses formatted records, by subscription.

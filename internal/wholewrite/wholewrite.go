@@ -98,8 +98,7 @@ const Lifetime = 30 * 24 * time.Hour
 
 const (
 	// mostTrials bounds inconclusive trials.
-	mostTrials = 3
-	// trialsApart is between inconclusive trials.
+	mostTrials  = 3
 	trialsApart = time.Hour
 )
 
@@ -198,7 +197,6 @@ func onBy(c Change) string {
 	return "enableLoadBalancerWholeWrites is true"
 }
 
-// mayTry decides about a trial.
 func (k Known) mayTry(recorded Verdict, now time.Time, blockedReason string) Decision {
 	trials := recorded.trials(k.Record.Version, k.Version, now)
 	switch again := recorded.TriedAt.Add(trialsApart); {
@@ -231,7 +229,6 @@ func (k Known) Verdict(c Change, now time.Time) string {
 	return "unknown"
 }
 
-// answer returns what is known, from any source.
 func (k Known) answer(c Change, now time.Time) behaviour.Answer {
 	recorded := k.Record.Of(c)
 	switch {

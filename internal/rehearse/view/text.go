@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// kinds are the display names of kinds.
 var kinds = map[string]string{
 	LoadBalancer: "load balancer", PublicIP: "public IP", SecurityGroup: "security group", "securityRule": "security rule",
 	PrivateLinkService: "private link service", Connection: "connection",
@@ -50,7 +49,6 @@ type writer struct {
 	colour bool
 }
 
-// line writes a line with an action's mark.
 func (w *writer) line(depth int, of plan.Action, text string) {
 	text = strings.Map(visible, text)
 	if of != "" {
@@ -110,7 +108,6 @@ func memberText(m Member) string {
 	return text
 }
 
-// fields writes the differing fields.
 func (w *writer) fields(depth int, of plan.Action, all []Field) {
 	for _, f := range all {
 		switch {
@@ -146,7 +143,6 @@ func spell(text *string) string {
 	return *text
 }
 
-// services writes problems and notes.
 func (w *writer) services(p Plan) {
 	before := w.out.Len()
 	for _, s := range p.Services {
@@ -252,7 +248,6 @@ func (p Plan) Brief() string {
 
 var verbs = map[plan.Action]string{plan.Add: "add", plan.Alter: "change", plan.Remove: "remove"}
 
-// briefly formats a pool's changed members.
 func briefly(p Part) string {
 	n := map[plan.Action]int{}
 	for _, m := range p.Members {
