@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// activity is a pool's rate of changes, as two decaying counts: lately over the interval, for
-// current contention, and often over the window, for demand.
+// activity is a pool's rate of changes, as two decaying counts: one over the interval, for current
+// contention, and one over the window, for demand.
 type activity struct {
 	lately, often float64
 	at            time.Time

@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// gain is how fast busy pools spend what is free, relative to lasting for a window. They end up
-// with gain/(1+gain) of it: more wastes less, but leaves less to others.
+// gain is how fast busy pools spend what is free, relative to lasting for a window. With gain g
+// they end up with g/(1+g) of it: more wastes less, but leaves less to others.
 const gain = 9
 
 // Budget is what remains of a subscription's writes. Not safe for concurrent use.

@@ -23,7 +23,7 @@ const slotLasts = 5 * time.Second
 
 const slots = int64(windowLasts/slotLasts) + 1
 
-// window counts the writes of the last windowLasts. The zero value is empty.
+// window counts the writes of the last five minutes. The zero value is empty.
 type window struct {
 	counts [slots]float64
 	newest int64 // index of the newest slot since 1970
@@ -97,7 +97,7 @@ type bucket struct {
 	at     time.Time // when left was current; zero if unknown
 }
 
-// leftAt assumes that only spend took tokens.
+// leftAt assumes that no other client took tokens.
 func (b *bucket) leftAt(now time.Time) float64 {
 	return min(b.size, b.left+max(0, now.Sub(b.at).Seconds())*b.refill)
 }

@@ -118,8 +118,8 @@ func (r *Rejections) Pass(namespace string) {
 	}
 }
 
-// Suspect returns the width and remaining rejections of a namespace that is written separately;
-// false without recent rejections.
+// Suspect returns the batch size and remaining rejections of a namespace that is written
+// separately; false without recent rejections.
 func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, suspect bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

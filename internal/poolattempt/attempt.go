@@ -96,7 +96,7 @@ func (c *Config) put(ctx context.Context, t Try, r *poolwrite.Result) error {
 }
 
 // Prepare computes and records a write. states includes the admin states of network interfaces. It
-// returns ErrByMachine if network interfaces are wanted; see bringMembers.
+// returns ErrByMachine if network interfaces are wanted.
 func (c *Config) Prepare(ctx context.Context, ref poolschedule.Ref, observed lb.Pool, states bool, r *poolwrite.Result) (write bool, err error) {
 	want, err := c.Desired(ref)
 	if err == nil && want.Machines != nil {

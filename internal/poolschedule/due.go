@@ -202,7 +202,7 @@ func (g Group) EligibleAt(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// RetryAt is memberAt, or zero without membership operations.
+// RetryAt returns when the membership may be retried, or zero without membership operations.
 func (g Group) RetryAt(interval time.Duration) time.Time {
 	if !g.changes() {
 		return time.Time{}
@@ -210,7 +210,7 @@ func (g Group) RetryAt(interval time.Duration) time.Time {
 	return g.memberAt(interval)
 }
 
-// AdminRetryAt is adminAt, or zero without an admin operation.
+// AdminRetryAt returns when the admin operation may be retried, or zero without one.
 func (g Group) AdminRetryAt() time.Time {
 	if g.Admin == nil {
 		return time.Time{}

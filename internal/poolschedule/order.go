@@ -36,8 +36,8 @@ type claim struct {
 	ready time.Time
 }
 
-// The number of intervals after which a claim ignores impact. After looksWait intervals a check
-// ranks as a change.
+// The number of intervals after which a claim ignores impact. After the last one a check ranks as a
+// change.
 const (
 	changesWait = 1
 	statesWait  = 10

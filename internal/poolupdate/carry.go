@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// carried is a load balancer write's part for its pools. Call settle or fail under the worker's
+// carried is a load balancer write's part for its pools. It is finished once, under the worker's
 // lock; later calls do nothing.
 type carried struct {
 	// pools are to be written in this order.

@@ -28,7 +28,7 @@ func (l *lane) byMachine(p lb.Pool) bool {
 	return err == nil && want.Machines != nil
 }
 
-// membersLevel is isLevel for network interfaces. It also requires that the membership was handed
+// membersLevel is the same for network interfaces. It also requires that the membership was handed
 // over.
 func (l *lane) membersLevel(ctx context.Context, p *parcel, observed lb.Pool, want poolwrite.Desired) bool {
 	write, _, err := l.cfg.attempts().PrepareMembers(ctx, observed, want, &p.r)

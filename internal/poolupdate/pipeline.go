@@ -179,7 +179,8 @@ func (p *pipeline) ran(observed lb.Pool) bool {
 	return !last.Over && last.Etag != "" && last.Etag == observed.Etag
 }
 
-// follow returns a function that waits for completion. If awaits is true, waiting starts now.
+// follow returns a function that waits for completion. If every completion is awaited, waiting
+// starts now.
 func (p *pipeline) follow(accepted Begun) func() (lb.Pool, error) {
 	if !p.awaits {
 		return func() (lb.Pool, error) { return accepted.End(p.all, true) }

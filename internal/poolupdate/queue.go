@@ -234,7 +234,7 @@ func setTurn(q *queue, t *poolschedule.Turn) {
 	q.mu.Unlock()
 }
 
-// nextInTurn is next, and counts the attempt in the turn.
+// nextInTurn returns the pool to attempt in this turn, and counts the attempt.
 func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
 	pool, ok, _ := q.next(now, interval)
 	if ok {

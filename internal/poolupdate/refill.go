@@ -31,7 +31,7 @@ func (q *queue) fillFound(found lb.PoolKey, now time.Time) {
 	}
 }
 
-// fillUnknown is fill after a write with unknown result. Pools known to be missing are handled
+// fillUnknown fills pools after a write with unknown result. Pools known to be missing are handled
 // elsewhere.
 func (q *queue) fillUnknown(created []lb.PoolKey, now time.Time) {
 	q.mu.Lock()

@@ -55,8 +55,8 @@ func seen(l *lane, permissions wholewrite.Leaves) wholewrite.Leaves {
 	return permissions
 }
 
-// inTurn returns the pools for overlapping writes, in order, and the permission; none as for
-// together.
+// inTurn returns the pools for overlapping writes, in order, and the permission; none if there are
+// too few, or if next cannot join.
 func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leave) {
 	if l.cfg.Pipeline == nil || l.cfg.Whole == nil || l.rowAfter.After(now) {
 		return nil, wholewrite.No
@@ -126,7 +126,7 @@ func (l *lane) brings(p lb.Pool) bool {
 	return l.answer(wholewrite.Addresses) == behaviour.Taken && l.answer(wholewrite.AdminStates) != behaviour.Ignored
 }
 
-// bringsStates is brings for admin state changes.
+// bringsStates does the same for admin state changes.
 func (l *lane) bringsStates(todo poolwrite.Change) bool {
 	_, states := todo.Changes()
 	return !states || l.answer(wholewrite.AdminStates) == behaviour.Taken

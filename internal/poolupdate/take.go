@@ -89,7 +89,7 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	}
 }
 
-// takeAlong is take for another writer's update; false if nothing waits or Retry-After has not
+// takeAlong takes a pool for another writer's update; false if nothing waits or Retry-After has not
 // passed.
 func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	q.mu.Lock()
@@ -101,7 +101,7 @@ func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	return q.takeLocked(pool, w, now), true
 }
 
-// back undoes take: the operations rank before newer ones.
+// back requeues operations without an attempt, before newer ones.
 func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -40,7 +40,7 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 	return nil
 }
 
-// again returns the parcel for another read. landed is true if the rejected write may have been
+// again returns the pool for another read. landed is true if the rejected write may have been
 // sent twice, and have landed.
 func (p parcel) again(cfg *Config, landed bool) parcel {
 	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.Again(cfg.attempts().Begin(p.taken.history), landed)}

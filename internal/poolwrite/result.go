@@ -28,7 +28,7 @@ type Result struct {
 	// What to record once in sync.
 	written, down []netip.Addr
 	instances     map[string]netip.Addr
-	// shown is from shownIn.
+	// shown identifies the network interfaces.
 	shown   uint64
 	twins   []lb.Address
 	awaited []netip.Addr
