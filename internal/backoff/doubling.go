@@ -4,14 +4,13 @@ package backoff
 
 import "time"
 
-// Doubling is a delay that starts at First and doubles up to Max.
+// Doubling is a delay that doubles from a first value up to Max.
 type Doubling struct {
 	First time.Duration
 	Max   time.Duration
 }
 
-// After returns the delay after the n-th failure in a row, n from 1.
-// Anything below 1 is no failure and no delay.
+// After returns the delay after the n-th consecutive failure, n from 1; zero for n below 1.
 func (d Doubling) After(n int) time.Duration {
 	if n < 1 {
 		return 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backoff computes when to try again: Retry-After headers and doubling
-// schedules. Time is an argument throughout.
+// Package backoff computes when to retry, from Retry-After headers and doubling delays. It is pure:
+// time is an argument.
 package backoff
 
 import (
@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// MaxRetryAfter bounds what a server can ask for. No Azure limit resets more
-// slowly than that, and a date in the next century is a server's mistake.
+// MaxRetryAfter caps a server's Retry-After. No Azure limit takes longer to reset.
 const MaxRetryAfter = 24 * time.Hour
 
-// retryAfterHeaders in the order in which they are believed: the finer unit first,
-// which is also azcore's order.
+// retryAfterHeaders are in order of precedence: finer units first, as in azcore.
 var retryAfterHeaders = []struct {
 	name string
 	unit time.Duration
@@ -27,9 +25,9 @@ var retryAfterHeaders = []struct {
 	{"Retry-After", time.Second, true},
 }
 
-// RetryAfter returns the time before which the server does not want to be asked
-// again, and whether the headers say so at all. A negative or unparsable value is
-// as good as none; a date in the past is now; more than MaxRetryAfter is cut to it.
+// RetryAfter returns the time before which the server must not be called again, and whether the
+// headers specify one. Negative and invalid values are ignored, a date in the past is now, and
+// delays are capped at MaxRetryAfter.
 func RetryAfter(h http.Header, now time.Time) (time.Time, bool) {
 	for _, header := range retryAfterHeaders {
 		value := strings.TrimSpace(h.Get(header.name))
@@ -51,11 +49,11 @@ func RetryAfter(h http.Header, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// dateLayouts are those of RFC 9110. That of RFC 1123 comes with any zone name.
+// dateLayouts are those of RFC 9110; RFC 1123 accepts any zone name.
 var dateLayouts = []string{time.RFC1123, time.RFC850, time.ANSIC}
 
-// parseDate reads a date of HTTP, which is one in UTC, whatever zone it names: so does Go with
-// all zones but that of the machine, which must not decide when Azure is asked again.
+// parseDate parses an HTTP date as UTC, whatever zone it names. Plain time.Parse would honor the
+// abbreviation of the machine's local zone.
 func parseDate(value string) (time.Time, bool) {
 	for _, layout := range dateLayouts {
 		if at, err := time.ParseInLocation(layout, value, time.UTC); err == nil {

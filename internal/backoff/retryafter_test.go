@@ -56,11 +56,11 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A date is one in UTC, whatever zone it names, wherever this runs.
+// A date is in UTC, whatever zone it names, on any machine.
 func TestRetryAfterDatesInEveryZone(t *testing.T) {
 	local := time.Local
 	t.Cleanup(func() { time.Local = local })
-	zones := map[string]bool{ // that time.RFC1123 takes
+	zones := map[string]bool{ // accepted by time.RFC1123
 		"GMT": true, "UTC": true, "EST": true, "PDT": true, "CET": true, "IST": true, "JST": true, "XYZ": true,
 		"CEST": true, "AKDT": true, "WITA": true, "ChST": true, "MeST": true, "CHADT": true,
 		"GMT+0": true, "GMT-1": true, "GMT+2": true, "GMT+12": true, "+00": true, "-05": true, "+03": true,
@@ -80,7 +80,7 @@ func TestRetryAfterDatesInEveryZone(t *testing.T) {
 	}
 }
 
-// Every date that Go reads by the layout of RFC 1123 is one here, too, and the same.
+// Every date that Go parses as RFC 1123 is accepted with the same result.
 func checkDate(t interface{ Fatalf(string, ...any) }, value string) {
 	at, err := time.ParseInLocation(time.RFC1123, value, time.UTC)
 	if got, ok := parseDate(value); err == nil && (!ok || !got.Equal(at)) {
@@ -88,7 +88,7 @@ func checkDate(t interface{ Fatalf(string, ...any) }, value string) {
 	}
 }
 
-// Whatever a server sends, the answer lies between now and a day from now.
+// The result is always between now and a day from now.
 func checkBounds(t interface{ Fatalf(string, ...any) }, h http.Header) {
 	at, named := RetryAfter(h, now)
 	switch {

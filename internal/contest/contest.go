@@ -12,37 +12,34 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Contest is about what one Service has in one resource, for people: Weir wrote it, saw it in
-// Azure, and found it undone twice, without the Service having changed what it wants.
+// Contest is a conflict about one Service in one resource: another client has twice reverted what
+// Weir wrote, although the Service did not change.
 type Contest struct {
-	// In names the resource.
+	// In is the resource's name.
 	In string
-	// Undone says of each part that is undone what it is now, and what Weir wants.
+	// Undone describes each reverted part: what it is, and what Weir wants.
 	Undone []string
-	// Since is when the contest was found.
-	Since time.Time
-	// Until is before when nothing is written; zero if Weir has tried again since, and has
-	// not looked yet what became of that.
+	Since  time.Time
+	// Until is when Weir writes again; zero if it has, and has not read the result.
 	Until time.Time
 }
 
-// Undone is a part that is not as Weir wrote it: its kind and name, and what it is now.
+// Undone is a reverted part and what it is now.
 type Undone struct{ Part, Text string }
 
-// UndoneBy is the part that a plan would write again.
+// UndoneBy returns the part that c would write again.
 func UndoneBy(c plan.Change) Undone {
 	return Undone{Part: string(c.Kind) + " " + strings.ToLower(c.Name), Text: c.Undoes()}
 }
 
-// Asked is what a Service asks for. Another one makes a contest another one: the Service has
-// changed, or a person asks.
+// Asked is a Service's request. A different one starts over.
 type Asked struct {
 	Desired *service.Spec
 	On      lb.LoadBalancerKey
 	Again   string
 }
 
-// In is where a Service has what is contested.
+// In is the kind of a resource.
 type In string
 
 // The resources of a Service.
@@ -53,39 +50,35 @@ const (
 	PrivateLinks  In = "private link services"
 )
 
-// key is what one Service has in one resource.
 type key struct {
 	in      In
 	service string
 }
 
-// Contests are those about what Services have. Its methods may be called from any goroutine.
-// The zero value has none.
+// Contests tracks conflicts. Safe for concurrent use; the zero value is ready.
 type Contests struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	records map[key]*record
 }
 
-// Leave takes the parts of a Service that differ from what it wants now, and reports whether
-// they have to be left as they are. If they have not, whoever asks writes them. name is that of
-// the resource, for people.
-func (c *Contests) Leave(in In, service string, asked Asked, name string, differ []Undone, now time.Time) bool {
+// Leave processes the parts of a Service that are out of sync, and reports whether to leave them
+// unchanged. name is the resource's, for messages.
+func (c *Contests) Leave(in In, service string, desired Asked, name string, changed []Undone, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := key{in, service}
 	r := c.records[at]
-	if r == nil || !r.asked.equal(asked) {
-		r = &record{asked: asked, found: map[string]time.Time{}}
+	if r == nil || !r.asked.equal(desired) {
+		r = &record{asked: desired, found: map[string]time.Time{}}
 		if c.records == nil {
 			c.records = map[key]*record{}
 		}
 		c.records[at] = r
 	}
-	return r.look(name, differ, now)
+	return r.look(name, changed, now)
 }
 
-// ShownOtherwise notes that Azure showed parts of a Service otherwise than they had just been
-// written.
+// ShownOtherwise records that Azure did not show parts of a Service as just written.
 func (c *Contests) ShownOtherwise(in In, service string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +87,8 @@ func (c *Contests) ShownOtherwise(in In, service string, now time.Time) {
 	}
 }
 
-// Shown notes that Azure has shown all parts of a Service as they were written, and returns
-// the contest about them; nil if there is none.
+// Shown records that Azure shows all parts of a Service as written, and returns the conflict about
+// them, or nil.
 func (c *Contests) Shown(in In, service string) *Contest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +99,7 @@ func (c *Contests) Shown(in In, service string) *Contest {
 	return r.shown()
 }
 
-// Forget forgets the contests about a Service in these resources.
+// Forget drops a Service's conflicts in these resources.
 func (c *Contests) Forget(service string, from ...In) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

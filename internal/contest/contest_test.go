@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// An edit by hand is mended; one that comes back is left, for a pause that doubles, until the
-// Service wants something else.
+// A manual edit is reverted; a repeated one is left for a pause that doubles, until the desired
+// state changes.
 func TestWhatIsUndoneTwiceIsLeft(t *testing.T) {
 	var all Contests
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -50,8 +50,8 @@ func TestWhatIsUndoneTwiceIsLeft(t *testing.T) {
 	}
 }
 
-// A policy that changes each write is known by what Azure shows right after it: often enough,
-// and for long enough.
+// A policy that changes each write is detected by what Azure shows right after it, often and long
+// enough.
 func TestWhatAzureShowsOtherwiseAtOnceIsLeftAfterAWhile(t *testing.T) {
 	var all Contests
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -69,7 +69,7 @@ func TestWhatAzureShowsOtherwiseAtOnceIsLeftAfterAWhile(t *testing.T) {
 	}
 }
 
-// What stays in progress is looked at less and less often.
+// A resource that remains in progress is read less and less often.
 func TestTheFaultOfAWriteInProgressPausesLonger(t *testing.T) {
 	var p InProgress
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -84,7 +84,7 @@ func TestTheFaultOfAWriteInProgressPausesLonger(t *testing.T) {
 	}
 }
 
-// A second try is for a write that somebody else overtook, and for nothing else.
+// A second try is only made after a conflicting write.
 func TestASecondTryIsForWhatWasOvertaken(t *testing.T) {
 	overtaken := &fault.Fault{Class: fault.Retriable, Reason: "precondition_failed", Err: errors.New("412")}
 	if !overtaken.Overtaken() {

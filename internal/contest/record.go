@@ -7,56 +7,50 @@ import (
 	"time"
 )
 
-// Parts that are contested stay as somebody else wants them, and Weir tries again after a pause
-// that doubles.
+// Contested parts are left for a pause, which doubles each time, and then written again.
 const (
 	firstLeft = 30 * time.Minute
 	lastLeft  = 24 * time.Hour
-	// forgets is how long ago it has to be that a part was undone, once the Service is level
-	// again, to count no more.
+	// forgets is the age from which a revert does not count once the Service is in sync.
 	forgets = time.Hour
-	// Azure may show something else right after a write than was written, for so long and so
-	// often, before that counts as undone: a policy can change what is written, but Azure can be
-	// late as well.
+	// How long and how often a read right after a write has to differ to count as a revert: a
+	// policy may change writes, but reads may also be stale.
 	atOnce      = 5 * time.Minute
 	timesAtOnce = 5
 )
 
-// record is what is known of one Service in one resource.
+// record is a Service in a resource.
 type record struct {
 	asked Asked
-	// held is true once Azure has shown all parts as they were written.
+	// held is true once Azure has shown all parts as written.
 	held bool
-	// otherwise are the writes in a row right after which Azure showed something else: the
-	// first, the last, and how many.
+	// otherwise counts consecutive writes that Azure did not show.
 	otherwise struct {
 		first, last time.Time
 		times       int
 	}
-	// found are the parts that were undone, and when that was found last.
-	found map[string]time.Time
-	// left counts how often they were left as they are, until that is forgotten.
+	// found maps reverted parts to the last detection.
+	found   map[string]time.Time
 	left    int
-	contest *Contest // nil if there is none
+	contest *Contest // nil if none
 }
 
 func (a Asked) equal(b Asked) bool {
 	return a.On == b.On && a.Again == b.Again && reflect.DeepEqual(a.Desired, b.Desired)
 }
 
-// look is a look at all parts, of which these differ.
-func (r *record) look(name string, differ []Undone, now time.Time) (leave bool) {
+// look processes a read in which the changed parts are out of sync.
+func (r *record) look(name string, changed []Undone, now time.Time) (leave bool) {
 	switch {
 	case !r.held && (r.otherwise.times < timesAtOnce || r.otherwise.last.Sub(r.otherwise.first) < atOnce):
-		return false // our own write is still to come, or nobody knows what became of it
-	case len(differ) == 0:
+		return false // Weir's own write is pending or its result unknown
+	case len(changed) == 0:
 		r.level(now)
 		return false
 	}
-	return r.undone(name, differ, now)
+	return r.undone(name, changed, now)
 }
 
-// shownOtherwise is for a write after which Azure showed something else.
 func (r *record) shownOtherwise(now time.Time) {
 	if r.otherwise.times == 0 {
 		r.otherwise.first = now
@@ -65,7 +59,7 @@ func (r *record) shownOtherwise(now time.Time) {
 	r.otherwise.times++
 }
 
-// shown is for a look, or a write, after which Azure shows all as it was written.
+// shown processes a read or write that shows everything as written.
 func (r *record) shown() *Contest {
 	r.held = true
 	if r.contest == nil {
@@ -76,7 +70,6 @@ func (r *record) shown() *Contest {
 	return &c
 }
 
-// level is for a look that finds all as it should be.
 func (r *record) level(now time.Time) {
 	r.contest, r.otherwise.times = nil, 0
 	for part, at := range r.found {
@@ -89,18 +82,17 @@ func (r *record) level(now time.Time) {
 	}
 }
 
-// undone is for a look that finds parts undone. Parts that are undone for the first time are
-// written again: somebody may have edited them by hand.
-func (r *record) undone(name string, differ []Undone, now time.Time) (leave bool) {
-	again := !r.held // each time, at once
+// undone processes reverted parts. The first revert, which may be a manual edit, is written again.
+func (r *record) undone(name string, changed []Undone, now time.Time) (leave bool) {
+	repeated := !r.held // reverted right after each write
 	var texts []string
-	for _, u := range differ {
+	for _, u := range changed {
 		_, before := r.found[u.Part]
-		again = again || before
+		repeated = repeated || before
 		r.found[u.Part] = now
 		texts = append(texts, u.Text)
 	}
-	if r.contest == nil && !again {
+	if r.contest == nil && !repeated {
 		r.held = false
 		return false
 	}

@@ -12,23 +12,20 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// Lease is the lock that other controllers of the load balancers take; see
-// poolupdate.Lease.
+// Lease is the lock shared with other controllers of the load balancers; see poolupdate.Lease.
 type Lease interface {
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }
 
-// ErrLeaseLost says that a write was not made.
+// ErrLeaseLost means that a write was not made.
 var ErrLeaseLost = &fault.Fault{
 	Class: fault.Retriable, Code: "LeaseLost", Reason: "lease",
 	Err: errors.New("the resource lease is lost, or ends before a write would"),
 }
 
-// leaseAgainAfter is when the lease is asked for again that somebody else has.
 const leaseAgainAfter = 30 * time.Second
 
-// Leased does something while the lease is held; without one, until the context is done. Nothing
-// is to be written any more once valid returns false.
+// Leased calls do while holding the lease, if any. do must not write once valid returns false.
 func Leased(ctx context.Context, lease Lease, do func(valid func() bool)) error {
 	if lease == nil {
 		do(func() bool { return ctx.Err() == nil })
@@ -43,13 +40,12 @@ func Leased(ctx context.Context, lease Lease, do func(valid func() bool)) error 
 	return nil
 }
 
-// deadline bounds one Write. What it leaves behind is settled by the next read.
+// deadline is the timeout of a write with its second try. The next read resolves what it leaves
+// open.
 const deadline = 10 * time.Minute
 
-// Write has a try read, plan and write something while the lease is held, and once more if
-// somebody else wrote in between: that is everyday, and no failure to tell of. A second 412 is one.
-// What a try finds in the midst of another's write ends it as always. overtaken is told of a second
-// try, and whether it went well.
+// Write calls try, which reads, plans and writes, under the lease, and once more after a 412, which
+// is common and not reported. Then overtaken is called with the success of the second try.
 func Write(ctx context.Context, lease Lease, what string, overtaken func(settled bool), try func(ctx context.Context, valid func() bool) error) error {
 	within, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -73,32 +69,32 @@ func Write(ctx context.Context, lease Lease, what string, overtaken func(settled
 	return err
 }
 
-// What somebody else is just writing is read again after a while: a write takes some
-// seconds, and one that is still in progress after minutes may never end.
+// The pause before another read of a resource that another client is updating: a write takes
+// seconds, or may never end.
 const (
 	firstPause = 5 * time.Second
 	lastPause  = 5 * time.Minute
 )
 
-// mostInProgress bounds what is remembered of things that somebody else is writing.
+// mostInProgress bounds memory.
 const mostInProgress = 1024
 
-// CodeUpdating is the code of what somebody is just writing.
+// CodeUpdating is the fault code of a resource that another client is updating.
 const CodeUpdating = "Updating"
 
-// InProgress counts how often something was found that somebody else is just writing. Its
-// methods may be called from any goroutine. The zero value has found nothing.
+// InProgress counts how often resources were found being updated by another client. Safe for
+// concurrent use; the zero value is ready.
 type InProgress struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	found map[string]int
 }
 
-// Found is the fault of something that somebody else is just writing.
+// Found returns the fault for such a resource.
 func (p *InProgress) Found(what string, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause := min(firstPause<<min(max(p.found[what]-2, 0), 10), lastPause)
-	if p.found == nil || len(p.found) >= mostInProgress { // some were deleted before anybody saw them free
+	if p.found == nil || len(p.found) >= mostInProgress { // deleted resources are never freed
 		p.found = map[string]int{}
 	}
 	p.found[what]++
@@ -108,7 +104,7 @@ func (p *InProgress) Found(what string, now time.Time) error {
 	}
 }
 
-// Free notes that nobody is writing something.
+// Free records that a resource is not being updated.
 func (p *InProgress) Free(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

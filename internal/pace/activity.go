@@ -7,24 +7,22 @@ import (
 	"time"
 )
 
-// activity is how often a pool has changed: two counts that fade, one as slowly as the
-// interval, which says who contends for what is left now, and one as slowly as the window,
-// which says how much each is expected to need.
+// activity is a pool's rate of changes, as two decaying counts: one over the interval, for current
+// contention, and one over the window, for demand.
 type activity struct {
 	lately, often float64
 	at            time.Time
-	// since is when it began to change.
-	since     time.Time
-	namespace string
+	since         time.Time
+	namespace     string
 }
 
-// mostLately bounds what a pool weighs that changes more often than anybody can write it.
+// mostLately caps pools that change faster than they can be written.
 const mostLately = 60
 
-// atOnce is how far apart changes are that count as one: what happens once often comes in several.
+// atOnce is the time within which changes count as one: they often share a cause.
 const atOnce = 250 * time.Millisecond
 
-// faint is a count that is as good as none.
+// faint is the count of an inactive pool.
 const faint = 0.05
 
 func (a activity) when(now time.Time, interval time.Duration) activity {
@@ -47,32 +45,30 @@ func (a activity) changed(now time.Time, interval time.Duration) activity {
 		a.lately, a.since = 0, now
 	}
 	a.lately = min(a.lately+1, mostLately)
-	a.often = min(a.often+1, windowLasts.Seconds()/interval.Seconds()) // more is owed to none
+	a.often = min(a.often+1, windowLasts.Seconds()/interval.Seconds()) // more is never owed
 	return a
 }
 
-// weight is the pool's part when pools divide what is left. Of pools that are written again
-// and again, one that changes λ times a second and is written every w seconds has λ·w/2
-// changes waiting; for a given number of writes their sum is least where w goes with 1/√λ.
+// weight divides what is left. A pool with λ changes and a write every w seconds has λ·w/2 changes
+// waiting; for a given number of writes, the sum is minimal if w is proportional to 1/√λ.
 func (a activity) weight() float64 { return math.Sqrt(max(a.lately, faint)) }
 
-// goesOn is how many changes of a pool are expected, for each that it has had: half of its time is over as
-// a rule, and a write that was counted on too late is one beyond the share.
+// goesOn is the expected number of further changes per change. Underestimating it costs a write
+// beyond the share.
 const goesOn = 1.5
 
-// owed is how many writes a second the bound may force for the pool: one an interval at most, if it
-// goes on to change.
+// owed is the expected number of forced writes per second, at most one per interval.
 func (a activity) owed(interval time.Duration) float64 {
 	return min(1/interval.Seconds(), goesOn*a.often/windowLasts.Seconds())
 }
 
-// every is how far apart the changes of the pool are, lately: an interval if only one is known, zero once
-// they are more than can be told apart.
+// every is the time between recent changes: an interval if only one is known, zero if they are too
+// frequent to distinguish.
 func (a activity) every(interval time.Duration) time.Duration {
 	if a.lately > mostLately/2 {
 		return 0
 	}
-	first := math.Exp(-float64(a.at.Sub(a.since)) / float64(interval)) // what is left of its first change, which came after nothing
+	first := math.Exp(-float64(a.at.Sub(a.since)) / float64(interval)) // decayed first change, which has no predecessor
 	if a.lately-first < faint {
 		return interval
 	}

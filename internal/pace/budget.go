@@ -9,34 +9,31 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// gain is how fast pools that change all the time use up what is free: with so many times the
-// rate at which it would last for a window. In the end they spend gain/(1+gain) of it, so a
-// larger one wastes less, and leaves less to whoever begins to change later.
+// gain is how fast busy pools spend what is free, relative to lasting for a window. With gain g
+// they end up with g/(1+g) of it: more wastes less, but leaves less to others.
 const gain = 9
 
-// Budget is what one subscription's writes have left. It is not safe for concurrent use.
+// Budget is what remains of a subscription's writes. Not safe for concurrent use.
 type Budget struct {
 	share    float64
 	interval time.Duration
 
 	window window
-	// own counts Weir's part of the caller's bucket, whether or not anybody tells what is
-	// left; caller and all are what Azure has told.
+	// Weir's part of the caller's bucket by its own count, and both buckets as reported by Azure.
 	own, caller, all bucket
 	pools            map[lb.PoolKey]activity
-	// faded is when pools that no longer change were last dropped.
-	faded time.Time
-	// tenants are the namespaces that have Services written, and reserved the sum of their reservations. dropped is
-	// the slot in which idle ones were last dropped.
+	// faded is when inactive pools were last dropped.
+	faded    time.Time
 	tenants  map[string]*tenant
 	reserved float64
-	dropped  int64
-	// seen are the two namespaces that had a Service or a pool last, the newer one first.
+	// dropped is the slot in which idle namespaces were last dropped.
+	dropped int64
+	// seen are the last two namespaces with a Service or a pool, newest first.
 	seen [2]sighting
 }
 
-// NewBudget returns an untouched one, of which Weir may spend a share from 0 to 1. No pool
-// waits for more than the interval, which is positive.
+// NewBudget returns an unused Budget. Weir may spend share, from 0 to 1, and no pool waits longer
+// than interval.
 func NewBudget(share float64, interval time.Duration) *Budget {
 	share, interval = min(max(share, 0), 1), max(interval, time.Millisecond)
 	return &Budget{
@@ -47,35 +44,34 @@ func NewBudget(share float64, interval time.Duration) *Budget {
 	}
 }
 
-// Left is what an answer tells of Resource Manager's buckets of writes; a negative number is
-// nothing.
+// Left is what Azure reports of Resource Manager's write buckets; negative if absent.
 type Left struct{ Caller, All int }
 
-// Wrote counts a write or a deletion that leaves.
+// Wrote counts a write or deletion that is being sent.
 func (b *Budget) Wrote(now time.Time) {
 	b.window.add(now)
 	b.own.spend(now)
-	for _, told := range []*bucket{&b.caller, &b.all} {
-		if !told.at.IsZero() {
-			told.spend(now)
+	for _, reported := range []*bucket{&b.caller, &b.all} {
+		if !reported.at.IsZero() {
+			reported.spend(now)
 		}
 	}
 }
 
-// Told learns what Azure says is left.
+// Told records what Azure reports as left.
 func (b *Budget) Told(left Left, now time.Time) {
-	for _, told := range []struct {
+	for _, reported := range []struct {
 		left int
 		of   *bucket
 	}{{left.Caller, &b.caller}, {left.All, &b.all}} {
-		if told.left >= 0 {
-			told.of.left, told.of.at = float64(told.left), now
-			told.of.size = max(told.of.size, told.of.left)
+		if reported.left >= 0 {
+			reported.of.left, reported.of.at = float64(reported.left), now
+			reported.of.size = max(reported.of.size, reported.of.left)
 		}
 	}
 }
 
-// Changed counts a change of a pool of a namespace.
+// Changed counts a change of a namespace's pool.
 func (b *Budget) Changed(pool lb.PoolKey, namespace string, now time.Time) {
 	b.fade(now)
 	b.tenant(namespace).wait(now)
@@ -84,10 +80,10 @@ func (b *Budget) Changed(pool lb.PoolKey, namespace string, now time.Time) {
 	b.pools[pool] = a
 }
 
-// Forget drops a pool: it has no part in what is left any more.
+// Forget drops a pool.
 func (b *Budget) Forget(pool lb.PoolKey) { delete(b.pools, pool) }
 
-// fade drops the pools that no longer change, once an interval.
+// fade drops inactive pools once per interval.
 func (b *Budget) fade(now time.Time) {
 	if now.Sub(b.faded) > b.interval {
 		maps.DeleteFunc(b.pools, func(_ lb.PoolKey, a activity) bool { return a.when(now, b.interval).often < faint })
@@ -95,19 +91,18 @@ func (b *Budget) fade(now time.Time) {
 	}
 }
 
-// Pace is how pools divide what was left at one time.
+// Pace is how pools divide the remaining writes.
 type Pace struct {
 	budget *Budget
 	now    time.Time
-	// spare is how many writes a second there are beyond one an interval, for each unit of
-	// weight of a namespace.
+	// spare is writes per second beyond one per interval, for each unit of namespace weight.
 	spare float64
-	// parts are what a unit of weight of a pool is of one of its namespace, and most the highest number of early
-	// writes a second for a unit of weight, where the share of the namespace bounds them.
+	// Factors from pool to namespace weights, and limits of early writes per second and unit of
+	// weight by the namespace's share.
 	parts, most map[string]float64
 }
 
-// At returns the pace of a moment. It costs as much as there are pools that change.
+// At returns the current pace, in O(active pools).
 func (b *Budget) At(now time.Time) Pace {
 	p := Pace{budget: b, now: now}
 	b.fade(now)
@@ -124,7 +119,7 @@ func (b *Budget) At(now time.Time) Pace {
 		}
 		namespaces[a.namespace] = of
 	}
-	// A namespace weighs what its busiest pool does, however many it has.
+	// A namespace weighs as much as its busiest pool.
 	total, owed := 0.0, 0.0
 	p.parts, p.most = make(map[string]float64, len(namespaces)), map[string]float64{}
 	for name, of := range namespaces {
@@ -148,8 +143,8 @@ func (b *Budget) At(now time.Time) Pace {
 	return p
 }
 
-// spare is how many writes a second may go to pools that were written within the interval, if
-// so many others are owed. Whichever Azure counts tightest decides.
+// spare returns the writes per second for pools that were written within the interval. owed is
+// reserved for others.
 func (b *Budget) spare(now time.Time, owed float64) float64 {
 	part := func(free float64, lasts time.Duration) float64 {
 		if free < 1 {
@@ -159,30 +154,29 @@ func (b *Budget) spare(now time.Time, owed float64) float64 {
 	}
 	spare := part(b.window.free(now, b.share*windowWrites, owed), windowLasts)
 	spare = min(spare, part(b.own.leftAt(now), bucketLasts))
-	for _, told := range []*bucket{&b.caller, &b.all} {
-		if !told.at.IsZero() {
-			spare = min(spare, part(b.share*told.leftAt(now), bucketLasts))
+	for _, reported := range []*bucket{&b.caller, &b.all} {
+		if !reported.at.IsZero() {
+			spare = min(spare, part(b.share*reported.leftAt(now), bucketLasts))
 		}
 	}
 	return spare
 }
 
-// Spacing is how a pool is to be written that keeps changing.
+// Spacing is when a busy pool is written.
 type Spacing struct {
-	// apart is how far apart its writes are on average, and every how far apart its changes.
+	// Average times between its writes, and between its changes.
 	apart, every time.Duration
 }
 
-// Hold returns how long the first of so many changes that wait waits for others, counted from when it
-// came: for as long as the changes that are to be expected between two writes take, less what have come.
-// One that waited from the last write on instead would spend as many writes on fewer changes each: of
-// changes that come by chance, nobody knows when the next one comes, but how many wait.
+// Hold returns how long the first waiting change waits, counted from its arrival: the time of the
+// changes expected between two writes, less those waiting. A fixed time after the last write would
+// batch fewer of them, because random changes are only predictable by how many wait.
 func (s Spacing) Hold(changes int) time.Duration {
 	return max(0, s.apart-time.Duration(changes)*s.every)
 }
 
-// Spacing returns that of a pool: never further apart than the interval, and that far without regard
-// to its changes once nothing is left.
+// Spacing returns a pool's schedule: at most the interval apart, and exactly that once nothing is
+// left.
 func (p Pace) Spacing(pool lb.PoolKey) Spacing {
 	b := p.budget
 	if p.spare <= 0 {
@@ -197,7 +191,7 @@ func (p Pace) Spacing(pool lb.PoolKey) Spacing {
 	return Spacing{apart: min(b.interval, time.Duration(float64(time.Second)/rate)), every: a.every(b.interval)}
 }
 
-// part is that of a pool's weight which counts; 1 for the first change of a namespace.
+// part converts a pool's weight; 1 before a namespace's first change.
 func (p Pace) part(namespace string) float64 {
 	if part, known := p.parts[namespace]; known {
 		return part
@@ -205,14 +199,14 @@ func (p Pace) part(namespace string) float64 {
 	return 1
 }
 
-// Spent returns how many writes of the last five minutes are counted, Share how many Weir may
-// make, and Left how many of these may be made now.
+// Spent returns the writes of the last five minutes, Weir's share in five minutes, and what is left
+// of it.
 func (b *Budget) Spent(now time.Time) (spent, share, left float64) {
 	spent, share = b.window.spent(now), b.share*windowWrites
 	left = min(share-spent, b.own.leftAt(now))
-	for _, told := range []*bucket{&b.caller, &b.all} {
-		if !told.at.IsZero() {
-			left = min(left, b.share*told.leftAt(now))
+	for _, reported := range []*bucket{&b.caller, &b.all} {
+		if !reported.at.IsZero() {
+			left = min(left, b.share*reported.leftAt(now))
 		}
 	}
 	return spent, share, max(0, left)

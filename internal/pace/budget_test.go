@@ -16,13 +16,13 @@ var start = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func aPool(n int) lb.PoolKey { return lb.PoolKey(fmt.Sprintf("p%d", n)) }
 
-// world plays pools that change and are written as soon as they may.
+// world simulates pools that change and are written as soon as allowed.
 type world struct {
 	*Budget
 	now     time.Time
-	waits   map[lb.PoolKey]time.Time // since when a pool has a change
-	changes map[lb.PoolKey]int       // how many it has
-	last    map[lb.PoolKey]time.Time // when a pool was written last
+	waits   map[lb.PoolKey]time.Time // when a pool's oldest change came
+	changes map[lb.PoolKey]int       // number of waiting changes
+	last    map[lb.PoolKey]time.Time // last write of a pool
 	written []time.Time
 }
 
@@ -30,8 +30,8 @@ func newWorld(share float64, interval time.Duration) *world {
 	return &world{Budget: NewBudget(share, interval), now: start, waits: map[lb.PoolKey]time.Time{}, changes: map[lb.PoolKey]int{}, last: map[lb.PoolKey]time.Time{}}
 }
 
-// isDue reports whether a pool may be written, and whether that is early: within an interval of
-// its last write.
+// isDue reports whether a pool may be written, and whether that is early, within an interval of its
+// last write.
 func (w *world) isDue(pool lb.PoolKey) (due, early bool) {
 	last, was := w.last[pool]
 	if !was {
@@ -57,7 +57,7 @@ func (w *world) change(pool lb.PoolKey) {
 	}
 }
 
-// lately counts the writes of the last five minutes.
+// lately returns the number of writes in the last five minutes.
 func (w *world) lately() int {
 	n := 0
 	for _, at := range w.written {
@@ -68,9 +68,9 @@ func (w *world) lately() int {
 	return n
 }
 
-// A pool that was not written for an interval is never paced, no wait is longer than the
-// interval, and an early write never has Weir exceed its share of any five minutes; whatever
-// the share, what Azure tells, and how often pools change.
+// A pool not written for an interval is never paced, no wait exceeds the interval, and early writes
+// never make Weir exceed its share of any five minutes, for any share, report of Azure and change
+// rate.
 func TestLawPacing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		share := rapid.SampledFrom([]float64{0, 0.02, 0.1, 0.5, 1}).Draw(t, "share")
@@ -85,7 +85,7 @@ func TestLawPacing(t *testing.T) {
 			case 1:
 				w.Told(Left{Caller: rapid.IntRange(-1, 300).Draw(t, "caller"), All: rapid.IntRange(-1, 16500).Draw(t, "all")}, w.now)
 			case 2:
-				w.Wrote(w.now) // something else of Weir's
+				w.Wrote(w.now) // another write by Weir
 				w.written = append(w.written, w.now)
 			default:
 				w.change(aPool(rapid.IntRange(0, pools-1).Draw(t, "pool")))
@@ -111,7 +111,7 @@ func TestLawPacing(t *testing.T) {
 	})
 }
 
-// Less left never means a shorter wait.
+// A smaller remainder never shortens a wait.
 func TestLawMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		interval := 30 * time.Second
@@ -144,8 +144,9 @@ func TestLawMonotone(t *testing.T) {
 	})
 }
 
-// steady plays pools that change every second, on lanes that take so long for a write, and
-// returns the most writes of any five minutes of half an hour, and how far apart those of a pool are in the end.
+// steady simulates pools that change every second, with writes of the given duration. It returns
+// the maximum of writes in five minutes over half an hour, and the final time between a pool's
+// writes.
 func steady(w *world, pools int, lasts time.Duration) (most int, mean time.Duration) {
 	busy := map[lb.PoolKey]time.Time{}
 	var gaps, n time.Duration
@@ -170,8 +171,7 @@ func steady(w *world, pools int, lasts time.Duration) (most int, mean time.Durat
 	return most, gaps / max(n, 1)
 }
 
-// Pools that change all the time use what is there, and no more: the best that anybody could do
-// is an even pace.
+// Busy pools use exactly what is available; the optimum is an even pace.
 func TestSteadyChurnSpendsItsShare(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
@@ -191,14 +191,14 @@ func TestSteadyChurnSpendsItsShare(t *testing.T) {
 	}
 }
 
-// Where nothing is known of what others do, what Azure tells decides.
+// Without knowledge of other clients, Azure's reports decide.
 func TestTold(t *testing.T) {
 	pool, interval := aPool(0), 30*time.Second
 	for _, tt := range []struct {
 		about    string
 		left     Left
 		paced    bool
-		withhold time.Duration // since it was told
+		withhold time.Duration // since the report
 	}{
 		{"nothing is told", Left{-1, -1}, false, 0},
 		{"plenty is left", Left{199, 2999}, false, 0},
@@ -216,7 +216,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// Pools that change more often get more of what is left, as the square root.
+// Pools that change more often get more of what is left, proportional to the square root.
 func TestWhoChangesMoreIsWrittenMore(t *testing.T) {
 	b := NewBudget(0.05, 30*time.Second)
 	now := start

@@ -12,31 +12,27 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Budgets are those of all subscriptions. Its methods may be called from any goroutine; none
-// of them waits or calls anybody.
+// Budgets are the budgets of all subscriptions. Safe for concurrent use; no method blocks.
 type Budgets struct {
 	share    float64
 	interval time.Duration
 
 	mu sync.Mutex
-	of map[string]*Budget // by folded subscription id
+	of map[string]*Budget // by lower-case subscription ID
 }
 
-// DefaultShare is the part of a subscription's writes that Weir spends at most, unless it is
-// told another.
+// DefaultShare is the default of Weir's share.
 const DefaultShare = 0.5
 
-// mostBudgets bounds the subscriptions that are remembered; their ids stand in objects that
-// tenants write.
+// mostBudgets bounds memory: tenants choose subscription IDs.
 const mostBudgets = 64
 
-// New returns Budgets of which Weir may spend a share from 0 to 1 each, and which have no pool
-// wait for more than the interval.
+// New returns Budgets; see NewBudget.
 func New(share float64, interval time.Duration) *Budgets {
 	return &Budgets{share: share, interval: interval, of: map[string]*Budget{}}
 }
 
-// budget returns that of a subscription. The caller holds the lock.
+// budget requires bs.mu.
 func (bs *Budgets) budget(subscription string) *Budget {
 	key := strings.ToLower(subscription)
 	b := bs.of[key]
@@ -50,7 +46,7 @@ func (bs *Budgets) budget(subscription string) *Budget {
 	return b
 }
 
-// dropIdlest drops the budget of which least was seen lately. The caller holds the lock.
+// dropIdlest requires bs.mu.
 func (bs *Budgets) dropIdlest() {
 	var idlest string
 	for _, name := range slices.Sorted(maps.Keys(bs.of)) {
@@ -61,7 +57,7 @@ func (bs *Budgets) dropIdlest() {
 	delete(bs.of, idlest)
 }
 
-// Wrote counts a write or a deletion in Microsoft.Network that leaves now, for Services of these namespaces.
+// Wrote counts a write or deletion in Microsoft.Network, for Services of these namespaces.
 func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -70,14 +66,14 @@ func (bs *Budgets) Wrote(subscription string, now time.Time, namespaces ...strin
 	b.WroteFor(namespaces, now)
 }
 
-// WroteForPools attributes a write that is counted by Wrote to the namespaces of the pools that it updates.
+// WroteForPools attributes a counted write to namespaces with updated pools.
 func (bs *Budgets) WroteForPools(subscription string, now time.Time, namespaces ...string) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).WroteForPools(namespaces, now)
 }
 
-// DeferPools returns why updates of pools of a namespace wait; see Budget.DeferPools.
+// DeferPools calls Budget.DeferPools.
 func (bs *Budgets) DeferPools(subscription, namespace string, due int, now time.Time) []Deferral {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -91,42 +87,42 @@ func (bs *Budgets) See(subscription, namespace string, now time.Time) {
 	bs.budget(subscription).see(namespace, now)
 }
 
-// Defer returns why no write for the Services of a namespace may be made now; see Budget.Defer.
+// Defer calls [Budget.Defer].
 func (bs *Budgets) Defer(subscription, namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return bs.budget(subscription).Defer(namespace, rejected, now)
 }
 
-// Reserve reserves writes for the Services of a namespace; see Budget.Reserve.
+// Reserve calls [Budget.Reserve].
 func (bs *Budgets) Reserve(subscription, namespace string, want int, rejected bool, now time.Time) int {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	return bs.budget(subscription).Reserve(namespace, want, rejected, now)
 }
 
-// Release ends a reservation.
+// Release calls [Budget.Release].
 func (bs *Budgets) Release(subscription, namespace string, reserved int) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).Release(namespace, reserved)
 }
 
-// Told learns what Azure says is left.
+// Told calls [Budget.Told].
 func (bs *Budgets) Told(subscription string, left Left, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(subscription).Told(left, now)
 }
 
-// Changed counts a change of a pool of a namespace.
+// Changed calls [Budget.Changed].
 func (bs *Budgets) Changed(id lb.PoolID, namespace string, now time.Time) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	bs.budget(id.LoadBalancer.SubscriptionID).Changed(id.Key(), namespace, now)
 }
 
-// Forget drops a pool that is gone.
+// Forget drops a pool.
 func (bs *Budgets) Forget(id lb.PoolID) {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -135,7 +131,7 @@ func (bs *Budgets) Forget(id lb.PoolID) {
 	}
 }
 
-// Spacings returns how each of these pools of one subscription is to be written.
+// Spacings returns the schedules of a subscription's pools.
 func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Time) map[lb.PoolKey]Spacing {
 	if len(pools) == 0 {
 		return nil
@@ -150,17 +146,16 @@ func (bs *Budgets) Spacings(subscription string, pools []lb.PoolKey, now time.Ti
 	return spacings
 }
 
-// Figures are what a subscription's budget has come to.
+// Figures are the metrics of a subscription.
 type Figures struct {
-	Subscription string // folded
-	// Spent counts the writes of the last five minutes, Share is how many Weir may make in
-	// five minutes, and Left how many of these it may make now, by all that is known.
+	Subscription string // lower case
+	// In five minutes: writes made, Weir's share, and what remains of it.
 	Spent, Share, Left float64
-	// Deferred counts the namespaces that have used up their share, and wait.
+	// Deferred counts namespaces that have used up their share.
 	Deferred int
 }
 
-// Figures returns those of all subscriptions, by name.
+// Figures is sorted by subscription.
 func (bs *Budgets) Figures(now time.Time) []Figures {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Pools that are gone have no part in what is left; those that change still have theirs.
+// Deleted pools take no part in what is left; those that change still do.
 func TestAPoolThatIsGoneHasNoPart(t *testing.T) {
 	bs := New(0.5, 30*time.Second)
 	id := func(n int) lb.PoolID {
@@ -37,8 +37,8 @@ func TestAPoolThatIsGoneHasNoPart(t *testing.T) {
 	}
 }
 
-// Who changes more often than anybody can write gains nothing by changing still more often, and is
-// owed no more than one write an interval.
+// Changing more often than writes are possible gains nothing, and at most one write per interval is
+// owed.
 func TestAFloodOfChangesIsBounded(t *testing.T) {
 	of := func(changes int) activity {
 		var a activity
@@ -56,7 +56,7 @@ func TestAFloodOfChangesIsBounded(t *testing.T) {
 	}
 }
 
-// What pools have been is forgotten though nobody asks for a pace.
+// Inactive pools are forgotten even if no pace is requested.
 func TestWhatHasChangedLongAgoIsForgotten(t *testing.T) {
 	b := NewBudget(0.5, 30*time.Second)
 	for n := range 1000 {
@@ -67,7 +67,7 @@ func TestWhatHasChangedLongAgoIsForgotten(t *testing.T) {
 	}
 }
 
-// One subscription too many has the idlest forgotten, not what the busiest has spent.
+// One subscription too many drops the idlest, not the busiest.
 func TestTheIdlestSubscriptionIsForgotten(t *testing.T) {
 	bs := New(0.5, 30*time.Second)
 	bs.Wrote("own", start.Add(time.Hour))
@@ -82,7 +82,7 @@ func TestTheIdlestSubscriptionIsForgotten(t *testing.T) {
 	t.Error("what was spent is forgotten")
 }
 
-// A clock that was a day ahead for a moment does not keep what it has counted for a day.
+// A clock that was a day ahead for a moment does not keep its counts for a day.
 func TestAClockThatWasAhead(t *testing.T) {
 	b := NewBudget(0.5, 30*time.Second)
 	for range 600 {
@@ -94,8 +94,7 @@ func TestAClockThatWasAhead(t *testing.T) {
 	}
 }
 
-// A pool that has just begun to change is known by how long it has, not by how few of its changes have
-// been counted.
+// The rate of a pool that has just begun to change is based on its age, not on its low count.
 func TestHowFarApartChangesAre(t *testing.T) {
 	for _, every := range []time.Duration{2 * time.Second, 10 * time.Second} {
 		var a activity
@@ -110,7 +109,7 @@ func TestHowFarApartChangesAre(t *testing.T) {
 	}
 }
 
-// What waits counts: a pool goes at once when as many changes wait as come between two writes.
+// A pool is due at once when as many changes wait as come between two writes.
 func TestTheMoreChangesWaitTheSoonerItGoes(t *testing.T) {
 	s := Spacing{apart: 20 * time.Second, every: 8 * time.Second}
 	for changes, want := range map[int]time.Duration{1: 12 * time.Second, 2: 4 * time.Second, 3: 0} {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// updatesPool makes an update of a pool of a namespace if there is room for it.
+// updatesPool updates a pool of a namespace if there is room.
 func (b *Budget) updatesPool(namespace string, now time.Time) bool {
 	b.see(namespace, now)
 	if len(b.DeferPools(namespace, 1, now)) > 0 {
@@ -22,9 +22,9 @@ func (b *Budget) updatesPool(namespace string, now time.Time) bool {
 	return true
 }
 
-// Whatever namespaces want for their Services and pools: an update of a pool of a namespace within its share is never
-// deferred. One beyond it is while others wait, and while Weir has used all but a reserve. A deferral ends within the
-// window, and as many are deferred as there is no room for.
+// Whatever namespaces want: an update within the namespace's share is never deferred. One beyond it
+// is deferred while others wait, and while Weir has used all but the reserve. A deferral ends
+// within the window, and exactly the updates without room are deferred.
 func TestLawSharesOfPools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, now := NewBudget(DefaultShare, 30*time.Second), start
@@ -68,8 +68,9 @@ func TestLawSharesOfPools(t *testing.T) {
 	})
 }
 
-// A hundred pools of one namespace are due all the time. Beside a neighbor that changes once in eleven seconds they use
-// their share and what is left of its own, and each update of the neighbor is made at once.
+// A hundred pools of one namespace are always due, and another namespace changes once in eleven
+// seconds. The former use their share and what the latter leaves, and each update of the latter is
+// made at once.
 func TestManyPoolsLeaveWritesForANeighbor(t *testing.T) {
 	for _, services := range []bool{false, true} {
 		b, now := NewBudget(DefaultShare, 30*time.Second), start
@@ -86,7 +87,7 @@ func TestManyPoolsLeaveWritesForANeighbor(t *testing.T) {
 					written = append(written, now)
 				}
 			}
-			most := weirs - reserve + 28 // the neighbor's
+			most := weirs - reserve + 28 // the other namespace's
 			if services {
 				most += floor
 			}
@@ -100,7 +101,8 @@ func TestManyPoolsLeaveWritesForANeighbor(t *testing.T) {
 	}
 }
 
-// A cluster with one namespace keeps the interval for each pool. Another namespace ends that for a day.
+// A cluster with one namespace keeps the interval for each pool. Another namespace ends that for a
+// day.
 func TestANamespaceWithoutNeighborsIsNotDeferred(t *testing.T) {
 	b, now := NewBudget(DefaultShare, 30*time.Second), start
 	for range 600 {
@@ -123,8 +125,8 @@ func TestANamespaceWithoutNeighborsIsNotDeferred(t *testing.T) {
 	}
 }
 
-// Services of a namespace whose pools have used up its share have the writes of the floor. Without neighbors they have
-// what is left.
+// Services of a namespace with pools that have used up its share get the floor. Without other
+// namespaces they get what is left.
 func TestServicesBesideBusyPools(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		b, now := NewBudget(DefaultShare, 30*time.Second), start
@@ -147,7 +149,7 @@ func TestServicesBesideBusyPools(t *testing.T) {
 	}
 }
 
-// Many pools of one namespace take no early writes from the pool of another.
+// Many pools of one namespace take no early writes from another's pool.
 func TestEarlyWritesBesideManyPools(t *testing.T) {
 	b, now, late := NewBudget(DefaultShare, 30*time.Second), start, 0
 	for second := range 600 {
@@ -166,7 +168,7 @@ func TestEarlyWritesBesideManyPools(t *testing.T) {
 			late++
 		}
 	}
-	if late > 20 { // while many writes leave the window at once
+	if late > 20 { // while many writes expire at once
 		t.Errorf("for %d s the neighbor is not written early", late)
 	}
 	if apart := b.At(now).Spacing(aPool(0)).apart; apart < 30*time.Second {

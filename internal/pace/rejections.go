@@ -8,30 +8,28 @@ import (
 	"time"
 )
 
-// What Azure rejects of an object is tried again after a pause that doubles.
+// A rejected object is retried after a doubling pause.
 const (
 	firstPause = 5 * time.Second
 	maxPause   = 5 * time.Minute
-	// forgetAfter is how long a rejection counts after its pause, and how long a namespace is written apart after
-	// its last one.
+	// forgetAfter is how long a rejection counts after its pause, and a namespace is written
+	// separately.
 	forgetAfter = 5 * time.Minute
 )
 
-// A namespace may have so many rejected writes at once, and one more each rejectedEvery.
+// A namespace may cause a burst of maxRejected rejections, and one more per rejectedEvery.
 const (
 	maxRejected   = 24
 	rejectedEvery = 5 * time.Second
 )
 
-// maxObjects bounds the objects that are remembered: tenants choose their names.
+// maxObjects bounds memory: tenants choose names.
 const maxObjects = 20_000
 
-// maxWidth is the highest number of Services in one write.
 const maxWidth = 128
 
-// Rejections remember what Azure rejected, for each object and for each namespace. An object is known by its name:
-// one that is created again has the pause of its predecessor. The zero value remembers nothing. Its methods may be
-// called from any goroutine.
+// Rejections tracks rejected objects, by name, and namespaces. Safe for concurrent use; the zero
+// value is ready.
 type Rejections struct {
 	mu         sync.Mutex
 	objects    map[string]*rejection
@@ -39,23 +37,20 @@ type Rejections struct {
 	swept      time.Time
 }
 
-// rejection is that of an object.
 type rejection struct {
-	spec  string // its fingerprint
+	spec  string // fingerprint
 	err   error
 	times int
 	until time.Time
-	// early is true if it was tried before its pause was over.
+	// early is true if it was retried before the end of its pause.
 	early bool
 }
 
-// strikes are the rejected writes of a namespace.
 type strikes struct {
 	left bucket
 	last time.Time
-	// width is how many of its Services are written together: half after a rejection, twice that after a success, and
-	// with time. So the Services that Azure rejects are found one after the other, without a search that others wait
-	// for. narrowed is when it was halved last.
+	// width is how many of its Services are written together: halved by a rejection, doubled by a
+	// success and over time. This finds rejected Services without blocking others.
 	width    int
 	narrowed time.Time
 }
@@ -74,7 +69,7 @@ func (r *Rejections) Reject(object, spec string, err error, now time.Time) {
 	was := r.objects[object]
 	if was == nil {
 		if len(r.objects) >= maxObjects {
-			return // their namespaces have few rejected writes left
+			return // their namespaces are limited anyway
 		}
 		if r.objects == nil {
 			r.objects = map[string]*rejection{}
@@ -87,15 +82,15 @@ func (r *Rejections) Reject(object, spec string, err error, now time.Time) {
 	was.times++
 }
 
-// Accept forgets the rejections of an object.
+// Accept drops an object's rejections.
 func (r *Rejections) Accept(object string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.objects, object)
 }
 
-// Strike counts a rejected write for so many Services of a namespace; 0 if nothing follows for those that Azure has
-// not rejected before.
+// Strike counts a rejected write for width Services of a namespace; 0 if others may still be
+// accepted.
 func (r *Rejections) Strike(namespace string, width int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +109,7 @@ func (r *Rejections) Strike(namespace string, width int, now time.Time) {
 	}
 }
 
-// Pass counts a write for Services of a namespace that Azure accepted.
+// Pass counts an accepted write for a namespace.
 func (r *Rejections) Pass(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +118,8 @@ func (r *Rejections) Pass(namespace string) {
 	}
 }
 
-// Suspect returns how many Services of a namespace may be written together, and how many of its writes may still be
-// rejected: its Services are written apart from all others. It returns false for a namespace without rejections.
+// Suspect returns the batch size and remaining rejections of a namespace that is written
+// separately; false without recent rejections.
 func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, suspect bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,9 +130,8 @@ func (r *Rejections) Suspect(namespace string, now time.Time) (width, left int, 
 	return s.widthAt(now), int(s.left.leftAt(now)), true
 }
 
-// Object returns until when an object waits, and its last rejection; spec is the fingerprint of its spec. Once in each
-// pause another spec is tried at once: it is usually the correction. If Azure rejects that, too, the object waits,
-// whatever its spec.
+// Object returns until when an object waits, and its last rejection. spec returns a fingerprint.
+// Once per pause a changed spec is tried at once: it usually is the correction.
 func (r *Rejections) Object(object string, spec func() string, now time.Time) (until time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,14 +142,14 @@ func (r *Rejections) Object(object string, spec func() string, now time.Time) (u
 	return was.until, was.err
 }
 
-// Rejected reports whether Azure has rejected an object lately.
+// Rejected reports a recent rejection of an object.
 func (r *Rejections) Rejected(object string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.objects[object] != nil
 }
 
-// Namespace returns until when a namespace has no rejected write left; zero if it has one.
+// Namespace returns until when a namespace has no rejection left; zero if it has.
 func (r *Rejections) Namespace(namespace string, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +164,7 @@ func (r *Rejections) Namespace(namespace string, now time.Time) (until time.Time
 	return now.Add(time.Duration((1 - left) * float64(rejectedEvery)))
 }
 
-// sweep forgets what is long ago, once a slot. The caller holds the lock.
+// sweep drops expired entries once per slot, and requires r.mu.
 func (r *Rejections) sweep(now time.Time) {
 	if now.Sub(r.swept) < slotLasts {
 		return

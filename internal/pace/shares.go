@@ -9,55 +9,51 @@ import (
 	"time"
 )
 
-// Parts of what Weir may write in five minutes.
+// Parts of Weir's writes.
 const (
-	// calmPart is free for all: below it no namespace is limited.
+	// calmPart may be used before any namespace is limited.
 	calmPart = 0.5
-	// reservePart is for namespaces that have used less than their fair share: one that needs a write now has
-	// it, whatever another one has used.
+	// reservePart is left for namespaces below their fair share, so that they never wait.
 	reservePart = 0.2
-	// floorPart is for the Services of each namespace, even if pools and nodes have used up all of Weir's writes.
+	// floorPart is guaranteed to each namespace's Services.
 	floorPart = 0.04
 )
 
-// minWrites is what Services may be written in five minutes, however small the share of Weir is.
+// minWrites is guaranteed to Services in five minutes, however small Weir's share is.
 const minWrites = 50
 
 const (
-	// waitsFor is how long a namespace counts as one that waits after it last needed a write.
+	// waitsFor is how long a namespace counts as waiting.
 	waitsFor = 10 * time.Second
-	// maxDeferral is the longest time until the next try.
+	// maxDeferral is the longest time until another attempt.
 	maxDeferral = time.Minute
-	// seenFor is how long a namespace counts as one of the cluster after it was seen last. Pools are looked at, and
-	// Services compared, more often.
+	// seenFor is how long a namespace counts as present. Its pools and Services are checked more
+	// often.
 	seenFor = 24 * time.Hour
 )
 
-// tenant is one namespace: its writes in the last five minutes, for Services and for updates of pools.
 type tenant struct {
 	window   window
-	services window    // those for Services
-	wrote    time.Time // the last one
-	reserved float64   // for what is being written now
-	waits    time.Time // until when it counts as one that waits
+	services window    // for Services only
+	wrote    time.Time // last write
+	reserved float64   // for writes in progress
+	waits    time.Time // counts as waiting until then
 	deferral Deferral
-	pools    time.Time // until when the first of its pools is deferred
+	pools    time.Time // deferral of the first of its pools
 }
 
-// wait marks a namespace that needs a write.
 func (t *tenant) wait(now time.Time) {
 	if until := now.Add(waitsFor); until.After(t.waits) {
 		t.waits = until
 	}
 }
 
-// sighting is when a namespace was seen last.
 type sighting struct {
 	namespace string
 	at        time.Time
 }
 
-// see records that a namespace has a Service or a pool.
+// see records that a namespace has a Service or pool.
 func (b *Budget) see(namespace string, now time.Time) {
 	if b.seen[0].namespace != namespace {
 		b.seen[1] = b.seen[0]
@@ -65,7 +61,6 @@ func (b *Budget) see(namespace string, now time.Time) {
 	b.seen[0] = sighting{namespace, now}
 }
 
-// alone reports whether no other namespace has Services or pools.
 func (b *Budget) alone(namespace string, now time.Time) bool {
 	for _, s := range b.seen {
 		if s.namespace != namespace && !s.at.IsZero() && now.Sub(s.at) < seenFor {
@@ -75,22 +70,20 @@ func (b *Budget) alone(namespace string, now time.Time) bool {
 	return true
 }
 
-// Deferral is why the Services or the pools of a namespace wait for their next write. The zero value is none.
+// Deferral is why a namespace's Services or pools wait. Zero is none.
 type Deferral struct {
 	Namespace string
-	// Used counts its writes of the last five minutes, and Share is its fair share. Spent counts all writes of Weir, and
-	// Most is how many Weir makes at most.
+	// Writes in five minutes: the namespace's, its share, all of Weir's, and Weir's maximum.
 	Used, Share, Spent, Most float64
 	Until                    time.Time
 }
 
-// String states what is used up, and when it ends.
+// String describes the deferral.
 func (d Deferral) String() string {
 	return fmt.Sprintf("namespace %s used %.0f of %.0f writes in five minutes, and its share is %.0f; all of Weir used %.0f; next write at %s",
 		d.Namespace, d.Used, d.Most, d.Share, d.Spent, d.Until.UTC().Format(time.RFC3339))
 }
 
-// tenant returns that of a namespace.
 func (b *Budget) tenant(namespace string) *tenant {
 	t := b.tenants[namespace]
 	if t == nil {
@@ -100,10 +93,10 @@ func (b *Budget) tenant(namespace string) *tenant {
 	return t
 }
 
-// forServices is how many writes Weir makes for Services in five minutes. Even the smallest share lets some through.
+// forServices is Weir's writes for Services in five minutes.
 func (b *Budget) forServices() float64 { return max(b.share*windowWrites, minWrites) }
 
-// WroteFor counts a write for Services of these namespaces, a part for each.
+// WroteFor counts a write for Services, divided among their namespaces.
 func (b *Budget) WroteFor(namespaces []string, now time.Time) {
 	b.WroteForPools(namespaces, now)
 	for _, n := range namespaces {
@@ -111,7 +104,7 @@ func (b *Budget) WroteFor(namespaces []string, now time.Time) {
 	}
 }
 
-// WroteForPools counts an update of pools of these namespaces, a part for each.
+// WroteForPools counts a pool update, divided among the namespaces.
 func (b *Budget) WroteForPools(namespaces []string, now time.Time) {
 	b.dropIdleTenants(now)
 	for _, n := range namespaces {
@@ -121,7 +114,7 @@ func (b *Budget) WroteForPools(namespaces []string, now time.Time) {
 	}
 }
 
-// dropIdleTenants drops namespaces without a write in five minutes, once a slot.
+// dropIdleTenants drops inactive namespaces once per slot.
 func (b *Budget) dropIdleTenants(now time.Time) {
 	if slot := slotOf(now); slot != b.dropped {
 		b.dropped = slot
@@ -129,13 +122,11 @@ func (b *Budget) dropIdleTenants(now time.Time) {
 	}
 }
 
-// active reports whether a namespace counts among those that divide the writes.
 func (t *tenant) active(now time.Time) bool {
 	return t.waits.After(now) || !t.wrote.IsZero() && now.Sub(t.wrote) < windowLasts+slotLasts
 }
 
-// fairShare returns the share of a namespace, and whether another one waits for a write. What others leave of their
-// shares is divided again.
+// fairShare returns a namespace's max-min fair share, and whether others wait for a write.
 func (b *Budget) fairShare(t *tenant, now time.Time) (share float64, othersWait bool) {
 	var used []float64
 	for _, other := range b.tenants {
@@ -156,8 +147,9 @@ func (b *Budget) fairShare(t *tenant, now time.Time) (share float64, othersWait 
 	return left, othersWait
 }
 
-// room returns how many writes may be made for the Services of a namespace now. It has no floor if Azure has just
-// rejected what it wants. Without neighbors updates of its pools do not count: their pace uses most writes on purpose.
+// room returns the writes available to a namespace's Services. After rejections there is no
+// guaranteed floor. Without other namespaces, pool updates do not count: their pace is meant to use
+// most writes.
 func (b *Budget) room(namespace string, rejected bool, now time.Time) float64 {
 	t := b.tenant(namespace)
 	all := b.forServices()
@@ -176,8 +168,8 @@ func (b *Budget) room(namespace string, rejected bool, now time.Time) float64 {
 	return room
 }
 
-// DeferPools returns the deferrals of those updates of pools of a namespace for which there is no room: the last ones
-// of so many that are due. A namespace within its share has none, whatever is left; one without neighbors has none.
+// DeferPools returns the deferrals of the last of due pool updates, as far as there is no room;
+// none within the share or without other namespaces.
 func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral {
 	b.dropIdleTenants(now)
 	t, all := b.tenant(namespace), b.forServices()
@@ -188,7 +180,7 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 	}
 	share, othersWait := b.fairShare(t, now)
 	share = max(share, all*floorPart)
-	total := all * calmPart // of all namespaces
+	total := all * calmPart // for all namespaces
 	if !othersWait {
 		total = all * (1 - reservePart)
 	}
@@ -209,8 +201,8 @@ func (b *Budget) DeferPools(namespace string, due int, now time.Time) []Deferral
 	return deferred
 }
 
-// freeOf returns how many early writes the share of a namespace leaves for its pools if so many writes a second are
-// owed to them, and what is left of that share; false if it does not bound them.
+// freeOf returns the early writes that a namespace's share allows its pools if owed more per second
+// follow, and the rest of the share. bounded is false if the share is not limiting.
 func (b *Budget) freeOf(namespace string, owed float64, now time.Time) (free, left float64, bounded bool) {
 	t := b.tenants[namespace]
 	if t == nil || b.alone(namespace, now) || t.window.spent(now) < b.forServices()*floorPart {
@@ -221,8 +213,8 @@ func (b *Budget) freeOf(namespace string, owed float64, now time.Time) (free, le
 	return t.window.free(now, share, owed), max(0, share-t.window.spent(now)), true
 }
 
-// Defer returns why no write for the Services of a namespace may be made now; false if one may. The deferral
-// is the same until its time.
+// Defer returns why a namespace's Services have to wait, if they do. A deferral does not change
+// before it ends.
 func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral, bool) {
 	b.dropIdleTenants(now)
 	b.see(namespace, now)
@@ -243,15 +235,15 @@ func (b *Budget) Defer(namespace string, rejected bool, now time.Time) (Deferral
 	return t.deferral, true
 }
 
-// ends returns when there is room again if nothing more is written until then.
+// ends returns when there is room again without further writes.
 func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 	all := b.forServices()
 	at := t.window.below(share-1, now)
 	if free := b.window.below(all-1, now); free.After(at) {
 		at = free
 	}
-	if calm := b.window.below(all*(1-reservePart)-1, now); calm.Before(at) {
-		at = calm
+	if unreserved := b.window.below(all*(1-reservePart)-1, now); unreserved.Before(at) {
+		at = unreserved
 	}
 	if last := now.Add(maxDeferral); at.After(last) {
 		at = last
@@ -262,17 +254,17 @@ func (b *Budget) ends(t *tenant, share float64, now time.Time) time.Time {
 	return at
 }
 
-// Reserve reserves writes for the Services of a namespace, as many of those wanted as there is room for, and at
-// least one. Release has to be called with their number once they are made.
+// Reserve reserves up to want writes for a namespace's Services, as far as there is room, but at
+// least one. Release them once made.
 func (b *Budget) Reserve(namespace string, want int, rejected bool, now time.Time) int {
 	t := b.tenant(namespace)
-	got := max(1, min(want, int(b.room(namespace, rejected, now))))
-	t.reserved += float64(got)
-	b.reserved += float64(got)
-	return got
+	granted := max(1, min(want, int(b.room(namespace, rejected, now))))
+	t.reserved += float64(granted)
+	b.reserved += float64(granted)
+	return granted
 }
 
-// Release ends a reservation: what was written is counted by then.
+// Release ends a reservation.
 func (b *Budget) Release(namespace string, reserved int) {
 	if t := b.tenants[namespace]; t != nil {
 		t.reserved = max(0, t.reserved-float64(reserved))
@@ -280,7 +272,7 @@ func (b *Budget) Release(namespace string, reserved int) {
 	b.reserved = max(0, b.reserved-float64(reserved))
 }
 
-// Deferred counts the namespaces that have to wait for their next write.
+// Deferred counts the waiting namespaces.
 func (b *Budget) Deferred(now time.Time) (n int) {
 	for _, t := range b.tenants {
 		if t.deferral.Until.After(now) || t.pools.After(now) {

@@ -21,7 +21,7 @@ const (
 	reserve = weirs * reservePart
 )
 
-// spends is a namespace's writes, made as soon as they may.
+// spends makes a write for a namespace if allowed.
 func (b *Budget) spends(namespace string, now time.Time) bool {
 	if _, deferred := b.Defer(namespace, false, now); deferred {
 		return false
@@ -33,8 +33,9 @@ func (b *Budget) spends(namespace string, now time.Time) bool {
 	return true
 }
 
-// Whatever namespaces want: one that has used little is never deferred, one that has used its fair share is while
-// others wait and half of the writes are used, none is while all is calm, and what is unused is free for those that want it.
+// Whatever namespaces want: one that has used little is never deferred; one that has used its fair
+// share is deferred while others wait and half of the writes are used; none is deferred while usage
+// is low; and unused writes are available to all.
 func TestLawShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, now := NewBudget(DefaultShare, 30*time.Second), start
@@ -80,8 +81,8 @@ func TestLawShares(t *testing.T) {
 	})
 }
 
-// One namespace writes as fast as it may. The first writes of another one are never deferred, and while it continues to
-// want some, both have the same number.
+// One namespace writes as fast as allowed. The first writes of another are never deferred, and
+// while it continues, both get the same number.
 func TestANewNamespaceHasItsShare(t *testing.T) {
 	b, now := NewBudget(DefaultShare, 30*time.Second), start
 	wrote := map[string][]time.Time{}
@@ -116,7 +117,8 @@ func TestANewNamespaceHasItsShare(t *testing.T) {
 	}
 }
 
-// Pools and nodes may use up all writes: each namespace has a few all the same, unless Azure rejects what it wants.
+// Even if pools and nodes use up all writes, each namespace gets a few, unless Azure rejects what
+// it wants.
 func TestTheFloor(t *testing.T) {
 	b, now := NewBudget(DefaultShare, 30*time.Second), start
 	for range 600 {
@@ -145,7 +147,7 @@ func TestTheFloor(t *testing.T) {
 	}
 }
 
-// A round reserves what it may write, so that those of other load balancers do not use it as well.
+// A round reserves its writes, so that other load balancers do not use them.
 func TestReservations(t *testing.T) {
 	b, now := NewBudget(DefaultShare, 30*time.Second), start
 	first := b.Reserve("shop", 1000, false, now)
@@ -161,8 +163,8 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// However a namespace changes the specs and names of its objects, Azure rejects no more than so many of its writes, and
-// no other namespace waits because of that.
+// However a namespace varies its objects' specs and names, the number of its rejected writes is
+// bounded, and no other namespace waits for them.
 func TestLawRejections(t *testing.T) {
 	why := errors.New("rejected")
 	rapid.Check(t, func(t *rapid.T) {
@@ -208,7 +210,7 @@ func TestLawRejections(t *testing.T) {
 			t.Fatalf("%d rejected writes in five minutes", n)
 		}
 		for name, tries := range of {
-			if n := within(tries); n > 8 { // pauses of 5, 10, 20, …, 320 s, each after one more early try at most
+			if n := within(tries); n > 8 { // pauses of 5, 10, 20, …, 320 s, each after at most one early retry
 				t.Fatalf("%s was tried %d times in five minutes", name, n)
 			}
 		}
@@ -219,7 +221,8 @@ func TestLawRejections(t *testing.T) {
 	})
 }
 
-// The first correction is tried at once, the next one after the pause; what Azure accepts has no pause.
+// The first correction is tried at once, the next one after the pause; an accepted object has no
+// pause.
 func TestCorrections(t *testing.T) {
 	var r Rejections
 	why := errors.New("rejected")
@@ -250,7 +253,7 @@ func TestCorrections(t *testing.T) {
 	check("another", 12*time.Second, 0)
 }
 
-// Half as many are written together after a rejection, twice as many after a success, and all after a while.
+// The width is halved after a rejection, doubled after a success, and restored after a while.
 func TestHowManyAreWrittenTogether(t *testing.T) {
 	var r Rejections
 	want := func(at time.Duration, want int) {
@@ -275,7 +278,7 @@ func TestHowManyAreWrittenTogether(t *testing.T) {
 	want(forgetAfter+time.Second, 0)
 }
 
-// A hundred pools of one namespace that change all the time leave a neighbor's pool as soon as ten do.
+// A hundred busy pools of one namespace delay another's pool no more than ten do.
 func TestPoolsOfOneNamespaceShareItsPart(t *testing.T) {
 	spacing := func(pools int) time.Duration {
 		b, now := NewBudget(1, 30*time.Second), start
@@ -286,7 +289,7 @@ func TestPoolsOfOneNamespaceShareItsPart(t *testing.T) {
 			}
 			b.Changed("pool", "shop", now)
 		}
-		for n := range pools { // what they are owed is another matter
+		for n := range pools { // what they are owed is not the point here
 			a := b.pools[lb.PoolKey(fmt.Sprint("busy", n))]
 			a.often = 0
 			a.lately = 30

@@ -15,23 +15,21 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Why a write is not made.
 var (
-	// ErrLeaseEnds is for all writes of a pass.
+	// ErrLeaseEnds applies to all writes of a pass.
 	ErrLeaseEnds = fmt.Errorf("%w: the resource lease is lost, or ends before a write would", poolwrite.ErrNotReady)
 	errUnneeded  = fmt.Errorf("%w: nobody is left to write it for", poolwrite.ErrNotReady)
 )
 
-// Try is what an attempt is for, and what it asks on its way.
+// Try is the target and the conditions of an attempt.
 type Try struct {
 	Ref  poolschedule.Ref
 	Pool lb.PoolID
-	// Valid reports whether a write may still start, and Needed whether anybody still waits
-	// for one.
+	// Whether a write may start, and whether it is still needed.
 	Valid, Needed func() bool
 }
 
-// MayWrite asks once more, right before a write: reads and records have taken their time.
+// MayWrite checks both right before a write, because reads and records take time.
 func (t Try) MayWrite() error {
 	switch {
 	case !t.Valid():
@@ -42,16 +40,13 @@ func (t Try) MayWrite() error {
 	return nil
 }
 
-// CauseOf is the BackendPool for whose sake Azure is asked.
+// CauseOf attributes calls to a BackendPool.
 func CauseOf(ref poolschedule.Ref) calls.Cause {
 	return calls.Cause{Kind: "BackendPool", Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Attempt brings one pool level: it reads the pool, computes what it has to become
-// from the newest membership, records what it is about to write, and writes if the
-// lease is still valid then.
-//
-// h is what was remembered of the pool before it.
+// Attempt reads a pool, computes the desired pool from the newest membership, records the write and
+// writes. h is the pool's history.
 func (c *Config) Attempt(ctx context.Context, t Try, h poolschedule.History) poolwrite.Result {
 	within, cancel := context.WithTimeout(calls.For(ctx, CauseOf(t.Ref)), poolwrite.AttemptDeadline)
 	defer cancel()
@@ -69,15 +64,14 @@ func (c *Config) bringLevel(ctx context.Context, t Try, r *poolwrite.Result) err
 	if err = c.writeRead(ctx, t, observed, r); err != nil {
 		err = c.secondTry(ctx, t, before, r, err)
 	}
-	return cmp.Or(err, c.handOver(t, r)) // whatever became of a write: who joins and leaves is another matter
+	return cmp.Or(err, c.handOver(t, r)) // independent of the result of the pool write
 }
 
-// Begin returns the result of an attempt that has found out nothing yet.
+// Begin returns an empty result.
 func (c *Config) Begin(h poolschedule.History) poolwrite.Result {
 	return poolwrite.Begin(h.Writes, c.Behaviour.PoolIfMatch == behaviour.Ignored)
 }
 
-// writeRead writes a pool that was read, if it is not level.
 func (c *Config) writeRead(ctx context.Context, t Try, observed lb.Pool, r *poolwrite.Result) error {
 	write, err := c.Prepare(ctx, t.Ref, observed, c.AdminState, r)
 	switch {
@@ -89,7 +83,6 @@ func (c *Config) writeRead(ctx context.Context, t Try, observed lb.Pool, r *pool
 	return c.put(ctx, t, r)
 }
 
-// put writes what a pool has to become.
 func (c *Config) put(ctx context.Context, t Try, r *poolwrite.Result) error {
 	if err := t.MayWrite(); err != nil {
 		return err
@@ -102,9 +95,8 @@ func (c *Config) put(ctx context.Context, t Try, r *poolwrite.Result) error {
 	return r.Shown(shown)
 }
 
-// Prepare computes what a pool that was read has to become by the newest membership, and records
-// it if that has to be written. states is true if the admin states of a pool of network interfaces
-// are, too. One whose members are to be network interfaces is not for it: see bringMembers.
+// Prepare computes and records a write. states includes the admin states of network interfaces. It
+// returns ErrByMachine if network interfaces are wanted.
 func (c *Config) Prepare(ctx context.Context, ref poolschedule.Ref, observed lb.Pool, states bool, r *poolwrite.Result) (write bool, err error) {
 	want, err := c.Desired(ref)
 	if err == nil && want.Machines != nil {
@@ -132,7 +124,6 @@ func (c *Config) Prepare(ctx context.Context, ref poolschedule.Ref, observed lb.
 	return write && err == nil, err
 }
 
-// record has the ledger hold what is about to be written.
 func (c *Config) record(ctx context.Context, ref poolschedule.Ref, intent *poolwrite.Intent) error {
 	if intent == nil {
 		return nil
@@ -147,7 +138,7 @@ func (c *Config) record(ctx context.Context, ref poolschedule.Ref, intent *poolw
 	return nil
 }
 
-// Desired asks what a pool has to hold. While that is not known nobody's retry pays for it.
+// Desired returns a pool's desired state. If it is unknown, no retry is consumed.
 func (c *Config) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	want, err := c.Cluster.Desired(ref)
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// outside is one pool, the load balancer that has it, and who wants what of it. It answers the calls
-// that fail once with their answer.
+// outside is one pool with its load balancer and desired state. Calls in fails fail once with the
+// given response.
 type outside struct {
 	pool  lb.Pool
 	state lb.Provisioning // of the load balancer
 	wants []lb.Address
 	fails map[string]fault.Answer
-	// thenFails are the calls that fail once the first of fails has.
+	// thenFails are the calls that fail once after the first failure.
 	thenFails map[string]fault.Answer
-	unsure    bool // it is not known what the pool has to hold
+	unsure    bool // the desired state is unknown
 	calls     []string
-	// updating is until when somebody else's write is under way.
+	// updating is when another client's write completes.
 	updating time.Time
 }
 
@@ -85,7 +85,7 @@ func (o *outside) Record(context.Context, poolschedule.Ref, poolwrite.Intent) er
 	return o.call("RECORD")
 }
 
-// What an attempt asks, in which order, and what comes of it.
+// The calls of an attempt, in order, and its result.
 func TestWhatAnAttemptAsks(t *testing.T) {
 	node := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}
 	overtaken := fault.Answer{Status: 412}
@@ -132,7 +132,7 @@ func TestWhatAnAttemptAsks(t *testing.T) {
 	}
 }
 
-// A second read waits until the write that was faster has ended, for as long as an interval.
+// A second read waits for the conflicting write to complete, up to an interval.
 func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -151,7 +151,7 @@ func TestTheSecondReadWaitsForTheOthersEnd(t *testing.T) {
 	})
 }
 
-// Why a write is not made is a reason that costs nobody a retry.
+// The reasons for not writing consume no retry.
 func TestWhyAWriteIsNotMade(t *testing.T) {
 	for _, err := range []error{ErrLeaseEnds, errUnneeded, ErrByMachine} {
 		if !errors.Is(err, poolwrite.ErrNotReady) {

@@ -11,18 +11,17 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// ErrByMachine is of a pool whose members are written machine by machine: no write of several pools
-// has a part in it.
+// ErrByMachine excludes pools from batched updates: their members are written machine by machine.
 var ErrByMachine = fmt.Errorf("%w: the members of the pool are network interfaces", poolwrite.ErrNotReady)
 
-// errNoMembers is for a pool of network interfaces where nobody writes machines.
+// errNoMembers means that Weir does not write machines.
 var errNoMembers = errors.New("its members are to be network interfaces, and Weir writes addresses alone here")
 
-// bringMembers records and writes the admin states of a pool of network interfaces that was read. Its
-// members are handed over at the end of the attempt, once: each time says what has failed since the last.
+// bringMembers records and writes the admin states of a pool of network interfaces. Its members are
+// handed over once per attempt, at the end, because a handover returns new failures.
 func (c *Config) bringMembers(ctx context.Context, t Try, observed lb.Pool, r *poolwrite.Result) error {
 	want, err := c.Desired(t.Ref)
-	if err == nil && want.Machines == nil { // since it was asked
+	if err == nil && want.Machines == nil { // changed since Prepare
 		err = ErrByMachine
 	}
 	if err != nil {
@@ -33,7 +32,7 @@ func (c *Config) bringMembers(ctx context.Context, t Try, observed lb.Pool, r *p
 		err = c.record(ctx, t.Ref, intent)
 	}
 	if err != nil {
-		r.HandOver = nil // nothing is handed over that is not on record
+		r.HandOver = nil // never hand over what is not recorded
 		return err
 	}
 	if write {
@@ -42,7 +41,7 @@ func (c *Config) bringMembers(ctx context.Context, t Try, observed lb.Pool, r *p
 	return nil
 }
 
-// PrepareMembers computes what a pool of network interfaces has to become, by what is desired of it.
+// PrepareMembers computes the writes of a pool of network interfaces.
 func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want poolwrite.Desired, r *poolwrite.Result) (write bool, intent *poolwrite.Intent, err error) {
 	r.Observed = len(observed.Addresses)
 	if c.Members == nil {
@@ -57,8 +56,8 @@ func (c *Config) PrepareMembers(ctx context.Context, observed lb.Pool, want pool
 	return r.PrepareMembers(observed, want, c.AdminState)
 }
 
-// handOver hands over what a pool of network interfaces has to become. A pool that is level is, too:
-// whoever writes a machine for another pool has to know that it belongs in this one.
+// handOver passes the desired machines to the machine updater, even if the pool is in sync: other
+// writes of these machines must keep them in it.
 func (c *Config) handOver(t Try, r *poolwrite.Result) error {
 	if r.HandOver == nil {
 		return nil

@@ -19,8 +19,8 @@ import (
 
 const machineIDs = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft.Compute/virtualMachines/"
 
-// machines is a pool of network interfaces: n1 has to join it, n2 is in it and has to be Down. The
-// try of n1 has failed, which is said once.
+// machines is a pool of network interfaces: n1 has to join, n2 is a member and has to be Down. The
+// last write of n1 failed, which is reported once.
 type machines struct {
 	*outside
 	said bool
@@ -49,8 +49,8 @@ func (m *machines) Bring(t nic.Target) (state nic.State) {
 	return state
 }
 
-// Members are handed over once in an attempt, after what is on record, whatever becomes of the admin
-// states; what a machine has met is said even if these needed a second try.
+// Members are handed over once per attempt, after recording and regardless of the admin states; a
+// machine's failure is reported even after a second try.
 func TestMembersAreHandedOverOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		set    func(o *outside)
@@ -84,7 +84,7 @@ func TestMembersAreHandedOverOnce(t *testing.T) {
 	}
 }
 
-// secondReadFails has the write be overtaken, and the read after it fail.
+// secondReadFails causes a conflicting write and a failing read after it.
 func secondReadFails(o *outside) {
 	fails("PUT", fault.Answer{Status: 412})(o)
 	o.thenFails = map[string]fault.Answer{"GET": {Status: 409}}

@@ -14,64 +14,60 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Config is what an attempt works with.
+// Config configures attempts.
 type Config struct {
-	// Interval is how long the second try waits for somebody else's write.
+	// Interval bounds the wait for another client's write.
 	Interval time.Duration
-	// AdminState has addresses be Down that the cluster wants so.
+	// AdminState enables management of admin states.
 	AdminState bool
 	// Behaviour is what is known of Azure.
 	Behaviour behaviour.Behaviour
 	Azure     Azure
-	// Whole writes a load balancer that is Failed as it is; nil is never.
+	// Whole rewrites Failed load balancers unchanged; nil is never.
 	Whole   Balancers
 	Cluster Cluster
 	Ledger  Ledger
-	// Members writes the members of pools of network interfaces; nil leaves these as they are.
+	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
 	Members Members
 	Log     *slog.Logger
 }
 
 // Azure reads and writes backend pools. Its errors carry a *fault.Fault.
 type Azure interface {
-	// Get reads a pool.
 	Get(ctx context.Context, id lb.PoolID) (lb.Pool, error)
-	// Put writes a pool that came from Get with other Addresses, or of network
-	// interfaces with other admin states, guarded by its Etag, waits until Azure is done, and returns what Azure then shows.
+	// Put writes a pool that was read, with other Addresses, or admin states of network interfaces,
+	// guarded by its Etag, and returns it as shown on completion.
 	Put(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 	// Machines returns a pool of network interfaces with the Machine of each.
 	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 }
 
-// Balancers reads and writes load balancers with all their pools. Its errors carry a
-// *fault.Fault. It is called from several lanes at once.
+// Balancers reads and writes load balancers. Its errors carry a *fault.Fault. Safe for concurrent
+// use.
 type Balancers interface {
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
-	// PutLoadBalancer writes a load balancer that came from GetLoadBalancer with other
-	// Addresses in its Pools, guarded by its Etag, waits until Azure is done, and returns
-	// what Azure then shows.
+	// PutLoadBalancer writes a load balancer from GetLoadBalancer with other Addresses in its
+	// Pools, guarded by its Etag, and returns it as shown on completion.
 	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
 }
 
-// Cluster answers from the newest snapshot of the cluster, without waiting.
+// Cluster reads the newest snapshot and never blocks.
 type Cluster interface {
-	// Desired returns what the pool of a BackendPool has to hold now. An error says why that
-	// is not known yet: nothing is written then.
+	// Desired returns the desired state of a BackendPool's pool, or an error if it is not known
+	// yet.
 	Desired(ref poolschedule.Ref) (poolwrite.Desired, error)
 }
 
-// Ledger keeps which addresses of a pool Weir wrote, and which of them it set Down, durably,
-// so that a crash leaves no orphan. It is called under the lane's lock of the pool.
+// Ledger durably records which addresses Weir wrote, and which it set Down, so that a crash orphans
+// none. It is called under the worker's lock.
 type Ledger interface {
-	// Record replaces what is recorded, and says what is about to be written.
+	// Record replaces a pool's record before a write.
 	Record(ctx context.Context, ref poolschedule.Ref, intent poolwrite.Intent) error
 }
 
-// Members writes what makes machines members of pools of network interfaces, each machine in a lane
-// of its own. It waits for nobody.
+// Members writes machines, with one worker per machine. It does not block.
 type Members interface {
-	// Bring hands over what a pool has to become, in place of what was handed over before, and says
-	// what is known of its machines. One that has failed is said once, and tried again when the pool
-	// is handed over the next time.
+	// Bring replaces a pool's desired machines and returns their state. A failure is returned once,
+	// and retried with the next call.
 	Bring(pool nic.Target) nic.State
 }

@@ -14,18 +14,14 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// CodeInterfaceMember is Azure's for a write that changes the addresses of a pool of which
-// members are network interfaces.
+// CodeInterfaceMember is Azure's code for a write of addresses to a pool of network interfaces.
 const CodeInterfaceMember = "ModificationOfNICIpConfigBackendPoolNotSupported"
 
-// EchoPatience is how many intervals a pool is waited for whose write may be our own: as long it
-// keeps the lane.
+// EchoPatience is how many intervals an attempt waits for a write that may be Weir's own.
 const EchoPatience = 3
 
-// secondTry makes good within the attempt what a fresh read can make good: that somebody else
-// wrote since the first read, that an interface has joined, or that the load balancer has to be
-// written before. Whatever comes of it is the attempt's end: there is no third try, and none before
-// a time that Azure has named. before is what was known before the first.
+// secondTry reads and writes again after a conflicting write, a joined interface or a Failed load
+// balancer: once, and not before Retry-After. before is the result before the first try.
 func (c *Config) secondTry(ctx context.Context, t Try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	f := fault.From(met)
 	named := !f.RetryAt.IsZero()
@@ -48,12 +44,12 @@ func (c *Config) secondTry(ctx context.Context, t Try, before poolwrite.Result, 
 	return met
 }
 
-// tryAgain reads and writes a pool once more. The first write may have landed although it was
-// refused: the SDK sent it twice, and the second met what the first had changed.
+// tryAgain reads and writes once more. The rejected write may have landed: if the SDK sent it
+// twice, the second request conflicted with the first.
 func (c *Config) tryAgain(ctx context.Context, t Try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	f, patience := fault.From(met), c.Interval
 	landed, members := f.Overtaken() && f.Undecided, r.Members
-	if landed { // it may be our own write that is under way
+	if landed { // Weir's own write may be in progress
 		patience = EchoPatience * c.Interval
 	}
 	*r = r.Anew(before, f)
@@ -61,7 +57,7 @@ func (c *Config) tryAgain(ctx context.Context, t Try, before poolwrite.Result, r
 	if err != nil {
 		return err
 	}
-	if !t.Needed() { // since it has waited
+	if !t.Needed() { // it has waited since
 		return met
 	}
 	err = c.writeRead(ctx, t, observed, r)
@@ -71,9 +67,8 @@ func (c *Config) tryAgain(ctx context.Context, t Try, before poolwrite.Result, r
 	return err
 }
 
-// readAtRest reads a pool, and again while a write to it is under way, as long as patience
-// allows: the end of that write changes the etag once more, so what is read before would be met
-// with 412 again, or would take the other's place. Up to an interval this is cheaper than a retry.
+// readAtRest waits for a running write, because its completion changes the etag again: an earlier
+// write would fail with 412, or overwrite it. Up to an interval this is cheaper than a retry.
 func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.Duration) (lb.Pool, error) {
 	end, apart := time.Now().Add(patience), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
@@ -88,8 +83,8 @@ func (c *Config) readAtRest(ctx context.Context, pool lb.PoolID, patience time.D
 	}
 }
 
-// readAsInterfaces looks what a pool has become that Azure calls one of network interfaces: if
-// the read shows no more than an address beside them, or nothing of them, the next attempt tells.
+// readAsInterfaces reads a pool that has network interfaces, according to Azure. If none are shown
+// yet, the next attempt will see them.
 func (c *Config) readAsInterfaces(ctx context.Context, t Try, before poolwrite.Result, r *poolwrite.Result, met error) error {
 	*r = r.Anew(before, fault.From(met))
 	observed, err := c.Azure.Get(ctx, t.Pool)
@@ -102,7 +97,6 @@ func (c *Config) readAsInterfaces(ctx context.Context, t Try, before poolwrite.R
 	return c.writeRead(ctx, t, observed, r)
 }
 
-// interfaceMoves is for an interface that the next attempt will see.
 func interfaceMoves(pool lb.PoolID, met error) error {
 	return &fault.Fault{
 		Class: fault.Retriable, Code: CodeInterfaceMember, Reason: "interface_member", RetryAt: fault.From(met).RetryAt, Undecided: fault.From(met).Undecided,
@@ -110,7 +104,7 @@ func interfaceMoves(pool lb.PoolID, met error) error {
 	}
 }
 
-// mend writes a load balancer that is Failed as it was read. That changes none of its pools.
+// mend rewrites a Failed load balancer unchanged.
 func (c *Config) mend(ctx context.Context, t Try) error {
 	b, err := c.Whole.GetLoadBalancer(ctx, t.Pool.LoadBalancer)
 	if err != nil || b.Provisioning != lb.Failed {

@@ -11,15 +11,14 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// mostTogether bounds the pools of one write: each is recorded before, and nobody waits for
-// the records of a thousand.
+// mostTogether bounds a batch: each of its pools is recorded first.
 const mostTogether = 100
 
-// Together returns which of the groups are written together: those with changes that are due, or
-// that only wait for company, and that may be a part; and those that only wait for their pace, for they
-// cost no write of their own then. Where they are too many for one write, it is some of each namespace.
-func Together(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves) []lb.PoolKey {
-	due := dealt(groups, now, interval, may, func(g Group) bool {
+// Together returns the pools to write in one batch: changes that are due, debounced or paced. A
+// paced change costs no write of its own here. A batch that is too large takes some pools of each
+// namespace.
+func Together(groups []Group, now time.Time, interval time.Duration, permissions wholewrite.Leaves) []lb.PoolKey {
+	due := dealt(groups, now, interval, permissions, func(g Group) bool {
 		return (g.Paced(now, interval) || g.IsDeferred(now, interval)) && !g.history.Apart
 	})
 	if !slices.ContainsFunc(due, func(g Group) bool { return g.isDue(now, interval) }) {
@@ -30,15 +29,14 @@ func Together(groups []Group, now time.Time, interval time.Duration, may wholewr
 	return keys
 }
 
-// InTurn returns which of the groups are written one after the other without waiting for the end of
-// each: the same as Together, in the order of their turns, up to one that has waited for an interval
-// and goes by itself.
-func InTurn(groups []Group, now time.Time, interval time.Duration, leave wholewrite.Leave) []lb.PoolKey {
-	may := wholewrite.Leaves{Addresses: leave, States: leave}
-	due := dealt(groups, now, interval, may, func(Group) bool { return false })
+// InTurn returns the pools for overlapping writes, in turn order, up to one that is overdue and has
+// to be written separately.
+func InTurn(groups []Group, now time.Time, interval time.Duration, permission wholewrite.Leave) []lb.PoolKey {
+	permissions := wholewrite.Leaves{Addresses: permission, States: permission}
+	due := dealt(groups, now, interval, permissions, func(Group) bool { return false })
 	for _, g := range groups {
 		g.ready = g.ReadyAt(interval)
-		if g.idle() || g.isDue(now, interval) && g.joins(may) || now.Sub(g.ready) < interval {
+		if g.idle() || g.isDue(now, interval) && g.joins(permissions) || now.Sub(g.ready) < interval {
 			continue
 		}
 		if at := slices.IndexFunc(due, func(other Group) bool { return g.before(other, now, interval) }); at >= 0 {
@@ -56,17 +54,16 @@ func pools(groups []Group) []lb.PoolKey {
 	return keys
 }
 
-// isDue reports whether a group has a change that is due, or that only waits for company.
+// isDue reports whether a group has a change that is due or debounced.
 func (g Group) isDue(now time.Time, interval time.Duration) bool {
 	return !g.looks() && !g.history.Apart && (!g.ReadyAt(interval).After(now) || g.gathers(now, interval))
 }
 
-// dealt returns the groups that are due and may be a part, and others that go along, in the order of their
-// turns.
-func dealt(groups []Group, now time.Time, interval time.Duration, may wholewrite.Leaves, along func(Group) bool) []Group {
+// dealt returns the groups, in turn order, that may join and are due or selected by include.
+func dealt(groups []Group, now time.Time, interval time.Duration, permissions wholewrite.Leaves, include func(Group) bool) []Group {
 	var due []Group
 	for _, g := range groups {
-		if (g.isDue(now, interval) || along(g)) && g.joins(may) {
+		if (g.isDue(now, interval) || include(g)) && g.joins(permissions) {
 			g.ready = g.ReadyAt(interval)
 			due = append(due, g)
 		}
@@ -81,11 +78,11 @@ func dealt(groups []Group, now time.Time, interval time.Duration, may wholewrite
 	return first
 }
 
-// looksFrom is how many pools have to be due to be looked at for one read of their load balancer.
+// looksFrom is the minimum of due checks for a shared read.
 const looksFrom = 3
 
-// LooksTogether returns which of the groups are looked at by one read of their load balancer: all
-// that nobody waits for and that are due, or only wait for company; none if they are too few.
+// LooksTogether returns the pools to check by one read, due or debounced; none if there are too
+// few.
 func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -101,7 +98,7 @@ func LooksTogether(groups []Group, now time.Time, interval time.Duration) []lb.P
 	return due
 }
 
-// Urgent returns which of the groups have admin states that are due for the first time.
+// Urgent returns the pools with new admin states that are due.
 func Urgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -112,7 +109,7 @@ func Urgent(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey 
 	return due
 }
 
-// WaitedFor returns which of the groups are due that somebody waits for.
+// WaitedFor returns the due pools except checks.
 func WaitedFor(groups []Group, now time.Time, interval time.Duration) []lb.PoolKey {
 	var due []lb.PoolKey
 	for _, g := range groups {
@@ -123,17 +120,15 @@ func WaitedFor(groups []Group, now time.Time, interval time.Duration) []lb.PoolK
 	return due
 }
 
-// gathers reports whether the group waits for company, and for nothing else.
 func (g Group) gathers(now time.Time, interval time.Duration) bool {
 	return g.fresh && !g.Retry && !Later(g.Earliest(), g.history.HoldUntil).After(now) &&
 		!g.ownAt(interval).After(now.Add(debounce)) && !g.deferredUntil().After(now)
 }
 
-// joins reports whether a group may take part, as far as its operations tell. What fails for reasons
-// of its own would only keep a trial from a verdict.
-func (g Group) joins(may wholewrite.Leaves) bool {
-	if g.failing() && (g.changes() && may.Addresses == wholewrite.Try || g.Admin != nil && may.States == wholewrite.Try) {
+// joins reports whether a group may join a batch. A failing pool would make a trial inconclusive.
+func (g Group) joins(permissions wholewrite.Leaves) bool {
+	if g.failing() && (g.changes() && permissions.Addresses == wholewrite.Try || g.Admin != nil && permissions.States == wholewrite.Try) {
 		return false
 	}
-	return (!g.changes() || may.Addresses != wholewrite.No) && (g.Admin == nil || may.States != wholewrite.No)
+	return (!g.changes() || permissions.Addresses != wholewrite.No) && (g.Admin == nil || permissions.States != wholewrite.No)
 }

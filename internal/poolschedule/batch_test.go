@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Pools that are written one after the other go in the order of their turns, and none of them before
-// one that has waited for an interval and goes by itself.
+// Overlapping writes are in turn order, and none ranks before a pool that has waited for an
+// interval and is written separately.
 func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 	at := seconds(1000)
 	change := func(name string, since time.Duration) Group {
@@ -42,7 +42,7 @@ func TestWhichPoolsGoOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// What only waits for its pace costs no write where others are written together; by itself it waits.
+// A pool that waits for its pace joins a batch at no cost, but is not written separately.
 func TestWhatWaitsForItsPaceGoesAlong(t *testing.T) {
 	at := seconds(1000)
 	due := Group{pool: "due", fresh: true, firstQueued: at.Add(-time.Minute)}

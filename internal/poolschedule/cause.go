@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Cause says for which kinds of operations an attempt was made. What it only took along
-// counts once it is settled, too.
+// Cause is what caused an attempt. Operations that were not due count once they are settled.
 type Cause struct {
 	Member, Admin bool
-	// change is true for one of the membership that somebody waits for: from then on the pool has a pace.
+	// change is true for a membership change, which starts the pool's pace.
 	change bool
 }
 
-// CauseOf returns what an attempt at operations was made for.
+// CauseOf returns the cause of an attempt at these operations.
 func CauseOf(ops []Operation, settled bool) Cause {
 	var c Cause
 	for _, op := range ops {
@@ -29,13 +28,12 @@ func CauseOf(ops []Operation, settled bool) Cause {
 	return c
 }
 
-// OnlyCarried reports whether what was due is gone, and only what it was to take along is left: that
-// waits for its own time.
+// OnlyCarried reports whether only operations that are not due are left.
 func OnlyCarried(ops []Operation) bool {
 	return !slices.ContainsFunc(ops, func(op Operation) bool { return !op.Carried })
 }
 
-// OldestChange returns when the oldest change of the membership was seen.
+// OldestChange returns when the oldest membership change was seen.
 func OldestChange(ops []Operation) time.Time {
 	var oldest time.Time
 	for _, op := range ops {

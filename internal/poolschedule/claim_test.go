@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// Which of two goes first, and why.
+// Which of two claims ranks first, and why.
 func TestWhichPoolGoesFirst(t *testing.T) {
 	now := start
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
@@ -58,7 +58,7 @@ func drawClaim(t *rapid.T, name string) claim {
 	}
 }
 
-// It is an order: of two one goes first, and of three none goes before itself by way of another.
+// The order is antisymmetric and transitive.
 func TestLawOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := drawClaim(t, "a"), drawClaim(t, "b"), drawClaim(t, "c")
@@ -69,17 +69,17 @@ func TestLawOrder(t *testing.T) {
 	})
 }
 
-// pass is what waits in a lane of the law below.
+// pass is a waiting claim in the law below.
 type pass struct {
 	claim
 	namespace string
-	// rounds are how many more rounds it may wait for since it is overdue; -1 before.
+	// rounds is how many more rounds it may wait since it became overdue; -1 before.
 	rounds int
-	// passes are how many of others it may wait for.
+	// passes is how many passes of others it may wait for.
 	passes int
 }
 
-// Nobody starves: what is overdue waits for no more rounds than Before says, whatever comes.
+// An overdue claim waits for no more rounds than before promises, whatever is added.
 func TestLawNobodyStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var line turns.Line
@@ -132,10 +132,10 @@ func TestLawNobodyStarves(t *testing.T) {
 	})
 }
 
-// countDown begins when a claim is overdue: it may wait for those of its namespace that came
-// before, for the round under way, and for itself.
+// countDown starts when a claim is overdue: it may wait for earlier ones of its namespace, the
+// current round, and itself.
 func (p *pass) countDown(all []*pass, namespaces int, now time.Time, interval time.Duration) {
-	if p.kind == again && now.Sub(p.ready) >= interval { // it was written before it was ready
+	if p.kind == again && now.Sub(p.ready) >= interval { // written before it was ready
 		p.kind = changes
 	}
 	if p.rounds >= 0 || p.rank(now, interval) > changes || !p.overdue(now, interval) {

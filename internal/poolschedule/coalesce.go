@@ -4,9 +4,8 @@ package poolschedule
 
 import "slices"
 
-// Coalesce appends newer operations to older ones, except those that an older one
-// stands for already. One that speaks for a Service takes the place of one of the same
-// BackendPool that speaks for nobody.
+// Coalesce appends newer operations, unless an older one covers them. An operation with a Service
+// replaces one of the same BackendPool without.
 func Coalesce(older []Operation, newer ...Operation) []Operation {
 	for _, op := range newer {
 		if op.Admin {
@@ -21,23 +20,23 @@ func Coalesce(older []Operation, newer ...Operation) []Operation {
 			older[at].absorbed += 1 + op.absorbed
 			continue
 		}
-		nobodys := slices.IndexFunc(older, func(o Operation) bool {
+		unowned := slices.IndexFunc(older, func(o Operation) bool {
 			return o.fresh() && op.fresh() && o.Ref == op.Ref && o.Service == ServiceName{}
 		})
-		if nobodys < 0 {
+		if unowned < 0 {
 			older = append(older, op)
 			continue
 		}
-		op.QueuedAt, op.ChangedAt = older[nobodys].QueuedAt, Earlier(older[nobodys].ChangedAt, op.ChangedAt)
-		op.absorbed += 1 + older[nobodys].absorbed
-		op.New, op.Differs = op.New || older[nobodys].New, op.Differs || older[nobodys].Differs
-		op.Exempt = op.Exempt || older[nobodys].Exempt
-		older[nobodys] = op
+		op.QueuedAt, op.ChangedAt = older[unowned].QueuedAt, Earlier(older[unowned].ChangedAt, op.ChangedAt)
+		op.absorbed += 1 + older[unowned].absorbed
+		op.New, op.Differs = op.New || older[unowned].New, op.Differs || older[unowned].Differs
+		op.Exempt = op.Exempt || older[unowned].Exempt
+		older[unowned] = op
 	}
 	return older
 }
 
-// coalesceAdmin keeps one admin operation a pool, the newest.
+// coalesceAdmin keeps a pool's newest admin operation.
 func coalesceAdmin(older []Operation, op Operation) []Operation {
 	at := slices.IndexFunc(older, func(o Operation) bool { return o.Admin })
 	if at < 0 {

@@ -4,7 +4,7 @@ package poolschedule
 
 import "testing"
 
-// A change that speaks for the same Service stands for the fill, and hurries all the same.
+// A change for the same Service absorbs the fill, and keeps its urgency.
 func TestAFillCoalesces(t *testing.T) {
 	op := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, QueuedAt: seconds(0)}
 	all := Coalesce([]Operation{op}, op.Subject().AsFill(seconds(1)))
@@ -17,7 +17,7 @@ func TestAFillCoalesces(t *testing.T) {
 	}
 }
 
-// What is queued for nobody becomes the change of the Service that came back.
+// A queued operation without a Service becomes the change of the Service that returned.
 func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
 	removal := Operation{Ref: Ref{Name: "web"}, Pool: web, QueuedAt: seconds(1), ChangedAt: seconds(1)}
 	back := Operation{Ref: Ref{Name: "web"}, Pool: web, Service: ServiceName{Name: "web"}, QueuedAt: seconds(5), ChangedAt: seconds(5)}
@@ -35,7 +35,7 @@ func TestAChangeTakesThePlaceOfARemoval(t *testing.T) {
 	}
 }
 
-// How many changes wait is known, whatever stands for them.
+// The number of waiting changes survives merging.
 func TestChangesAreCounted(t *testing.T) {
 	nobodys := Operation{Ref: Ref{Name: "web"}, Pool: web, QueuedAt: seconds(0)}
 	one, other := nobodys, nobodys

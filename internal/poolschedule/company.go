@@ -4,19 +4,17 @@ package poolschedule
 
 import "time"
 
-// How long a look that nobody waits for waits for others of its load balancer, so that one read
-// serves them all: until none has come for QuietGap, and for QuietMost at most. A process that starts
-// meets its pools one after the other.
+// Checks of a load balancer share a read: they wait until none has come for QuietGap, but at most
+// QuietMost. A starting process discovers its pools one by one.
 const (
 	QuietGap  = time.Second
 	QuietMost = 10 * time.Second
 )
 
-// Company is when operations that nobody waits for began to come one after the other, and when the
-// last one came.
+// Company debounces checks.
 type Company struct{ since, last time.Time }
 
-// Joins notes that one comes.
+// Joins records a check.
 func (c *Company) Joins(now time.Time) {
 	if now.Sub(c.last) > QuietGap {
 		c.since = now
@@ -24,7 +22,7 @@ func (c *Company) Joins(now time.Time) {
 	c.last = now
 }
 
-// Until is until when they wait for each other.
+// Until returns when the debouncing ends; zero is now.
 func (c Company) Until() time.Time {
 	if c.last.Equal(c.since) {
 		return time.Time{} // all came at once

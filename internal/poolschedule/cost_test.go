@@ -9,8 +9,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A lane summarizes all that waits each time that it wakes: a thousand pools that come one after the
-// other are half a million groups.
+// A worker summarizes all waiting operations each time it wakes: a thousand pools, added one by
+// one, are half a million groups.
 func TestSummarizingAllocatesNothing(t *testing.T) {
 	pool := lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "web"}
 	key, ops := pool.Key(), []Operation{{Pool: pool, QueuedAt: time.Unix(1, 0)}, {Pool: pool, QueuedAt: time.Unix(2, 0), RetryCount: 1}}

@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// DriftAfter returns when a pool is looked at next for drift, after now. The pools of a load
-// balancer have one moment in the period, by its name, so that one read serves them all, the reads
-// are spread evenly and a restart moves none of them. A period of 0 is never.
+// DriftAfter returns the first resync after now. All pools of a load balancer are read at the same
+// phase of the period, derived from its name: one read serves them, and restarts do not matter. A
+// period of 0 is never.
 func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	if period <= 0 {
 		return time.Time{}
@@ -24,22 +24,21 @@ func DriftAfter(pool lb.PoolKey, now time.Time, period time.Duration) time.Time 
 	if !begin.After(now) {
 		begin = begin.Add(period)
 	}
-	// As a distance from now, so that a clock that is set back puts off no look.
+	// Relative to now, so that a clock set back delays no check.
 	return now.Add(begin.Sub(now))
 }
 
-// firstLook is how soon a pool in trouble is looked at.
+// firstLook is the first delay of a pool in trouble.
 const firstLook = time.Minute
 
-// lookAfter returns when a pool is looked at next, after now: at its own moment in the period, or
-// sooner while it is in trouble since a time: a minute after it, two minutes after that, then four,
-// as long as such a wait is shorter than the period. A period of 0 is never.
-func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble time.Time) time.Time {
+// lookAfter returns the next check. A pool in trouble is also checked after one, two, four minutes
+// and so on, below the period. A period of 0 is never.
+func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, failing time.Time) time.Time {
 	own := DriftAfter(pool, now, period)
-	if trouble.IsZero() {
+	if failing.IsZero() {
 		return own
 	}
-	for wait, at := firstLook, trouble; wait < period; wait *= 2 {
+	for wait, at := firstLook, failing; wait < period; wait *= 2 {
 		if at = at.Add(wait); at.After(now) {
 			return Earlier(own, at)
 		}
@@ -47,8 +46,8 @@ func lookAfter(pool lb.PoolKey, now time.Time, period time.Duration, trouble tim
 	return own
 }
 
-// LookAt returns when a pool is looked at next, after now. A pool into which a lost write may land
-// is looked at once although none is ever: when no request of the attempt can be on its way any more.
+// LookAt returns the next check. Even without a period, a pool with a lost write is checked once
+// that can no longer land.
 func (h History) LookAt(pool lb.PoolKey, now time.Time, period time.Duration) time.Time {
 	last := h.Writes.OpenSince.Add(poolwrite.RecordOutlives)
 	if period <= 0 && !h.Writes.OpenSince.IsZero() && last.After(now) {
@@ -57,13 +56,13 @@ func (h History) LookAt(pool lb.PoolKey, now time.Time, period time.Duration) ti
 	return lookAfter(pool, now, period, h.Trouble)
 }
 
-// TroubleSince returns since when a pool is in trouble: its change was given up, or a lost write
-// may land yet. A change that is given up begins anew, and what was no attempt does not count.
-func TroubleSince(before time.Time, outcome poolwrite.Outcome, trouble, look bool, now time.Time) time.Time {
+// TroubleSince returns since when a pool's change is given up or a lost write may land. Giving up
+// again restarts it; a postponed attempt does not count.
+func TroubleSince(before time.Time, outcome poolwrite.Outcome, failing, look bool, now time.Time) time.Time {
 	switch {
-	case outcome == poolwrite.Postponed, trouble && look && !before.IsZero():
+	case outcome == poolwrite.Postponed, failing && look && !before.IsZero():
 		return before
-	case !trouble:
+	case !failing:
 		return time.Time{}
 	}
 	return now

@@ -56,7 +56,7 @@ func TestReadyAt(t *testing.T) {
 	}
 }
 
-// Whatever it is held for, a pool waits for no longer than an interval.
+// Whatever its hold, a pool waits no longer than an interval.
 func TestAPaceIsBoundedByTheInterval(t *testing.T) {
 	g := Group{fresh: true, firstQueued: seconds(1), Hold: time.Hour, history: History{LastChange: seconds(0)}}
 	if got := g.ReadyAt(interval); !got.Equal(seconds(30)) {
@@ -67,8 +67,8 @@ func TestAPaceIsBoundedByTheInterval(t *testing.T) {
 	}
 }
 
-// A change beyond the share of its namespace waits for a write of that, and no longer than the bound. Nodes that drain,
-// removals and looks do not.
+// A change beyond its namespace's share waits for room, up to the bound. Draining nodes, removals
+// and checks do not.
 func TestDeferredByItsShare(t *testing.T) {
 	deferred := func(until float64, ops ...Operation) Group {
 		g := Summarize("p", ops, History{})
@@ -130,7 +130,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Company is waited for, what Azure asked for is not cut short.
+// Debouncing does not cut Retry-After short.
 func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 	at := seconds(1000)
 	g := Group{fresh: true, firstQueued: at.Add(-100 * time.Millisecond)}
@@ -143,8 +143,7 @@ func TestAPoolThatIsParkedJoinsNoCompany(t *testing.T) {
 	}
 }
 
-// Its Service has waited for it long enough: a pool that has just been made waits for neither
-// company nor pace, but for what Azure has asked.
+// A newly created pool ignores debouncing and pace, but not Retry-After.
 func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 	fills := Operation{New: true, QueuedAt: seconds(1)}
 	for _, row := range []struct {
@@ -172,7 +171,7 @@ func TestANewPoolIsNotKeptWaiting(t *testing.T) {
 	}
 }
 
-// A new pool that Azure does not let fill keeps the pace of others.
+// A new pool that cannot be filled keeps the normal pace.
 func TestANewPoolThatFailsKeepsItsPace(t *testing.T) {
 	for about, h := range map[string]History{"given up": {GaveUp: "Terminal Poison"}, "refused": {Apart: true}} {
 		if g := Summarize("p", []Operation{{New: true, ChangedAt: seconds(1)}}, h); g.fills || !g.fresh {

@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// A pool has a pace from a change on; a look that finds it level, or not, begins none.
+// A change starts a pool's pace; a check does not, whatever it finds.
 func TestALookBeginsNoPace(t *testing.T) {
 	begun := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {

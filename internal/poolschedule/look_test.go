@@ -11,7 +11,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// The reads of many load balancers are spread over the period, and those of the pools of one are not.
+// Reads of many load balancers are spread over the period; those of one load balancer's pools are
+// not.
 func TestLooksAreSpreadEvenly(t *testing.T) {
 	now := start
 	tenths := make([]int, 10)
@@ -40,7 +41,7 @@ func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	own := DriftAfter("a pool", now, period).Sub(now)
 	for _, row := range []struct {
-		since, period time.Duration // since it was given up; below 0 for a pool that was not
+		since, period time.Duration // since it was given up; negative if it was not
 		want          time.Duration
 	}{
 		{-1, period, own}, {0, period, time.Minute}, {30 * time.Second, period, 30 * time.Second},
@@ -71,11 +72,11 @@ func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 		want          time.Time
 	}{
 		{time.Time{}, poolwrite.Terminal, true, false, now}, // given up
-		{before, poolwrite.Terminal, true, true, before},    // a look that failed as well
+		{before, poolwrite.Terminal, true, true, before},    // a check that failed, too
 		{before, poolwrite.Terminal, true, false, now},      // a new change was given up
 		{before, poolwrite.Written, false, true, time.Time{}},
 		{before, poolwrite.Unchanged, false, false, time.Time{}},
-		{before, poolwrite.Postponed, true, true, before},   // that was no look
+		{before, poolwrite.Postponed, true, true, before},   // not a check
 		{time.Time{}, poolwrite.Unchanged, true, true, now}, // a lost write may land
 	} {
 		if got := TroubleSince(row.before, row.outcome, row.trouble, row.look, now); !got.Equal(row.want) {
@@ -84,9 +85,9 @@ func TestLooksComeSoonAndThenEverLater(t *testing.T) {
 	}
 }
 
-// The clock of a machine may be set back by hours; a look is a distance away.
+// A machine's clock may be set back by hours; the time to a check does not change.
 func TestALookIsNeverFurtherAwayThanAPeriod(t *testing.T) {
-	now := time.Now() // with its monotonic reading
+	now := time.Now() // with monotonic clock reading
 	at := DriftAfter("a pool", now, period)
 	if d := at.Sub(now); d <= 0 || d > period {
 		t.Errorf("%v away", d)

@@ -12,7 +12,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// The pool that loses most goes first, ahead of changes and of what has waited for long; one that flaps, or has failed, stands in line.
+// The pool with the highest loss ranks first, before changes and overdue claims; a flapping or
+// failed one does not.
 func TestWhichAdminStatesGoFirst(t *testing.T) {
 	at := seconds(1000)
 	admin := func(leaves, tries int) *Operation {
@@ -47,7 +48,7 @@ func TestWhichAdminStatesGoFirst(t *testing.T) {
 	}
 }
 
-// A look goes last, takes nobody's pass, and is no operation that waits.
+// A check ranks last, uses no turn, and is not a waiting operation.
 func TestALookStandsBackBehindChanges(t *testing.T) {
 	fresh := Group{pool: "fresh", fresh: true, firstQueued: seconds(30)}
 	retry := Group{pool: "retry", Retry: true, history: History{LastAttempt: seconds(0)}}

@@ -14,7 +14,7 @@ import (
 
 const reference = "../../docs/reference/updater.md"
 
-// The page prints the two tables from the code.
+// The documentation contains both tables as generated from the code.
 func TestReferenceShowsTheTables(t *testing.T) {
 	referencepage.Shows(t, reference, "settle", settleTable())
 	referencepage.Shows(t, reference, "faults", faultTable())
@@ -30,7 +30,7 @@ func settleTable() string {
 	return b.String()
 }
 
-// meaning says what an outcome is, for the page.
+// meaning describes each outcome for the documentation.
 var meaning = map[poolwrite.Outcome]string{
 	poolwrite.Written:   "Azure shows what was written",
 	poolwrite.Unchanged: "the pool was level already",
@@ -42,7 +42,7 @@ var meaning = map[poolwrite.Outcome]string{
 	poolwrite.Shutdown:  "the controller stops",
 }
 
-// String says what becomes of an operation, in the words of the page.
+// String describes an action for the documentation.
 func (d disposition) String() string {
 	parts := []string{"dropped"}
 	if d.keep {

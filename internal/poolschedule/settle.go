@@ -10,10 +10,10 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Word is what a Service is told.
+// Word is a notification of a Service.
 type Word string
 
-// What a Service is told.
+// The notifications.
 const (
 	wordNone     Word = ""
 	WordUpdated  Word = "Updated"
@@ -21,21 +21,18 @@ const (
 	WordFailed   Word = "Failed"
 )
 
-// disposition says what becomes of one operation after an outcome.
 type disposition struct {
-	keep  bool // back into the queue
-	spend bool // one retry is consumed
-	yield bool // until its own back-off is over
+	keep  bool // requeue
+	spend bool // consume a retry
+	yield bool // delay by the operation's own backoff
 	tell  Word
 }
 
-// row is what an outcome means for an operation that has a retry left, for one that has
-// none, for one without a change behind it in a pool whose last change was given up, for an
-// admin operation, and for one that the attempt only takes along.
+// row has the dispositions of operations with retries left, with none left, without a change after
+// giving up, for admin states, and carried ones.
 type row struct{ left, spent, givenUp, admin, carried disposition }
 
-// settlement is the table. Nothing else decides what becomes of an operation. A look
-// for drift at any other pool is settled like a fresh change.
+// settlement alone decides what happens to operations.
 var settlement = map[poolwrite.Outcome]row{
 	poolwrite.Written: {
 		left: disposition{tell: WordUpdated}, spent: disposition{tell: WordUpdated}, givenUp: disposition{tell: WordUpdated},
@@ -59,40 +56,37 @@ var settlement = map[poolwrite.Outcome]row{
 	poolwrite.Shutdown: {},
 }
 
-// Past is what a lane remembers of a pool when an attempt is settled.
+// Past is the state of a pool before an attempt is settled.
 type Past struct {
-	// Told is the last word that each Service got.
+	// Told are the last notifications.
 	Told map[ServiceName]Word
-	// GaveUp is true if the last change was given up; again, if it is for the same
-	// error as now.
+	// Whether the last change was given up, and whether for the same error.
 	GaveUp, Again bool
-	States        bool          // what was written are admin states alone
-	Now           time.Time     // when the attempt ended
-	Longest       time.Duration // the longest back-off
+	States        bool          // only admin states were written
+	Now           time.Time     // end of the attempt
+	Longest       time.Duration // maximum backoff
 }
 
-// Verdict is what settle decides for a group.
+// Verdict is the result for a pool's operations.
 type Verdict struct {
 	Requeue []Operation
 	Told    map[Word][]ServiceName
-	// RetriesUsed is the highest count among the operations, after this attempt.
+	// RetriesUsed is the maximum, including this attempt.
 	RetriesUsed int
-	// AdminFailed and adminDone are the words about a change of admin states, which
-	// was seen at adminSince.
+	// AdminFailed and AdminDone are set once per admin state change, which was seen at AdminSince.
 	AdminFailed, AdminDone bool
 	AdminSince             time.Time
 }
 
-// Settle applies the table to every operation of a group, but for some words. Only after Retrying
-// or Failed do these speak: an unchanged pool (a write had landed whose answer was lost), an admin
-// operation, the first look of a process that had only admin states to write. An error that a
-// change was given up for is not told again by a look for drift.
+// Settle applies the table to a pool's operations and decides the notifications. Only after
+// Retrying or Failed do these notify: an unchanged pool (a lost write had landed), an admin
+// operation, and a process's first check if only admin states were written. A resync does not
+// repeat the error for which a change was given up.
 //
-// ofMembers is what became of the membership where the outcome speaks of admin states alone: that of a
-// pool of network interfaces is another matter. It is empty everywhere else.
+// ofMembers is the membership's outcome if outcome is about admin states only, otherwise empty.
 func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Operation, maxRetries int, past Past) Verdict {
 	v := Verdict{Told: map[Word][]ServiceName{}}
-	var gaveUp []ServiceName // on behalf of looks
+	var gaveUp []ServiceName // by checks
 	for _, op := range ops {
 		outcome := outcome
 		if ofMembers != "" && !op.Admin && outcome != poolwrite.Postponed {
@@ -119,7 +113,7 @@ func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Opera
 		v.tell(d.tell, op.Service)
 	}
 	for _, s := range gaveUp {
-		if !slices.ContainsFunc(v.Requeue, Operation.Member) { // beside a change that is tried again a look gives up nothing
+		if !slices.ContainsFunc(v.Requeue, Operation.Member) { // a check gives up nothing while a change is retried
 			v.tell(WordFailed, s)
 		}
 	}
@@ -127,7 +121,7 @@ func Settle(outcome, ofMembers poolwrite.Outcome, retryAt time.Time, ops []Opera
 	return v
 }
 
-// retryOverFail tells a Service Retrying alone if one of its changes is given up and another one is tried again.
+// retryOverFail notifies Retrying instead of Failed if another change of the Service is retried.
 func (v *Verdict) retryOverFail() {
 	for _, op := range v.Requeue {
 		if at := slices.Index(v.Told[WordFailed], op.Service); at >= 0 && op.Member() {
@@ -137,7 +131,6 @@ func (v *Verdict) retryOverFail() {
 	}
 }
 
-// decide looks an operation up in the table.
 func (p Past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) disposition {
 	row := settlement[outcome]
 	d := row.left
@@ -158,14 +151,13 @@ func (p Past) decide(outcome poolwrite.Outcome, op Operation, maxRetries int) di
 		d.tell = wordNone
 	}
 	last := p.Told[op.Service]
-	if bad := last == WordRetrying || last == WordFailed; bad && (outcome == poolwrite.Unchanged || outcome == poolwrite.Written) {
+	if hasFailed := last == WordRetrying || last == WordFailed; hasFailed && (outcome == poolwrite.Unchanged || outcome == poolwrite.Written) {
 		d.tell = WordUpdated
 	}
 	return d
 }
 
-// admin says what became of a change of admin states: once that it has failed, and once that
-// it is done.
+// admin reports the first failure, or the success, of admin states.
 func (v *Verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation, past Past) {
 	v.AdminSince = op.ChangedAt
 	v.AdminDone = outcome == poolwrite.Written || outcome == poolwrite.Unchanged
@@ -176,7 +168,6 @@ func (v *Verdict) admin(outcome poolwrite.Outcome, d disposition, op *Operation,
 	}
 }
 
-// tell says a word to a Service, once.
 func (v *Verdict) tell(w Word, to ServiceName) {
 	if w != wordNone && to != (ServiceName{}) && !slices.Contains(v.Told[w], to) {
 		v.Told[w] = append(v.Told[w], to)

@@ -11,9 +11,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// TestSettle writes a group as "service:retries", with admin for a change of admin states and
-// ( before what is only taken along, and what becomes of it as the queue afterwards and what
-// is told.
+// TestSettle writes operations as "service:retries", with admin for admin state changes and ( for
+// included ones, followed by the resulting queue and notifications.
 func TestSettle(t *testing.T) {
 	const maxRetries = 3
 	tests := []struct {
@@ -117,7 +116,7 @@ func TestSettleParksByRetryAfter(t *testing.T) {
 	if !v.Requeue[0].NextEligibleAt.Equal(until) {
 		t.Errorf("parked until %s, want %s", v.Requeue[0].NextEligibleAt, until)
 	}
-	// The next failure without a Retry-After is no longer parked.
+	// The next failure without Retry-After is no longer parked.
 	if v = Settle(poolwrite.Retriable, "", time.Time{}, v.Requeue, 3, Past{}); !v.Requeue[0].NextEligibleAt.IsZero() {
 		t.Errorf("still parked until %s", v.Requeue[0].NextEligibleAt)
 	}
@@ -131,7 +130,7 @@ func TestEveryOutcomeIsSettled(t *testing.T) {
 	}
 }
 
-// A look beside a change that is tried again gives up nothing; alone it does.
+// A check gives up nothing while a change is retried; alone it does.
 func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
 	web := ServiceName{Name: "web"}
 	change := Operation{Service: web, ChangedAt: time.Now(), RetryCount: 1}
@@ -144,8 +143,8 @@ func TestALookGivesUpNothingThatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A process that begins looks at a pool, and has only admin states to write: other events speak of
-// these. What changes the members is told, and so is the end of a failure that was told.
+// The first check of a process that only writes admin states is not reported as a pool update.
+// Changes of members are, and so is the end of a reported failure.
 func TestAfterARestartAdminStatesAreNoWordOfThePool(t *testing.T) {
 	for _, tt := range []struct {
 		about  string

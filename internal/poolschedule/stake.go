@@ -7,20 +7,17 @@ import (
 	"math"
 )
 
-// Stake is what a change is about in one pool.
+// Stake is the traffic impact of a change on one pool.
 type Stake struct {
-	// Stays counts the members that take new flows and go on, Leaves those that take them and
-	// are to leave, or to be Down, Returns those that take none yet, or are Down by Weir, and are
-	// to take them.
+	// Members that take new flows before and after the change, only before, or only after it. Down
+	// members take none.
 	Stays, Leaves, Returns int
 }
 
-// lost is the share of the pool's new flows that is lost until the change is written, as a
-// fraction: those that meet a node that leaves. What one pool has of flows nobody knows, so each
-// pool counts the same; of a node that leaves, the pool with the fewest members beside it loses
-// most. Two shares do not follow from that: where nobody takes flows at all, and somebody is to
-// take them, everything is lost; and where nobody is left to take them, a write saves nothing.
-func (s Stake) lost() (part, of int) {
+// lost returns the share of new flows lost until the change is written: those to leaving members.
+// All pools weigh the same, because their traffic is unknown. If no member serves yet, everything
+// is lost; if none will, a write saves nothing.
+func (s Stake) lost() (part, total int) {
 	switch before, after := s.Stays+s.Leaves, s.Stays+s.Returns; {
 	case after == 0:
 		return 0, 1
@@ -31,8 +28,7 @@ func (s Stake) lost() (part, of int) {
 	}
 }
 
-// serve is how many members take flows throughout. Where nothing changes, or nothing is known of
-// the change, none are missed.
+// serve returns the members that serve throughout; MaxInt without a known change.
 func (s Stake) serve() int {
 	if s.Leaves == 0 && s.Returns == 0 {
 		return math.MaxInt
@@ -40,12 +36,11 @@ func (s Stake) serve() int {
 	return s.Stays
 }
 
-// compare orders changes by what is lost while they wait, most first. Each write takes about as
-// long as any other, so no other order loses fewer flows. Of equals the one with more nodes that
-// leave goes first: they wait for the last of their pools; then the one with the fewest members
-// that serve: the others carry more.
+// compare puts the highest loss first, which minimizes lost flows, because all writes take about
+// the same time. Ties: more leaving nodes, because a node waits for the last of its pools; then
+// fewer serving members.
 func (s Stake) compare(other Stake) int {
-	part, of := s.lost()
-	otherPart, otherOf := other.lost()
-	return cmp.Or(cmp.Compare(otherPart*of, part*otherOf), cmp.Compare(other.Leaves, s.Leaves), cmp.Compare(s.serve(), other.serve()))
+	part, total := s.lost()
+	otherPart, otherTotal := other.lost()
+	return cmp.Or(cmp.Compare(otherPart*total, part*otherTotal), cmp.Compare(other.Leaves, s.Leaves), cmp.Compare(s.serve(), other.serve()))
 }

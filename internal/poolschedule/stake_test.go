@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Which pool goes first, and why.
+// Which pool ranks first, and why.
 func TestWhichPoolHasMostToLose(t *testing.T) {
 	for _, tt := range []struct {
 		about          string
@@ -42,14 +42,14 @@ func TestWhichPoolHasMostToLose(t *testing.T) {
 	}
 }
 
-// Whatever the pools are: written one after the other in this order they lose no more flows than
-// in any other, if each write takes the same time.
+// For any pools, writing them in this order loses no more flows than any other order, if all writes
+// take the same time.
 func TestLawOfWhatIsLost(t *testing.T) {
 	stake := rapid.Custom(func(t *rapid.T) Stake {
 		few := rapid.IntRange(0, 4)
 		return Stake{few.Draw(t, "stays"), few.Draw(t, "leaves"), few.Draw(t, "returns")}
 	})
-	// of what is lost in an order, as if each pool had flows of one a write.
+	// what is lost in an order, if each pool has one flow per write.
 	loses := func(order []Stake) float64 {
 		all := 0.0
 		for i, s := range order {

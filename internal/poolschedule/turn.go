@@ -5,37 +5,34 @@ package poolschedule
 import "time"
 
 const (
-	// turnLasts is how long after its begin a turn starts no further attempt.
+	// turnLasts is how long a turn starts attempts.
 	turnLasts = 15 * time.Second
-	// maxTries bounds the attempts for a namespace in a turn: an attempt of several pools gives back
-	// those that have to be written alone.
+	// maxTries bounds a namespace's attempts: a batch may return pools for separate updates.
 	maxTries = 2
 )
 
-// Turn is what a lane does between two writes of its load balancer: one attempt for each namespace
-// that has a change due, and all first attempts for admin states. A write of the load balancer waits
-// for one turn, and a due change waits for one write.
+// Turn is the work between two writes of a load balancer: one attempt per namespace with a due
+// change, and all new admin states. It bounds the wait of load balancer writes, and of due changes.
 type Turn struct {
 	ends    time.Time
 	attempt int
 	of      map[string]share
 }
 
-// share is what a namespace has had of a turn.
 type share struct {
 	tries, last int
 	settled     bool
 }
 
-// BeginTurn returns a turn in which nothing was attempted yet.
+// BeginTurn starts a turn.
 func BeginTurn(now time.Time) *Turn {
 	return &Turn{ends: now.Add(turnLasts), of: map[string]share{}}
 }
 
-// Next begins an attempt.
+// Next starts an attempt.
 func (t *Turn) Next() { t.attempt++ }
 
-// Take notes that the attempt takes a change of a namespace.
+// Take records that the attempt includes the namespace.
 func (t *Turn) Take(namespace string) {
 	s := t.of[namespace]
 	if s.last != t.attempt {
@@ -44,15 +41,14 @@ func (t *Turn) Take(namespace string) {
 	t.of[namespace] = s
 }
 
-// Settle notes that an attempt has ended for a change of a namespace, and did not give it back.
+// Settle records that a change of the namespace was settled.
 func (t *Turn) Settle(namespace string) {
 	s := t.of[namespace]
 	s.settled = true
 	t.of[namespace] = s
 }
 
-// Left returns the groups that may still be attempted in this turn. The first attempt may be any;
-// looks at pools without a known change have no other.
+// Left returns the groups that may still be attempted. Checks are only allowed first.
 func (t *Turn) Left(groups []Group, now time.Time, interval time.Duration) []Group {
 	if t.attempt == 0 {
 		return groups
@@ -67,5 +63,5 @@ func (t *Turn) Left(groups []Group, now time.Time, interval time.Duration) []Gro
 	return left
 }
 
-// Idle reports whether no change is known to stand behind the group: its pool is only looked at.
+// Idle reports whether the group is only a check.
 func (g Group) Idle() bool { return g.idle() }

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ofNamespace returns the group of a pool with a change that is due.
+// ofNamespace returns a group with a due change.
 func ofNamespace(namespace, pool string) Group {
 	return Summarize(lb.PoolKey(pool), []Operation{{Ref: Ref{Namespace: namespace, Name: pool}, Differs: true}}, History{})
 }
@@ -54,8 +54,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// A turn serves each namespace with a due change once, however many changes another namespace has, and
-// then ends: neither a pool nor a write of the load balancer waits for more.
+// A turn serves each namespace with a due change once and then ends, however many changes another
+// namespace has: pools and load balancer writes wait no longer.
 func TestLawATurnServesEachNamespaceOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -8,9 +8,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Unrest says, for people, why now is no moment to try something on the load balancer that the
-// group's pool is of; empty if it is one. Admin states can be tried where nodes only return: nobody
-// loses a flow by a write that is ignored.
+// Unrest returns why a trial on the load balancer must not run now, or "". While nodes only return,
+// admin states may be tried: an ignored write then loses no flow.
 func (g Group) Unrest(now time.Time, c wholewrite.Change) string {
 	switch {
 	case g.Earliest().After(now):
@@ -31,13 +30,11 @@ func (g Group) Unrest(now time.Time, c wholewrite.Change) string {
 	return ""
 }
 
-// failsForGood is how often in a row a pool has to fail, or to be put off, without a budget that ends
-// that, to be one that fails for reasons of its own.
+// failsForGood is the number of failures or postponements without a retry limit after which a pool
+// counts as failing.
 const failsForGood = 5
 
-// failing reports whether the pool fails, and no end is to be seen: its last change was given up, or
-// it was refused by itself, or it has been tried time and again. Such a pool has no part in a trial,
-// and forbids none.
+// failing reports whether the pool fails persistently. Such a pool joins no trial and blocks none.
 func (g Group) failing() bool {
 	tries := 0
 	if g.Admin != nil {

@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// When it is calm.
+// The conditions for a trial.
 func TestUnrest(t *testing.T) {
 	at := seconds(100)
 	drains, returns := &Operation{Admin: true, Stake: Stake{Leaves: 1}}, &Operation{Admin: true, Stake: Stake{Returns: 1}}

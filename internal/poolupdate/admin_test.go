@@ -16,12 +16,12 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// inAdminWorld is a world in which addresses are set Down.
+// inAdminWorld runs story in a world that manages admin states.
 func inAdminWorld(t *testing.T, story func(w *world)) {
 	inWorldOf(t, Config{MaxRetries: 3, AdminState: true}, story)
 }
 
-// expectDown compares what the ledger says is Down by us.
+// expectDown compares the recorded Down addresses.
 func (w *world) expectDown(want string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -31,8 +31,8 @@ func (w *world) expectDown(want string) {
 	}
 }
 
-// A change of the members carries the admin states along. What becomes Down is recorded
-// before the write, and taken out of the record after the one that takes it back.
+// A membership write includes the admin states. Down is recorded before the write, and removed from
+// the record after the write that resets it.
 func TestDownIsRecordedBeforeItIsWritten(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.pool(web, "n1=10.0.0.1 n2=10.0.0.2/Down")
@@ -51,10 +51,9 @@ func TestDownIsRecordedBeforeItIsWritten(t *testing.T) {
 	})
 }
 
-// Somebody deletes the BackendPool of a pool that Weir made, and with it the record of what is
-// Down. The next one finds a node Down that leaves, which nobody else has set: it takes it back
-// in the end. What somebody set Down whose node does not leave stays so, and so does all in
-// pools of other people.
+// The BackendPool of a pool that Weir made is deleted together with its record of Down. Its
+// successor finds a leaving node Down that no other client has set, and resets it in the end. Nodes
+// that others set Down, and other owners' pools, stay unchanged.
 func TestTheNextBackendPoolTakesBackWhatIsDown(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		inAdminWorld(t, func(w *world) {
@@ -64,7 +63,7 @@ func TestTheNextBackendPoolTakesBackWhatIsDown(t *testing.T) {
 			w.wait(100 * time.Millisecond)
 			if alone {
 				w.set(func() {
-					w.fail = func(call string, _ lb.PoolID) error { // what is written before it dies
+					w.fail = func(call string, _ lb.PoolID) error { // recorded before the crash
 						if call == "PUT" && w.down["web"] == nil {
 							w.t.Error("Down is not on record")
 						}
@@ -85,8 +84,8 @@ func TestTheNextBackendPoolTakesBackWhatIsDown(t *testing.T) {
 	}
 }
 
-// A write of Down that got lost may land after the node has ceased to leave: it is fenced
-// off, also by a process that knows of it from the ledger alone.
+// A lost Down may land after the node has stopped leaving. It is invalidated, also by a process
+// that only has the record.
 func TestALostDownCannotLandLater(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		inAdminWorld(t, func(w *world) {
@@ -109,8 +108,8 @@ func TestALostDownCannotLandLater(t *testing.T) {
 	}
 }
 
-// Without the setting a write leaves admin states as they are, and what was left Down stays
-// known until its address goes.
+// Without the setting, writes keep admin states, and a recorded Down is kept until the address is
+// removed.
 func TestWithoutTheSettingAdminStatesAreLeftAlone(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1/Down n2=10.0.0.2")
@@ -126,8 +125,8 @@ func TestWithoutTheSettingAdminStatesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// Somebody who has taken back what was left Down has it forgotten. A write that may be on its
-// way to set it Down once more is fenced off first.
+// A Down that another client has reset is dropped from the record, after a lost write that may set
+// it again is invalidated.
 func TestWithoutTheSettingWhatWasTakenBackIsForgotten(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1/None n2=10.0.0.2/Down")
@@ -143,7 +142,7 @@ func TestWithoutTheSettingWhatWasTakenBackIsForgotten(t *testing.T) {
 	})
 }
 
-// drain has nodes of a pool be Down, or be so no more, and tells its lane.
+// drain sets or resets Down for nodes of a pool, and notifies its worker.
 func (w *world) drain(id lb.PoolID, members string) {
 	op := poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}, Admin: true, ChangedAt: time.Now()}
 	w.set(func() {
@@ -153,7 +152,7 @@ func (w *world) drain(id lb.PoolID, members string) {
 	w.lanes.Add(op)
 }
 
-// stake counts what a change of admin states is about. The caller holds w.mu.
+// stake returns the impact of an admin state change. The caller holds w.mu.
 func (w *world) stake(id lb.PoolID) poolschedule.Stake {
 	var s poolschedule.Stake
 	for _, a := range w.wanted[id.Name] {
@@ -170,7 +169,7 @@ func (w *world) stake(id lb.PoolID) poolschedule.Stake {
 	return s
 }
 
-// spellAdmin is what a report says of admin states.
+// spellAdmin formats the admin states in a report.
 func spellAdmin(r Report) string {
 	text := ""
 	switch {
@@ -194,7 +193,7 @@ func spellAdmin(r Report) string {
 	return text
 }
 
-// puts returns when pools were written, in their order.
+// puts returns the times of pool writes, in order.
 func (w *world) puts() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +208,7 @@ func (w *world) puts() string {
 	return strings.Join(all, ", ")
 }
 
-// One write is for the nodes that drain and for the change that waited for company.
+// One write covers the draining nodes and the debounced change.
 func TestAdminStatesWaitForNothingAndTakeTheMembershipAlong(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
@@ -226,8 +225,8 @@ func TestAdminStatesWaitForNothingAndTakeTheMembershipAlong(t *testing.T) {
 	})
 }
 
-// What fails for the sake of admin states alone costs the change nothing that was taken
-// along; it is tried without end, and told once.
+// A failure of admin states consumes no retry of a change in the same attempt; it is retried
+// without limit and reported once.
 func TestAdminStatesHaveABackOffOfTheirOwnAndNoBudget(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
@@ -235,7 +234,7 @@ func TestAdminStatesHaveABackOffOfTheirOwnAndNoBudget(t *testing.T) {
 		w.failing("PUT", 8, fault.Answer{Status: 400})
 		w.drain(web, "n1=10.0.0.1/Down")
 		w.wait(20 * time.Second)
-		// Its own change fails, and is given up; the back-off goes on.
+		// Its own change fails and is given up; the backoff continues.
 		w.change(web, "n1=10.0.0.1/Down n2=10.0.0.2")
 		w.wait(80 * time.Second)
 		if puts := w.puts(); puts != "web +10s, web +11s, web +13s, web +17s, web +25s, web +30.25s, web +41s, web +1m11s, web +1m41s" {
@@ -247,13 +246,13 @@ func TestAdminStatesHaveABackOffOfTheirOwnAndNoBudget(t *testing.T) {
 	})
 }
 
-// The one operation is taken along by an attempt for the other, and unharmed.
+// An operation included in an attempt for the other is not charged for its failure.
 func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
 		w.failing("PUT", 3, fault.Answer{Status: 409})
 		w.change(web, "n1=10.0.0.1 n2=10.0.0.2")
-		w.wait(interval / 2) // it has failed, and is due in half an interval
+		w.wait(interval / 2) // failed, and due in half an interval
 		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2")
 		w.wait(2 * time.Second)
 		w.expectReports("web Retriable Retrying:web", "web Retriable (admin) admin failed", "web Retriable (admin)")
@@ -267,7 +266,7 @@ func TestAFailureIsThatOfWhateverCausedIt(t *testing.T) {
 	})
 }
 
-// Where members and admin states are due together, both have caused the attempt.
+// If members and admin states are both due, both have caused the attempt.
 func TestAnAttemptForBothIsOneOfBoth(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
@@ -285,7 +284,7 @@ func TestAnAttemptForBothIsOneOfBoth(t *testing.T) {
 	})
 }
 
-// A Retry-After holds admin states, too.
+// Retry-After also delays admin states.
 func TestAdminStatesWaitForRetryAfter(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
@@ -314,8 +313,7 @@ func TestAdminStatesOfAPoolThatIsGoneAreDropped(t *testing.T) {
 	})
 }
 
-// However often a taint comes and goes, one operation of the pool waits, and it keeps its
-// back-off.
+// A flapping taint queues one operation per pool, which keeps its backoff.
 func TestOneAdminOperationAPool(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
@@ -337,8 +335,8 @@ func TestOneAdminOperationAPool(t *testing.T) {
 	})
 }
 
-// A write that seemed to fail and had landed is told when a read shows it; what an earlier
-// process has done is not told again.
+// A write that failed but had landed is reported once a read shows it. The work of an earlier
+// process is not reported again.
 func TestWhatBecameDownIsToldOnce(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
@@ -363,7 +361,7 @@ func TestWhatBecameDownIsToldOnce(t *testing.T) {
 	})
 }
 
-// However often admin states fail in between, a retry keeps its time.
+// Failing admin states do not delay a retry.
 func TestAdminStatesDelayNoRetry(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.level(web)
@@ -379,8 +377,8 @@ func TestAdminStatesDelayNoRetry(t *testing.T) {
 	})
 }
 
-// A failure of admin states gives up no change: the next look is one at a level pool, and the
-// Service of the pool is who hears of it, also if the admin operation named none.
+// A failure of admin states gives up no change: the next check finds the pool in sync and notifies
+// the pool's Service, even if the admin operation had none.
 func TestAdminStatesGiveNothingUp(t *testing.T) {
 	inWorldOf(t, Config{MaxRetries: 3, AdminState: true, DriftPeriod: period}, func(w *world) {
 		w.level(web)

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/poolattempt"
 )
 
-// A write that Azure called one of interfaces, after a gateway had lost it once, may land yet.
+// A write that Azure rejected as one of interfaces, after a gateway had lost it, may still land.
 func TestALostWriteOfAnInterfaceMemberStaysOpen(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
@@ -27,7 +27,7 @@ func TestALostWriteOfAnInterfaceMemberStaysOpen(t *testing.T) {
 	})
 }
 
-// The same for a 4xx without a second try: what one attempt keeps.
+// The same for a 4xx without a second try, within one attempt.
 func TestALostWriteStaysOpen(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
@@ -42,7 +42,7 @@ func TestALostWriteStaysOpen(t *testing.T) {
 	})
 }
 
-// Carry: a BackendPool is paused while the record of another one is written.
+// A BackendPool is paused while another one is recorded.
 func TestAPoolThatIsPausedIsNotCarried(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
@@ -66,8 +66,8 @@ func TestAPoolThatIsPausedIsNotCarried(t *testing.T) {
 	})
 }
 
-// The same, to the end: the lost write lands after the change was taken back, and takes an
-// endpoint out that nobody puts back.
+// End to end: the lost write lands after the change was reverted, and removes an endpoint, which is
+// then restored.
 func TestALostWriteOfAnInterfaceMemberThatLandsIsMended(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1 n2=10.0.0.2")

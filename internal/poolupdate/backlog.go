@@ -8,24 +8,22 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// Backlog is what waits in all lanes.
+// Backlog counts what waits in all workers.
 type Backlog struct {
-	// Operations counts those that wait, parked ones included.
+	// Operations includes parked ones.
 	Operations int
-	// Parked counts the pools that wait for a Retry-After.
+	// Parked is the number of pools that wait for a Retry-After.
 	Parked int
-	// Oldest is when the oldest operation was queued that is not settled, one under
-	// way included; zero if there is none.
+	// Oldest is when the oldest unsettled operation was queued; zero if none.
 	Oldest time.Time
 }
 
-// backlog adds what waits here to b. Parked means by a Retry-After that is not over.
 func (q *queue) backlog(b Backlog, now time.Time) Backlog {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	b.Operations += q.depth
 	for _, w := range q.pools {
-		if !w.inFlight && len(w.ops) == 0 { // most pools
+		if !w.inFlight && len(w.ops) == 0 { // true of most pools
 			continue
 		}
 		oldest := time.Time{}

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// echo is an Azure that ignores what a whole write has for its pools and repeats it in its
-// answer. The read after the first write fails.
+// echo is an Azure that ignores pools in load balancer writes but echoes them in its response. The
+// read after the first write fails.
 type echo struct {
 	*whole
 	puts, broken int
@@ -63,8 +63,8 @@ func TestAnAnswerThatNobodyReadBackIsNotBelieved(t *testing.T) {
 	})
 }
 
-// A write that may be our own, in a pool that a neighbour keeps Updating, keeps the lane for some
-// intervals at most: others wait for it.
+// A pool that another client keeps Updating, possibly after Weir's own write, blocks its worker for
+// a few intervals at most.
 func TestAnEchoKeepsTheLaneForSomeIntervalsAtMost(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
@@ -88,7 +88,7 @@ func TestAnEchoKeepsTheLaneForSomeIntervalsAtMost(t *testing.T) {
 	})
 }
 
-// A pool of network interfaces, which goes by itself for ever, is no reason not to try.
+// A pool of network interfaces, which is always written separately, does not prevent a trial.
 func TestAPoolOfInterfacesForbidsNoTrial(t *testing.T) {
 	inAutoWorld(t, 4, func(w *whole, _ *shelf, pools []lb.PoolID) {
 		w.set(func() { w.pools[pools[3].Key()].NIC = true })

@@ -13,14 +13,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A write that fails leaves everything as it was: retries, times, order, words.
+// A failed write changes nothing: retries, times, order and notifications are kept.
 func TestACarrierThatFailsLeavesEverythingAsItWas(t *testing.T) {
 	inTakingWorld(t, 2, func(w *world) {
 		w.pool(web, "")
 		w.failing("PUT", 2, fault.Answer{Status: 409})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(10 * time.Second)
-		w.change(web, "n2=10.0.0.2") // stands beside the one that has failed
+		w.change(web, "n2=10.0.0.2") // kept next to the one that has failed
 		w.set(func() { w.reports, w.calls = nil, nil })
 		before := w.standing(web)
 		for range 5 {
@@ -47,7 +47,7 @@ func TestACarrierThatFailsLeavesEverythingAsItWas(t *testing.T) {
 	})
 }
 
-// What comes back stands ahead of what came meanwhile, each with its own counter.
+// Requeued operations rank before newer ones, each with its own counter.
 func TestWhatComesBackStandsWhereItStood(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -84,13 +84,13 @@ func TestWhatIsForgottenDuringTheWriteDoesNotComeBack(t *testing.T) {
 	})
 }
 
-// A carrier ends the wait for something of our own, also for what came meanwhile.
+// A load balancer write ends a postponement, also for newer operations.
 func TestACarrierEndsTheWaitForTheLedger(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.failing("READ LEDGER", 5, fault.Answer{})
 		w.change(web, "n1=10.0.0.1")
-		w.wait(16 * time.Second) // the next try is half a minute away
+		w.wait(16 * time.Second) // the next attempt is half a minute away
 		w.set(func() { w.reports = nil })
 		unlock := w.hold()
 		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
@@ -104,7 +104,7 @@ func TestACarrierEndsTheWaitForTheLedger(t *testing.T) {
 	})
 }
 
-// What comes back is attempted, though the lane has gone to sleep over it.
+// A requeued operation wakes the sleeping worker.
 func TestWhatComesBackWakesTheLane(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -120,7 +120,7 @@ func TestWhatComesBackWakesTheLane(t *testing.T) {
 	})
 }
 
-// What is not recorded is not written. The lane comes to it, and nobody has paid.
+// Nothing unrecorded is written. The worker handles it later, without consuming a retry.
 func TestWhatTheLedgerRefusesIsNotCarried(t *testing.T) {
 	for _, broken := range []string{"READ LEDGER", "RECORD"} {
 		t.Run(broken, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestWhatTheLedgerRefusesIsNotCarried(t *testing.T) {
 	}
 }
 
-// A success is no proof. What is not shown as it was written goes back to the lane.
+// Success alone proves nothing: a pool that does not show what was written is requeued.
 func TestWhatIsShownOtherwiseGoesBack(t *testing.T) {
 	for name, show := range map[string]func(p lb.Pool) []lb.Pool{
 		"without the addresses": func(p lb.Pool) []lb.Pool { p.Addresses = nil; return []lb.Pool{p} },
@@ -200,7 +200,7 @@ func TestWhatNobodyCaresForAnyMoreIsNotCarried(t *testing.T) {
 		unlock := w.hold()
 		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
 		expectCarried(t, c, "web vm=10.9.9.9", "api n1=10.0.0.1")
-		w.set(func() { w.gone["api"] = true }) // while the write is under way
+		w.set(func() { w.gone["api"] = true }) // while the write is in progress
 		c.fail(false)
 		unlock()
 		if b := w.lanes.Backlog(); b != (Backlog{}) {

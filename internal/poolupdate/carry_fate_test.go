@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// A write of the load balancer whose answer was lost may land after its change was taken
-// back. A pool that seems level is then written once more.
+// A load balancer write with a lost response may land after its change was reverted. A pool that
+// seems in sync is then rewritten.
 func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
 	for mayLand, writes := range map[bool]string{true: "2", false: "1"} {
 		inTakingWorld(t, 3, func(w *world) {
@@ -24,8 +24,8 @@ func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
 			c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web, api))
 			c.fail(mayLand)
 			unlock()
-			w.change(web, "n1=10.0.0.1")                            // which is what the pool still shows
-			w.set(func() { w.ledger["web"] = w.ledger["web"][:1] }) // so that the etag alone tells
+			w.change(web, "n1=10.0.0.1")                            // which the pool still shows
+			w.set(func() { w.ledger["web"] = w.ledger["web"][:1] }) // so that only the etag reveals it
 			w.wait(5 * time.Second)
 			if etag := w.pools[web.Key()].Etag; etag != writes {
 				t.Errorf("may land: %v, etag %s, want %s", mayLand, etag, writes)
@@ -45,7 +45,7 @@ func TestALostWriteOfTheLoadBalancerIsFencedOff(t *testing.T) {
 	}
 }
 
-// While the fate of the write is unknown, nobody may take the pool for what it was.
+// While the result of the write is unknown, the pool must not count as in sync.
 func TestAPoolWithALostWriteIsNotKnownToBeLevel(t *testing.T) {
 	for mayLand := range map[bool]bool{true: true, false: false} {
 		inTakingWorld(t, 3, func(w *world) {
@@ -63,8 +63,8 @@ func TestAPoolWithALostWriteIsNotKnownToBeLevel(t *testing.T) {
 	}
 }
 
-// A write of the whole load balancer takes from a lost write of a pool the etag that it
-// needs. If it does not, as the pool shows, the lane writes the pool alone.
+// A load balancer write invalidates a lost pool write by changing the etag. If the pool shows
+// otherwise, the worker writes it separately.
 func TestACarrierFencesOffALostWriteOfThePool(t *testing.T) {
 	for _, fences := range []bool{true, false} {
 		inTakingWorld(t, 3, func(w *world) {
@@ -98,8 +98,8 @@ func TestACarrierFencesOffALostWriteOfThePool(t *testing.T) {
 	}
 }
 
-// A pool that was level gets nothing new, and so the write can end as it will: there is
-// nothing to fence off, and no etag has to prove anything.
+// A pool in sync gets no change, so the result of the write does not matter and no etag has to
+// prove anything.
 func TestAPoolThatWasLevelNeedsNoProof(t *testing.T) {
 	for _, settled := range []bool{true, false} {
 		inTakingWorld(t, 3, func(w *world) {
@@ -108,7 +108,7 @@ func TestAPoolThatWasLevelNeedsNoProof(t *testing.T) {
 			unlock := w.hold()
 			c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 			if settled {
-				c.settle(w.t.Context(), w.whole(web)) // with the etag that it had
+				c.settle(w.t.Context(), w.whole(web)) // with its old etag
 				w.expectReports("web Unchanged")
 			}
 			c.fail(true)
@@ -124,8 +124,8 @@ func TestAPoolThatWasLevelNeedsNoProof(t *testing.T) {
 	}
 }
 
-// The ledger alone may remember a lost write, and a failed pool may not be in force: the
-// whole write settles both.
+// A lost write may only be known from the record, and a failed pool may be ineffective: the load
+// balancer write fixes both.
 func TestWhatIsNotInForceIsPutInForceByTheCarrier(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
 		w.level(web)
@@ -145,8 +145,7 @@ func TestWhatIsNotInForceIsPutInForceByTheCarrier(t *testing.T) {
 	})
 }
 
-// Whatever was recorded before a crash is found and removed, whether the write landed or
-// not, and how late.
+// What was recorded before a crash is found and removed, whether and whenever the write landed.
 func TestACrashDuringTheWriteLeavesNoOrphan(t *testing.T) {
 	for _, landed := range []string{"never", "before the restart"} {
 		t.Run(landed, func(t *testing.T) {
@@ -154,7 +153,7 @@ func TestACrashDuringTheWriteLeavesNoOrphan(t *testing.T) {
 				w.level(web)
 				w.set(func() { w.pool(web, "vm=10.9.9.9 n1=10.0.0.1") })
 				w.change(web, "n2=10.0.0.2")
-				w.hold() // for good: this process ends here
+				w.hold() // never released: the process ends here
 				c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(web))
 				if landed != "never" {
 					w.putWhole(c.pools)

@@ -17,12 +17,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ending is how a write of the whole load balancer ends.
+// ending is the result of a load balancer write.
 type ending string
 
 var endings = []ending{"settled", "refused", "lost", "lost, and lands later", "lost, though it landed"}
 
-// scene is what the laws draw: pools, changes with what else happens, and their times.
+// scene is a random schedule: pools, changes and events with their times.
 type scene struct {
 	pools   map[lb.PoolID]string
 	members []string
@@ -31,10 +31,10 @@ type scene struct {
 
 type step struct {
 	wait   time.Duration
-	change lb.PoolID // or none
+	change lb.PoolID // zero for none
 	to     int
 	fails  bool // the next pool write fails
-	goes   bool // somebody deletes the pool
+	goes   bool // the pool is deleted
 	ends   ending
 }
 
@@ -59,7 +59,7 @@ func drawScene(t *rapid.T, endings ...ending) scene {
 	return s
 }
 
-// play performs the steps. Of each lost write that lands later it returns what tries to.
+// play performs the steps, and returns the lost writes that may still land.
 func (s scene) play(w *world) (late []func()) {
 	for id, holds := range s.pools {
 		w.pool(id, holds)
@@ -75,7 +75,7 @@ func (s scene) play(w *world) (late []func()) {
 		}
 		if st.goes {
 			w.set(func() { delete(w.pools, st.change.Key()) })
-			s.pools[st.change] = "" // what others had in it is gone for good
+			s.pools[st.change] = "" // foreign members are lost for good
 			continue
 		}
 		if st.fails {
@@ -86,8 +86,7 @@ func (s scene) play(w *world) (late []func()) {
 	return late
 }
 
-// writeAs writes the load balancer whole. What it returns is the write itself, where it is
-// still on its way.
+// writeAs writes the load balancer. later is the write if it is still in flight.
 func (w *world) writeAs(end ending) (later func()) {
 	defer w.hold()()
 	c := w.lanes.carry(w.t.Context(), web.LoadBalancer, w.whole(cast...))
@@ -108,7 +107,7 @@ func (w *world) writeAs(end ending) (later func()) {
 	return func() {}
 }
 
-// now spells what all pools hold, and what the ledger says.
+// now formats the content of all pools and of the record.
 func (w *world) now() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,14 +120,14 @@ func (w *world) now() string {
 	return out
 }
 
-// Whatever was queued: carried and settled, and then left to the lane, it comes to the same
-// pools and the same ledger as without, and nobody hears more.
+// A batched update followed by separate ones gives the same pools and record as separate updates
+// alone, with no more notifications.
 func TestLawCarriedIsAttempted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawScene(rt)
 		var ends [2]string
 		var heard [2]map[string]int
-		var later [2]int // writes of pools after the whole one
+		var later [2]int // pool writes after the load balancer write
 		for i := range ends {
 			inTakingWorld(t, 3, func(w *world) {
 				s.play(w)
@@ -159,12 +158,11 @@ func TestLawCarriedIsAttempted(t *testing.T) {
 	})
 }
 
-// However writes of the whole load balancer end, and whenever a lost one lands, whatever Azure
-// does with the addresses in them, and whether or not that is known, and also if somebody takes
-// a pool away: in the end each pool holds what is wanted, all that is foreign, and the ledger
-// what is wanted; and the ledger never lacks what a pool holds of ours.
-// Where Azure keeps the etag of what is written as it is, a look repairs what lands, and the ledger
-// may hold more until the etag has changed.
+// Whatever the result of load balancer writes, whenever a lost one lands, whatever Azure does with
+// their addresses, known or not, and even if a pool is deleted: finally each pool holds the wanted
+// and all foreign addresses, and the record the wanted ones. The record always covers what Weir has
+// in a pool. If Azure keeps the etag of an unchanged pool, a check repairs what lands, and the
+// record may hold more until the etag changes.
 func TestLawHoweverItEndsNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawScene(rt, endings...)
@@ -185,14 +183,14 @@ func TestLawHoweverItEndsNothingIsLost(t *testing.T) {
 				land()
 			}
 			unlock()
-			w.writeAs("settled") // what is missing is made
+			w.writeAs("settled") // recreates missing pools
 			if known.WholeWriteNewPools == behaviour.Filled {
-				w.lookAll() // one that was gone may have come back full, with what nobody wants any more
+				w.lookAll() // a recreated pool may have unwanted members
 			}
 			w.wait(10 * time.Minute)
 			if keeps {
 				w.set(func() {
-					for _, p := range w.pools { // somebody writes the load balancer
+					for _, p := range w.pools { // another client writes the load balancer
 						p.Etag = nextEtag(nextEtag(p.Etag))
 					}
 				})
@@ -205,7 +203,7 @@ func TestLawHoweverItEndsNothingIsLost(t *testing.T) {
 	})
 }
 
-// lookAll has all pools looked at, as the drift period has.
+// lookAll checks all pools, like the drift period.
 func (w *world) lookAll() {
 	for _, id := range cast {
 		if wanted, changed := w.wanted[id.Name]; changed {
@@ -214,7 +212,7 @@ func (w *world) lookAll() {
 	}
 }
 
-// expectLevel compares a pool with what its last change wants.
+// expectLevel compares a pool with its last change.
 func (s scene) expectLevel(t *rapid.T, w *world, id lb.PoolID) {
 	wanted, changed := w.wanted[id.Name]
 	if !changed {
@@ -227,7 +225,7 @@ func (s scene) expectLevel(t *rapid.T, w *world, id lb.PoolID) {
 		t.Errorf("%s holds %v, want %v: %q", id.Name, got, want, w.calls)
 	}
 	went := slices.ContainsFunc(s.steps, func(st step) bool { return st.goes && st.change == id })
-	if went { // a write can make it anew after the last look: the next one trims the record
+	if went { // a write may recreate it after the last check: the next one trims the record
 		if !contains(w.ledger[id.Name], wanted, w.nodes) {
 			t.Errorf("the ledger of %s holds %v, and lacks some of %v", id.Name, w.ledger[id.Name], wanted)
 		}

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Weeks ago a process saw Azure take addresses. It does not any more, and its answer repeats what
-// was sent: a write of the lanes reads it back, one that carries does not.
+// An earlier process saw Azure apply addresses; now it only echoes them. A batched update by the
+// worker reads them back, which another writer's update does not.
 func TestACarriedChangeIsReadBackWhereOnlyTheRecordSaysItIsTaken(t *testing.T) {
 	s := shelf{holds: map[string]wholewrite.Record{}}
 	r, _ := wholewrite.Record{}.Saw(wholewrite.Addresses, behaviour.Taken, "v1", time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))

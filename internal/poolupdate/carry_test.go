@@ -20,7 +20,7 @@ import (
 
 func TestAChangeThatIsCarriedNeedsNoWriteOfThePool(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
-		w.level(api) // nothing waits for it
+		w.level(api) // nothing is pending
 		w.pool(web, "vm=10.9.9.9")
 		w.change(web, "n1=10.0.0.1")
 		w.carry(web, api)
@@ -38,7 +38,7 @@ func TestAChangeThatIsCarriedNeedsNoWriteOfThePool(t *testing.T) {
 	})
 }
 
-// Whoever wrote the pool, people read the same.
+// The report does not depend on the writer.
 func TestWhatIsCarriedIsReportedLikeAnAttempt(t *testing.T) {
 	stories := map[string]func(w *world){
 		"written": func(w *world) { w.change(web, "n1=10.0.0.1 n2=10.0.0.2") },
@@ -130,15 +130,15 @@ func TestWhatIsAddedDuringTheWriteComesNext(t *testing.T) {
 		unlock()
 		w.expectReports("web Written Updated:web")
 		w.wait(5 * time.Second)
-		// After its debounce, and not because the lane was waiting for its turn.
+		// After its debounce, not because the worker waited for its turn.
 		w.expectCalls("+0s RECORD web [10.0.0.1]", "+3s PUT balancer web:n1=10.0.0.1",
 			"+3.25s GET web", "+3.25s RECORD web [10.0.0.1 10.0.0.2]", "+3.25s PUT web n2=10.0.0.2")
 		w.expectReports("web Written Updated:web")
 	})
 }
 
-// The lane was waiting for its turn with a change that was carried meanwhile: no attempt.
-// What came in the meantime waits for its own time.
+// A change was written for a worker that was waiting for its turn with it: no attempt. Newer
+// operations wait for their own time.
 func TestTheLaneAttemptsNothingThatWasCarriedWhileItWaited(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -156,12 +156,12 @@ func TestTheLaneAttemptsNothingThatWasCarriedWhileItWaited(t *testing.T) {
 	})
 }
 
-// A look is carried, and comes back if the write fails.
+// A check is included, and requeued if the write fails.
 func TestALookForDriftIsCarried(t *testing.T) {
 	inDriftingTakingWorld(t, 3, period, func(w *world) {
 		w.level(web)
 		w.set(func() {
-			w.pool(web, "vm=10.9.9.9") // somebody took n1 out
+			w.pool(web, "vm=10.9.9.9") // another client removed n1
 			w.gates = w.start.Add(period + time.Minute)
 		})
 		w.wait(period)
@@ -186,7 +186,7 @@ func TestALookForDriftIsCarried(t *testing.T) {
 	})
 }
 
-// Weir writes no network interfaces; and what a write under way shows may be taken back.
+// Weir writes no network interfaces, and a write in progress may be rolled back.
 func TestWhichPoolsAreLeftAsTheyAre(t *testing.T) {
 	for name, spoil := range map[string]func(p *lb.Pool){
 		"network interfaces": func(p *lb.Pool) { p.NIC = true },
@@ -207,7 +207,7 @@ func TestWhichPoolsAreLeftAsTheyAre(t *testing.T) {
 	}
 }
 
-// A pool that is made by the write is filled by it. Names are compared as Azure does.
+// The write that creates a pool also fills it. Names are compared ignoring case, as in Azure.
 func TestAPoolIsFilledByTheWriteThatMakesIt(t *testing.T) {
 	inTakingWorld(t, 3, func(w *world) {
 		w.change(web, "n1=10.0.0.1")

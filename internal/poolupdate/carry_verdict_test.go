@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// What writes of whole load balancers were seen to do counts for those of others, too: of addresses
-// as soon as that is known, of admin states when those are, and against a file that says otherwise.
+// What batched updates have learned applies to other writers of the load balancer: addresses and
+// admin states separately, and contrary to the configuration.
 func TestCarryKnowsWhatWholeWritesHaveLearned(t *testing.T) {
 	seen := func(addresses, states behaviour.Answer) map[string]wholewrite.Record {
 		now := time.Now()

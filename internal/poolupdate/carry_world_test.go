@@ -21,8 +21,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// taking is an Azure of which it is known that a write of the load balancer brings pools what
-// it carries for them.
+// taking is an Azure that is known to apply pools in load balancer writes.
 var taking = worlds.Taking()
 
 func inTakingWorld(t *testing.T, maxRetries int, story func(w *world)) {
@@ -33,7 +32,7 @@ func inDriftingTakingWorld(t *testing.T, maxRetries int, period time.Duration, s
 	inWorldOf(t, Config{MaxRetries: maxRetries, DriftPeriod: period, Behaviour: taking}, story)
 }
 
-// hold takes the lane for a writer of the whole load balancer.
+// hold locks the worker for another writer of the load balancer.
 func (w *world) hold() (unlock func()) {
 	w.t.Helper()
 	unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)
@@ -54,15 +53,15 @@ func (w *world) whole(ids ...lb.PoolID) []lb.Pool {
 			read.Addresses = slices.Clone(p.Addresses)
 			all = append(all, read)
 		} else {
-			all = append(all, lb.Pool{ID: lb.PoolID{Name: id.Name}}) // planned
+			all = append(all, lb.Pool{ID: lb.PoolID{Name: id.Name}}) // to be created
 		}
 	}
 	return all
 }
 
-// putWhole writes all pools of the load balancer at once, unless one of them was written or
-// deleted since: that changes the load balancer's etag. It changes the etags of all, if it changes
-// anything or Azure does not mind.
+// putWhole writes all pools of the load balancer at once, unless one was written or deleted since,
+// which changes the load balancer's etag. It changes all etags if it changes anything or Azure does
+// so anyway.
 func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 	time.Sleep(w.writeTime)
 	w.mu.Lock()
@@ -85,7 +84,7 @@ func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 	for _, p := range next {
 		p.ID = poolID("kubernetes", p.ID.Name)
 		p.Addresses = w.azure.whole(w.pools[p.ID.Key()], p.Addresses)
-		if p.Etag == "" { // a new pool has an etag that none had before
+		if p.Etag == "" { // a new pool has an unused etag
 			w.made++
 			p.Etag = strconv.Itoa(1000 * w.made)
 		}
@@ -98,10 +97,10 @@ func (w *world) putWhole(next []lb.Pool) (shown []lb.Pool, ok bool) {
 	return shown, true
 }
 
-// azure is what a write of the load balancer does with the addresses of its pools.
+// azure is what a load balancer write does with the addresses of its pools.
 type azure struct{ ignores, makesEmpty bool }
 
-// knows is what can be known of it.
+// knows returns the matching behaviour.
 func (a azure) knows() behaviour.Behaviour {
 	known := taking
 	if a.ignores {
@@ -113,7 +112,7 @@ func (a azure) knows() behaviour.Behaviour {
 	return known
 }
 
-// whole is what a pool holds after such a write; was is nil for a new one.
+// whole returns a pool's content after such a write; was is nil for a new pool.
 func (a azure) whole(was *lb.Pool, sent []lb.Address) []lb.Address {
 	switch {
 	case was == nil && a.makesEmpty:
@@ -124,7 +123,7 @@ func (a azure) whole(was *lb.Pool, sent []lb.Address) []lb.Address {
 	return sent
 }
 
-// carry writes the whole load balancer, and has settled what it carried.
+// carry writes the load balancer and settles its pools.
 func (w *world) carry(ids ...lb.PoolID) {
 	w.t.Helper()
 	defer w.hold()()
@@ -137,7 +136,7 @@ func (w *world) carry(ids ...lb.PoolID) {
 	c.settle(w.t.Context(), shown)
 }
 
-// expectCarried compares the pools that are to be written.
+// expectCarried compares the pools to be written.
 func expectCarried(t *testing.T, c *carried, want ...string) {
 	t.Helper()
 	var got []string
@@ -149,7 +148,7 @@ func expectCarried(t *testing.T, c *carried, want ...string) {
 	}
 }
 
-// standing is what the lane knows of a pool, for comparison.
+// standing returns the worker's state of a pool, for comparison.
 func (w *world) standing(id lb.PoolID) waiting {
 	q := w.lanes.all()[0].queue
 	q.mu.Lock()
@@ -164,7 +163,7 @@ var everything = cmp.Options{
 	cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "/internal/pool") }), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}),
 }
 
-// die leaves everything as it is and starts anew, with nothing in mind.
+// die restarts with empty memory and leaves everything else as it is.
 func (w *world) die() (stop func()) {
 	w.lanes = New(w.lanes.cfg)
 	ctx, stop := context.WithCancel(w.t.Context())

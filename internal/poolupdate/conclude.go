@@ -14,46 +14,46 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// conclude settles the operations of an attempt, tells what became of it, and gives back
-// to the queue what is to be tried again. The caller holds the lane.
+// conclude settles an attempt's operations, reports the result and requeues retries. The caller
+// holds the worker's lock.
 func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operation, r poolwrite.Result, start time.Time) {
 	now, h := time.Now(), t.history
 	ref, id, drift := ops[0].Ref, ops[0].Pool, ops[0].Drift
 	h.Writes.Keep(&r, now)
 	h = h.Owes(&r)
 	cause := poolschedule.CauseOf(ops, r.Settled())
-	outcome, told := r.Reported(id)
-	h, refused := h.Remember(outcome, told, cause, start, now, l.cfg.Interval)
+	outcome, reportedFault := r.Reported(id)
+	h, refused := h.Remember(outcome, reportedFault, cause, start, now, l.cfg.Interval)
 	h = h.Brings(r, now)
 	if h.Brought != 0 && (r.Outcome == poolwrite.Stale || r.Outcome == poolwrite.Refused) { // no machine can join it
 		l.cfg.Members.Forget(id)
 		h.Brought = 0
 	}
-	if refused { // it is what the write was refused for
+	if refused { // this pool caused the rejection
 		l.wholeAfter = time.Time{}
 	}
 
 	var retryAt time.Time
-	if told != nil {
-		retryAt = told.RetryAt
+	if reportedFault != nil {
+		retryAt = reportedFault.RetryAt
 	}
-	h.NotBefore = poolschedule.Later(h.NotBefore, retryAt) // whatever becomes of the change
+	h.NotBefore = poolschedule.Later(h.NotBefore, retryAt) // applies whatever happens to the change
 	changedAt := poolschedule.OldestChange(ops)
 	ops = l.cfg.relevant(ops)
 	if !r.Directed() && ctx.Err() != nil {
-		return // stopped since the answer came: as quiet as one that was stopped before
+		return // stopped after the response came: stay silent
 	}
-	if !r.Directed() && len(ops) == 0 { // nobody is left to hear of it, or to be held up
+	if !r.Directed() && len(ops) == 0 { // no longer needed
 		h.Postponed, h.HoldUntil = 0, time.Time{}
 		l.queue.done(t, nil, h, nil, nil)
 		return
 	}
 	v := poolschedule.Settle(r.Outcome, r.OfMembers(), retryAt, ops, l.cfg.MaxRetries, poolschedule.Past{
-		Told: t.told, GaveUp: h.GaveUp != "", Again: poolwrite.ErrorName(told) == h.GaveUp, States: !r.Members, Now: now, Longest: l.cfg.Interval,
+		Told: t.told, GaveUp: h.GaveUp != "", Again: poolwrite.ErrorName(reportedFault) == h.GaveUp, States: !r.Members, Now: now, Longest: l.cfg.Interval,
 	})
 	requeued := slices.ContainsFunc(v.Requeue, poolschedule.Operation.Member)
 	if !requeued && (cause.Member || r.Settled()) {
-		h.GaveUp = poolwrite.GaveUpOn(outcome, told)
+		h.GaveUp = poolwrite.GaveUpOn(outcome, reportedFault)
 	}
 	h.Trouble = poolschedule.TroubleSince(h.Trouble, outcome, h.GaveUp != "" || r.Open, drift, now)
 	downed, restored := h.Writes.Learn(r, drift)
@@ -62,9 +62,9 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	if r.Settled() {
 		differs = nil
 	}
-	l.cfg.log(ctx, ref, id, r, told, !t.history.HandedAt.IsZero())
+	l.cfg.log(ctx, ref, id, r, reportedFault, !t.history.HandedAt.IsZero())
 	l.cfg.Reporter.Report(ctx, Report{
-		Ref: ref, Pool: id, Outcome: outcome, Fault: told, States: r.Directed() && !r.Settled(),
+		Ref: ref, Pool: id, Outcome: outcome, Fault: reportedFault, States: r.Directed() && !r.Settled(),
 		Retrying: v.Told[poolschedule.WordRetrying], Failed: v.Told[poolschedule.WordFailed], Updated: v.Told[poolschedule.WordUpdated], GivenUpFor: h.GaveUp,
 		Admin: cause.Admin && !cause.Member, AdminTried: cause.Admin, AdminFailed: v.AdminFailed, AdminDone: v.AdminDone, AdminSince: v.AdminSince,
 		AdminRetryAt: poolschedule.Upcoming(next.AdminRetryAt(), now), Downed: downed, Restored: restored, Contested: h.Writes.Contested(),
@@ -77,7 +77,7 @@ func (l *lane) conclude(ctx context.Context, t taken, ops []poolschedule.Operati
 	l.queue.done(t, v.Requeue, h, r.Level(), v.Told)
 }
 
-// lookAt returns when the pool is looked at next for drift; zero is never.
+// lookAt returns the next check without a change; zero is never.
 func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) time.Time {
 	at := h.LookAt(pool, now, l.cfg.DriftPeriod)
 	if at.IsZero() {
@@ -86,8 +86,8 @@ func (l *lane) lookAt(pool lb.PoolKey, h poolschedule.History, now time.Time) ti
 	return poolschedule.Later(at, h.NotBefore)
 }
 
-// log says what became of an attempt; again is true if the one before waited for machines, too.
-func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result, told *fault.Fault, again bool) {
+// log logs the result. again is true if the previous attempt waited for machines, too.
+func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r poolwrite.Result, reportedFault *fault.Fault, again bool) {
 	attrs := []any{"backendPool", ref.Namespace + "/" + ref.Name, "loadBalancer", id.LoadBalancer.Name, "pool", id.Name,
 		"outcome", string(r.Outcome)}
 	if r.Observed >= 0 {
@@ -99,9 +99,9 @@ func (c *Config) log(ctx context.Context, ref poolschedule.Ref, id lb.PoolID, r 
 		if again {
 			level = slog.LevelDebug
 		}
-		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", told.Error())...)
+		c.Log.Log(ctx, level, "machines of a pool are being written", append(attrs, "why", reportedFault.Error())...)
 	case r.Handed != nil, r.Fault != nil:
-		c.Log.WarnContext(ctx, "pool not level", append(attrs, "code", told.Code, "err", told)...)
+		c.Log.WarnContext(ctx, "pool not level", append(attrs, "code", reportedFault.Code, "err", reportedFault)...)
 	case r.Open:
 		c.Log.InfoContext(ctx, "pool level, but a lost write may land yet: the pool's etag does not keep it out", attrs...)
 	case r.Outcome == poolwrite.Written:

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// inLevelLane is a load balancer of so many pools, all level, of which change changes one, and waits
-// until it is written. Whether Azure takes several together is not known.
+// inLevelLane sets up a load balancer with that many pools in sync. change changes one of them and
+// waits for the write. Support for batched updates is unknown.
 func inLevelLane(t *testing.T, pools int, story func(change func(i int))) {
 	inWholeWorldOf(t, pools, func(c *Config) { c.WholeWrites = wholewrite.Auto }, func(w *whole, ids []lb.PoolID) {
 		w.writeTime = time.Millisecond
@@ -35,16 +35,16 @@ func inLevelLane(t *testing.T, pools int, story func(change func(i int))) {
 	})
 }
 
-// A change of one pool asks nothing of the others on its load balancer, whatever is known of Azure. It
-// did where several pools were yet to be written together: then it took a hundred times as long here.
+// A change of one pool costs nothing for the others on its load balancer. Before a trial it once
+// took a hundred times as long.
 func TestAChangeCostsTheSameInALargeLane(t *testing.T) {
 	if small, large := asksAbout(t, 20), asksAbout(t, 2000); large > 10*small {
 		t.Errorf("with 2,000 pools %s, with 20 pools %s", large, small)
 	}
 }
 
-// asksAbout returns how long a lane of so many level pools thinks about writing several together when one
-// has changed.
+// asksAbout returns how long a worker with that many pools in sync takes to decide about a batched
+// update when one has changed.
 func asksAbout(t *testing.T, pools int) time.Duration {
 	ls := New(Config{Whole: &whole{}, WholeWrites: wholewrite.Auto, Log: slog.New(slog.DiscardHandler)})
 	l := ls.lane(poolID("kubernetes", "").LoadBalancer)
@@ -85,7 +85,7 @@ func BenchmarkAChange(b *testing.B) {
 	}
 }
 
-// What a lane remembers of a level pool is bounded, the name of the pool included.
+// The memory for a pool in sync is bounded, including its name.
 func TestWhatIsRememberedOfALevelPoolIsSmall(t *testing.T) {
 	const pools, most = 1000, 1200
 	inUse := func() uint64 {
@@ -100,7 +100,7 @@ func TestWhatIsRememberedOfALevelPoolIsSmall(t *testing.T) {
 		id := poolID("kubernetes", fmt.Sprint("web-", i))
 		service := poolschedule.ServiceName{Name: id.Name}
 		q.add(now, poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: service, ChangedAt: now})
-		q.behind(id.Key()) // people are told that it waits
+		q.behind(id.Key()) // reports that it waits
 		took := q.take(id.Key(), now, interval)
 		q.done(took, nil, took.history, new(uint64), map[poolschedule.Word][]poolschedule.ServiceName{poolschedule.WordUpdated: {service}})
 	}

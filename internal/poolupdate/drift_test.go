@@ -14,7 +14,7 @@ import (
 
 const period = 10 * time.Minute
 
-// level brings a pool level with n1 and forgets how.
+// level gets a pool in sync with n1 and clears the traces.
 func (w *world) level(id lb.PoolID) {
 	w.pool(id, "n1=10.0.0.1")
 	w.change(id, "n1=10.0.0.1")
@@ -59,8 +59,8 @@ func TestAPeriodOfZeroNeverLooks(t *testing.T) {
 	})
 }
 
-// A budget that ran out is not the end: silent attempts follow, the first after a minute, each
-// after twice as long, and in the end one a period. There is a word only when there is news.
+// After the retries are used up, silent attempts follow: the first after a minute, each after twice
+// the previous delay, finally one per period. Only changes are reported.
 func TestAPoolThatWasGivenUpIsTriedSilentlyEverLater(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
 		w.pool(web, "")
@@ -96,25 +96,25 @@ func TestAPoolThatWasGivenUpIsTriedSilentlyEverLater(t *testing.T) {
 	})
 }
 
-// What was promised: a pool that met four 500s is level within two intervals and two minutes.
+// A pool that met four 500s is in sync within two intervals and two minutes.
 func TestFour500sAreOverWithinTwoIntervalsAndTwoMinutes(t *testing.T) {
 	for _, phase := range []time.Duration{0, time.Minute, 5 * time.Minute, 9 * time.Minute} {
 		inDriftingWorld(t, 3, period, func(w *world) {
 			w.wait(phase)
 			w.pool(web, "")
-			w.failing("PUT", 1, fault.Answer{Status: 500}) // after the SDK has asked four times
+			w.failing("PUT", 1, fault.Answer{Status: 500}) // after the SDK's four requests
 			w.change(web, "n1=10.0.0.1")
 			changed := time.Now()
 			w.wait(2*interval + 2*time.Minute)
 			w.expectPool(web, "n1=10.0.0.1")
 			t.Logf("changed %s after the start: level after %s", phase, w.reports[1].At.Sub(changed))
-			w.reports = w.reports[:2] // a look at its own moment may follow
+			w.reports = w.reports[:2] // a drift check may follow
 			w.expectReports("web Terminal Failed:web", "web Written Updated:web")
 		})
 	}
 }
 
-// What a look finds and cannot mend at once is a change like any other.
+// What a check finds and cannot fix at once is treated like a change.
 func TestALookThatFailsOnAPoolThatWasLevelHasABudgetAndSpeaks(t *testing.T) {
 	inDriftingWorld(t, 1, period, func(w *world) {
 		w.level(web)
@@ -125,7 +125,7 @@ func TestALookThatFailsOnAPoolThatWasLevelHasABudgetAndSpeaks(t *testing.T) {
 	})
 }
 
-// A Retry-After holds a look, too, however long it is.
+// Retry-After delays a check, too.
 func TestALookWaitsForRetryAfter(t *testing.T) {
 	inDriftingWorld(t, 0, period, func(w *world) {
 		w.pool(web, "")
@@ -139,11 +139,11 @@ func TestALookWaitsForRetryAfter(t *testing.T) {
 		w.expectReports("web Retriable Failed:web")
 		w.expectCalls("+250ms GET web")
 		w.wait(period)
-		w.expectReports("web Written Updated:web", "web Unchanged") // the second by its own moment
+		w.expectReports("web Written Updated:web", "web Unchanged") // the second one by its drift check
 	})
 }
 
-// Nothing that is not relevant any more is looked at.
+// An irrelevant pool is not checked.
 func TestNobodyLooksAtAPausedPool(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.level(web)
@@ -156,7 +156,7 @@ func TestNobodyLooksAtAPausedPool(t *testing.T) {
 	})
 }
 
-// A look that something of our own holds up is made when that is over.
+// A postponed check is made later.
 func TestALookThatIsPostponedIsNotLost(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.level(web)
@@ -166,8 +166,8 @@ func TestALookThatIsPostponedIsNotLost(t *testing.T) {
 	})
 }
 
-// What is asked for without a change is told like a look: a change that was given up for
-// the same error is not given up once more.
+// An operation without a change is reported like a check: an error for which a change was given up
+// is not repeated.
 func TestAPoolThatIsOnlyLookedAtTellsNothingTwice(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -179,7 +179,7 @@ func TestAPoolThatIsOnlyLookedAtTellsNothingTwice(t *testing.T) {
 		w.wait(time.Minute)
 		w.expectReports("web Terminal")
 		w.look(web, "n1=10.0.0.1")
-		w.change(web, "n1=10.0.0.1") // before the look: now there is a change
+		w.change(web, "n1=10.0.0.1") // before the check, so that a change exists
 		w.wait(time.Minute)
 		w.expectReports("web Terminal Failed:web")
 		w.look(web, "n1=10.0.0.1")
@@ -188,7 +188,7 @@ func TestAPoolThatIsOnlyLookedAtTellsNothingTwice(t *testing.T) {
 	})
 }
 
-// A look behind a closed gate waits as quietly.
+// A check behind a closed gate is silent, too.
 func TestALookBehindAGateIsNoBacklog(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.level(web)
@@ -198,7 +198,7 @@ func TestALookBehindAGateIsNoBacklog(t *testing.T) {
 			t.Errorf("a look that waits for a gate counts as %+v", b)
 		}
 		w.expectWaits()
-		w.change(web, "n2=10.0.0.2") // takes the place of the look
+		w.change(web, "n2=10.0.0.2") // replaces the check
 		w.wait(period + time.Minute)
 		w.expectReports("web Written Updated:web")
 	})

@@ -11,9 +11,9 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// While a load balancer is written all the time, a due change waits for one of these writes at most,
-// though changes of other namespaces, which need no write, are due before it; and a write of the load
-// balancer waits for one attempt of each namespace at most.
+// While a load balancer is written all the time, a due change waits for at most one of these
+// writes, even if changes of other namespaces that need no write are due earlier. A load balancer
+// write waits for at most one attempt per namespace.
 func TestADueChangeRunsBetweenTwoWritesOfTheLoadBalancer(t *testing.T) {
 	const writes = 2 * time.Second
 	inWorld(t, 3, func(w *world) {

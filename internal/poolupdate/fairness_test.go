@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// failingPool makes calls of a kind for one pool fail n times.
+// failingPool makes the next n calls of a kind for one pool fail.
 func (w *world) failingPool(call string, id lb.PoolID, n int, a func() fault.Answer) {
 	w.set(func() {
 		w.fail = func(c string, p lb.PoolID) error {
@@ -28,7 +28,7 @@ func (w *world) failingPool(call string, id lb.PoolID, n int, a func() fault.Ans
 	})
 }
 
-// However busy the other pools of a load balancer are, a retry gets its turn.
+// Busy pools do not starve a retry.
 func TestARetryDoesNotStarve(t *testing.T) {
 	for _, neighbours := range []int{4, 5, 6, 20} {
 		t.Run(fmt.Sprint(neighbours), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestARetryDoesNotStarve(t *testing.T) {
 	}
 }
 
-// What Azure asked for holds for the pool, whatever becomes of the operation that met it.
+// Retry-After applies to the pool, even after the operation that received it.
 func TestRetryAfterOutlivesTheOperation(t *testing.T) {
 	tenMinutes := func() fault.Answer {
 		return fault.Answer{Status: 429, RetryAt: time.Now().Add(10 * time.Minute)}
@@ -104,7 +104,7 @@ func TestWhatAnEarlierProcessWasAskedHoldsForThisOne(t *testing.T) {
 	})
 }
 
-// A change that comes while the load balancer is busy says so at once.
+// A change on a busy load balancer reports that at once.
 func TestAChangeBehindOthersSaysSo(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.writeTime = 20 * time.Second
@@ -112,7 +112,7 @@ func TestAChangeBehindOthersSaysSo(t *testing.T) {
 		w.pool(api, "")
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
-		w.change(web, "n2=10.0.0.2") // its own write is under way: the status says that
+		w.change(web, "n2=10.0.0.2") // its own write is in progress, as the status shows
 		w.change(api, "n1=10.0.0.1")
 		w.change(api, "n2=10.0.0.2")
 		w.wait(time.Second)
@@ -120,7 +120,7 @@ func TestAChangeBehindOthersSaysSo(t *testing.T) {
 		w.wait(time.Minute)
 		w.expectPool(api, "n2=10.0.0.2")
 	})
-	inWorld(t, 3, func(w *world) { // changed together: the second when the first begins
+	inWorld(t, 3, func(w *world) { // changed together: the second one when the first begins
 		w.writeTime = 20 * time.Second
 		other := poolID("kubernetes", "other")
 		w.pool(web, "")
@@ -128,14 +128,14 @@ func TestAChangeBehindOthersSaysSo(t *testing.T) {
 		w.pool(other, "")
 		w.change(web, "n1=10.0.0.1")
 		w.change(api, "n1=10.0.0.1")
-		w.look(other, "n1=10.0.0.1") // after a restart, say: nobody knows of a change
+		w.look(other, "n1=10.0.0.1") // such as after a restart: no known change
 		w.wait(time.Second)
 		w.expectWaits("+250ms web Behind")
 		w.wait(time.Minute)
 		w.expectWaits()
 		w.expectReports("api Written Updated:api", "web Written Updated:web", "other Written Updated:other")
 	})
-	inWorld(t, 3, func(w *world) { // somebody else has the lane, before the change and after it
+	inWorld(t, 3, func(w *world) { // another writer holds the worker before and after the change
 		w.pool(web, "")
 		w.pool(api, "")
 		w.change(api, "n1=10.0.0.1")
@@ -152,7 +152,7 @@ func TestAChangeBehindOthersSaysSo(t *testing.T) {
 	})
 }
 
-// The gate counts that is there when the lane is ours.
+// The gate is checked when the lock is held.
 func TestAGateThatClosesWhileTheLaneIsHeldCostsNothing(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -170,8 +170,7 @@ func TestAGateThatClosesWhileTheLaneIsHeldCostsNothing(t *testing.T) {
 	})
 }
 
-// A pool that was forgotten during an attempt leaves nothing behind, and one that comes
-// back starts anew.
+// A pool forgotten during an attempt leaves nothing behind, and starts over when added again.
 func TestAPoolThatIsForgottenDuringAnAttempt(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		for i := range 50 {
@@ -197,12 +196,12 @@ func TestAPoolThatIsForgottenDuringAnAttempt(t *testing.T) {
 		w.wait(500 * time.Millisecond)
 		w.lanes.Forget(web)
 		w.change(web, "n2=10.0.0.2")
-		w.wait(10 * time.Second) // and not an interval after what failed before
+		w.wait(10 * time.Second) // not an interval after the earlier failure
 		w.expectPool(web, "n2=10.0.0.2")
 	})
 }
 
-// A pause takes out what waits. What comes after it says anew that it waits.
+// A pause removes waiting operations. Later ones report their wait again.
 func TestWhatWaitsAfterAPauseSaysSoAgain(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -216,7 +215,7 @@ func TestWhatWaitsAfterAPauseSaysSoAgain(t *testing.T) {
 	})
 }
 
-// Who knows that our side is ready again ends the wait for it.
+// Resume ends the waits for Weir's own dependencies.
 func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -230,11 +229,11 @@ func TestResumeEndsTheWaitForOurOwnSide(t *testing.T) {
 	})
 }
 
-// Who is asked to try again skips its own waiting, with all retries left, and not what Azure has asked for.
+// A requested retry skips Weir's own delays with all retries left, but not Retry-After.
 func TestPeopleAskForARetry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		met    func() fault.Answer
-		within time.Duration // until it is tried again
+		within time.Duration // until the retry
 	}{
 		"our own wait": {func() fault.Answer { return fault.Answer{Status: 409} }, 5 * time.Second},
 		"a Retry-After": {func() fault.Answer {
@@ -262,8 +261,8 @@ func TestPeopleAskForARetry(t *testing.T) {
 	}
 }
 
-// Who asks time and again is no way around the back-off of admin states, which have no pace: it is heard once an
-// interval, and skips what is waited for then.
+// Repeated requests do not bypass the backoff of admin states, which have no pace: one per interval
+// takes effect.
 func TestPeopleAskForRetriesAllTheTime(t *testing.T) {
 	writes := func(t *testing.T, asks bool) (n int) {
 		inAdminWorld(t, func(w *world) {

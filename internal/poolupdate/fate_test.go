@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// What Azure shows while a write is under way may be taken back: it proves nothing.
+// What Azure shows during a write may be rolled back: it proves nothing.
 func TestAPoolThatAzureStillUpdatesIsNotLevelYet(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		w.pool(web, "n1=10.0.0.1 n2=10.0.0.2")
@@ -26,7 +26,7 @@ func TestAPoolThatAzureStillUpdatesIsNotLevelYet(t *testing.T) {
 				t.Fatalf("outcome %s, settled %v: nothing is known yet", r.Outcome, r.Settled)
 			}
 		}
-		w.set(func() { // the write fails, and Azure takes it back
+		w.set(func() { // the write fails and Azure rolls it back
 			w.pool(web, "n1=10.0.0.1")
 			w.pools[web.Key()].Provisioning = lb.Failed
 		})
@@ -44,12 +44,12 @@ func TestAPoolWhoseLastWriteFailedIsWrittenOnceMore(t *testing.T) {
 		if etag := w.pools[web.Key()].Etag; etag != "2" {
 			t.Errorf("etag %s: the pool was not written", etag)
 		}
-		w.expectReports("web Unchanged") // nothing that a Service has to hear of
+		w.expectReports("web Unchanged") // nothing to report to a Service
 	})
 }
 
-// An address that was sent and never seen again may still arrive. It stays in the
-// ledger until a write of ours has taken the etag from under the lost one.
+// An address that was sent but not seen may still arrive. It remains in the record until a write
+// has invalidated the lost one.
 func TestALostWriteCannotLandLaterAsSomebodyElses(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
@@ -80,7 +80,7 @@ func TestALostWriteCannotLandLaterAsSomebodyElses(t *testing.T) {
 	})
 }
 
-// A gateway that gave up waiting may have passed the write on.
+// A gateway may have forwarded the write before it timed out.
 func TestAWriteThatAGatewayGaveUpOnMayStillLand(t *testing.T) {
 	for _, status := range []int{408, 500, 502, 503, 504, 400} {
 		inWorld(t, 3, func(w *world) {
@@ -89,7 +89,7 @@ func TestAWriteThatAGatewayGaveUpOnMayStillLand(t *testing.T) {
 			w.change(web, "")
 			w.wait(time.Second)
 			before := w.pools[web.Key()].Etag
-			w.change(web, "n1=10.0.0.1") // which is what the pool still shows
+			w.change(web, "n1=10.0.0.1") // which the pool still shows
 			w.wait(10 * time.Second)
 			if fenced := w.pools[web.Key()].Etag != before; fenced != (status != 400) {
 				t.Errorf("after %d the etag that the write was guarded by was taken from it: %v", status, fenced)
@@ -98,7 +98,7 @@ func TestAWriteThatAGatewayGaveUpOnMayStillLand(t *testing.T) {
 	}
 }
 
-// What is ours in a pool is known when it is first taken, and not after a node has gone.
+// The managed addresses of a pool are determined on takeover, not after a node was deleted.
 func TestTakingAPoolIsRecordedEvenIfItOnlyRemoves(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1 n2=10.0.0.2")
@@ -135,7 +135,7 @@ func TestALaneEndsWithItsLastPool(t *testing.T) {
 		if n := runtime.NumGoroutine() - before; n > 5 {
 			t.Errorf("%d goroutines are left of lanes without pools", n)
 		}
-		// One that comes back works again.
+		// A pool that is added again works.
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
 		w.wait(5 * time.Second)
@@ -147,7 +147,7 @@ func TestALaneEndsWithItsLastPool(t *testing.T) {
 	})
 }
 
-// Whoever waits for a lane that ends gets the next one, and never two at once.
+// A lock request on an ending worker gets its successor, and two never coexist.
 func TestALaneThatIsHeldDoesNotEnd(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		unlock, err := w.lanes.Lock(w.t.Context(), web.LoadBalancer)

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// deleted is a pool of which nothing is wanted any more while the record holds n2, which a lost
-// write of an earlier process may bring.
+// deleted is a pool that should be empty while the record holds n2, which a lost write of an
+// earlier process may add.
 func (w *world) deleted(id lb.PoolID) {
 	w.set(func() {
 		w.pool(id, "")
@@ -24,8 +24,7 @@ func (w *world) deleted(id lb.PoolID) {
 	w.look(id, "")
 }
 
-// The ten minutes of a record count from when it is first kept, however often the pool is put off
-// meanwhile.
+// The lifetime of a record counts from when it was first kept, despite postponements.
 func TestARecordOutlivesNoPostponement(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.keeps = true
@@ -33,7 +32,7 @@ func TestARecordOutlivesNoPostponement(t *testing.T) {
 		w.set(func() {
 			w.fail = func(call string, _ lb.PoolID) error {
 				if call == "READ LEDGER" {
-					if asked++; asked > 1 && asked%2 == 0 { // before each look that comes to something
+					if asked++; asked > 1 && asked%2 == 0 { // before each conclusive check
 						return errors.New("no answer")
 					}
 				}
@@ -41,7 +40,7 @@ func TestARecordOutlivesNoPostponement(t *testing.T) {
 			}
 		})
 		w.deleted(web)
-		for range 30 { // one look a minute
+		for range 30 { // one check per minute
 			w.wait(time.Minute)
 			w.look(web, "")
 		}
@@ -61,8 +60,8 @@ func TestARecordOutlivesNoPostponement(t *testing.T) {
 	})
 }
 
-// Where nobody looks at pools, one that keeps a record is looked at once more, after the longest
-// attempt: who deletes it waits for no more, and what has landed until then is taken back.
+// Without drift checks, a pool that keeps a record is still checked after the longest attempt. That
+// bounds its deletion, and what has landed is reverted.
 func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.keeps = true
@@ -104,8 +103,8 @@ func TestWithoutLooksAKeptRecordHasOne(t *testing.T) {
 	}
 }
 
-// Where Azure heeds no If-Match, no new etag keeps a lost write out: the record stays as long as that
-// may land, and what lands is taken back.
+// If Azure ignores If-Match, no etag invalidates a lost write: the record is kept as long as it may
+// land, and what lands is reverted.
 func TestWithoutIfMatchTheRecordStaysAWhile(t *testing.T) {
 	for landsAfter, want := range map[time.Duration]string{0: "[10.0.0.1]", time.Minute: "[10.0.0.1]", 9 * time.Minute: "[10.0.0.1]"} {
 		inWorldOf(t, Config{MaxRetries: 3, DriftPeriod: period, Behaviour: behaviour.Behaviour{PoolIfMatch: behaviour.Ignored}}, func(w *world) {
@@ -134,7 +133,7 @@ func TestWithoutIfMatchTheRecordStaysAWhile(t *testing.T) {
 	}
 }
 
-// So it does where the next write is another change, and n2 no part of it.
+// The same if the next write is another change without n2.
 func TestWithoutIfMatchAChangeForgetsNoLostWrite(t *testing.T) {
 	inWorldOf(t, Config{MaxRetries: 3, DriftPeriod: period, Behaviour: behaviour.Behaviour{PoolIfMatch: behaviour.Ignored}}, func(w *world) {
 		w.level(web)
@@ -143,7 +142,7 @@ func TestWithoutIfMatchAChangeForgetsNoLostWrite(t *testing.T) {
 			t.Errorf("the ledger holds %s", got)
 		}
 		w.wait(2 * time.Minute)
-		w.set(func() { // the lost one, which knew of no n3
+		w.set(func() { // the lost write, without n3
 			p := w.pools[web.Key()]
 			p.Addresses, p.Etag = addresses("n1=10.0.0.1 n2=10.0.0.2"), nextEtag(p.Etag)
 		})

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// wrote counts the writes of a pool so far.
+// wrote returns the number of writes of a pool.
 func (w *world) wrote(id lb.PoolID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -27,19 +27,19 @@ func (w *world) wrote(id lb.PoolID) int {
 	return n
 }
 
-// recorded spells what the ledger holds.
+// recorded formats the record of a pool.
 func (w *world) recorded(id lb.PoolID) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return fmt.Sprint(w.ledger[id.Name])
 }
 
-// loseAWrite has a write get lost that was to add n2, and then nobody wants n2 any more.
+// loseAWrite loses the response of a write that adds n2, which is then unwanted.
 func (w *world) loseAWrite(id lb.PoolID) {
 	w.loses(id, "n1=10.0.0.1 n2=10.0.0.2", "n1=10.0.0.1")
 }
 
-// loses has a write get lost that was to bring these members, and then others are wanted.
+// loses loses the response of a write of members, after which other members are wanted.
 func (w *world) loses(id lb.PoolID, members, then string) {
 	w.failing("PUT", 1, fault.Answer{OutcomeUnknown: true})
 	w.change(id, members)
@@ -48,8 +48,8 @@ func (w *world) loses(id lb.PoolID, members, then string) {
 	w.wait(interval + 5*time.Second)
 }
 
-// Where Azure keeps the etag of a pool that is written as it is, nothing is fenced off: the record
-// stays until anything has changed the etag, people are told, and the pool is not written again.
+// If Azure keeps the etag of a rewritten pool, nothing is invalidated: the record is kept until the
+// etag changes, that is reported, and the pool is not written again.
 func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		inDriftingWorld(t, 3, period, func(w *world) {
@@ -78,7 +78,7 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 			if !keeps {
 				return
 			}
-			// Anything that changes the etag ends it: the next look forgets n2.
+			// Any etag change ends it: the next check forgets n2.
 			w.set(func() { w.pools[web.Key()].Etag = "another" })
 			w.wait(period)
 			if last := w.reports[len(w.reports)-1]; last.MayLand || w.wrote(web) > 0 || w.recorded(web) != "[10.0.0.1]" {
@@ -88,7 +88,7 @@ func TestWithoutANewEtagTheRecordStays(t *testing.T) {
 	}
 }
 
-// What lands after all is found by the look, and taken out again, for the record has it.
+// What lands late is found by the check and removed, because it is recorded.
 func TestWhatLandsAfterAllIsTakenBackByALook(t *testing.T) {
 	for landsAfter, within := range map[time.Duration]time.Duration{30 * time.Second: 2 * time.Minute, 5 * time.Minute: 6 * time.Minute} {
 		inDriftingWorld(t, 3, period, func(w *world) {
@@ -109,13 +109,13 @@ func TestWhatLandsAfterAllIsTakenBackByALook(t *testing.T) {
 	}
 }
 
-// The next process knows of a lost write by the record alone. It writes the pool as it is, once.
+// The next process knows of a lost write from the record alone. It rewrites the pool once.
 func TestTheNextProcessWritesOnceAndKeepsTheRecord(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.keeps = true
 		w.level(web)
 		w.set(func() { w.ledger["web"] = append(w.ledger["web"], netip.MustParseAddr("10.0.0.2")) })
-		w.hold() // for good: this process ends here
+		w.hold() // never released: the process ends here
 		defer w.die()()
 		w.look(web, "n1=10.0.0.1")
 		w.wait(3 * period)
@@ -125,8 +125,8 @@ func TestTheNextProcessWritesOnceAndKeepsTheRecord(t *testing.T) {
 	})
 }
 
-// Whoever deletes a BackendPool does not wait for ever: what is not wanted any more, and has not
-// landed within the longest attempt, is given up.
+// Deletion of a BackendPool does not wait forever: unwanted addresses that have not landed within
+// the longest attempt are dropped.
 func TestARecordOutlivesNoDeletion(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.keeps = true
@@ -134,7 +134,7 @@ func TestARecordOutlivesNoDeletion(t *testing.T) {
 		w.loseAWrite(web)
 		w.set(func() { w.pool(web, ""); w.pools[web.Key()].Etag = "9" })
 		w.set(func() { w.ledger["web"] = []netip.Addr{netip.MustParseAddr("10.0.0.2")} })
-		w.hold() // for good: this process ends here
+		w.hold() // never released: the process ends here
 		defer w.die()()
 		w.look(web, "")
 		w.wait(poolwrite.RecordOutlives - time.Minute)
@@ -148,7 +148,7 @@ func TestARecordOutlivesNoDeletion(t *testing.T) {
 	})
 }
 
-// A pool that is Failed is written at each look until it is not, whatever its etag does.
+// A Failed pool is rewritten at each check until it is not, whatever its etag.
 func TestAFailedPoolIsWrittenOnceALook(t *testing.T) {
 	inDriftingWorld(t, 3, period, func(w *world) {
 		w.keeps = true
@@ -162,7 +162,7 @@ func TestAFailedPoolIsWrittenOnceALook(t *testing.T) {
 	})
 }
 
-// Of network interfaces the record of admin states stays in the same way.
+// The record of admin states of network interfaces is kept in the same way.
 func TestWithoutANewEtagTheRecordOfInterfacesStays(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.keeps = true

@@ -12,9 +12,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// The load balancer went with its pools, and is made again. Nothing is known of what Azure does
-// with the addresses of new pools, so none are sent; each pool is filled at once, on record
-// first, by one write.
+// The load balancer was deleted with its pools and is recreated. Azure's treatment of addresses in
+// new pools is unknown, so none are sent; each pool is filled at once by its own recorded write.
 func TestPoolsThatComeBackAreFilledAtOnce(t *testing.T) {
 	inDriftingWorld(t, 3, 100*period, func(w *world) {
 		w.level(web)
@@ -34,8 +33,8 @@ func TestPoolsThatComeBackAreFilledAtOnce(t *testing.T) {
 	})
 }
 
-// What is not known is not counted on: what waits stays where it stands, nothing is put on
-// record for it, and the load balancer's write repeats what was read.
+// Unknown behavior is not relied on: waiting operations stay, nothing is recorded for them, and the
+// load balancer write repeats what was read.
 func TestNothingIsCarriedIntoTheUnknown(t *testing.T) {
 	for name, known := range map[string]behaviour.Behaviour{
 		"nothing is known":             {},
@@ -65,10 +64,10 @@ func TestNothingIsCarriedIntoTheUnknown(t *testing.T) {
 	}
 }
 
-// What nobody keeps is not filled: there is no record that it could be on.
+// A pool without a BackendPool is not filled, because it has no record.
 func TestAPoolWithoutABackendPoolIsLeftEmpty(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		w.level(api) // so that there is a lane
+		w.level(api) // so that a worker exists
 		planned := lb.Pool{ID: web, Addresses: addresses("n1=10.0.0.1")}
 		unlock := w.hold()
 		c := w.lanes.carry(w.t.Context(), web.LoadBalancer, []lb.Pool{planned})

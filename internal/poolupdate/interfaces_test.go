@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// interfaces makes a pool of network interfaces, each with its admin state after a slash.
+// interfaces creates a pool of network interfaces with admin states after a slash.
 func (w *world) interfaces(id lb.PoolID, names string) {
 	p := &lb.Pool{ID: id, Etag: "1", NIC: true}
 	for name := range strings.FieldsSeq(names) {
@@ -24,7 +24,7 @@ func (w *world) interfaces(id lb.PoolID, names string) {
 	w.machines = map[string]netip.Addr{"n1": netip.MustParseAddr("10.0.0.1"), "n2": netip.MustParseAddr("10.0.0.2")}
 }
 
-// expectInterfaces compares what a pool of network interfaces holds.
+// expectInterfaces compares the content of a pool of network interfaces.
 func (w *world) expectInterfaces(id lb.PoolID, want string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -42,15 +42,15 @@ func (w *world) expectInterfaces(id lb.PoolID, want string) {
 	}
 }
 
-// A node that leaves is Down in a pool of network interfaces as well, and nothing else in it
-// changes: not who is in it, not what somebody else has set Down, not an interface of no node.
-// That Weir does not fill the pool is said as before.
+// A leaving node is set Down in a pool of network interfaces, and nothing else changes: members,
+// admin states set by others, interfaces without a node. That Weir does not fill the pool is
+// reported as before.
 func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.interfaces(web, "nic-n1 nic-n2/Down nic-gateway")
 		w.change(web, "n1=10.0.0.1 n3=10.0.0.3")
 		w.wait(5 * time.Second)
-		w.expectCalls("+250ms GET web") // no node leaves: nobody is asked for machines
+		w.expectCalls("+250ms GET web") // no node leaves: machines are not read
 		w.expectReports("web Refused")
 
 		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3/Down")
@@ -61,7 +61,7 @@ func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 		w.expectReports("web Refused (admin) Down [10.0.0.1] admin done")
 		w.expectDown("10.0.0.1")
 
-		w.drain(web, "n2=10.0.0.2") // n1 serves no pod of the Service any more
+		w.drain(web, "n2=10.0.0.2") // n1 has no pod of the Service any more
 		w.wait(5 * time.Second)
 		w.expectInterfaces(web, "nic-n1/None nic-n2/Down nic-gateway")
 		w.expectReports("web Refused (admin) back [10.0.0.1] admin done")
@@ -69,8 +69,8 @@ func TestNodesLeaveAPoolOfInterfaces(t *testing.T) {
 	})
 }
 
-// The change of admin states is tried until it works; the change of members that it meets is
-// refused once, costs nothing and is not told as failed.
+// An admin state change is retried until it works. A membership change in the same attempt is
+// refused once, at no cost and without a failure.
 func TestStatesOfInterfacesAreTriedAgain(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.interfaces(web, "nic-n1")
@@ -94,7 +94,7 @@ func TestStatesOfInterfacesAreTriedAgain(t *testing.T) {
 	})
 }
 
-// A write that got lost may land after the node has ceased to leave: it is fenced off.
+// A lost Down may land after the node has stopped leaving: it is invalidated.
 func TestALostDownOfAnInterfaceCannotLandLater(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.interfaces(web, "nic-n1")
@@ -113,8 +113,8 @@ func TestALostDownOfAnInterfaceCannotLandLater(t *testing.T) {
 	})
 }
 
-// A node that has gone is nobody's: its interface stays as it is. It stays on record, for the
-// node may register again with the machine that it had, and leaves with the interface.
+// The interface of a deleted node remains unchanged and recorded, because the node may register
+// again with its machine. The record ends with the interface.
 func TestTheInterfaceOfANodeThatHasGone(t *testing.T) {
 	gone := func(w *world) {
 		w.interfaces(web, "nic-n1 nic-n2")
@@ -128,7 +128,7 @@ func TestTheInterfaceOfANodeThatHasGone(t *testing.T) {
 	}
 	inAdminWorld(t, func(w *world) {
 		gone(w)
-		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2") // it is back, and nobody says yet on which machine
+		w.drain(web, "n1=10.0.0.1/Down n2=10.0.0.2") // it is back, but its machine is not known yet
 		w.wait(5 * time.Second)
 		w.expectDown("10.0.0.1")
 		w.set(func() { w.machines["n1"] = netip.MustParseAddr("10.0.0.1") })
@@ -147,8 +147,8 @@ func TestTheInterfaceOfANodeThatHasGone(t *testing.T) {
 	})
 }
 
-// To set an admin state takes no pool: when it is made anew for addresses, what stands there
-// of this cluster is ours.
+// Setting an admin state does not take over a pool: if it is recreated for addresses, those of this
+// cluster are managed.
 func TestAPoolOfInterfacesBecomesOneOfAddresses(t *testing.T) {
 	inAdminWorld(t, func(w *world) {
 		w.interfaces(web, "nic-n1")
@@ -166,8 +166,8 @@ func TestAPoolOfInterfacesBecomesOneOfAddresses(t *testing.T) {
 	})
 }
 
-// With the setting off, and in writes of the whole load balancer, such a pool is left alone;
-// the changes of admin states that were to be part of one are applied by themselves.
+// Without the setting, and in load balancer writes, such a pool is unchanged; admin states that
+// were part of one are written separately.
 func TestInterfacesBesideOtherWrites(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.interfaces(web, "nic-n1")

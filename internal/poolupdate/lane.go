@@ -18,29 +18,26 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// lane is the one path by which a load balancer's pools are written: one goroutine,
-// and a lock for whoever else has to write that load balancer.
+// lane serializes the writes of a load balancer's pools: one goroutine, and a lock for other
+// writers of the load balancer.
 type lane struct {
 	id    lb.LoadBalancerID
 	cfg   *Config
 	queue *queue
-	// slot is the lane's lock. It is a channel, not a mutex, because it is held
-	// while Azure works, which takes seconds.
+	// slot is the worker's lock: a channel, because it is held for seconds while Azure works.
 	slot chan struct{}
-	// ended is closed when the lane has no pool left, which reap finds out.
+	// ended is closed when the worker is removed.
 	ended chan struct{}
 	reap  func()
 
-	// wholeAfter is when the load balancer may be written whole again. It belongs to whoever
-	// holds the lane.
+	// wholeAfter is the earliest next batched update. Guarded by slot.
 	wholeAfter time.Time
-	// rowAfter is when writes may overlap again: before, the read that would end them is refused.
+	// rowAfter is the earliest next overlapping update: its final read is throttled before. Guarded
+	// by slot.
 	rowAfter time.Time
-	// verdicts say whether Azure takes that.
 	verdicts *verdicts.Verdicts
 }
 
-// attempts is what an attempt takes of it.
 func (c *Config) attempts() *poolattempt.Config {
 	return &poolattempt.Config{
 		Interval: c.Interval, AdminState: c.AdminState, Behaviour: c.Behaviour, Azure: c.Azure, Whole: c.Whole,
@@ -48,7 +45,6 @@ func (c *Config) attempts() *poolattempt.Config {
 	}
 }
 
-// errEnded says that the lane is no more; there may be a new one.
 var errEnded = errors.New("the lane has ended")
 
 func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *lane {
@@ -60,8 +56,8 @@ func newLane(id lb.LoadBalancerID, cfg *Config, verdicts *verdicts.Verdicts) *la
 	return l
 }
 
-// paced is whose changes count for the pace of a pool: its own, or those of the load balancer where one
-// write brings all of its pools what they want.
+// paced returns the pace that a change counts for: the pool's, or the load balancer's if one write
+// updates all pools.
 func paced(l *lane, pool lb.PoolID, now time.Time) lb.PoolID {
 	if l.cfg.Whole != nil && l.cfg.WholeWrites != wholewrite.Never && l.verdicts.Answer(l.id.SubscriptionID, wholewrite.Addresses, now) == behaviour.Taken {
 		return lb.PoolID{LoadBalancer: l.id}
@@ -69,7 +65,7 @@ func paced(l *lane, pool lb.PoolID, now time.Time) lb.PoolID {
 	return pool
 }
 
-// hold sets how long the changes of some pools wait for others, of the pool or of the load balancer.
+// hold sets how long changes wait for further ones.
 func hold(l *lane, groups []*poolschedule.Group, now time.Time) {
 	all, changed := lb.PoolID{LoadBalancer: l.id}.Key(), 0
 	together := paced(l, lb.PoolID{LoadBalancer: l.id, Name: "any"}, now).Name == ""
@@ -87,8 +83,7 @@ func hold(l *lane, groups []*poolschedule.Group, now time.Time) {
 	}
 }
 
-// lock takes the lane, or returns errEnded or the context's error. Whoever is stopping does
-// not get it, free or not.
+// lock returns errEnded or ctx's error. It fails if ctx is done, even if the lock is free.
 func (l *lane) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -105,35 +100,31 @@ func (l *lane) lock(ctx context.Context) error {
 
 func (l *lane) unlock() { <-l.slot }
 
-// busy reports whether somebody holds the lane just now.
 func (l *lane) busy() bool { return len(l.slot) > 0 }
 
-// run attempts what admission picks and the gates let through, until the context is
-// done or the lane ends.
 func (l *lane) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		_, ok, askAt := l.queue.next(now, l.cfg.Interval)
-		var met obstacle
+		_, ok, retryAt := l.queue.next(now, l.cfg.Interval)
+		var blocked obstacle
 		if ok {
-			met = l.enter(ctx)
-			l.reap() // the pool may have been forgotten meanwhile
-			if met.askAt.IsZero() || ctx.Err() != nil {
+			blocked = l.enter(ctx)
+			l.reap() // the pool may have been forgotten since
+			if blocked.askAt.IsZero() || ctx.Err() != nil {
 				continue
 			}
-			askAt, now = met.askAt, time.Now()
+			retryAt, now = blocked.askAt, time.Now()
 		}
-		l.tell(met, now)
-		if !l.sleep(ctx, timer, askAt) {
+		l.tell(blocked, now)
+		if !l.sleep(ctx, timer, retryAt) {
 			return
 		}
 	}
 }
 
-// sleep waits for operations, or for a time if there is one. It returns false when the
-// lane has ended.
+// sleep waits for operations or until a nonzero time. It returns false once the worker has ended.
 func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bool {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -150,33 +141,31 @@ func (l *lane) sleep(ctx context.Context, timer *time.Timer, until time.Time) bo
 	return true
 }
 
-// tell says which pools wait, and for what.
-func (l *lane) tell(met obstacle, now time.Time) {
-	for _, w := range l.queue.news(met, now, l.cfg.Interval) {
+func (l *lane) tell(blocked obstacle, now time.Time) {
+	for _, w := range l.queue.news(blocked, now, l.cfg.Interval) {
 		l.cfg.Reporter.Wait(w)
 	}
 }
 
-// leaveLasts is how long the gates' leave is good for. Somebody else can hold the lease for
-// a while, and a gate that has closed meanwhile would cost a retry.
+// leaveLasts limits the age of a gate's permission: a gate that closed during a wait for the lease
+// would cost a retry.
 const leaveLasts = time.Second
 
-// gate asks the gates for leave.
 func (l *lane) gate() obstacle {
-	until, why := l.cfg.Azure.Enter(l.id)
+	until, reason := l.cfg.Azure.Enter(l.id)
 	switch {
 	case until.IsZero():
 		return obstacle{}
-	case why == "":
+	case reason == "":
 		return obstacle{askAt: until, until: until, cause: CausePace}
 	}
-	return obstacle{askAt: until, until: until, cause: CauseGate, why: why}
+	return obstacle{askAt: until, until: until, cause: CauseGate, why: reason}
 }
 
-// enter takes one turn of the lane if the gates and the lease permit it: it attempts what is due
-// before a write of the load balancer that waits. Otherwise nothing was taken from the queue.
-func (l *lane) enter(ctx context.Context) (met obstacle) {
-	if l.busy() { // somebody else writes the load balancer
+// enter takes a turn: it attempts what is due before a waiting write of the load balancer. If it is
+// blocked, nothing was taken from the queue.
+func (l *lane) enter(ctx context.Context) (blocked obstacle) {
+	if l.busy() { // another writer of the load balancer
 		l.tell(obstacle{cause: CauseBehind}, time.Now())
 	}
 	if l.lock(ctx) != nil {
@@ -185,22 +174,21 @@ func (l *lane) enter(ctx context.Context) (met obstacle) {
 	defer l.unlock()
 	setTurn(l.queue, poolschedule.BeginTurn(time.Now()))
 	defer setTurn(l.queue, nil)
-	for ctx.Err() == nil && met.askAt.IsZero() {
-		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have carried some along
+	for ctx.Err() == nil && blocked.askAt.IsZero() {
+		pool, ok := nextInTurn(l.queue, time.Now(), l.cfg.Interval) // the previous holder may have updated some pools
 		if !ok {
 			break
 		}
-		met = attemptDue(ctx, l, pool)
+		blocked = attemptDue(ctx, l, pool)
 	}
-	return met
+	return blocked
 }
 
-// attemptDue attempts a pool, and others with it, if the gates and the lease permit it. The caller holds
-// the lane.
-func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
-	asked := time.Now()
-	if met = l.gate(); !met.askAt.IsZero() {
-		return met
+// attemptDue attempts a pool, and others with it. The caller holds the worker's lock.
+func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (blocked obstacle) {
+	checkedAt := time.Now()
+	if blocked = l.gate(); !blocked.askAt.IsZero() {
+		return blocked
 	}
 	valid := func() bool { return true }
 	if l.cfg.Lease != nil {
@@ -211,15 +199,15 @@ func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
 		defer leave()
 		valid = held
 	}
-	if time.Since(asked) > leaveLasts {
-		if met = l.gate(); !met.askAt.IsZero() {
-			return met
+	if time.Since(checkedAt) > leaveLasts {
+		if blocked = l.gate(); !blocked.askAt.IsZero() {
+			return blocked
 		}
 	}
 	if due := l.looks(time.Now()); slices.Contains(due, pool) {
 		l.lookTogether(ctx, due)
-	} else if due, may := l.together(time.Now(), pool); len(due) > 0 {
-		l.whole(ctx, due, may, valid)
+	} else if due, permissions := l.together(time.Now(), pool); len(due) > 0 {
+		l.whole(ctx, due, permissions, valid)
 	} else if due, leave := l.inTurn(time.Now(), pool); len(due) > 0 {
 		l.pipelined(ctx, pool, due, leave, valid)
 	} else {
@@ -228,12 +216,11 @@ func attemptDue(ctx context.Context, l *lane, pool lb.PoolKey) (met obstacle) {
 	return obstacle{}
 }
 
-// pass makes one attempt for one pool and settles it. The caller holds the lane and the
-// lease.
+// pass attempts one pool. The caller holds the worker's lock and the lease.
 func (l *lane) pass(ctx context.Context, pool lb.PoolKey, valid func() bool) {
 	start := time.Now()
 	t := l.queue.take(pool, start, l.cfg.Interval)
-	l.tell(obstacle{cause: CauseBehind}, start) // the others
+	l.tell(obstacle{cause: CauseBehind}, start) // those not in the batch
 	ops := l.cfg.relevant(t.ops)
 	if len(ops) == 0 {
 		l.queue.done(t, nil, t.history, nil, nil)

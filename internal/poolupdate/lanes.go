@@ -19,50 +19,44 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Config is what the lanes work with. All fields but Lease, and those of writes of whole load
-// balancers, are needed.
+// Config configures the workers. Lease, and the fields for load balancer writes, are optional.
 type Config struct {
-	// Interval is the longest that a busy pool waits for its pace, and the distance between
-	// retries.
+	// Interval is the time between retries, and the longest wait of a busy pool.
 	Interval time.Duration
-	// Writes says what is left of Azure's quotas of writes, and is told of changes. Whoever
-	// sends the writes counts them there. Nil counts none, so that nothing is ever short.
+	// Writes tracks Azure's write quotas and the rate of changes; nil is unlimited. The client that
+	// sends writes counts them there.
 	Writes *pace.Budgets
-	// MaxRetries is how many retries an operation may consume; 0 turns them off.
+	// MaxRetries is per operation; 0 disables retries.
 	MaxRetries int
-	// DriftPeriod is how often each pool is read though nothing changed, and made level
-	// where it is not; 0 is never.
+	// DriftPeriod is how often each pool is read without a change; 0 is never.
 	DriftPeriod time.Duration
-	// AdminState has addresses be Down that the cluster wants so. Otherwise nobody looks
-	// at admin states, and a write leaves them as they are.
+	// AdminState enables management of admin states.
 	AdminState bool
 	Azure      Azure
-	// Behaviour is what is known of Azure; what it does not know is not counted on.
+	// Behaviour is what is known of Azure.
 	Behaviour behaviour.Behaviour
-	// Whole writes load balancers with all their pools, where several pools are due and
-	// WholeWrites lets it; nil is never.
+	// Whole writes load balancers with all their pools, if the next field allows it; nil is never.
 	Whole       poolattempt.Balancers
 	WholeWrites wholewrite.Setting
-	// Pipeline writes pools without waiting for the end of each, where several are due and Pipelined
-	// lets it; nil is never. It needs Whole.
+	// Pipeline starts pool writes without waiting for completion, if the next field allows it; nil
+	// is never. It also requires the client for load balancers.
 	Pipeline  Pipeline
 	Pipelined wholewrite.Setting
-	// Verdicts keeps what is found out about that, with the Version of Weir that did; nil is
-	// until the process ends.
+	// Verdicts persists what was learned about these writes, with Weir's Version; nil is in memory
+	// only.
 	Verdicts verdicts.Store
 	Version  string
 	Cluster  Cluster
 	Ledger   poolattempt.Ledger
-	// Members writes the members of pools of network interfaces; nil leaves these as they are.
+	// Members writes the members of pools of network interfaces; nil leaves them unchanged.
 	Members Members
-	// Lease keeps other controllers away during a pass; nil is none.
+	// Lease excludes other controllers; nil is none.
 	Lease    Lease
 	Reporter Reporter
 	Log      *slog.Logger
 }
 
-// Lanes are the lanes of all load balancers. Its methods may be called from any
-// goroutine, at any time.
+// Lanes are the workers of all load balancers. Safe for concurrent use.
 type Lanes struct {
 	cfg Config
 
@@ -72,11 +66,11 @@ type Lanes struct {
 
 	mu    sync.Mutex
 	lanes map[lb.LoadBalancerKey]*lane
-	// start runs a lane in the background; nil before Run and after it.
+	// start runs a worker; nil unless Run is active.
 	start func(*lane)
 }
 
-// New returns Lanes that take operations at once and work on them during Run.
+// New returns workers that accept operations at once; Run processes them.
 func New(cfg Config) *Lanes {
 	if cfg.Writes == nil {
 		cfg.Writes = pace.New(pace.DefaultShare, cfg.Interval)
@@ -88,7 +82,6 @@ func New(cfg Config) *Lanes {
 	return ls
 }
 
-// pipelined is what is to be known of writes that overlap: nothing where none are made.
 func pipelined(cfg Config) wholewrite.Setting {
 	if cfg.Pipeline == nil {
 		return wholewrite.Never
@@ -96,8 +89,8 @@ func pipelined(cfg Config) wholewrite.Setting {
 	return cfg.Pipelined
 }
 
-// Run works until the context is done, and returns when no attempt is under way
-// any more. What is still queued then is dropped without a word.
+// Run processes operations until ctx is done, and returns after the last attempt. Queued operations
+// are dropped.
 func (ls *Lanes) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { ls.verdicts.Run(ctx) })
@@ -115,14 +108,14 @@ func (ls *Lanes) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Add queues operations and wakes their lanes, each of which finds all at once. It waits for nothing.
+// Add queues operations without blocking. A worker sees all of its operations at once.
 func (ls *Lanes) Add(ops ...poolschedule.Operation) {
-	now, of := time.Now(), map[*lane][]poolschedule.Operation{}
-	var behind []lb.PoolID // their lanes are at work
-	ls.mu.Lock()           // held across, so that no lane ends in between
+	now, byWorker := time.Now(), map[*lane][]poolschedule.Operation{}
+	var behind []lb.PoolID // their workers are busy
+	ls.mu.Lock()           // held throughout, so that no worker ends in between
 	for _, op := range ops {
 		l := ls.lane(op.Pool.LoadBalancer)
-		of[l] = append(of[l], op)
+		byWorker[l] = append(byWorker[l], op)
 		if !op.Exempt {
 			ls.cfg.Writes.See(l.id.SubscriptionID, op.Ref.Namespace, now)
 		}
@@ -133,7 +126,7 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 			behind = append(behind, op.Pool)
 		}
 	}
-	for l, its := range of {
+	for l, its := range byWorker {
 		queued, sooner := l.queue.add(now, its...)
 		ls.coalesced.Add(uint64(len(its) - queued))
 		if queued > 0 || sooner {
@@ -146,7 +139,6 @@ func (ls *Lanes) Add(ops ...poolschedule.Operation) {
 	}
 }
 
-// tellBehind says of a pool that something else on its load balancer goes first, if so.
 func (ls *Lanes) tellBehind(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -159,8 +151,7 @@ func (ls *Lanes) tellBehind(pool lb.PoolID) {
 	}
 }
 
-// RemoveService takes out what waits for a Service, parked or not, and returns how
-// many operations that were.
+// RemoveService removes a Service's operations, parked ones included, and returns their number.
 func (ls *Lanes) RemoveService(name poolschedule.ServiceName) int {
 	n := 0
 	for _, l := range ls.all() {
@@ -169,24 +160,22 @@ func (ls *Lanes) RemoveService(name poolschedule.ServiceName) int {
 	return n
 }
 
-// Resume ends the waits for what was not ready on our own side. It is for who knows that
-// it is ready now.
+// Resume ends the waits for Weir's own dependencies once they are ready.
 func (ls *Lanes) Resume() {
 	for _, l := range ls.all() {
 		l.queue.resume()
 	}
 }
 
-// Retry has what waits for a BackendPool tried without our own waiting, with all of its retries left, once an
-// interval. What Azure asked for is waited for, and the pace of a pool that changes often, too.
+// Retry makes a BackendPool's operations due with all retries left, at most once per interval.
+// Retry-After and pace still apply.
 func (ls *Lanes) Retry(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
 		afresh(l.queue, ref, time.Now())
 	}
 }
 
-// Drop takes out what waits for a BackendPool. What Azure asked for is remembered.
-// No machine becomes a member of its pool any more, or is taken out of it.
+// Drop removes a BackendPool's operations and stops its machine writes. Retry-After is kept.
 func (ls *Lanes) Drop(ref poolschedule.Ref) {
 	for _, l := range ls.all() {
 		l.queue.remove(func(op poolschedule.Operation) bool { return op.Ref == ref })
@@ -196,8 +185,7 @@ func (ls *Lanes) Drop(ref poolschedule.Ref) {
 	}
 }
 
-// Forget drops a pool and all that is remembered of it. A lane without pools ends, once
-// nobody works in it any more.
+// Forget drops a pool with its history, and stops a worker without pools once it is idle.
 func (ls *Lanes) Forget(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -212,7 +200,7 @@ func (ls *Lanes) Forget(pool lb.PoolID) {
 	}
 }
 
-// reap ends a lane that has no pool and in which nobody works.
+// reap stops an idle worker without pools.
 func (ls *Lanes) reap(l *lane) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -220,16 +208,15 @@ func (ls *Lanes) reap(l *lane) {
 		return
 	}
 	select {
-	case l.slot <- struct{}{}: // and nobody will: the slot stays taken
+	case l.slot <- struct{}{}: // never released, so nobody else acquires it
 		delete(ls.lanes, l.id.Key())
 		close(l.ended)
 	default:
 	}
 }
 
-// LevelAs reports whether a pool is known to hold the membership of this
-// fingerprint, with nothing queued or under way that could change that: a new
-// operation would only read.
+// LevelAs reports whether a pool is known to hold the membership with this fingerprint, and nothing
+// pending could change it.
 func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -241,9 +228,8 @@ func (ls *Lanes) LevelAs(pool lb.PoolID, fingerprint uint64) bool {
 	return true
 }
 
-// Lock takes a load balancer's lane for somebody else who writes that load
-// balancer; what that does to the pools goes through Carry. No pool of it is written
-// until unlock is called.
+// Lock excludes pool writes of a load balancer until unlock is called. The holder passes pools to
+// Carry.
 func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error) {
 	for {
 		ls.mu.Lock()
@@ -258,7 +244,7 @@ func (ls *Lanes) Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(),
 	}
 }
 
-// Backlog returns what waits now. Its cost grows with the number of pools.
+// Backlog returns what waits now, in O(pools).
 func (ls *Lanes) Backlog() Backlog {
 	var b Backlog
 	now := time.Now()
@@ -268,18 +254,17 @@ func (ls *Lanes) Backlog() Backlog {
 	return b
 }
 
-// Avoided counts the operations that cost nothing: those that a queued one stood for,
-// and the times that a pool was known to be level.
+// Avoided counts operations that cost nothing: coalesced ones, and those for pools known to be in
+// sync.
 func (ls *Lanes) Avoided() (coalesced, known uint64) {
 	return ls.coalesced.Load(), ls.known.Load()
 }
 
-// WholeWrites counts subscriptions by change and by what is known of writes of whole load
-// balancers, once it is known what is on record; own is the cluster's.
+// WholeWrites counts subscriptions by change and capability, once the record was read. own is the
+// cluster's subscription.
 func (ls *Lanes) WholeWrites(own string) map[[2]string]int { return ls.verdicts.Count(own) }
 
-// lane returns the lane of a load balancer, and starts it if it is new. The caller
-// holds ls.mu.
+// lane returns the worker of a load balancer, started if new. The caller holds ls.mu.
 func (ls *Lanes) lane(id lb.LoadBalancerID) *lane {
 	l := ls.lanes[id.Key()]
 	if l == nil {

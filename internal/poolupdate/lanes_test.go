@@ -66,7 +66,7 @@ func TestAChangeDuringAWriteIsWrittenNext(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
-		w.wait(time.Second) // the write is under way
+		w.wait(time.Second) // the write is in progress
 		w.change(web, "n2=10.0.0.2")
 		if w.lanes.LevelAs(web, membership.Fingerprint(w.wanted["web"])) {
 			t.Error("a pool with a write under way passes for level")
@@ -77,8 +77,8 @@ func TestAChangeDuringAWriteIsWrittenNext(t *testing.T) {
 	})
 }
 
-// Where nothing is left of Azure's quotas a busy pool is written once an interval, and where
-// plenty is left whenever its lane is free.
+// Without remaining quota a busy pool is written once per interval, with plenty whenever its worker
+// is free.
 func TestSteadyChurnCostsWhatIsLeft(t *testing.T) {
 	t.Run("nothing", func(t *testing.T) { churn(t, 0, 20, 23) })
 	t.Run("plenty", func(t *testing.T) { churn(t, 1, 260, 301) })
@@ -87,7 +87,7 @@ func TestSteadyChurnCostsWhatIsLeft(t *testing.T) {
 func churn(t *testing.T, share float64, least, most int) {
 	inWorldOf(t, Config{MaxRetries: 3, Writes: pace.New(share, interval)}, func(w *world) {
 		w.pool(web, "")
-		for i := range 600 { // ten minutes, a change a second
+		for i := range 600 { // ten minutes, one change per second
 			w.change(web, fmt.Sprintf("n%d=10.0.%d.%d", i, i/256, i%256))
 			w.wait(time.Second)
 		}
@@ -104,7 +104,7 @@ func TestABusyPoolCostsItsNeighbourNothingButTheLanesTime(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
 		w.pool(api, "")
-		for i := range 8 { // web spends its passes
+		for i := range 8 { // web uses up its passes
 			w.change(web, fmt.Sprintf("n%d=10.0.0.%d", i, i))
 			w.wait(3 * time.Second)
 		}
@@ -166,7 +166,7 @@ func TestAChangeThatIsTakenBackDuringAWriteIsNotLost(t *testing.T) {
 		w.wait(5 * time.Second)
 		before := membership.Fingerprint(w.wanted["web"])
 		w.change(web, "n2=10.0.0.2")
-		w.wait(time.Second) // the write is under way, and the endpoints go back
+		w.wait(time.Second) // the write is in progress, and the endpoints are restored
 		if w.lanes.LevelAs(web, before) {
 			t.Error("a pool passes for level as it was before the write under way")
 		}
@@ -232,7 +232,7 @@ func TestAConflictIsRetriedOneIntervalLaterAfterAFreshRead(t *testing.T) {
 		w.pool(web, "")
 		writes := 0
 		w.fail = func(call string, _ lb.PoolID) (err error) {
-			if call == "PUT" && writes < 2 { // the second write of the attempt meets it as well
+			if call == "PUT" && writes < 2 { // the second write of the attempt fails, too
 				writes++
 				w.pool(web, "vm=10.9.9.9")
 				w.pools[web.Key()].Etag = fmt.Sprint(6 + writes)
@@ -274,7 +274,7 @@ func TestASuccessThatShowsSomethingElseIsNotDone(t *testing.T) {
 	})
 }
 
-// emptying reports success for the first write and leaves the pool empty.
+// emptying reports success for the first write but leaves the pool empty.
 type emptying struct {
 	*world
 	done *bool
@@ -348,8 +348,8 @@ func TestStoppingInTheMiddleOfAWriteReportsNothing(t *testing.T) {
 	})
 }
 
-// However often a pool is put off while changes come, the queue stays bounded by
-// one fresh operation and one for each count of retries.
+// A postponed pool that keeps changing has a bounded queue: one new operation, and one per retry
+// count.
 func TestTheQueueIsBounded(t *testing.T) {
 	for _, broken := range []string{"READ LEDGER", "RECORD", "GET", "PUT"} {
 		t.Run(broken, func(t *testing.T) {
@@ -374,8 +374,8 @@ func TestTheQueueIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkAdd: sixteen goroutines add changes of a hundred pools while the lane
-// of their load balancer takes them out.
+// BenchmarkAdd measures sixteen goroutines that add changes of a hundred pools while the load
+// balancer's worker takes them.
 func BenchmarkAdd(b *testing.B) {
 	w := &world{}
 	lanes := New(Config{Interval: interval, Azure: w})

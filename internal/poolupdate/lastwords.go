@@ -8,8 +8,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// lastWords is the last word that each Service got about a pool. Each pool has one of these, of one
-// Service as a rule: a map of one takes ten times as much.
+// lastWords is each Service's last notification about a pool. With the usual single Service, a map
+// would take ten times the memory.
 type lastWords []lastWord
 
 type lastWord struct {
@@ -23,7 +23,6 @@ func (l lastWords) of(s poolschedule.ServiceName) int {
 
 func (l lastWords) has(s poolschedule.ServiceName) bool { return l.of(s) >= 0 }
 
-// with returns them with another last word for a Service.
 func (l lastWords) with(s poolschedule.ServiceName, word poolschedule.Word) lastWords {
 	if i := l.of(s); i >= 0 {
 		l[i].word = word
@@ -32,7 +31,6 @@ func (l lastWords) with(s poolschedule.ServiceName, word poolschedule.Word) last
 	return append(l, lastWord{s, word})
 }
 
-// all returns them in a map of its own.
 func (l lastWords) all() map[poolschedule.ServiceName]poolschedule.Word {
 	all := make(map[poolschedule.ServiceName]poolschedule.Word, len(l))
 	for _, is := range l {

@@ -18,10 +18,10 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// oneLease is the lease that somebody else may have.
+// oneLease is a lease that another holder may have.
 type oneLease struct {
-	mu     sync.Mutex // held for moments
-	holder string     // somebody else; empty if it is free for us
+	mu     sync.Mutex // held briefly
+	holder string     // another holder; empty if free
 	lost   bool       // no write may start
 	slow   time.Duration
 	asked  int
@@ -54,7 +54,7 @@ func (l *oneLease) valid() bool {
 	return !l.lost
 }
 
-// times is how often a lane asked.
+// times returns the number of Enter calls.
 func (l *oneLease) times() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 		l.set(func() { l.holder = "other" })
 		w.change(web, "n1=10.0.0.1")
 		w.wait(5 * time.Minute)
-		w.change(web, "n2=10.0.0.2") // is the same intent; the lane is not woken for it
+		w.change(web, "n2=10.0.0.2") // coalesced; the worker is not woken
 		w.wait(5 * time.Minute)
 		w.expectCalls()
 		w.expectReports()
@@ -93,7 +93,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 		w.wait(interval + time.Second)
 		w.expectWaits(`+10m0.25s web Lease: the lease is held by "a third"`)
 
-		// The whole budget is there still: two attempts.
+		// All retries are left: two attempts.
 		l.set(func() { l.holder = "" })
 		w.failing("PUT", 2, fault.Answer{Status: 409})
 		w.wait(2*interval + time.Minute)
@@ -106,7 +106,7 @@ func TestARefusedLeaseLeavesEverythingQueued(t *testing.T) {
 	})
 }
 
-// All pools of the lane say what they wait for, and each once more when it waits again.
+// All pools of the worker report the wait, once per wait.
 func TestEveryPoolSaysThatItWaitsForTheLease(t *testing.T) {
 	inLeasedWorld(t, func(w *world, l *oneLease) {
 		w.pool(web, "")
@@ -135,7 +135,7 @@ func TestAPassIsUnderTheLease(t *testing.T) {
 			w.fail = func(call string, _ lb.PoolID) error { l.set(func() { l.trace = append(l.trace, call) }); return nil }
 		})
 		w.change(web, "n1=10.0.0.1")
-		w.wait(time.Second) // the write is under way
+		w.wait(time.Second) // the write is in progress
 		l.set(func() { l.trace = append(l.trace, "…") })
 		w.wait(5 * time.Second)
 		var got string
@@ -145,7 +145,7 @@ func TestAPassIsUnderTheLease(t *testing.T) {
 	})
 }
 
-// The lane is taken before the lease, and nothing of the queue before both.
+// The worker's lock is taken before the lease, and the queue's lock last.
 func TestTheLaneComesBeforeTheLeaseAndTheLeaseBeforeTheQueue(t *testing.T) {
 	inLeasedWorld(t, func(w *world, l *oneLease) {
 		w.pool(web, "")
@@ -160,7 +160,7 @@ func TestTheLaneComesBeforeTheLeaseAndTheLeaseBeforeTheQueue(t *testing.T) {
 		}
 		l.set(func() { l.slow = time.Minute })
 		unlock()
-		w.wait(10 * time.Second) // the lease is being waited for
+		w.wait(10 * time.Second) // waiting for the lease
 		if n := l.times(); n != 1 {
 			t.Fatalf("the lease was asked for %d times", n)
 		}
@@ -173,7 +173,7 @@ func TestTheLaneComesBeforeTheLeaseAndTheLeaseBeforeTheQueue(t *testing.T) {
 			t.Errorf("%d operations wait, want the one: nothing is drained before the lease is there", got)
 		}
 		before := time.Now()
-		w.change(api, "n1=10.0.0.1") // needs the queue's lock, and does not wait
+		w.change(api, "n1=10.0.0.1") // takes the queue's lock without blocking
 		w.lanes.RemoveService(poolschedule.ServiceName{Name: "api"})
 		if time.Since(before) != 0 {
 			t.Error("an event waited for the lease")
@@ -197,7 +197,7 @@ func TestAClosedGateDoesNotAskForTheLease(t *testing.T) {
 	})
 }
 
-// What was read under a lease that is lost meanwhile is not written.
+// What was read under a lease lost since is not written.
 func TestALeaseThatIsLostBeforeTheWriteMeansNoWrite(t *testing.T) {
 	inLeasedWorld(t, func(w *world, l *oneLease) {
 		w.pool(web, "")
@@ -212,7 +212,7 @@ func TestALeaseThatIsLostBeforeTheWriteMeansNoWrite(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(2 * time.Minute)
 		w.expectCalls("+250ms GET web", "+250ms RECORD web [10.0.0.1]")
-		w.expectReports("web Postponed") // and no Service hears of it
+		w.expectReports("web Postponed") // without a notification
 		w.expectWaits(`+1.25s web Lease: the lease is held by "other"`)
 		l.set(func() { l.lost, l.holder = false, "" })
 		w.wait(interval + 5*time.Second)
@@ -224,8 +224,8 @@ func TestALeaseThatIsLostBeforeTheWriteMeansNoWrite(t *testing.T) {
 	})
 }
 
-// Whenever the lease is lost and found again: no write starts without it, and when it
-// stays everything is level.
+// Whenever the lease is lost and regained: no write starts without it, and finally everything is in
+// sync.
 func TestNoWriteWithoutTheLease(t *testing.T) {
 	inLeasedWorld(t, func(w *world, l *oneLease) {
 		one, two := poolID("one", "first"), poolID("two", "second")
@@ -272,7 +272,7 @@ func TestStoppingWhileTheLeaseIsWaitedForReportsNothing(t *testing.T) {
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
-		w.t.Cleanup(func() { // the lanes have ended
+		w.t.Cleanup(func() { // the workers have ended
 			w.expectReports()
 			w.expectWaits()
 			w.expectCalls()

@@ -13,58 +13,57 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// lookPatience bounds a read that serves several pools: one that nobody answers keeps their lane no
-// longer, and each is read by itself then. It is a little more than the minute of an Azure that is slow.
+// lookPatience is the timeout of a read for several pools: a little more than a slow Azure's
+// minute. After it each pool is read separately.
 const lookPatience = 75 * time.Second
 
-// settlesFor is how long what a look has found is settled while something else is due: each status that
-// says something new is a request to the API server. The rest is read again.
+// settlesFor limits how long the results of one read are used while other work is due, because each
+// new status is an API server request.
 const settlesFor = time.Second
 
-// lookTogether reads a load balancer once for all pools that are due to be looked at. Those that are
-// level are settled. What the read does not tell of a pool, or tells of one that is not level, is for
-// an attempt of its own. The caller holds the lane and the lease.
+// lookTogether checks all due pools by one read of the load balancer. Those out of sync get their
+// own attempts. The caller holds the worker's lock and the lease.
 func (l *lane) lookTogether(ctx context.Context, due []lb.PoolKey) {
-	parcels := l.takeAll(due)
-	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
-	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
+	updates := l.takeAll(due)
+	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
+	timeoutCtx, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
-	b, err := l.readAll(within)
+	b, err := l.readAll(timeoutCtx)
 	if err != nil {
-		b = lb.LoadBalancer{} // it shows none
+		b = lb.LoadBalancer{} // no pool was read
 	}
 	index, read := l.index(b), time.Now()
-	for i, p := range parcels {
+	for i, p := range updates {
 		if time.Since(read) > settlesFor && len(l.those(poolschedule.WaitedFor, time.Now())) > 0 {
-			for _, p := range parcels[i:] {
+			for _, p := range updates[i:] {
 				l.queue.back(p.taken, p.ops)
 			}
 			return
 		}
-		if f := fault.From(err); f != nil && f.Code != fault.CodeResting { // then its pools may want none
+		if f := fault.From(err); f != nil && f.Code != fault.CodeResting { // its pools may not be throttled
 			l.queue.wait(p.taken, f.RetryAt, time.Time{})
 		}
-		if at, there := index[p.taken.pool]; there && l.isLevel(within, &p, b.Pools[at]) {
-			l.ends(ctx, within, p, nil)
+		if at, found := index[p.taken.pool]; found && l.isLevel(timeoutCtx, &p, b.Pools[at]) {
+			l.ends(ctx, timeoutCtx, p, nil)
 		} else {
 			l.queue.differs(p.taken, p.ops)
 		}
 	}
 }
 
-// readAll reads the load balancer for several of its pools. Before a time that Azure names no row of
-// overlapping writes begins: this read would have to end it.
+// readAll reads the load balancer for several pools. A Retry-After also delays overlapping updates,
+// which end with this read.
 func (l *lane) readAll(ctx context.Context) (lb.LoadBalancer, error) {
-	within, cancel := context.WithTimeout(ctx, lookPatience)
+	timeoutCtx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	b, err := l.cfg.Whole.GetLoadBalancer(within, l.id)
+	b, err := l.cfg.Whole.GetLoadBalancer(timeoutCtx, l.id)
 	if f := fault.From(err); f != nil {
 		l.rowAfter = f.RetryAt
 	}
 	return b, err
 }
 
-// isLevel reports whether a pool that was read needs neither a write nor a record.
+// isLevel reports whether a pool needs neither a write nor a record.
 func (l *lane) isLevel(ctx context.Context, p *parcel, observed lb.Pool) bool {
 	want, err := l.cfg.attempts().Desired(p.ops[0].Ref)
 	if err == nil && want.Machines != nil {
@@ -77,26 +76,24 @@ func (l *lane) isLevel(ctx context.Context, p *parcel, observed lb.Pool) bool {
 	return !write && err == nil
 }
 
-// differs gives back what a look has found not to be level, or could not tell: it is attempted as a
-// change is.
+// differs requeues a pool to be attempted like a change.
 func (q *queue) differs(t taken, ops []poolschedule.Operation) {
 	for i := range ops {
 		ops[i].Differs = true
 	}
 	q.mu.Lock()
-	t.of.history.Unread = true // a look for drift has no operation that could say so
+	t.of.history.Unread = true // a resync has no operation to carry the flag
 	q.mu.Unlock()
 	q.back(t, ops)
 }
 
-// watch makes a pool one that is looked at. The caller holds q.mu.
+// watch schedules a resync. The caller holds q.mu.
 func (q *queue) watch(key lb.PoolKey, w *waiting, now time.Time) {
 	w.driftAt = w.history.LookAt(key, now, q.driftPeriod)
 	q.nextDrift = poolschedule.Earlier(q.nextDrift, w.driftAt)
 }
 
-// look marks the pools whose moment has come. What has operations is read anyway. The
-// cost grows with the lane's pools, and is paid once for each look. The caller holds q.mu.
+// look marks pools that are due for a resync, in O(pools) per due time. The caller holds q.mu.
 func (q *queue) look(now time.Time) {
 	if q.nextDrift.IsZero() || q.nextDrift.After(now) {
 		return
@@ -113,8 +110,8 @@ func (q *queue) look(now time.Time) {
 	}
 }
 
-// lookAtOthers has all pools looked at that a write of their load balancer was not made for.
-// Azure took it, and if it failed in the end they are out of force as well, level or not.
+// lookAtOthers schedules checks of the pools not in written: if an accepted write of the load
+// balancer fails in the end, they lose their effect, too.
 func (q *queue) lookAtOthers(written []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

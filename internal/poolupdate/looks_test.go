@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// inLookedAtWorld is a world of n pools of a load balancer, level and looked at once a period, whose
-// pools are not written together.
+// inLookedAtWorld sets up n pools of a load balancer, in sync, with drift checks and without
+// batched updates.
 func inLookedAtWorld(t *testing.T, n int, story func(w *whole, pools []lb.PoolID)) {
 	inWholeWorldOf(t, n, func(c *Config) { c.DriftPeriod, c.Behaviour = period, ignoring }, func(w *whole, pools []lb.PoolID) {
 		for _, id := range pools {
@@ -39,7 +39,7 @@ func (w *world) reads() (all int) {
 	return all
 }
 
-// The pools of a load balancer are looked at by one read a period, however many they are.
+// All pools of a load balancer are checked by one read per period.
 func TestOneReadServesAllLooks(t *testing.T) {
 	inLookedAtWorld(t, 200, func(w *whole, pools []lb.PoolID) {
 		w.wait(3 * period)
@@ -52,8 +52,8 @@ func TestOneReadServesAllLooks(t *testing.T) {
 	})
 }
 
-// What a process that starts meets one after the other is looked at by one read, too; what is
-// otherwise on record than it has to be waits for nobody.
+// The pools that a starting process discovers one by one share a read. Pools with a different
+// record do not wait.
 func TestTheLooksOfAStartWaitForEachOther(t *testing.T) {
 	inLookedAtWorld(t, 50, func(w *whole, pools []lb.PoolID) {
 		for _, id := range pools {
@@ -67,7 +67,7 @@ func TestTheLooksOfAStartWaitForEachOther(t *testing.T) {
 	})
 }
 
-// They wait for a time that has an end, and then go in parts.
+// The wait is bounded; then they are checked in parts.
 func TestLooksThatKeepComingWaitNoLonger(t *testing.T) {
 	inLookedAtWorld(t, 50, func(w *whole, pools []lb.PoolID) {
 		begun := time.Now()
@@ -81,8 +81,7 @@ func TestLooksThatKeepComingWaitNoLonger(t *testing.T) {
 	})
 }
 
-// A look finds two pools that somebody has changed: they are written, each by itself, and nothing
-// else is.
+// A check finds two pools that another client has changed: only these are written, separately.
 func TestALookHasWhatSomebodyChangedWritten(t *testing.T) {
 	inLookedAtWorld(t, 20, func(w *whole, pools []lb.PoolID) {
 		w.set(func() {
@@ -91,7 +90,7 @@ func TestALookHasWhatSomebodyChangedWritten(t *testing.T) {
 		})
 		w.wait(period)
 		w.expectPool(pools[3], "vm=10.9.9.9 n1=10.0.0.1")
-		if w.reads() != 3 { // of the load balancer, and of the two
+		if w.reads() != 3 { // of the load balancer and of the two pools
 			t.Errorf("calls: %q", w.calls)
 		}
 		stale := slices.ContainsFunc(w.reports, func(r Report) bool {
@@ -103,7 +102,7 @@ func TestALookHasWhatSomebodyChangedWritten(t *testing.T) {
 	})
 }
 
-// Where the load balancer cannot be read each pool is, when Azure takes a call for it.
+// If the load balancer cannot be read, each pool is, once Azure allows it.
 func TestALookThatFailsLeavesEachPoolToItself(t *testing.T) {
 	inLookedAtWorld(t, 5, func(w *whole, pools []lb.PoolID) {
 		w.set(func() {
@@ -116,7 +115,7 @@ func TestALookThatFailsLeavesEachPoolToItself(t *testing.T) {
 	})
 }
 
-// A change goes ahead of looks.
+// A change ranks before checks.
 func TestAChangeGoesAheadOfLooks(t *testing.T) {
 	inLookedAtWorld(t, 20, func(w *whole, pools []lb.PoolID) {
 		w.change(pools[0], "n1=10.0.0.1 n2=10.0.0.2")
@@ -130,7 +129,7 @@ func TestAChangeGoesAheadOfLooks(t *testing.T) {
 	})
 }
 
-// A Retry-After of that read holds for the pools that it was for.
+// A Retry-After of the shared read applies to its pools.
 func TestALookThatIsThrottledHasItsPoolsWait(t *testing.T) {
 	inLookedAtWorld(t, 5, func(w *whole, pools []lb.PoolID) {
 		var until time.Time
@@ -162,7 +161,7 @@ func TestALookThatIsThrottledHasItsPoolsWait(t *testing.T) {
 	})
 }
 
-// One pool that changes all the time keeps the others from no shared look.
+// A pool that changes all the time does not prevent shared checks of the others.
 func TestLooksAreSharedBesideAPoolThatChanges(t *testing.T) {
 	inLookedAtWorld(t, 60, func(w *whole, pools []lb.PoolID) {
 		for i := range int(period / (200 * time.Millisecond)) {

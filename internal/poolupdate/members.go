@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// byMachine reports whether the members of a pool that is to be made are network interfaces, by the
-// BackendPool that waits for it.
+// byMachine reports whether a pool to be created holds network interfaces, according to its
+// BackendPool.
 func (l *lane) byMachine(p lb.Pool) bool {
 	l.queue.mu.Lock()
 	w, known := l.queue.pools[l.key(p)]
@@ -28,15 +28,15 @@ func (l *lane) byMachine(p lb.Pool) bool {
 	return err == nil && want.Machines != nil
 }
 
-// membersLevel is isLevel for a pool of network interfaces. One that was not handed over as it is has
-// to be: see poolattempt.
+// membersLevel is the same for network interfaces. It also requires that the membership was handed
+// over.
 func (l *lane) membersLevel(ctx context.Context, p *parcel, observed lb.Pool, want poolwrite.Desired) bool {
 	write, _, err := l.cfg.attempts().PrepareMembers(ctx, observed, want, &p.r)
 	return err == nil && !write && p.r.HandOver.Level() && p.r.HandOver.Fingerprint() == p.taken.history.Brought
 }
 
-// Settled ends the wait of a pool for its machines: none of them is under way any more. One that is level
-// without some of them is looked at: they may have joined.
+// Settled ends a pool's wait for its machines. A pool in sync without some of them is checked: they
+// may have joined.
 func (ls *Lanes) Settled(pool lb.PoolID) {
 	ls.mu.Lock()
 	l := ls.lanes[pool.LoadBalancer.Key()]
@@ -46,8 +46,8 @@ func (ls *Lanes) Settled(pool lb.PoolID) {
 	}
 }
 
-// machinesDone is Settled for one lane. A word that comes during an attempt counts at its end, which
-// may not have known.
+// machinesDone ends the wait in one queue. During an attempt it takes effect at the end, because
+// the attempt may have missed it.
 func machinesDone(q *queue, pool lb.PoolKey) {
 	q.mu.Lock()
 	w := q.pools[pool]
@@ -63,7 +63,7 @@ func machinesDone(q *queue, pool lb.PoolKey) {
 	}
 }
 
-// wakes ends the wait for machines, also that of an attempt under way. The caller holds q.mu.
+// wakes ends the wait for machines, also of a running attempt. The caller holds q.mu.
 func (w *waiting) wakes() (woken bool) {
 	if w.woken = w.inFlight; !w.inFlight {
 		w.history, woken = w.history.Wake()
@@ -71,7 +71,7 @@ func (w *waiting) wakes() (woken bool) {
 	return woken
 }
 
-// remembers takes in the history of an attempt. The caller holds q.mu.
+// remembers stores an attempt's history. The caller holds q.mu.
 func (w *waiting) remembers(h poolschedule.History) {
 	w.history = h
 	if !w.woken {
@@ -82,14 +82,14 @@ func (w *waiting) remembers(h poolschedule.History) {
 	}
 }
 
-// isLookedAt has a pool be due to be looked at. The caller holds q.mu.
+// isLookedAt requests a check. The caller holds q.mu.
 func (w *waiting) isLookedAt(now time.Time) {
 	if !w.driftDue {
 		w.driftDue, w.driftSince = true, now
 	}
 }
 
-// letGo returns the pools of a BackendPool that were handed over, which is over now.
+// letGo clears and returns the handed-over pools of a BackendPool.
 func letGo(q *queue, ref poolschedule.Ref) (pools []lb.PoolID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

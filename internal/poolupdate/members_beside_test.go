@@ -18,8 +18,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// A node that leaves for good is Down before its machine is out of the pool, and stays so until then;
-// people hear that it is Down though other machines are still on their way.
+// A node that leaves for good is Down until its machine has left the pool. That is reported while
+// other machines are still in progress.
 func TestNodesAreDownBeforeTheirMachinesLeave(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "n1 n2")
@@ -43,8 +43,8 @@ func TestNodesAreDownBeforeTheirMachinesLeave(t *testing.T) {
 	})
 }
 
-// An interface that joins while admin states are written does no harm: Azure refuses such a write,
-// and it is made again, or it shows one more than was written.
+// An interface that joins during a write of admin states is harmless: Azure rejects the write,
+// which is repeated, or shows one more member.
 func TestAnInterfaceJoinsBesideAWriteOfStates(t *testing.T) {
 	for _, refuses := range []bool{true, false} {
 		t.Run(fmt.Sprint("refused ", refuses), func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAnInterfaceJoinsBesideAWriteOfStates(t *testing.T) {
 	}
 }
 
-// Azure does not mix the kinds, and where nobody writes machines such a pool is left as it is.
+// Azure does not mix the kinds. Without machine writes such a pool is left unchanged.
 func TestPoolsOfTheOtherKind(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
@@ -98,8 +98,8 @@ func TestPoolsOfTheOtherKind(t *testing.T) {
 	})
 }
 
-// Whoever writes several pools at once, or the whole load balancer, puts no address into such a pool,
-// and has each go by itself.
+// Batched updates and load balancer writes put no address into such a pool and leave it to separate
+// updates.
 func TestMachinesBesideWholeWrites(t *testing.T) {
 	var azure whole
 	cfg := Config{MaxRetries: 3, Whole: &azure, Version: "v1", WholeWrites: wholewrite.Always}
@@ -143,8 +143,8 @@ func TestMachinesBesideWholeWrites(t *testing.T) {
 	})
 }
 
-// All pools of a load balancer are looked at by one read, also after a start: then each is handed over
-// once, and not again as long as nothing changes.
+// All pools of a load balancer are checked by one read, also after a start. Each is handed over
+// once, and again only after a change.
 func TestLooksAtMachines(t *testing.T) {
 	var azure whole
 	cfg := Config{MaxRetries: 3, Whole: &azure, Version: "v1", DriftPeriod: period}
@@ -171,7 +171,7 @@ func TestLooksAtMachines(t *testing.T) {
 	})
 }
 
-// What is let go is forgotten by those who write machines: none joins or leaves for its sake any more.
+// A released pool is forgotten by the machine updater: no machine joins or leaves for it.
 func TestAPoolIsLetGo(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "n1 other n5")
@@ -182,9 +182,9 @@ func TestAPoolIsLetGo(t *testing.T) {
 		if len(w.members.targets) != 0 || strings.Count(fmt.Sprint(w.calls), "FORGET") != 1 {
 			t.Errorf("%q", w.calls)
 		}
-		w.change(web, "") // its BackendPool goes
+		w.change(web, "") // its BackendPool is deleted
 		w.wait(10 * time.Second)
-		w.expectInterfaces(web, "nic-other nic-n5") // a node that nobody has recorded, and that is none of ours
+		w.expectInterfaces(web, "nic-other nic-n5") // an unrecorded node that is not managed
 		w.lanes.Forget(web)
 		if len(w.members.targets) != 0 {
 			t.Error("the lanes of machines keep it")

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// A new pool is empty. Its machines are handed over once they are on record, and its Service hears of
-// it when Azure shows them; the lane is free meanwhile.
+// A new pool is empty. Its machines are handed over once recorded, and its Service is notified when
+// Azure shows them; the worker is free meantime.
 func TestMachinesJoinAPool(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "")
@@ -36,7 +36,7 @@ func TestMachinesJoinAPool(t *testing.T) {
 	})
 }
 
-// A pool that is gone is let go: machines that were asked to join it would be refused in all others.
+// A deleted pool is released: machines that reference it would be rejected in all other pools.
 func TestAPoolThatIsGoneIsLetGo(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "")
@@ -53,7 +53,7 @@ func TestAPoolThatIsGoneIsLetGo(t *testing.T) {
 	})
 }
 
-// Who leaves is told by the record and by the cluster; what belongs to no node stays.
+// The record and the cluster determine what leaves; machines without a node stay.
 func TestMachinesLeaveAPool(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "n1 n2 gateway n3")
@@ -71,8 +71,8 @@ func TestMachinesLeaveAPool(t *testing.T) {
 	})
 }
 
-// A level pool is handed over as well: whoever writes its machines for another pool has to know that
-// they belong in this one. A look at it costs no more than the read, and an idle one nothing.
+// A pool in sync is handed over, too, because writes of its machines for other pools must keep them
+// in it. Checking it costs only the read, and an idle one nothing.
 func TestALevelPoolIsHandedOver(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3, DriftPeriod: 10 * time.Minute}, func(w *world) {
 		w.nics(web, "n1")
@@ -88,8 +88,8 @@ func TestALevelPoolIsHandedOver(t *testing.T) {
 	})
 }
 
-// One that fails is a failed attempt, which costs a retry; those that are there stay, and the next
-// attempt tries again.
+// A failed machine is a failed attempt and consumes a retry. Present machines stay, and the next
+// attempt retries.
 func TestAMachineThatFails(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "")
@@ -105,8 +105,8 @@ func TestAMachineThatFails(t *testing.T) {
 	})
 }
 
-// Machines may be done while the attempt that handed them over still runs, and a write to the pool that
-// is under way keeps nobody from joining.
+// Machines may complete while the attempt that handed them over is running, and a pool write in
+// progress does not delay joins.
 func TestMachinesThatAreDoneAtOnce(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "n1")
@@ -120,8 +120,8 @@ func TestMachinesThatAreDoneAtOnce(t *testing.T) {
 	})
 }
 
-// A failure for good is given up, and said once. While another machine may get there by a try, there is
-// one.
+// A permanent failure is given up and reported once. While another machine may succeed, attempts
+// continue.
 func TestAMachineThatIsRefused(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "")
@@ -142,8 +142,8 @@ func TestAMachineThatIsRefused(t *testing.T) {
 	})
 }
 
-// A machine that Azure is at work on, and a node of which nobody knows the machine, are waited for by
-// name. That costs no retry, and holds up nobody.
+// Machines that Azure is updating, and nodes with unknown machines, are waited for by name, without
+// consuming retries or blocking others.
 func TestMachinesThatAreWaitedFor(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 1}, func(w *world) {
 		w.nics(web, "")
@@ -173,8 +173,8 @@ func TestMachinesThatAreWaitedFor(t *testing.T) {
 	})
 }
 
-// A pool is level without a machine that Azure does not have, and nothing is said to be written. Once the
-// machine is there and has joined, the pool is read.
+// A pool is in sync without a machine that Azure does not have, and no write is reported. Once the
+// machine exists and has joined, the pool is read.
 func TestAMachineThatIsNotThere(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 1, DriftPeriod: time.Hour}, func(w *world) {
 		w.nics(web, "n1")
@@ -203,8 +203,8 @@ func TestAMachineThatIsNotThere(t *testing.T) {
 	})
 }
 
-// A change that comes while machines are written is handed over at once, and changes that come one
-// after the other share an attempt. A word that got lost costs a minute.
+// A change during machine writes is handed over at once, and successive changes share an attempt. A
+// lost completion signal costs a minute.
 func TestChangesWhileMachinesAreWritten(t *testing.T) {
 	inMemberWorld(t, Config{MaxRetries: 3}, func(w *world) {
 		w.nics(web, "")

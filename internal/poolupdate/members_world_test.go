@@ -18,26 +18,26 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// machineTime is how long the write of a machine takes.
+// machineTime is the duration of a machine write.
 const machineTime = 5 * time.Second
 
-// machineLanes implements Members: each machine is written beside the others, and then its interface is
+// machineLanes implements Members: machines are written concurrently, and then their interfaces are
 // in the pool.
 type machineLanes struct {
 	w *world
-	// homeless are nodes of which nobody knows the machine; waits and fails are machines that Azure
-	// is at work on, and those whose next try fails. gone are machines that Azure does not have.
+	// homeless are nodes with unknown machines, waits machines that Azure is updating, fails
+	// machines with a failing next write, and missing machines that Azure does not have.
 	homeless map[string]string
 	gone     map[string]bool
-	looked   map[string]bool // and were looked for
+	looked   map[string]bool // and were read
 	waits    map[string]string
 	fails    map[string]fault.Answer
 
 	targets map[lb.PoolKey]nic.Target
 	working map[lb.PoolKey]map[string]bool
 	failed  map[lb.PoolKey][]nic.Failure
-	deaf    bool // it says never that it is done
-	atOnce  bool // machines are done before anybody waits for them
+	deaf    bool // never signals completion
+	atOnce  bool // completes before the caller waits
 }
 
 func inMemberWorld(t *testing.T, cfg Config, story func(w *world)) {
@@ -55,7 +55,7 @@ func inMemberWorld(t *testing.T, cfg Config, story func(w *world)) {
 	})
 }
 
-// machineOf is the machine of a name.
+// machineOf returns the machine of a name.
 func machineOf(name string) nic.Machine {
 	m, err := nic.ParseMachine("azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/" + name)
 	if err != nil {
@@ -64,7 +64,7 @@ func machineOf(name string) nic.Machine {
 	return m
 }
 
-// desired is what Desired says of how nodes become members. The caller holds w.mu.
+// desired returns the Machines of a Desired. The caller holds w.mu.
 func (m *machineLanes) desired() *poolwrite.Machines {
 	if m == nil {
 		return nil
@@ -78,7 +78,7 @@ func (m *machineLanes) desired() *poolwrite.Machines {
 	}}
 }
 
-// nics puts interfaces of machines into a pool that is to hold them.
+// nics adds machines' interfaces to a pool of network interfaces.
 func (w *world) nics(id lb.PoolID, names string) {
 	p := &lb.Pool{ID: id, Etag: "1"}
 	w.pools[id.Key()] = p
@@ -89,7 +89,7 @@ func (w *world) nics(id lb.PoolID, names string) {
 	}
 }
 
-// withStates returns the interfaces of a pool in the admin states that were written.
+// withStates returns the held interfaces with the written admin states.
 func withStates(held, written []lb.Address) []lb.Address {
 	next := slices.Clone(held)
 	for i, a := range next {
@@ -157,7 +157,7 @@ func names(all []nic.Machine) string {
 	return fmt.Sprint(short)
 }
 
-// shows reports whether a pool has the interface of a machine. The caller holds w.mu.
+// shows reports whether a pool has a machine's interface. The caller holds w.mu.
 func (m *machineLanes) shows(pool lb.PoolKey, name string) bool {
 	p := m.w.pools[pool]
 	return p != nil && slices.ContainsFunc(p.Addresses, func(a lb.Address) bool { return a.Interface == "nic-"+strings.ToLower(name) })
@@ -172,7 +172,7 @@ func (m *machineLanes) looks(id lb.PoolID, name string) {
 	m.w.lanes.Settled(id)
 }
 
-// done ends the write of a machine.
+// done completes the write of a machine.
 func (m *machineLanes) done(id lb.PoolID, machine nic.Machine, joins bool) {
 	name := strings.ToLower(machine.VM.Name)
 	m.w.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// A namespace with hundreds of BackendPools of pools that do not exist holds a neighbour up by
-// one of them, whether its change comes first, last or when all have waited for long.
+// A namespace with hundreds of BackendPools without pools delays another namespace by one of them,
+// whether its change comes first, last, or after a long wait of all.
 func TestACrowdHoldsANeighbourUpByOneTurn(t *testing.T) {
 	for _, after := range []time.Duration{0, 10 * time.Second, 2 * interval} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestACrowdHoldsANeighbourUpByOneTurn(t *testing.T) {
 	}
 }
 
-// Nor do hundreds of looks that nobody waits for hold up a change of their own namespace.
+// Hundreds of checks do not delay a change of their own namespace.
 func TestLooksStandBackBehindAChange(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.readTime = 200 * time.Millisecond
@@ -52,8 +52,8 @@ func TestLooksStandBackBehindAChange(t *testing.T) {
 	})
 }
 
-// A change that is ready has its turn after at most one of each other namespace, and what goes
-// ahead of it in its own, whatever else waits and for how long.
+// A ready change gets its turn after at most one per other namespace and what ranks first in its
+// own, whatever else waits.
 func TestLawNeighbours(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, now := newQueue(0, interval), start
@@ -92,7 +92,7 @@ func TestLawNeighbours(t *testing.T) {
 	})
 }
 
-// A write of the whole load balancer takes some pools of each namespace where they are too many.
+// If there are too many pools, a load balancer write takes some of each namespace.
 func TestAWholeWriteIsShared(t *testing.T) {
 	q, now := newQueue(0, interval), start
 	for i := range 1500 {

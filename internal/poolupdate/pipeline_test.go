@@ -19,22 +19,22 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// piped is the world's Azure as far as writes of pools overlap: the later one overtakes the earlier
-// one, whose content stays. All pools have one etag, which each acceptance changes, and the end of the
-// last.
+// piped is an Azure in which pool writes overlap: a later one overtakes an earlier one, and its
+// content persists. All pools share an etag, which each acceptance and the last completion change.
 type piped struct {
 	*whole
 	version int
 	newest  int // the last write
-	// begins says how a write is answered that is about to be accepted, and accepted happens after it.
+	// begins returns the response to a write about to be accepted; accepted runs after it.
 	begins   func(pool lb.PoolID) error
 	accepted func(pool lb.PoolID)
-	// noop are pools whose writes change nothing, and failing those whose end is this.
+	// noop are pools with writes that change nothing; failing maps pools to the error of their
+	// completion.
 	noop    map[string]bool
 	failing map[string]error
 }
 
-// inPipedWorld is a world of n pools, named p1 and so on, whose writes overlap.
+// inPipedWorld sets up n pools, p1 and so on, with overlapping writes.
 func inPipedWorld(t *testing.T, n int, configure func(*Config), story func(w *piped, pools []lb.PoolID)) {
 	azure := piped{version: 100, noop: map[string]bool{}, failing: map[string]error{}}
 	inWholeWorldOf(t, n, func(c *Config) {
@@ -47,7 +47,7 @@ func inPipedWorld(t *testing.T, n int, configure func(*Config), story func(w *pi
 	})
 }
 
-// retag gives all pools another etag. The caller holds w.mu.
+// retag gives all pools a new etag. The caller holds w.mu.
 func (w *piped) retag() string {
 	w.version++
 	for _, p := range w.pools {
@@ -94,7 +94,7 @@ func (w *piped) Begin(_ context.Context, p lb.Pool) (Begun, error) {
 	return begun, nil
 }
 
-// sent returns the calls since the last time, without their times.
+// sent returns the calls since the last time, without times.
 func (w *piped) sent() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,8 +128,8 @@ func findsOut(s *shelf) func(*Config) {
 
 func always(*Config) {}
 
-// Until this process has seen three times that what was overtaken stays, the end of each write is
-// awaited; then that of the last.
+// Until this process has seen overtaken writes persist three times, each completion is awaited;
+// then only the last one.
 func TestTheEndOfEachIsAwaitedUntilItIsSeenThatItStays(t *testing.T) {
 	inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
 		w.all(pools, "n1=10.0.0.1")
@@ -147,8 +147,8 @@ func TestTheEndOfEachIsAwaitedUntilItIsSeenThatItStays(t *testing.T) {
 	})
 }
 
-// Whatever is no moment to try something ends a trial that is under way: admin states go by a write of
-// their own, be it that nodes drain or return.
+// Whatever prevents a trial also ends a running one: admin states are written separately, whether
+// nodes drain or return.
 func TestATrialEndsWhereItIsNotCalm(t *testing.T) {
 	const down, up = "n1=10.0.0.1 n8=10.0.0.8/Down", "n1=10.0.0.1 n8=10.0.0.8"
 	for about, states := range map[string][2]string{"nodes drain": {up, down}, "nodes return": {down, up}} {
@@ -174,7 +174,7 @@ func TestATrialEndsWhereItIsNotCalm(t *testing.T) {
 	}
 }
 
-// A change that takes a node Down has no part in a trial.
+// A change that takes a node Down joins no trial.
 func TestATrialTakesNoNodeDown(t *testing.T) {
 	inPipedWorld(t, 4, findsOut(&shelf{}), func(w *piped, pools []lb.PoolID) {
 		w.pool(pools[0], "n1=10.0.0.1 n2=10.0.0.2")
@@ -191,7 +191,7 @@ func TestATrialTakesNoNodeDown(t *testing.T) {
 	})
 }
 
-// What is not known to have been overtaken teaches nothing, and is no trial.
+// A write that overtook nothing teaches nothing and is no trial.
 func TestWhatOvertakesNothingIsNoTrial(t *testing.T) {
 	for about, configure := range map[string]func(w *piped, c *Config){
 		"the writes change nothing":  func(w *piped, _ *Config) { w.noop["p1"], w.noop["p2"], w.noop["p3"] = true, true, true },
@@ -216,8 +216,8 @@ func TestWhatOvertakesNothingIsNoTrial(t *testing.T) {
 	}
 }
 
-// A write that fails at its end may have failed for the content of another: no pool pays for it but by
-// an attempt of its own, and all pools of the load balancer are looked at.
+// A write that fails at completion may have failed because of another's content: no pool is charged
+// before its own attempt, and all pools of the load balancer are checked.
 func TestAFailureAtTheEndIsNobodys(t *testing.T) {
 	inPipedWorld(t, 4, always, func(w *piped, pools []lb.PoolID) {
 		w.all(pools[3:], "n9=10.0.0.9")
@@ -232,11 +232,11 @@ func TestAFailureAtTheEndIsNobodys(t *testing.T) {
 	})
 }
 
-// moves has somebody else write a pool, or end that. The caller holds w.mu.
+// moves starts or ends another client's write of a pool. The caller holds w.mu.
 func (w *piped) moves(id lb.PoolID, state lb.Provisioning) { w.pools[id.Key()].Provisioning = state }
 
-// While somebody else's write does not end, no pool is attempted by itself for an interval more, unless
-// a node drains meanwhile: that waits for nothing.
+// While another client's write does not end, pools are not attempted separately for another
+// interval, unless a node drains.
 func TestAPipelineWaitsForSomebodyElsesWrite(t *testing.T) {
 	for _, drains := range []bool{false, true} {
 		inPipedWorld(t, 5, always, func(w *piped, pools []lb.PoolID) {
@@ -276,8 +276,7 @@ func TestAPipelineWaitsForSomebodyElsesWrite(t *testing.T) {
 	}
 }
 
-// Where the read at the end is refused, each pool goes by itself; where Azure names a time, the pools
-// wait for that.
+// If the final read is rejected, pools are updated separately, after any Retry-After.
 func TestAReadAtTheEndThatIsRefused(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
@@ -286,7 +285,7 @@ func TestAReadAtTheEndThatIsRefused(t *testing.T) {
 				if times++; times > 1 {
 					return nil
 				}
-				for _, id := range pools { // somebody else writes
+				for _, id := range pools { // another client writes
 					w.pools[id.Key()].Addresses = addresses("vm=10.9.9.9")
 				}
 				w.retag()
@@ -307,12 +306,12 @@ func TestAReadAtTheEndThatIsRefused(t *testing.T) {
 	}
 }
 
-// locked is the refusal of a write because another runs.
+// locked returns the rejection of a write because another one is running.
 func locked() error {
 	return fault.Classify(fault.Answer{Status: 429, Codes: []string{"RetryableError", "RetryableErrorDueToAnotherOperation"}}, errors.New("locked"))
 }
 
-// refused has Azure refuse the next write of a pool. The caller holds w.mu.
+// refused makes Azure reject the next write of a pool. The caller holds w.mu.
 func (w *piped) refused(pool lb.PoolID) {
 	w.begins = func(id lb.PoolID) error {
 		if id != pool {
@@ -323,14 +322,14 @@ func (w *piped) refused(pool lb.PoolID) {
 	}
 }
 
-// The refusal of a write because another runs is nobody's attempt, if it was our own that ran: else it is
-// one of its pool as ever.
+// A rejection because another write is running counts as no attempt if that write was Weir's, and
+// as a normal one otherwise.
 func TestWhoseWriteALockIsFor(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
 			w.set(func() {
 				w.accepted = func(lb.PoolID) {
-					if w.accepted = nil; others { // ours has ended, and theirs runs
+					if w.accepted = nil; others { // Weir's write has ended and another client's is running
 						w.retag()
 					}
 				}
@@ -351,8 +350,8 @@ func TestWhoseWriteALockIsFor(t *testing.T) {
 	}
 }
 
-// Once or twice says nothing of Azure: the third refusal in a row does, and one write that was overtaken
-// and stayed has the next one begin anew.
+// Only the third consecutive rejection proves Azure's behavior; an overtaken write that persists
+// resets the count.
 func TestTheThirdRefusalInARowIsAzuresAnswer(t *testing.T) {
 	for _, tt := range []struct{ rounds, want string }{
 		{"refused", "on"},
@@ -381,8 +380,8 @@ func TestTheThirdRefusalInARowIsAzuresAnswer(t *testing.T) {
 	}
 }
 
-// A 412 that may come of our own write, which runs when the pool is read again: what is found level
-// then was written, and its Service hears of it.
+// A 412 may be caused by Weir's own write that is still running at the second read: a pool then
+// found in sync was written, and its Service is notified.
 func TestAnEchoThatRunsIsTold(t *testing.T) {
 	inPipedWorld(t, 3, always, func(w *piped, pools []lb.PoolID) {
 		w.set(func() {
@@ -415,7 +414,7 @@ func TestAnEchoThatRunsIsTold(t *testing.T) {
 	})
 }
 
-// A trial that cannot be put on record leaves the turn to whose it is.
+// A trial that cannot be recorded gives its turn to the next pool.
 func TestATrialThatIsNotOnRecordLeavesTheTurn(t *testing.T) {
 	var s shelf
 	inPipedWorld(t, 3, findsOut(&s), func(w *piped, pools []lb.PoolID) {
@@ -433,7 +432,7 @@ func TestATrialThatIsNotOnRecordLeavesTheTurn(t *testing.T) {
 	})
 }
 
-// Where Azure takes back what was overtaken, all pools of the load balancer are looked at.
+// If Azure rolls back overtaken writes, all pools of the load balancer are checked.
 func TestWhatIsTakenBackHasAllPoolsLookedAt(t *testing.T) {
 	inPipedWorld(t, 4, always, func(w *piped, pools []lb.PoolID) {
 		w.all(pools[3:], "n9=10.0.0.9")
@@ -451,8 +450,8 @@ func TestWhatIsTakenBackHasAllPoolsLookedAt(t *testing.T) {
 	})
 }
 
-// Until a time that Azure has named for the read that would end a row, what changes goes by itself, and is
-// told when its own write has ended.
+// Until a Retry-After of the final read has passed, changes are written separately and reported on
+// completion.
 func TestNoRowBeginsThatNoReadWouldEnd(t *testing.T) {
 	inPipedWorld(t, 6, always, func(w *piped, pools []lb.PoolID) {
 		w.refuse = func(string) *fault.Fault {

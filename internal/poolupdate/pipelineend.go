@@ -16,9 +16,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// conclude waits for the end of the last write, and of all where what was overtaken may be taken back,
-// and settles what one read of the load balancer then shows. That the writes before the last were
-// superseded is no failure, and their success would be no proof: what counts is that read.
+// conclude waits for the last write, and for all if overtaken writes may be rolled back. Only the
+// read that follows counts: superseded writes are no failure, and earlier successes prove nothing.
 func (p *pipeline) conclude() {
 	l := p.lane
 	if len(p.sent) == 0 {
@@ -27,7 +26,7 @@ func (p *pipeline) conclude() {
 	n := len(p.sent) - 1
 	last := p.sent[n]
 	shown, err := last.end()
-	if n == 0 { // it was an attempt of one
+	if n == 0 { // it was a single attempt
 		if err == nil {
 			err = last.r.Shown(shown)
 		}
@@ -35,19 +34,19 @@ func (p *pipeline) conclude() {
 		return
 	}
 	f := fault.From(err)
-	if f != nil && !f.Ended { // nobody knows its end
+	if f != nil && !f.Ended { // its result is unknown
 		l.ends(p.ctx, p.ctx, last.parcel, err)
 		p.sent = p.sent[:n]
 	}
 	trusted := (f == nil || f.Superseded()) && p.ended()
 	if p.ctx.Err() != nil {
-		return // stopping is quiet, and the next process reads the records
+		return // stop silently; the next process reads the records
 	}
 	p.settle(trusted)
 }
 
-// ended waits for the ends that have to be awaited, unless something is urgent, and reports whether
-// each was good, or came by the write after it.
+// ended waits for all completions unless something is urgent, and reports whether each succeeded or
+// was superseded.
 func (p *pipeline) ended() bool {
 	if !p.awaits {
 		return true
@@ -71,12 +70,10 @@ func (p *pipeline) ended() bool {
 	}
 }
 
-// urgent reports whether admin states are due.
 func (p *pipeline) urgent() bool { return len(p.lane.those(poolschedule.Urgent, time.Now())) > 0 }
 
-// settle settles each pool by one read. trusted is false if a write has failed, of whose content nobody
-// says, or its end is not known: then nothing is taken for in force by it, and all pools of the load
-// balancer are looked at.
+// settle settles each pool by one read. trusted is false if a write failed without detail or its
+// result is unknown: then no write counts, and all pools of the load balancer are checked.
 func (p *pipeline) settle(trusted bool) {
 	l := p.lane
 	b, err := p.read()
@@ -92,8 +89,8 @@ func (p *pipeline) settle(trusted bool) {
 		l.queue.lookAtOthers(p.keys(), time.Now())
 	}
 	for _, w := range p.sent {
-		at, there := index[w.taken.pool]
-		if trusted && atRest && there && w.arrived(b.Pools[at]) {
+		at, found := index[w.taken.pool]
+		if trusted && atRest && found && w.arrived(b.Pools[at]) {
 			w.shows(b.Pools[at])
 			l.ends(p.ctx, p.ctx, w.parcel, nil)
 			continue
@@ -105,14 +102,13 @@ func (p *pipeline) settle(trusted bool) {
 	}
 }
 
-// back gives back a pool that the read does not show to be done. It goes by itself, but where Azure has
-// named a time for the read. Its write was accepted, so no etag tells of it any more: a pool that shows
-// less than what is on record is written once more.
-func (p *pipeline) back(w sentWrite, met *fault.Fault) {
+// back requeues a pool not shown as done, for a separate write unless the read was throttled. Its
+// etag proves nothing, so a pool that shows less than the record is rewritten.
+func (p *pipeline) back(w sentWrite, readFault *fault.Fault) {
 	l := p.lane
-	named := met != nil && !met.RetryAt.IsZero()
+	named := readFault != nil && !readFault.RetryAt.IsZero()
 	if named {
-		l.queue.wait(w.taken, met.RetryAt, time.Time{})
+		l.queue.wait(w.taken, readFault.RetryAt, time.Time{})
 	}
 	l.queue.part(w.taken, !named, w.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(w.parcel, false)
@@ -126,19 +122,19 @@ func (p *pipeline) keys() []lb.PoolKey {
 	return all
 }
 
-// read reads the load balancer, and again while somebody else's write is under way, for as long as an
-// interval, or until something is urgent.
+// read repeats the read while another client's write is in progress, for up to an interval or until
+// something is urgent.
 func (p *pipeline) read() (lb.LoadBalancer, error) {
-	end, rest := time.Now().Add(p.lane.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
+	end, delays := time.Now().Add(p.lane.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		b, err := p.lane.readAll(p.within)
-		if wait := rest.After(n); err != nil || !moves(b) || time.Now().Add(wait).After(end) || !p.pause(wait) {
+		if wait := delays.After(n); err != nil || !moves(b) || time.Now().Add(wait).After(end) || !p.pause(wait) {
 			return b, err
 		}
 	}
 }
 
-// pause waits, and reports whether the time was over before anything was urgent.
+// pause waits, and reports whether nothing became urgent.
 func (p *pipeline) pause(d time.Duration) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if p.urgent() || sleep.For(p.within, time.Second) != nil {
@@ -148,11 +144,10 @@ func (p *pipeline) pause(d time.Duration) bool {
 	return true
 }
 
-// learn takes in what became of the writes that the next one overtook.
 func (p *pipeline) learn(b lb.LoadBalancer, index map[lb.PoolKey]int) behaviour.Answer {
 	var seen []poolwrite.After
 	for _, w := range p.sent {
-		if at, there := index[w.taken.pool]; there && w.overtaken {
+		if at, found := index[w.taken.pool]; found && w.overtaken {
 			seen = append(seen, poolwrite.After{Before: w.before, Todo: w.r.Todo, Shown: b.Pools[at]})
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// shopAndBlog is a lane of which namespace shop has used up its share; writes are those of its subscription.
+// shopAndBlog returns a worker of which namespace shop has used up its share, and the write budgets
+// of its subscription.
 func shopAndBlog() (l *lane, writes *pace.Budgets, change func(namespace, pool string) poolschedule.Operation) {
 	writes = pace.New(0.5, interval)
 	l = newLane(web.LoadBalancer, &Config{Writes: writes, Interval: interval}, nil)
@@ -31,8 +32,9 @@ func shopAndBlog() (l *lane, writes *pace.Budgets, change func(namespace, pool s
 	}
 }
 
-// Beyond its share a namespace waits, and its pools report until when and why. A neighbor, a node that is gone and
-// admin states do not wait. When writes have left the window, the changes go in the order in which they came.
+// Beyond its share a namespace waits, and its pools report until when and why. Other namespaces,
+// deleted nodes and admin states do not wait. Once writes leave the window, changes are written in
+// the order in which they came.
 func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, change := shopAndBlog()
@@ -83,7 +85,7 @@ func TestPoolsBeyondTheShareOfTheirNamespace(t *testing.T) {
 	})
 }
 
-// Where there is room for some changes of a namespace, the first ones have it.
+// If there is room for some changes of a namespace, the oldest get it.
 func TestTheOldestChangeHasTheRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, change := shopAndBlog()

@@ -14,147 +14,124 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Azure is what attempts ask of Azure, and whether one may begin.
-// It is called from several lanes at once.
+// Azure reads and writes pools. Safe for concurrent use.
 type Azure interface {
 	poolattempt.Azure
-	// Enter asks for leave to attempt a pool of this load balancer now; the zero time
-	// gives it, for one attempt. Otherwise until is when to ask again, which is after
-	// now, and why says what is closed, for people; it is empty where nothing is
-	// closed any more and only this load balancer's turn has not come.
+	// Enter requests permission for one attempt on the load balancer; the zero time grants it.
+	// Otherwise until, in the future, is when to try again, and why is a message about what is
+	// closed, empty if only the load balancer's turn has not come.
 	Enter(id lb.LoadBalancerID) (until time.Time, why string)
 }
 
-// Pipeline writes pools without waiting for the end. Its errors carry a *fault.Fault.
-// It is called from several lanes at once.
+// Pipeline starts pool writes. Its errors carry a *fault.Fault. Safe for concurrent use.
 type Pipeline interface {
-	// Begin writes a pool as Azure.Put does, and returns once Azure has accepted it.
+	// Begin sends the write that Azure.Put would make, and returns once Azure has accepted it.
 	Begin(ctx context.Context, pool lb.Pool) (Begun, error)
 }
 
-// Begun is a write of a pool that Azure has accepted: it is in force in Azure's model, and may be
-// taken back until its end.
+// Begun is an accepted pool write. Azure shows it, and may roll it back until it completes.
 type Begun struct {
-	// Etag is that of the load balancer by the answer, empty if it tells none. The end of the write
-	// changes it once more.
+	// Etag is the load balancer's, or empty. Completion changes it.
 	Etag string
-	// Over is true if Azure was done with it when it answered.
+	// Over is true if it completed at once.
 	Over bool
-	// End waits until Azure is done, and returns what Azure then shows. Its errors are those of
-	// Azure.Put. looks allows to see the end by the pool itself; else only the end of the write's own
-	// operation counts. It need not be called, and may be called once.
+	// End waits for completion and returns the pool, with errors as Azure.Put. With looks, reading
+	// the pool may prove completion; otherwise only the write's own operation does. Call it at most
+	// once.
 	End func(ctx context.Context, looks bool) (lb.Pool, error)
 }
 
-// Cluster answers from the newest snapshot of the cluster, without waiting.
+// Cluster reads the newest snapshot and never blocks.
 type Cluster interface {
 	poolattempt.Cluster
-	// Relevant reports whether an operation still has anyone to serve: the same
-	// BackendPool, not paused, holder of that pool, and its Service still there.
-	// An operation that is not is dropped quietly.
+	// Relevant reports whether an operation is still needed: the BackendPool is the same object,
+	// not paused and holds the pool, and the Service exists.
 	Relevant(op poolschedule.Operation) bool
 }
 
-// Members is what attempts ask of those who write machines, and how they are told of a pool's end.
+// Members writes the machines of pools of network interfaces.
 type Members interface {
 	poolattempt.Members
-	// Forget drops a pool: nobody is made a member of it any more, or taken out of it.
+	// Forget stops machine writes for a pool.
 	Forget(pool lb.PoolID)
 }
 
-// Lease is the lock that other controllers of the cluster's load balancers take, too.
-// It is shared by all lanes; see lease.Shared.
+// Lease is the lock shared with other controllers of the load balancers; see lease.Shared.
 type Lease interface {
-	// Enter takes part in the lease for one pass. valid reports whether a write may
-	// still start, and stays false once it was; leave has to be called once. An error
-	// says, for people, why the pass has to wait: in the same words as long as it is
-	// for the same reason.
+	// Enter joins the lease for one pass. valid reports whether a write may still start; it never
+	// becomes true again. Call leave once. err is a message that only changes with the cause.
 	Enter(ctx context.Context) (valid func() bool, leave func(), err error)
 }
 
-// Reporter tells people what the lanes know.
+// Reporter receives the results of attempts and the waits before them.
 type Reporter interface {
-	// Report tells what became of an attempt. It is called once per attempt, under the
-	// lane's lock, and never for operations that were dropped quietly.
+	// Report is called once per attempt, under the worker's lock, except for operations that are no
+	// longer needed.
 	Report(ctx context.Context, r Report)
-	// Wait tells that a change of a pool waits although no attempt failed since. It
-	// is called once, and again only if the wait becomes much longer; the lane waits
-	// for its return.
+	// Wait reports that a change waits without a failed attempt, and again if the wait grows much
+	// longer. It blocks the worker.
 	Wait(w Waiting)
 }
 
-// Report is what became of one attempt to bring a pool level. It is one flat value, because status,
-// events, ledger, log and metrics each take another part of it.
+// Report is the result of one attempt. It is flat because each consumer uses different fields.
 type Report struct {
 	Ref     poolschedule.Ref
 	Pool    lb.PoolID
 	Outcome poolwrite.Outcome
-	// Fault is set for every outcome that is a failure.
+	// Fault is set for failures.
 	Fault *fault.Fault
-	// Retrying, Failed and Updated are the Services to be told so, each once.
+	// Retrying, Failed and Updated are the Services to notify.
 	Retrying, Failed, Updated []poolschedule.ServiceName
-	// GivenUpFor is what the last change is given up for, class and code; empty if it is not.
-	// Whoever tells the next process has it repeat no word (see Operation.Told).
+	// GivenUpFor is the class and code for which the last change was given up, or empty. It is
+	// persisted for the next process.
 	GivenUpFor string
-	// Admin is true if nothing but a change of admin states caused the attempt: it costs no
-	// budget, and what it took along is as before unless Settled.
+	// Admin is true if only admin states caused the attempt: it consumes no retry. Unless the pool
+	// is in sync, its other operations are unchanged.
 	Admin bool
-	// AdminTried is true if a change of admin states caused the attempt, or was settled by it.
+	// AdminTried is true if the attempt included a due or settled admin state change.
 	AdminTried bool
-	// AdminFailed is true when a change of admin states could not be applied for the first
-	// time, and AdminDone when it is. AdminSince is when the oldest change was seen that
-	// this speaks of, AdminRetryAt when it is tried again; zero if it is not.
+	// AdminFailed is true on the first failure of an admin state change, AdminDone on success.
+	// AdminSince is when it was seen, AdminRetryAt when it is retried; zero if none.
 	AdminFailed, AdminDone   bool
 	AdminSince, AdminRetryAt time.Time
-	// Downed are the addresses that are Down from now on, and Restored those that are not
-	// any more and have stayed in the pool.
+	// Addresses that became Down, and those that no longer are but remain in the pool.
 	Downed, Restored []netip.Addr
-	// Contested are the addresses that somebody else keeps taking out of the pool, or whose
-	// admin states he keeps setting back, after Weir has written them. They are written all
-	// the same.
+	// Contested addresses are written although another client keeps reverting them.
 	Contested []netip.Addr
-	// Written are the addresses that are ours from now on, and Down those of them that
-	// are Down by us. They are meant for the ledger if Settled.
+	// Written are the addresses that Weir manages, Down those of them that it set Down. Store both
+	// if the pool is in sync.
 	Written, Down []netip.Addr
-	// Instances are the addresses of those of Written that instances of uniform scale sets have, by machine.
+	// Instances maps instances of uniform scale sets to addresses among Written.
 	Instances map[string]netip.Addr
-	// Unusable are nodes that belong in the pool and whose machine cannot join it. Desired leaves them out.
+	// Unusable nodes belong in the pool, but their machines cannot join it. Desired excludes them.
 	Unusable []poolwrite.Unusable
-	// MayLand is true if a write whose answer was lost may land yet, for writing the pool once
-	// more left its etag as it was: Written and Down hold what it would bring, too.
+	// MayLand is true if a lost write may still land, because the pool's etag did not change.
+	// Written and Down include what it would add.
 	MayLand bool
-	// Overtaken is true if somebody else wrote between the read and the write of the attempt,
-	// which has read and written a second time for it.
+	// Overtaken is true if another client wrote between read and write.
 	Overtaken bool
-	// Settled is true when the pool is known to be level.
+	// Settled is true if the pool is in sync.
 	Settled bool
-	// States is true when a pool of network interfaces, which is Refused, is known to have
-	// the admin states that it has to: Down is meant for the ledger, then.
+	// States is true if the admin states of a rejected pool of network interfaces are in sync. Store
+	// Down then.
 	States bool
-	// Requeued is true when another attempt follows for the membership without a new
-	// change.
+	// Requeued is true if the membership is attempted again without a new change.
 	Requeued bool
-	// Observed and Desired count addresses; Observed includes foreign ones and is
-	// -1 if the pool was not read.
+	// Observed includes foreign addresses; -1 if the pool was not read.
 	Desired, Observed, Foreign int
-	// Differs is how the pool differed when the attempt read it; nil if it did not come so far, or
-	// is Settled.
+	// Differs is what was out of sync when read, or nil.
 	Differs *poolwrite.Differs
-	// RetriesUsed is the highest count among the operations, of Budget allowed.
+	// RetriesUsed is the highest among the operations, of Budget.
 	RetriesUsed, Budget int
-	// NextEligibleAt is before when Azure wants no call for the pool, whether or not
-	// another attempt follows; zero if any time is right.
+	// NextEligibleAt is the Retry-After of the pool; zero if none.
 	NextEligibleAt time.Time
-	// RetryAt is when the next attempt is due, if it was requeued; never before
-	// NextEligibleAt or At.
+	// RetryAt is when the requeued attempt is due.
 	RetryAt time.Time
-	// LookAt is when the pool is looked at next though nothing changes; zero is never.
+	// LookAt is the next check; zero is never.
 	LookAt time.Time
-	// Drift is true if nothing but the time to look again caused the attempt.
+	// Drift is true if only a resync caused the attempt.
 	Drift bool
-	// ChangedAt is when the oldest change that the attempt carried was seen, zero if
-	// there was none; At is when the attempt ended.
+	// ChangedAt is when the oldest change was seen, zero if none; At is the end of the attempt.
 	ChangedAt, At time.Time
-	// Took is how long the attempt lasted.
-	Took time.Duration
+	Took          time.Duration
 }

@@ -15,59 +15,53 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// queue holds the operations of one load balancer, grouped by pool, and what the
-// lane remembers of each pool. Its lock is never held across a call.
+// queue holds the operations and state of one load balancer's pools. Its lock is never held across
+// a call.
 type queue struct {
 	driftPeriod time.Duration
 	interval    time.Duration
-	// holds says of some pools that keep changing how long their changes wait for others; nil is at once.
+	// holds sets how long changes of busy pools wait; nil is not at all.
 	holds func(groups []*poolschedule.Group, now time.Time)
-	// defers returns the deferrals of the last ones of so many changes that are due in a namespace; nil is none.
+	// defers returns the deferrals of a namespace's newest changes, of due ones; nil is none.
 	defers func(namespace string, due int, now time.Time) []pace.Deferral
 
 	mu    sync.Mutex
 	pools map[lb.PoolKey]*waiting
-	// busy are those of the pools that have operations: an event costs nothing for
-	// the others.
+	// busy are the pools with operations: the others cost nothing.
 	busy  map[lb.PoolKey]*waiting
 	depth int
-	// line says whose turn it is of the namespaces that have something waiting.
-	line turns.Line
-	// turn is what is left until the next write of the load balancer; nil while another holds the lane.
+	line  turns.Line
+	// turn is nil while another writer holds the worker.
 	turn *poolschedule.Turn
-	// nextDrift is when the first of the pools is looked at for drift; zero is never.
+	// nextDrift is the next resync of any pool; zero is never.
 	nextDrift time.Time
-	// company is of the operations that nobody waits for.
+	// company debounces checks.
 	company poolschedule.Company
-	// wake has room for one token: operations came, or left.
+	// wake has capacity one.
 	wake chan struct{}
 }
 
-// waiting is one pool's part of the queue.
 type waiting struct {
 	ops     []poolschedule.Operation
 	history poolschedule.History
-	// inFlight is true from take until done; oldest is then when the oldest of what
-	// was taken had been queued.
+	// inFlight is true during an attempt.
 	inFlight bool
-	oldest   time.Time
-	// level is the fingerprint of the membership that the pool was last known to
-	// hold; nil if not known.
+	// oldest is the queue time of the oldest operation in flight.
+	oldest time.Time
+	// level is the fingerprint of the known membership, or nil.
 	level *uint64
-	// told is the last word that each Service got about this pool.
+	// told is each Service's last notification.
 	told lastWords
-	// subject is whom the newest operation was for: what drift looks after.
+	// subject is the newest operation's target, used for resyncs.
 	subject poolschedule.Subject
-	// driftAt is when to look next, and driftDue is true once that has come.
-	driftAt  time.Time
-	driftDue bool
-	// driftSince is when it came.
+	// driftAt is the next resync; the other two fields are set once it is due.
+	driftAt    time.Time
+	driftDue   bool
 	driftSince time.Time
-	// announced is what people were told that the pool waits for; nil if nothing.
-	announced *Waiting
-	// woken is true if during an attempt its machines were done, or a change came.
+	announced  *Waiting
+	// woken records, during an attempt, a change or completed machines.
 	woken bool
-	// hurried is when people had it tried again last.
+	// hurried is the last retry requested by the user.
 	hurried time.Time
 }
 
@@ -75,9 +69,8 @@ func newQueue(driftPeriod, interval time.Duration) *queue {
 	return &queue{driftPeriod: driftPeriod, interval: interval, pools: map[lb.PoolKey]*waiting{}, busy: map[lb.PoolKey]*waiting{}, wake: make(chan struct{}, 1)}
 }
 
-// add queues operations, or lets a queued one that says the same stand for one of them; it
-// counts the first. sooner is true if one has that stands be due earlier. A lane sees all of them or
-// none, and is signalled by whoever adds.
+// add queues operations and counts those not coalesced. sooner is true if a waiting pool became due
+// earlier. The caller signals the worker.
 func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, sooner bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,10 +92,10 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, s
 		if op.Looks() && !op.Differs && !op.Admin {
 			q.company.Joins(now)
 		}
-		due, stood := q.dueAt(key, w, now)
+		due, wasWaiting := q.dueAt(key, w, now)
 		w.wakes()
 		q.hold(key, w, poolschedule.Coalesce(w.ops, op))
-		if stood {
+		if wasWaiting {
 			is, _ := q.dueAt(key, w, now)
 			sooner = sooner || is.Before(due)
 		}
@@ -110,7 +103,7 @@ func (q *queue) add(now time.Time, ops ...poolschedule.Operation) (queued int, s
 	return q.depth - before, sooner
 }
 
-// dueAt returns when a pool is due, if something waits for it and is not in flight. The caller holds q.mu.
+// dueAt returns when a waiting pool is due. The caller holds q.mu.
 func (q *queue) dueAt(key lb.PoolKey, w *waiting, now time.Time) (at time.Time, waits bool) {
 	if len(w.ops) == 0 || w.inFlight {
 		return at, false
@@ -118,8 +111,7 @@ func (q *queue) dueAt(key lb.PoolKey, w *waiting, now time.Time) (at time.Time, 
 	return q.groupAt(key, w, now).ReadyAt(q.interval), true
 }
 
-// recalls has a pool that the lane does not know yet begin where an earlier process has
-// ended: what was said by that one is not said again.
+// recalls restores the notifications of an earlier process.
 func (w *waiting) recalls(op poolschedule.Operation, isNew bool) {
 	if isNew {
 		w.history.GaveUp = op.Told.GivenUpFor
@@ -144,36 +136,35 @@ func (q *queue) hold(key lb.PoolKey, w *waiting, ops []poolschedule.Operation) {
 		delete(q.busy, key)
 	}
 	if len(ops) == 0 {
-		w.announced = nil // what comes next waits for itself
+		w.announced = nil // later operations are reported again
 	}
 }
 
-// remove takes out every waiting operation, parked ones too, for which match
-// holds, and returns how many there were.
+// remove removes matching operations, parked ones included, and returns their number.
 func (q *queue) remove(match func(poolschedule.Operation) bool) int {
 	q.mu.Lock()
 	before := q.depth
 	for key, w := range q.busy {
 		q.hold(key, w, slices.DeleteFunc(w.ops, match))
 	}
-	gone := before - q.depth
+	removed := before - q.depth
 	q.mu.Unlock()
 	q.signal()
-	return gone
+	return removed
 }
 
-// afresh has what waits for a BackendPool be due as if it had not failed yet, but not before what Azure has
-// asked for. Once an interval a pool is heard: a tenant asks, and admin states have no pace.
+// afresh makes a BackendPool's operations due as if they had not failed, except for Retry-After;
+// once per interval and pool, because tenants request it and admin states have no pace.
 func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.mu.Lock()
 	for _, w := range q.busy {
-		asked := func(op poolschedule.Operation) bool { return op.Ref == ref }
-		if !slices.ContainsFunc(w.ops, asked) || now.Before(w.hurried.Add(q.interval)) {
+		matches := func(op poolschedule.Operation) bool { return op.Ref == ref }
+		if !slices.ContainsFunc(w.ops, matches) || now.Before(w.hurried.Add(q.interval)) {
 			continue
 		}
 		w.hurried, w.history.HoldUntil, w.history.Postponed = now, time.Time{}, 0
 		for at, op := range w.ops {
-			if asked(op) {
+			if matches(op) {
 				w.ops[at] = op.Afresh()
 			}
 		}
@@ -182,8 +173,7 @@ func afresh(q *queue, ref poolschedule.Ref, now time.Time) {
 	q.signal()
 }
 
-// forget drops a pool with its history. An attempt under way finds nothing to come back
-// to, and its operations are dropped.
+// forget drops a pool, also during an attempt.
 func (q *queue) forget(pool lb.PoolKey) {
 	q.mu.Lock()
 	if w := q.pools[pool]; w != nil {
@@ -201,14 +191,13 @@ func (q *queue) empty() bool {
 	return len(q.pools) == 0
 }
 
-// waitingIn counts the pools of a queue that have something waiting.
 func waitingIn(q *queue) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.busy)
 }
 
-// resume lets go what is held because something of our own was not ready.
+// resume ends the waits for Weir's own dependencies.
 func (q *queue) resume() {
 	q.mu.Lock()
 	for _, w := range q.busy {
@@ -218,7 +207,7 @@ func (q *queue) resume() {
 	q.signal()
 }
 
-// next asks admission which pool to attempt now, or when to ask again.
+// next returns the pool to attempt, or when to call again.
 func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, time.Time) {
 	q.mu.Lock()
 	q.look(now)
@@ -229,24 +218,23 @@ func (q *queue) next(now time.Time, interval time.Duration) (lb.PoolKey, bool, t
 		groups = q.turn.Left(groups, now, interval)
 	}
 	q.mu.Unlock()
-	pick, ok, askAt := poolschedule.Admit(groups, now, interval)
+	pick, ok, retryAt := poolschedule.Admit(groups, now, interval)
 	if slices.ContainsFunc(groups, func(g poolschedule.Group) bool { return g.Paced(now, interval) || g.IsDeferred(now, interval) }) {
-		askAt = poolschedule.Earlier(askAt, now.Add(paceAgain))
+		retryAt = poolschedule.Earlier(retryAt, now.Add(paceAgain))
 	}
-	return pick, ok, poolschedule.Earlier(askAt, drift)
+	return pick, ok, poolschedule.Earlier(retryAt, drift)
 }
 
-// paceAgain is how soon the pace is asked for again that a pool waits for: what is left comes back.
+// paceAgain is how often a pace is polled: quotas recover continuously.
 const paceAgain = time.Second
 
-// setTurn begins a turn of the lane, or ends it if it is nil.
 func setTurn(q *queue, t *poolschedule.Turn) {
 	q.mu.Lock()
 	q.turn = t
 	q.mu.Unlock()
 }
 
-// nextInTurn is next within the turn, of which an attempt begins if there is a pool.
+// nextInTurn returns the pool to attempt in this turn, and counts the attempt.
 func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bool) {
 	pool, ok, _ := q.next(now, interval)
 	if ok {
@@ -257,7 +245,7 @@ func nextInTurn(q *queue, now time.Time, interval time.Duration) (lb.PoolKey, bo
 	return pool, ok
 }
 
-// lineUp gives the groups the turns of their namespaces. The caller holds q.mu.
+// lineUp sets the groups' turns. The caller holds q.mu.
 func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {
 	waiting := map[string]bool{}
 	for _, g := range groups {
@@ -270,7 +258,7 @@ func (q *queue) lineUp(groups []poolschedule.Group, now time.Time) {
 	}
 }
 
-// groups are those of all pools that have something waiting. The caller holds q.mu.
+// groups returns the waiting pools. The caller holds q.mu.
 func (q *queue) groups(now time.Time) []poolschedule.Group {
 	groups := make([]poolschedule.Group, 0, len(q.busy))
 	for key, w := range q.busy {
@@ -280,7 +268,7 @@ func (q *queue) groups(now time.Time) []poolschedule.Group {
 	return groups
 }
 
-// space gives the groups their pace. Most of them have none to keep. The caller holds q.mu.
+// space sets the groups' pace. The caller holds q.mu.
 func (q *queue) space(groups []poolschedule.Group, now time.Time) {
 	var contend []*poolschedule.Group
 	for i, g := range groups {
@@ -294,7 +282,7 @@ func (q *queue) space(groups []poolschedule.Group, now time.Time) {
 	deferGroups(q, groups, now)
 }
 
-// deferGroups defers the changes beyond the share of their namespace: those that were queued last. The caller holds q.mu.
+// deferGroups defers a namespace's newest changes beyond its share. The caller holds q.mu.
 func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
 	if q.defers == nil {
 		return
@@ -305,29 +293,28 @@ func deferGroups(q *queue, groups []poolschedule.Group, now time.Time) {
 			due[g.Namespace] = append(due[g.Namespace], &groups[i])
 		}
 	}
-	for namespace, of := range due {
-		deferrals := q.defers(namespace, len(of), now)
+	for namespace, deferrable := range due {
+		deferrals := q.defers(namespace, len(deferrable), now)
 		if len(deferrals) == 0 {
 			continue
 		}
-		slices.SortFunc(of, func(a, b *poolschedule.Group) int {
+		slices.SortFunc(deferrable, func(a, b *poolschedule.Group) int {
 			return cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.Pool(), b.Pool()))
 		})
 		for i, d := range deferrals {
-			g := of[len(of)-len(deferrals)+i]
+			g := deferrable[len(deferrable)-len(deferrals)+i]
 			g.Deferred, g.Why = d.Until, d.String()
 		}
 	}
 }
 
-// groupAt is a pool's group with its pace. The caller holds q.mu.
+// groupAt returns a pool's group with its pace. The caller holds q.mu.
 func (q *queue) groupAt(key lb.PoolKey, w *waiting, now time.Time) poolschedule.Group {
 	one := []poolschedule.Group{w.group(key, q.company)}
 	q.space(one, now)
 	return one[0]
 }
 
-// group is the pool as admission looks at it, in the company of others of its lane.
 func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Group {
 	g := poolschedule.Summarize(key, w.ops, w.history)
 	if len(w.ops) == 0 {
@@ -337,8 +324,7 @@ func (w *waiting) group(key lb.PoolKey, c poolschedule.Company) poolschedule.Gro
 	return g
 }
 
-// levelAs reports whether the pool is known to hold the membership of this
-// fingerprint, with nothing queued or under way that could change it.
+// levelAs is the exported method for one queue.
 func (q *queue) levelAs(pool lb.PoolKey, fingerprint uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

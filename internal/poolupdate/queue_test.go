@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// What comes back after an attempt goes before what came meanwhile, and stands for it: the
-// age is that of the first change.
+// A requeued operation ranks before newer ones and absorbs them; its age is that of the first
+// change.
 func TestWhatComesBackKeepsItsAge(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -52,7 +52,7 @@ func TestTheOldestOfSeveralChangesCounts(t *testing.T) {
 	}
 }
 
-// Nothing of a pool that is forgotten is left to be picked, not even a look for drift.
+// A forgotten pool leaves nothing to pick, not even a drift check.
 func TestForgettingLeavesNothingToPick(t *testing.T) {
 	q := newQueue(period, interval)
 	q.add(start, poolschedule.Operation{Ref: poolschedule.Ref{Name: "web"}, Pool: web})
@@ -71,7 +71,7 @@ func TestForgettingLeavesNothingToPick(t *testing.T) {
 	}
 }
 
-// Whoever is taken out may have been what the others waited for.
+// Removing an operation may end the wait of the others.
 func TestTakingOneOutLetsTheOthersGo(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -104,7 +104,7 @@ func TestAnOperationThatAnotherStandsForWakesNobody(t *testing.T) {
 	}
 }
 
-// A pool is not level in the eyes of whoever asks while something may change it.
+// A pool is not reported in sync while something may change it.
 func TestAPoolWithAQueuedOperationIsNotLevel(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.level(web)
@@ -121,8 +121,8 @@ func TestAPoolWithAQueuedOperationIsNotLevel(t *testing.T) {
 	})
 }
 
-// The Service goes while its pool is written: nobody is told, and the ledger is trimmed to
-// what the pool holds all the same.
+// If the Service is deleted during the write, nothing is notified, but the record is trimmed to
+// what the pool holds.
 func TestAWriteWhoseServiceIsGoneIsReported(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.level(web)
@@ -140,7 +140,7 @@ func TestAWriteWhoseServiceIsGoneIsReported(t *testing.T) {
 	})
 }
 
-// deaf ends a write well though its caller has given up.
+// deaf completes a write although its caller has given up.
 type deaf struct{ *world }
 
 func (d deaf) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
@@ -169,7 +169,7 @@ func TestNothingIsPutBackWhileStopping(t *testing.T) {
 		stopped = w
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
-		w.wait(time.Second) // the write is under way
+		w.wait(time.Second) // the write is in progress
 	})
 	if got := stopped.lanes.Backlog().Operations; got != 0 {
 		t.Errorf("%d operations are queued again", got)
@@ -179,7 +179,7 @@ func TestNothingIsPutBackWhileStopping(t *testing.T) {
 	}
 }
 
-// The pause after something of our own failed starts anew once it has worked.
+// The pause of postponements restarts after a success.
 func TestPausesStartAnewAfterASuccess(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
@@ -194,7 +194,7 @@ func TestPausesStartAnewAfterASuccess(t *testing.T) {
 	})
 }
 
-// When there is no next attempt, no time is named for it; what Azure asked for stands.
+// Without a next attempt the report names no time; Retry-After is kept.
 func TestAReportWithoutAnotherAttemptNamesNoTime(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.pool(web, "")
@@ -214,14 +214,14 @@ func TestAReportWithoutAnotherAttemptNamesNoTime(t *testing.T) {
 	})
 }
 
-// One that stands for another, and has it be due earlier, is no reason to sleep on: a pool that is made
-// anew waits for no pace.
+// A coalesced operation that makes a pool due earlier wakes the worker: a recreated pool ignores
+// its pace.
 func TestAnOperationThatIsDueEarlierWakesItsLane(t *testing.T) {
 	inWorldOf(t, Config{MaxRetries: 3, Writes: pace.New(0, interval)}, func(w *world) {
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
 		w.wait(5 * time.Second)
-		w.change(web, "n2=10.0.0.2") // it waits for its pace
+		w.change(web, "n2=10.0.0.2") // waits for its pace
 		w.wait(2 * time.Second)
 		w.lanes.Add(poolschedule.Operation{
 			Ref: poolschedule.Ref{Name: "web"}, Pool: web, Service: poolschedule.ServiceName{Name: "web"}, ChangedAt: time.Now(), New: true,
@@ -232,14 +232,14 @@ func TestAnOperationThatIsDueEarlierWakesItsLane(t *testing.T) {
 	})
 }
 
-// A pace is asked for again: what is left of a quota comes back, and nobody says so.
+// The pace is polled, because a quota recovers without a signal.
 func TestAPoolWaitsNoLongerThanItsPaceIsShort(t *testing.T) {
 	writes := pace.New(1, interval)
 	inWorldOf(t, Config{MaxRetries: 3, Writes: writes}, func(w *world) {
 		w.pool(web, "")
 		w.change(web, "n1=10.0.0.1")
 		w.wait(3 * time.Second)
-		for range 300 { // others of this process empty the bucket, which fills again in seconds
+		for range 300 { // others of this process empty the bucket, which refills in seconds
 			writes.Wrote(web.LoadBalancer.SubscriptionID, time.Now())
 		}
 		w.change(web, "n2=10.0.0.2")

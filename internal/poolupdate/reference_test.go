@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Whatever the pages say holds a rule is there.
+// The tests that the documentation references exist.
 func TestReferenceNamesTestsThatExist(t *testing.T) {
 	updater, err := os.ReadFile("../../docs/reference/updater.md")
 	if err != nil {

@@ -9,13 +9,12 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// fill has pools filled at once that a write of their load balancer has made this moment, and
-// that somebody keeps. One that was level before it went is empty now, and nothing else says
-// so. A pool without a BackendPool is filled by the first operation that comes for it.
-func (q *queue) fill(made []lb.PoolKey, now time.Time) {
+// fill fills pools that a load balancer write has just created empty. Nothing else reveals that a
+// pool was recreated.
+func (q *queue) fill(created []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, key := range made {
+	for _, key := range created {
 		if w := q.pools[key]; w != nil {
 			w.level = nil
 			q.refill(key, w, now)
@@ -23,8 +22,7 @@ func (q *queue) fill(made []lb.PoolKey, now time.Time) {
 	}
 }
 
-// fillFound has a pool filled that was found empty, and for which nothing waits, though it was
-// not there when it was looked at last: a write made it whose answer was lost.
+// fillFound fills an unexpectedly empty pool: a lost write has created it.
 func (q *queue) fillFound(found lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,12 +31,12 @@ func (q *queue) fillFound(found lb.PoolKey, now time.Time) {
 	}
 }
 
-// fillUnknown is fill after a write whose fate is unknown. What is known to be missing stays
-// with whoever looks after that: he finds out when it is there.
-func (q *queue) fillUnknown(made []lb.PoolKey, now time.Time) {
+// fillUnknown fills pools after a write with unknown result. Pools known to be missing are handled
+// elsewhere.
+func (q *queue) fillUnknown(created []lb.PoolKey, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, key := range made {
+	for _, key := range created {
 		if w := q.pools[key]; w != nil && w.level != nil {
 			w.level = nil
 			q.refill(key, w, now)

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// poolVerb puts a pool into Azure, or has somebody else write it:
+// poolVerb creates a pool in Azure, or writes it as another client:
 //
 //	pool BALANCER/POOL holds=(NODE=IP, …)
 func poolVerb(s *stage, c *command) {
@@ -32,18 +32,17 @@ func poolVerb(s *stage, c *command) {
 	})
 }
 
-// answer is what Azure says to a call, where it is not to be served.
+// answer is Azure's response to a call that is not served.
 type answer struct {
 	says       string
 	given      fault.Answer
 	retryAfter string
-	plain      bool // an error that nobody classified
-	thenStop   bool // the lanes are stopped while the answer is on its way
+	plain      bool // an unclassified error
+	thenStop   bool // the workers stop while the response is in flight
 	times      int
 }
 
-// answerVerb says how Azure answers the next calls to a pool. Later answers line up
-// behind earlier ones; a call for which nothing is lined up is served.
+// answerVerb queues responses to the next calls for a pool; calls without one are served:
 //
 //	answer get|put BALANCER/POOL STATUS|gate-closed|lost|error
 //	    [retry-after=VALUE] [code=CODE] [target-gone] [times=N] [then=stop]
@@ -76,7 +75,7 @@ func answerVerb(s *stage, c *command) {
 	s.set(func() { s.answers[key] = append(s.answers[key], a) })
 }
 
-// lined takes what is lined up for a call. The caller holds s.mu.
+// lined takes the next queued response. The caller holds s.mu.
 func (s *stage) lined(call string) (answer, bool) {
 	line := s.answers[call]
 	if len(line) == 0 {
@@ -89,8 +88,8 @@ func (s *stage) lined(call string) (answer, bool) {
 	return line[0], true
 }
 
-// err makes of an answer what the adapter makes of it: the same table, and Retry-After
-// read in the same way.
+// err returns the error that the adapter makes of a response, with the same table and Retry-After
+// parsing.
 func (a answer) err() error {
 	cause := errors.New("Azure says " + a.says)
 	if a.plain {
@@ -134,8 +133,7 @@ func (s *stage) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	return p, err
 }
 
-// serve is one call on the wire. It takes its time, and what comes back is what the
-// script lined up, or else what work returns.
+// serve is one call. After its duration it returns the queued response, or else the result of work.
 func (s *stage) serve(ctx context.Context, call string, id lb.PoolID, body string, takes time.Duration, work func() (string, error)) error {
 	said := call + " " + spellPool(id)
 	s.set(func() { s.callBegins(said, id) })
@@ -164,7 +162,7 @@ func (s *stage) serve(ctx context.Context, call string, id lb.PoolID, body strin
 	return a.err()
 }
 
-// Enter implements Azure: the stage has no gates.
+// Enter implements Azure without gates.
 func (s *stage) Enter(lb.LoadBalancerID) (until time.Time, why string) { return time.Time{}, "" }
 
 func nextEtag(etag string) string {

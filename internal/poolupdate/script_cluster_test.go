@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// changeVerb gives a pool other members, as an endpoint change of a Service does. The
-// Service bears the pool's name unless it is named; several may feed one pool.
+// changeVerb changes a pool's members, like an endpoint change of a Service. The Service has the
+// pool's name unless given; several may share a pool:
 //
 //	change BALANCER/POOL wants=(NODE=IP, …) [service=NAMESPACE/NAME]
 func changeVerb(s *stage, c *command) {
@@ -27,14 +27,14 @@ func changeVerb(s *stage, c *command) {
 	s.set(func() {
 		s.wanted[id.Key()] = wants
 		s.services[service] = id.Key()
-		// The laws tell operations apart by this time, so no two are alike.
+		// The laws identify operations by this time, so it is unique.
 		s.changes++
 		op.ChangedAt = time.Now().Add(time.Duration(s.changes))
 	})
 	s.lanes.Add(op)
 }
 
-// goneVerb removes a Service from the cluster. The lanes are not told.
+// goneVerb deletes a Service without notifying the workers:
 //
 //	gone NAMESPACE/NAME
 func goneVerb(s *stage, c *command) {
@@ -42,7 +42,7 @@ func goneVerb(s *stage, c *command) {
 	s.set(func() { delete(s.services, service) })
 }
 
-// moveVerb makes a Service feed another pool. The lanes are not told.
+// moveVerb moves a Service to another pool without notifying the workers:
 //
 //	move NAMESPACE/NAME to=BALANCER/POOL
 func moveVerb(s *stage, c *command) {
@@ -52,7 +52,7 @@ func moveVerb(s *stage, c *command) {
 	s.set(func() { s.services[service] = id.Key() })
 }
 
-// removeServiceVerb tells the lanes that nothing is to be done for a Service any more.
+// removeServiceVerb calls RemoveService:
 //
 //	remove-service NAMESPACE/NAME
 func removeServiceVerb(s *stage, c *command) {
@@ -62,18 +62,17 @@ func removeServiceVerb(s *stage, c *command) {
 	s.set(func() { s.laws.removed(service) })
 }
 
-// refOf names the BackendPool of a Service: it has the Service's name.
+// refOf returns the BackendPool of a Service, which has its name.
 func refOf(service poolschedule.ServiceName) poolschedule.Ref {
 	return poolschedule.Ref{Namespace: service.Namespace, Name: service.Name, UID: "of " + service.Name}
 }
 
-// poolOf returns the pool that a BackendPool stands for. The caller holds s.mu.
+// poolOf returns the pool of a BackendPool. The caller holds s.mu.
 func (s *stage) poolOf(ref poolschedule.Ref) lb.PoolKey {
 	return s.services[poolschedule.ServiceName{Namespace: ref.Namespace, Name: ref.Name}]
 }
 
-// Relevant implements Cluster: an operation serves somebody while its Service is there
-// and feeds its pool.
+// Relevant implements Cluster: the Service exists and uses the pool.
 func (s *stage) Relevant(op poolschedule.Operation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +84,7 @@ func (s *stage) Relevant(op poolschedule.Operation) bool {
 	return relevant
 }
 
-// Desired implements Cluster. Weir made every pool of the stage, so what it finds there
-// when it first takes one is ours.
+// Desired implements Cluster. Weir made every pool, so what it finds on takeover is managed.
 func (s *stage) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

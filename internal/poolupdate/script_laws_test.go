@@ -11,16 +11,16 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// laws watches what no script may see broken, by counts of its own. The stage's lock
-// guards it. An operation is known by the time of its change, which is unique.
+// laws checks invariants of every script with its own counters. Guarded by the stage's lock.
+// Operations are identified by the time of their change.
 type laws struct {
 	maxRetries int
-	// carried are the operations that each pool's attempt took along: those that were
-	// found relevant since the last attempt ended, and were not removed.
+	// carried are the operations in each pool's attempt: those found relevant since the last
+	// attempt and not removed.
 	carried  map[lb.PoolKey][]poolschedule.Operation
 	begun    map[lb.PoolKey]bool
 	attempts map[time.Time]int
-	// writes are those of each pool's attempt.
+	// writes counts the writes in each pool's attempt.
 	writes    map[lb.PoolKey]int
 	notBefore map[time.Time]time.Time
 }
@@ -33,12 +33,11 @@ func newLaws(maxRetries int) laws {
 	}
 }
 
-// wrote reports whether a pool is being attempted, and was written by that.
+// wrote reports whether a pool's running attempt has written it.
 func (l *laws) wrote(pool lb.PoolID) bool { return l.begun[pool.Key()] && l.writes[pool.Key()] > 0 }
 
-// asked notes whether an operation was found relevant. Before an attempt that may be
-// asked more than once; after it, what nobody needs any more is dropped, and where that
-// is everything the attempt is over.
+// asked records a relevance check. Before an attempt it may be repeated; after one it drops
+// operations, and ends the attempt if none is left.
 func (l *laws) asked(op poolschedule.Operation, relevant bool) {
 	key := op.Pool.Key()
 	if l.begun[key] && relevant {
@@ -51,7 +50,7 @@ func (l *laws) asked(op poolschedule.Operation, relevant bool) {
 	l.begun[key] = l.begun[key] && len(l.carried[key]) > 0
 }
 
-// removed forgets what waited for a Service.
+// removed drops the operations of a Service.
 func (l *laws) removed(service poolschedule.ServiceName) {
 	for key, ops := range l.carried {
 		if !l.begun[key] {
@@ -60,8 +59,8 @@ func (l *laws) removed(service poolschedule.ServiceName) {
 	}
 }
 
-// attemptBegins: no operation is attempted more often than once and once for each retry. What an
-// attempt reads later, because its write met 412, begins none.
+// attemptBegins checks that no operation is attempted more often than once plus once per retry.
+// Further reads in an attempt, after a 412, do not count.
 func (s *stage) attemptBegins(pool lb.PoolID) {
 	if s.laws.begun[pool.Key()] {
 		return
@@ -75,9 +74,8 @@ func (s *stage) attemptBegins(pool lb.PoolID) {
 	}
 }
 
-// callBegins: no call leaves for a pool of which an operation, under way or queued, was
-// told by Azure to wait, whether the operation knows it or the stage alone. An attempt writes
-// twice at most. And none leaves after the end.
+// callBegins checks that no call for a pool ignores a Retry-After of its operations, that an
+// attempt writes at most twice, and that no call is made after the end.
 func (s *stage) callBegins(call string, pool lb.PoolID) {
 	now := time.Now()
 	for _, op := range slices.Concat(s.laws.carried[pool.Key()], s.queued()) {
@@ -96,8 +94,8 @@ func (s *stage) callBegins(call string, pool lb.PoolID) {
 	}
 }
 
-// attemptEnds: nobody hears the same twice of one attempt, none both succeeds and fails,
-// and nobody hears of a failure after the end.
+// attemptEnds checks that an attempt sends no duplicate notification, never both success and
+// failure, and none after the end.
 func (s *stage) attemptEnds(r Report) {
 	for _, told := range [][]poolschedule.ServiceName{r.Retrying, r.Failed, r.Updated} {
 		for i, service := range told {

@@ -10,9 +10,8 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// Report implements Reporter. What people would see of it goes into the trace: an event
-// for each Service, an observation of the metric (one for each attempt that ends with
-// Updated or with Failed, and none for any other), and the pool's status.
+// Report implements Reporter. It traces the visible effects: an event per Service, a metric
+// observation if the attempt ends with Updated or Failed, and the pool's status.
 func (s *stage) Report(_ context.Context, r Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,12 +55,12 @@ func (s *stage) observe(success bool) {
 	s.say("metric %s", map[bool]string{true: "succeeded", false: "failed"}[success])
 }
 
-// metricsVerb prints what was observed since the start.
+// metricsVerb prints the observations since the start.
 func metricsVerb(s *stage, _ *command) {
 	s.list("%d succeeded, %d failed", s.observed[true], s.observed[false])
 }
 
-// queueVerb prints what waits: a line for each operation, pools by name.
+// queueVerb prints the waiting operations, sorted by pool.
 func queueVerb(s *stage, _ *command) {
 	waits := s.queued()
 	if len(waits) == 0 {
@@ -76,7 +75,7 @@ func queueVerb(s *stage, _ *command) {
 	}
 }
 
-// queued returns all operations that wait, those of a pool in their order.
+// queued returns all waiting operations, in order for each pool.
 func (s *stage) queued() []poolschedule.Operation {
 	var all []poolschedule.Operation
 	for _, l := range s.lanes.all() {

@@ -17,28 +17,27 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// stage is the outside of the lanes, as the scripts set it up: Azure answers what it is
-// told to, the cluster holds Services, and all that happens is written into a trace.
+// stage is the scripted environment of the workers: Azure's responses, the Services of the cluster,
+// and a trace of all events.
 type stage struct {
 	t     *testing.T
 	start time.Time
 	lanes *Lanes
-	stop  context.CancelFunc // ends the lanes' context
+	stop  context.CancelFunc // ends the workers' context
 	ended chan struct{}      // closed when Run has returned
 
 	readTakes, writeTakes time.Duration
 
-	mu       sync.Mutex // the lanes call while the script changes things
+	mu       sync.Mutex // workers call while the script makes changes
 	trace    []string
 	breaches []string
 	stopped  bool
-	// stopAtRecheck stops the lanes when they ask once more, after an attempt, whether
-	// its operations are relevant.
+	// stopAtRecheck stops the workers when they check relevance after an attempt.
 	stopAtRecheck bool
 
 	pools    map[lb.PoolKey]*lb.Pool
-	answers  map[string][]answer                     // by call and pool, in the order of the script
-	services map[poolschedule.ServiceName]lb.PoolKey // which pool a Service feeds; one that is gone feeds none
+	answers  map[string][]answer                     // by call and pool, in script order
+	services map[poolschedule.ServiceName]lb.PoolKey // pool of each Service; none if deleted
 	wanted   map[lb.PoolKey][]lb.Address
 	ledger   map[lb.PoolKey][]netip.Addr
 	changes  int
@@ -52,7 +51,7 @@ func (s *stage) empty() {
 	s.ledger, s.observed = map[lb.PoolKey][]netip.Addr{}, map[bool]int{}
 }
 
-// lanesVerb starts the lanes; after a stop it starts new ones, as the next process does:
+// lanesVerb starts the workers; after a stop, new ones like the next process:
 //
 //	lanes [max-retries=N] [interval=D] [read-takes=D] [write-takes=D]
 func lanesVerb(s *stage, c *command) {
@@ -76,13 +75,12 @@ func lanesVerb(s *stage, c *command) {
 	}()
 }
 
-// advanceVerb lets virtual time pass:
+// advanceVerb advances virtual time:
 //
 //	advance D
 func advanceVerb(_ *stage, c *command) { time.Sleep(c.parseDuration(c.word())) }
 
-// stopVerb stops the lanes as the end of the process does, now or at a moment that no
-// clock hits:
+// stopVerb stops the workers like a shutdown, now or at a point that no clock reaches:
 //
 //	stop [at=recheck]
 func stopVerb(s *stage, c *command) {
@@ -94,14 +92,14 @@ func stopVerb(s *stage, c *command) {
 	<-s.ended
 }
 
-// stopNow ends the lanes' context. The caller holds s.mu.
+// stopNow ends the workers' context. The caller holds s.mu.
 func (s *stage) stopNow() {
 	s.say("the lanes are stopped")
 	s.stopped = true
 	s.stop()
 }
 
-// leave stops the lanes, if the script did not, and waits for all of them.
+// leave stops the workers if needed, and waits for them.
 func (s *stage) leave() {
 	if s.lanes != nil {
 		s.stop()
@@ -109,7 +107,7 @@ func (s *stage) leave() {
 	}
 }
 
-// set changes the stage while lanes may be at work.
+// set changes the stage while workers are running.
 func (s *stage) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,12 +124,12 @@ func (s *stage) list(format string, args ...any) {
 	s.set(func() { s.trace = append(s.trace, fmt.Sprintf(format, args...)) })
 }
 
-// breach notes a law that was broken. The caller holds s.mu.
+// breach records a violated invariant. The caller holds s.mu.
 func (s *stage) breach(format string, args ...any) {
 	s.breaches = append(s.breaches, s.stamp(time.Now())+" "+fmt.Sprintf(format, args...))
 }
 
-// flush returns what happened, and which laws were broken, since the last time.
+// flush returns the trace and the violations since the last call.
 func (s *stage) flush() (out string, breaches []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,19 +138,19 @@ func (s *stage) flush() (out string, breaches []string) {
 	return out, breaches
 }
 
-// stamp spells a time as seconds since the script began.
+// stamp formats a time as seconds since the script began.
 func (s *stage) stamp(at time.Time) string {
 	return strconv.FormatFloat(at.Sub(s.start).Seconds(), 'f', -1, 64) + "s"
 }
 
-// pool reads a word such as kubernetes/web as a load balancer and its pool.
+// pool parses BALANCER/POOL, such as kubernetes/web.
 func (c *command) pool(word string) lb.PoolID {
 	c.t.Helper()
 	balancer, name := c.pair(word)
 	return poolID(balancer, name)
 }
 
-// service reads such a word as a Service in its namespace.
+// service parses NAMESPACE/NAME.
 func (c *command) service(word string) poolschedule.ServiceName {
 	c.t.Helper()
 	namespace, name := c.pair(word)
@@ -168,7 +166,7 @@ func (c *command) pair(word string) (left, right string) {
 	return left, right
 }
 
-// addresses reads a list such as (n1=10.0.0.1, n2=10.0.0.2).
+// addresses parses a list such as (n1=10.0.0.1, n2=10.0.0.2).
 func (c *command) addresses(name string) []lb.Address {
 	list, _ := c.value(name)
 	return addresses(strings.ReplaceAll(list, ",", " "))

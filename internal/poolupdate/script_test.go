@@ -15,13 +15,12 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestCases plays the numbered test cases of the updater's contract: scripts in
-// testdata, one a case, each in virtual time over the real lanes. A command changes
-// something or lets time pass, and what it prints is all that happened since the
-// command before it. -rewrite prints anew; read what changed before you keep it.
+// TestCases runs the numbered cases of the updater's contract: scripts in testdata, in virtual time
+// against real workers. Each command prints the events since the previous one. -rewrite updates the
+// output; review the diff.
 //
-// The contract speaks of ticks; a lane has none. "The next tick" is here the last
-// attempt plus the interval, and fresh work runs a debounce of 250 ms after its change.
+// The contract speaks of ticks. Here the next tick is the last attempt plus the interval, and new
+// work runs 250 ms (the debounce) after its change.
 func TestCases(t *testing.T) {
 	const cases = 19
 	paths, err := filepath.Glob("testdata/[0-9][0-9]_*")
@@ -37,8 +36,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// runScript reads the script, plays it in a bubble of virtual time, and compares. The
-// reader stays outside of the bubble: it keeps a timer of its own for each command.
+// runScript runs the script in a synctest bubble and compares the output. The parser runs outside,
+// because it uses a timer per command.
 func runScript(t *testing.T, path string) {
 	var lines []datadriven.TestData
 	datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
@@ -54,8 +53,7 @@ func runScript(t *testing.T, path string) {
 	})
 }
 
-// play performs one line after the other. A law that breaks fails the test at once,
-// also where new output is being written.
+// play runs the lines in order. A violated invariant fails the test at once, even with -rewrite.
 func play(t *testing.T, lines []datadriven.TestData) (printed []string) {
 	s := &stage{t: t, start: time.Now()}
 	s.empty()
@@ -78,7 +76,7 @@ func play(t *testing.T, lines []datadriven.TestData) (printed []string) {
 	return printed
 }
 
-// verbs are what a script can say.
+// verbs are the script commands.
 var verbs = map[string]func(*stage, *command){
 	"lanes":          lanesVerb,
 	"advance":        advanceVerb,
@@ -93,8 +91,7 @@ var verbs = map[string]func(*stage, *command){
 	"metrics":        metricsVerb,
 }
 
-// command is one line of a script: words, then name=value. A word or a name that no
-// verb reads is a mistake in the script.
+// command is one script line: words, then name=value. Unused words and names are errors.
 type command struct {
 	t     *testing.T
 	line  datadriven.TestData
@@ -137,7 +134,7 @@ func (c *command) word() string {
 	return first
 }
 
-// says takes a word that may be missing.
+// says takes an optional word.
 func (c *command) says(word string) bool {
 	i := slices.Index(c.words, word)
 	if i < 0 {
@@ -147,14 +144,14 @@ func (c *command) says(word string) bool {
 	return true
 }
 
-// value takes what is given as name=value.
+// value takes a name=value argument.
 func (c *command) value(name string) (string, bool) {
 	v, ok := c.named[name]
 	delete(c.named, name)
 	return v, ok
 }
 
-// only takes a value of which there is but one.
+// only takes a value with a single allowed setting.
 func (c *command) only(name, want string) bool {
 	c.t.Helper()
 	got, ok := c.value(name)

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/poolattempt"
 )
 
-// What a fresh read could make good waits until the time that Azure has named: no call before it.
+// A second try waits for Retry-After: no call before it.
 func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
 	for name, refused := range map[string]fault.Answer{
 		"somebody else was faster":    {Status: 412},
@@ -37,8 +37,8 @@ func TestNoSecondTryBeforeATimeThatAzureNames(t *testing.T) {
 	}
 }
 
-// A pool that turns out to be one of interfaces is reported as such: nothing is left of what was
-// computed for its addresses, and the write that was refused is no lost one.
+// A pool that turns out to hold interfaces is reported as such: nothing computed for its addresses
+// remains, and the rejected write is not a lost one.
 func TestOfAPoolThatBecameOneOfInterfacesNothingIsLeft(t *testing.T) {
 	refused := fault.Classify(fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}, errors.New("refused"))
 	t.Run("no node leaves any more", func(t *testing.T) {

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/poolattempt"
 )
 
-// beforePut has something happen right before a write of a pool reaches Azure, each time the
-// next of these.
+// beforePut runs the next function right before each write of a pool reaches Azure.
 func (w *world) beforePut(happens ...func() error) {
 	w.fail = func(call string, _ lb.PoolID) error {
 		if call != "PUT" || len(happens) == 0 {
@@ -27,8 +26,7 @@ func (w *world) beforePut(happens ...func() error) {
 	}
 }
 
-// somebodyWrites is another writer's write of a pool: its etag changes when Azure accepts it and
-// once more when Azure is done with it.
+// somebodyWrites is another client's pool write: the etag changes on acceptance and on completion.
 func (w *world) somebodyWrites(id lb.PoolID, members string, takes time.Duration) func() error {
 	return func() error {
 		p := w.pools[id.Key()]
@@ -43,9 +41,8 @@ func (w *world) somebodyWrites(id lb.PoolID, members string, takes time.Duration
 	}
 }
 
-// Somebody else was faster, once: the pool is read and written again at once, with what he wrote,
-// and with what the cluster wants by then. Nobody hears of it, and the ledger never says less
-// than what may arrive.
+// After one conflicting write the pool is read and written again at once, with that write's content
+// and the newest desired state. It is not reported, and the record always covers what may arrive.
 func TestASingle412IsLevelAfterOneAttempt(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -68,7 +65,7 @@ func TestASingle412IsLevelAfterOneAttempt(t *testing.T) {
 	})
 }
 
-// The second 412 of an attempt is a failure as any other: a retry, a word, and the budget.
+// The second 412 of an attempt is a normal failure: it consumes a retry and is reported.
 func TestA412ThatPersistsSpendsTheBudget(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -82,8 +79,8 @@ func TestA412ThatPersistsSpendsTheBudget(t *testing.T) {
 	})
 }
 
-// A write of somebody else that is under way changes the etag once more when it ends. The second
-// write waits for that, up to an interval, for it would meet 412 again, or take the other's place.
+// Another client's write in progress changes the etag again on completion. The second write waits
+// for that, up to an interval, to avoid another 412 or an overwrite.
 func TestTheSecondWriteWaitsForTheOtherOne(t *testing.T) {
 	for takes, reads := range map[time.Duration]int{2 * time.Second: 4, 20 * time.Second: 7, 2 * time.Minute: 7} {
 		inWorld(t, 3, func(w *world) {
@@ -115,8 +112,8 @@ func TestTheSecondWriteWaitsForTheOtherOne(t *testing.T) {
 	}
 }
 
-// A 412 can be the echo of our own write: a gateway gave up on it, the SDK sent it again, and it
-// had landed. Then the pool is level, and its Service is told so, even if Azure still works on it.
+// A 412 may be caused by Weir's own write: a gateway timed out, the SDK sent it again, and it had
+// landed. The pool is then in sync and its Service notified, even while Azure is working on it.
 func TestAnEchoOfOurOwnWriteIsNoFailure(t *testing.T) {
 	for _, takes := range []time.Duration{0, 3 * time.Second, 70 * time.Second} {
 		for _, hears := range []func(*world, lb.PoolID, string){(*world).change, (*world).look} {
@@ -125,7 +122,7 @@ func TestAnEchoOfOurOwnWriteIsNoFailure(t *testing.T) {
 	}
 }
 
-// anEcho is heard of as a change, or found by a process that starts.
+// anEcho creates this situation by a change or a starting process.
 func anEcho(t *testing.T, takes time.Duration, hears func(*world, lb.PoolID, string)) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "vm=10.9.9.9")
@@ -152,7 +149,7 @@ func anEcho(t *testing.T, takes time.Duration, hears func(*world, lb.PoolID, str
 	})
 }
 
-// Whoever wrote just what was wanted has spared the second write, and nobody hears of it.
+// If another client wrote exactly the desired state, the second write is skipped silently.
 func TestAPoolThatSomebodyElseMadeLevelIsNotWrittenAgain(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -178,7 +175,7 @@ func TestALeaseThatEndsMeanwhileMeansNoSecondWrite(t *testing.T) {
 	})
 }
 
-// Whoever goes while the other write is waited for needs no write of ours.
+// A pool that is no longer needed during the wait is not written.
 func TestNobodyIsWrittenForWhoHasGoneMeanwhile(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "")
@@ -192,8 +189,8 @@ func TestNobodyIsWrittenForWhoHasGoneMeanwhile(t *testing.T) {
 	})
 }
 
-// Azure refuses addresses in a pool of which a member is a network interface. What the pool has
-// become is read at once: one of interfaces is left to them, without a failure.
+// Azure rejects addresses in a pool with a network interface. The pool is read again at once: a
+// pool of interfaces is left unchanged without a failure.
 func TestAnInterfaceThatJoinsIsNoFailure(t *testing.T) {
 	refused := fault.Answer{Status: 400, Codes: []string{poolattempt.CodeInterfaceMember}}
 	t.Run("a pool of interfaces by now", func(t *testing.T) {
@@ -229,8 +226,8 @@ func TestAnInterfaceThatJoinsIsNoFailure(t *testing.T) {
 	})
 }
 
-// A pool of a failed load balancer can be out of reach until that is written again. Weir writes
-// it as it is, if it writes load balancers at all.
+// A pool of a failed load balancer may be unreachable until that is rewritten. Weir rewrites it
+// unchanged if it writes load balancers at all.
 func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 	parentFailed := fault.Answer{Status: 400, Codes: []string{fault.CodeParentFailed}}
 	var parent failedParent
@@ -261,15 +258,15 @@ func TestAFailedLoadBalancerIsWrittenBeforeItsPool(t *testing.T) {
 	})
 }
 
-// A first write that may land yet is not forgotten when the second comes to nothing, or is guarded
-// by the same etag and refused: when people want again what the pool shows, it is written once
-// more, which takes from the first write the etag that it needs.
+// A first write that may land is remembered if the second one fails, or is rejected with the same
+// etag as guard: if the pool's current content is wanted again it is rewritten, which invalidates
+// the first write.
 func TestTheFateOfTheFirstWriteStaysOpen(t *testing.T) {
 	again := fault.Answer{Status: 400, Codes: []string{"NotNow"}}
 	for _, code := range []string{fault.CodeParentFailed, poolattempt.CodeInterfaceMember} {
 		for _, second := range []string{"GET", "READ LEDGER", "PUT"} {
 			if code == poolattempt.CodeInterfaceMember && second != "GET" {
-				continue // what is no pool of interfaces is not written again
+				continue // a pool without interfaces is not written again
 			}
 			t.Run(code+", "+second, func(t *testing.T) {
 				var parent failedParent

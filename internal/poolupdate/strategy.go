@@ -13,73 +13,70 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// How many pools have to be due for a write of the whole load balancer, or for writes that overlap: where
-// Azure was seen to take them, two save the time of one operation. For less nothing is tried.
+// Minimum of due pools for a batched or overlapping update. With known support, two save one
+// operation; a trial needs more.
 const (
 	wholeFrom      = 3
 	wholeKnownFrom = 2
 )
 
-// together returns the pools to attempt by one write of the load balancer, and for which
-// changes that may be; none if they are too few, if such writes are not to be made, or if the pool
-// whose turn it is cannot be one of them: others that change all the time would keep it from ever
-// being attempted.
+// together returns the pools for one load balancer write and the permitted changes; none if there
+// are too few, or if next, which has its turn, cannot join.
 func (l *lane) together(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leaves) {
 	if l.cfg.Whole == nil || l.wholeAfter.After(now) || waitingIn(l.queue) < wholeKnownFrom { // most changes come alone
 		return nil, wholewrite.Leaves{}
 	}
-	may := l.verdicts.May(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
-	if may.None() {
-		return nil, may
+	permissions := l.verdicts.May(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
+	if permissions.None() {
+		return nil, permissions
 	}
 	for _, part := range []struct {
-		from int
-		may  wholewrite.Leaves
-	}{{wholeFrom, may}, {wholeKnownFrom, seen(l, may)}} {
+		from        int
+		permissions wholewrite.Leaves
+	}{{wholeFrom, permissions}, {wholeKnownFrom, seen(l, permissions)}} {
 		due := l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
-			return poolschedule.Together(groups, now, l.cfg.Interval, part.may)
+			return poolschedule.Together(groups, now, l.cfg.Interval, part.permissions)
 		})
 		if len(due) >= part.from && slices.Contains(due, next) {
-			return due, part.may
+			return due, part.permissions
 		}
 	}
-	return nil, may
+	return nil, permissions
 }
 
-// seen is the part of a leave for which Azure was seen, here or before, to take what it is for.
-func seen(l *lane, may wholewrite.Leaves) wholewrite.Leaves {
+// seen removes permissions for changes that Azure is not known to apply.
+func seen(l *lane, permissions wholewrite.Leaves) wholewrite.Leaves {
 	if l.answer(wholewrite.Addresses) != behaviour.Taken {
-		may.Addresses = wholewrite.No
+		permissions.Addresses = wholewrite.No
 	}
 	if l.answer(wholewrite.AdminStates) != behaviour.Taken {
-		may.States = wholewrite.No
+		permissions.States = wholewrite.No
 	}
-	return may
+	return permissions
 }
 
-// inTurn returns the pools to attempt by writes that overlap, in their order, and by which leave; none
-// if they are too few, if such writes are not to be made, or if the pool whose turn it is cannot be
-// one of them.
+// inTurn returns the pools for overlapping writes, in order, and the permission; none if there are
+// too few, or if next cannot join.
 func (l *lane) inTurn(now time.Time, next lb.PoolKey) ([]lb.PoolKey, wholewrite.Leave) {
 	if l.cfg.Pipeline == nil || l.cfg.Whole == nil || l.rowAfter.After(now) {
 		return nil, wholewrite.No
 	}
-	leave := l.verdicts.MayOverlap(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
-	if leave == wholewrite.No {
-		return nil, leave
+	permission := l.verdicts.MayOverlap(l.id.SubscriptionID, now, func(c wholewrite.Change) string { return l.queue.unrest(now, c) })
+	if permission == wholewrite.No {
+		return nil, permission
 	}
-	due := l.dueInTurn(now, leave)
+	due := l.dueInTurn(now, permission)
 	from := wholeFrom
 	if l.answer(wholewrite.Overlapping) == behaviour.Supersede {
 		from = wholeKnownFrom
 	}
 	if len(due) < from || !slices.Contains(due, next) {
-		return nil, leave
+		return nil, permission
 	}
-	return due, leave
+	return due, permission
 }
 
-// looks returns the pools to look at by one read of their load balancer; nil if each is read by itself.
+// looks returns the pools to check by one read; nil if each is read separately.
 func (l *lane) looks(now time.Time) []lb.PoolKey {
 	if l.cfg.Whole == nil {
 		return nil
@@ -87,18 +84,16 @@ func (l *lane) looks(now time.Time) []lb.PoolKey {
 	return l.those(poolschedule.LooksTogether, now)
 }
 
-// those returns the pools of a choice.
-func (l *lane) those(are func([]poolschedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
-	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey { return are(groups, now, l.cfg.Interval) })
+func (l *lane) those(selectFn func([]poolschedule.Group, time.Time, time.Duration) []lb.PoolKey, now time.Time) []lb.PoolKey {
+	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey { return selectFn(groups, now, l.cfg.Interval) })
 }
 
-func (l *lane) dueInTurn(now time.Time, leave wholewrite.Leave) []lb.PoolKey {
+func (l *lane) dueInTurn(now time.Time, permission wholewrite.Leave) []lb.PoolKey {
 	return l.queue.choose(now, func(groups []poolschedule.Group) []lb.PoolKey {
-		return poolschedule.InTurn(groups, now, l.cfg.Interval, leave)
+		return poolschedule.InTurn(groups, now, l.cfg.Interval, permission)
 	})
 }
 
-// changesIn returns the changes that a write makes.
 func changesIn(writes []parcel) []wholewrite.Change {
 	var addresses, states bool
 	for _, p := range writes {
@@ -115,16 +110,15 @@ func changesIn(writes []parcel) []wholewrite.Change {
 	return all
 }
 
-// allowed reports whether what is to be written may be a part.
-func allowed(may wholewrite.Leaves, todo poolwrite.Change) bool {
+// allowed reports whether a pool's change may join a batched update.
+func allowed(permissions wholewrite.Leaves, todo poolwrite.Change) bool {
 	addresses, states := todo.Changes()
-	return may.Allow(addresses, states, len(todo.Downed) > 0)
+	return permissions.Allow(addresses, states, len(todo.Downed) > 0)
 }
 
-// brings reports whether a write of the whole load balancer is known to give a pool what it carries
-// for it: by the file of the operator, or by what such writes were seen to do. What is not known is
-// not counted on: Azure has been seen to answer success, to leave pools that are there as they are,
-// and to make new ones empty. Where it ignores admin states it is left alone altogether.
+// brings reports whether a load balancer write is known to update the pool. Azure has been seen to
+// report success while it ignored existing pools and created new ones empty. A load balancer that
+// ignores admin states is excluded.
 func (l *lane) brings(p lb.Pool) bool {
 	if p.Etag == "" {
 		return l.cfg.Behaviour.WholeWriteNewPools == behaviour.Filled
@@ -132,7 +126,7 @@ func (l *lane) brings(p lb.Pool) bool {
 	return l.answer(wholewrite.Addresses) == behaviour.Taken && l.answer(wholewrite.AdminStates) != behaviour.Ignored
 }
 
-// bringsStates is brings for a change of admin states, if it is one.
+// bringsStates does the same for admin state changes.
 func (l *lane) bringsStates(todo poolwrite.Change) bool {
 	_, states := todo.Changes()
 	return !states || l.answer(wholewrite.AdminStates) == behaviour.Taken
@@ -142,8 +136,7 @@ func (l *lane) answer(c wholewrite.Change) behaviour.Answer {
 	return l.verdicts.Answer(l.id.SubscriptionID, c, time.Now())
 }
 
-// empty returns a pool that is to be made as the write of its load balancer has to make it:
-// without the addresses that the lane puts there afterwards.
+// empty removes the addresses, which the worker adds after creation.
 func empty(p lb.Pool) lb.Pool {
 	p.Addresses = nil
 	return p

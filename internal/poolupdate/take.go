@@ -11,20 +11,20 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// taken is what an attempt works with.
+// taken is one pool taken from the queue.
 type taken struct {
 	pool    lb.PoolKey
-	of      *waiting // whom it was taken from; nil if the pool was forgotten
+	of      *waiting // nil if the pool was forgotten
 	ops     []poolschedule.Operation
 	history poolschedule.History
 	told    map[poolschedule.ServiceName]poolschedule.Word
-	// driftDue is true if the pool was due to be looked at.
+	// driftDue is true if a check was due.
 	driftDue bool
-	// namespace is that whose turn it was; empty for a look, and for what another writer carries.
+	// namespace is the one that used its turn, if any.
 	namespace string
 }
 
-// take moves a pool's operations out of the queue for an attempt.
+// take takes a pool's operations for an attempt.
 func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) taken {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,7 +50,7 @@ func (q *queue) take(pool lb.PoolKey, now time.Time, interval time.Duration) tak
 	return t
 }
 
-// takeLocked is take for a pool that is there. The caller holds q.mu.
+// takeLocked takes a pool that exists. The caller holds q.mu.
 func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	t := taken{pool: pool, of: w, ops: w.ops, history: w.history, told: w.told.all(), driftDue: w.driftDue}
 	if len(t.ops) == 0 && w.driftDue {
@@ -63,10 +63,9 @@ func (q *queue) takeLocked(pool lb.PoolKey, w *waiting, now time.Time) taken {
 	return t
 }
 
-// done ends an attempt: what is to be tried again comes back, ahead of what came
-// meanwhile, and the pool's history and level are replaced. A pool that was forgotten
-// meanwhile is left alone, also if it came back.
-func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.History, level *uint64, told map[poolschedule.Word][]poolschedule.ServiceName) {
+// done ends an attempt: retries rank before newer operations. A pool forgotten since is ignored,
+// even if it was added again.
+func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.History, level *uint64, notified map[poolschedule.Word][]poolschedule.ServiceName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := t.of
@@ -76,22 +75,22 @@ func (q *queue) done(t taken, requeue []poolschedule.Operation, h poolschedule.H
 	if w == nil || q.pools[t.pool] != w {
 		return
 	}
-	// A look that was postponed is not an operation that waits.
+	// A postponed check is not a waiting operation.
 	w.driftDue = w.driftDue || slices.ContainsFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
 	requeue = slices.DeleteFunc(requeue, func(op poolschedule.Operation) bool { return op.Drift })
 	w.remembers(h)
 	q.hold(t.pool, w, poolschedule.Coalesce(requeue, w.ops...))
 	w.inFlight, w.level = false, level
 	q.watch(t.pool, w, time.Now())
-	for _, said := range []poolschedule.Word{poolschedule.WordUpdated, poolschedule.WordRetrying, poolschedule.WordFailed} {
-		for _, s := range told[said] {
-			w.told = w.told.with(s, said)
+	for _, notification := range []poolschedule.Word{poolschedule.WordUpdated, poolschedule.WordRetrying, poolschedule.WordFailed} {
+		for _, s := range notified[notification] {
+			w.told = w.told.with(s, notification)
 		}
 	}
 }
 
-// takeAlong is take for a pool that is not attempted for its own sake, unless nothing waits
-// for it, or Azure wants no call for it yet.
+// takeAlong takes a pool for another writer's update; false if nothing waits or Retry-After has not
+// passed.
 func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,8 +101,7 @@ func (q *queue) takeAlong(pool lb.PoolKey, now time.Time) (taken, bool) {
 	return q.takeLocked(pool, w, now), true
 }
 
-// back ends an attempt that was none: the operations stand where they stood, ahead of what
-// came meanwhile.
+// back requeues operations without an attempt, before newer ones.
 func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +111,7 @@ func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	}
 	w.remembers(w.history)
 	w.inFlight, w.driftDue = false, w.driftDue || t.driftDue
-	ops = slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return op.Drift }) // a look is no operation that waits
+	ops = slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return op.Drift }) // a check is not a waiting operation
 	for i := range ops {
 		ops[i].Carried = false
 	}
@@ -121,31 +119,29 @@ func (q *queue) back(t taken, ops []poolschedule.Operation) {
 	q.signal()
 }
 
-// suspect notes that a write guarded by an etag may land yet. What the pool holds is not
-// known until then.
+// suspect records that a write guarded by etag may still land, so that the pool's content is
+// unknown.
 func (q *queue) suspect(t taken, etag string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.of.history.Writes.Lost, t.of.history.Writes.OpenSince, t.of.level = etag, time.Time{}, nil
 }
 
-// part has a pool have no part in writes of several if apart is true. owed is true if the last one may
-// have landed, and was nobody's attempt.
+// part excludes the pool from batched updates if apart is true. owed is true if an uncounted write
+// may have landed.
 func (q *queue) part(t taken, apart, owed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.of.history.Apart, t.of.history.Owed = t.of.history.Apart || apart, t.of.history.Owed || owed
 }
 
-// wait has a pool wait for a time that Azure has named, or until somebody else's write may have ended;
-// zero is neither.
+// wait delays a pool for a Retry-After, or for another client's write; zero is neither.
 func (q *queue) wait(t taken, until, others time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.of.history.NotBefore, t.of.history.HoldUntil = poolschedule.Later(t.of.history.NotBefore, until), poolschedule.Later(t.of.history.HoldUntil, others)
 }
 
-// choose has some of the pools be chosen that have something waiting, by the turns of their namespaces.
 func (q *queue) choose(now time.Time, pick func([]poolschedule.Group) []lb.PoolKey) []lb.PoolKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,27 +152,23 @@ func (q *queue) choose(now time.Time, pick func([]poolschedule.Group) []lb.PoolK
 	return pick(groups)
 }
 
-// unrest says, for people, why now is no moment to try something on the load balancer; empty if
-// it is one. Admin states can be tried where nodes only return: nobody loses a flow by a write
-// that is ignored.
+// unrest returns why a trial must not run now, or "".
 func (q *queue) unrest(now time.Time, c wholewrite.Change) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for key, w := range q.pools {
 		g := w.group(key, q.company)
-		if why := g.Unrest(now, c); why != "" {
-			return why
+		if reason := g.Unrest(now, c); reason != "" {
+			return reason
 		}
 	}
 	return ""
 }
 
-// relevant drops the operations that have nobody left to serve.
 func (c *Config) relevant(ops []poolschedule.Operation) []poolschedule.Operation {
 	return slices.DeleteFunc(ops, func(op poolschedule.Operation) bool { return !c.Cluster.Relevant(op) })
 }
 
-// needed reports whether operations still have anyone to serve.
 func (c *Config) needed(ops []poolschedule.Operation) bool {
 	return slices.ContainsFunc(ops, c.Cluster.Relevant)
 }

@@ -14,9 +14,9 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// BenchmarkTogether: 100 Services change together, and a node leaves ten pools, on one load balancer
-// whose every write takes 25 s, which is what was recorded of those with machines. It reports the
-// writes, and how long it took until the last pool was level.
+// BenchmarkTogether changes 100 Services at once while a node leaves ten pools, on one load
+// balancer with writes that take 25 s, as measured with virtual machines. It reports the writes and
+// the time until the last pool is in sync.
 func BenchmarkTogether(b *testing.B) {
 	for _, story := range []string{"changes", "drain"} {
 		for _, ignores := range []bool{false, true} {
@@ -71,7 +71,7 @@ func playTogether(story string, ignores bool, known string) (writes int, took ti
 	return writes, took
 }
 
-// Where one write brings all pools of a load balancer what they want, they have one pace: else each its own.
+// If one write updates all pools of a load balancer they share a pace; otherwise each has its own.
 func TestOneWriteForAllIsOnePace(t *testing.T) {
 	for about, tt := range map[string]struct {
 		knows   behaviour.Behaviour

@@ -10,15 +10,14 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// takenOver has a pool looked at by a process that has just begun, with what the status says
-// of the one before.
+// takenOver checks a pool in a new process, given the status of the previous one.
 func (w *world) takenOver(told poolschedule.Told) {
 	w.pool(web, "")
 	w.set(func() { w.wanted[web.Name] = addresses("n1=10.0.0.1") })
 	w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: web.Name}, Pool: web, Service: poolschedule.ServiceName{Name: web.Name}, Told: told})
 }
 
-// What an earlier process has told is not told again.
+// Notifications of an earlier process are not repeated.
 func TestTheNextProcessRepeatsNothing(t *testing.T) {
 	refused := fault.Answer{Status: 403, Codes: []string{"AuthorizationFailed"}}
 	busy := fault.Answer{Status: 409, Codes: []string{"AnotherOperationInProgress"}}
@@ -45,7 +44,7 @@ func TestTheNextProcessRepeatsNothing(t *testing.T) {
 	}
 }
 
-// A bad word of an earlier process is taken back once the pool is level, and then it is over.
+// A failure reported by an earlier process is cleared once the pool is in sync.
 func TestTheNextProcessTakesABadWordBack(t *testing.T) {
 	for _, tt := range []struct {
 		name, holds string
@@ -63,7 +62,7 @@ func TestTheNextProcessTakesABadWordBack(t *testing.T) {
 				w.set(func() { w.pool(web, tt.holds) })
 				w.wait(10 * time.Second)
 				w.expectReports(tt.want)
-				w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: web.Name}, Pool: web, Service: poolschedule.ServiceName{Name: web.Name}, Told: tt.told}) // news that is old
+				w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: web.Name}, Pool: web, Service: poolschedule.ServiceName{Name: web.Name}, Told: tt.told}) // outdated
 				w.wait(time.Minute)
 				w.expectReports("web Unchanged")
 			})
@@ -71,8 +70,8 @@ func TestTheNextProcessTakesABadWordBack(t *testing.T) {
 	}
 }
 
-// A change that comes after the restart has a budget and words of its own, and the report
-// says what the pool was given up for.
+// A change after the restart has its own retries and notifications, and the report states the
+// reason for giving up.
 func TestAChangeAfterATakeoverSpeaks(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.failing("PUT", -1, fault.Answer{Status: 409, Codes: []string{"Busy"}})

@@ -17,12 +17,12 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// shelf keeps what Azure was seen to do, as the API server would.
+// shelf stores Azure's observed behavior, like the API server.
 type shelf struct {
 	mu    sync.Mutex
 	holds map[string]wholewrite.Record
-	away  bool // it does not answer
-	// kept says what was put there, in order, and then happens after each time.
+	away  bool // it does not respond
+	// kept lists the stored records in order; then runs after each.
 	kept []string
 	then func()
 }
@@ -54,16 +54,15 @@ func (s *shelf) Keep(_ context.Context, subscription string, r wholewrite.Record
 	return nil
 }
 
-// inAutoWorld is a world of n pools in which it is found out whether Azure takes writes of whole
-// load balancers.
+// inAutoWorld sets up n pools in which support for load balancer writes is discovered.
 func inAutoWorld(t *testing.T, n int, story func(w *whole, s *shelf, pools []lb.PoolID)) {
 	var s shelf
 	inWholeWorldOf(t, n, func(c *Config) { c.WholeWrites, c.Verdicts = wholewrite.Auto, &s }, func(w *whole, pools []lb.PoolID) { story(w, &s, pools) })
 }
 
-// restart ends Weir, and starts another version of it.
+// restart stops Weir and starts another version.
 func (w *whole) restart(version string) {
-	w.wait(0) // the one before runs
+	w.wait(0) // the previous one runs
 	cfg := w.lanes.cfg
 	cfg.Version = version
 	w.lanes = New(cfg)
@@ -73,7 +72,7 @@ func (w *whole) restart(version string) {
 	w.wait(0)
 }
 
-// all has each pool want other members.
+// all changes the members of each pool.
 func (w *whole) all(pools []lb.PoolID, members string) {
 	for _, id := range pools {
 		w.change(id, members)
@@ -87,9 +86,9 @@ const (
 	byItself = "GET p1, PUT p1, GET p2, PUT p2, GET p3, PUT p3"
 )
 
-// Where Azure takes them. In a drain nothing is tried: each pool is written by itself. The first
-// change of addresses at a calm moment is the trial, and where nodes return that of admin states.
-// From then on both are one write, also after a restart, and another version begins anew.
+// With support: during a drain nothing is tried and pools are written separately. The first change
+// of addresses at a quiet time is the trial, and returning nodes are that of admin states. From
+// then on both are batched, also after a restart; another version starts over.
 func TestWholeWritesEarnTheirPlace(t *testing.T) {
 	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
 		w.drainAll(pools, "n1=10.0.0.1/Down n2=10.0.0.2")
@@ -128,7 +127,7 @@ func TestWholeWritesEarnTheirPlace(t *testing.T) {
 	})
 }
 
-// Where Azure ignores them. It costs one write and two reads, once: no retry, no word, no change.
+// Without support the trial costs one write and two reads, once: no retry, notification or change.
 func TestATrialIsHarmless(t *testing.T) {
 	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
 		w.ignores = true
@@ -162,8 +161,8 @@ func TestATrialIsHarmless(t *testing.T) {
 	})
 }
 
-// A trial that is refused, or whose answer is lost, says nothing, and is made again an hour later,
-// twice at most. It costs nobody a retry, and nobody hears of it.
+// A rejected trial, or one without a response, is inconclusive and repeated an hour later, at most
+// twice, at no cost and without notifications.
 func TestATrialWithoutAVerdictIsBounded(t *testing.T) {
 	for name, given := range map[string]fault.Answer{
 		"lost": {OutcomeUnknown: true}, "403": {Status: 403}, "503": {Status: 503}, "429": {Status: 429}, "409": {Status: 409},
@@ -198,7 +197,7 @@ func TestATrialWithoutAVerdictIsBounded(t *testing.T) {
 	}
 }
 
-// What Azure asks for in answer to a trial is kept to.
+// Retry-After in response to a trial is honored.
 func TestATrialHearsRetryAfter(t *testing.T) {
 	inAutoWorld(t, 3, func(w *whole, _ *shelf, pools []lb.PoolID) {
 		w.refuse = func(call string) *fault.Fault {
@@ -215,8 +214,7 @@ func TestATrialHearsRetryAfter(t *testing.T) {
 	})
 }
 
-// Nothing is tried that could not be remembered, and nothing is decided before it is known what is
-// on record.
+// Nothing is tried without a record, nor before the record was read.
 func TestATrialIsOnRecordFirst(t *testing.T) {
 	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
 		s.mu.Lock()
@@ -253,8 +251,7 @@ func TestATrialIsOnRecordFirst(t *testing.T) {
 	})
 }
 
-// An Azure that took them and does so no more is noticed by the first write, whoever has said
-// that it does.
+// The first write notices that Azure no longer supports it, whatever the source of that knowledge.
 func TestAVerdictEndsWithWhatAzureShows(t *testing.T) {
 	for name, known := range map[string]func(*Config){
 		"by a trial": func(*Config) {}, "by a file": func(c *Config) { c.Behaviour = taking },
@@ -280,8 +277,8 @@ func TestAVerdictEndsWithWhatAzureShows(t *testing.T) {
 	}
 }
 
-// Two load balancers have something to do at the same moment: one of them is on trial. Whether the
-// other still has pools to write when it is known, and so writes them as one, is a matter of order.
+// Two load balancers have work at the same time: one of them runs the trial. Whether the other one
+// still has pools to batch afterwards depends on the order.
 func TestOneTrialASubscription(t *testing.T) {
 	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
 		for i := range 3 {
@@ -297,7 +294,7 @@ func TestOneTrialASubscription(t *testing.T) {
 	})
 }
 
-// A trial that a drain comes into is not made: the pools that drain go first.
+// A drain prevents a trial: its pools go first.
 func TestADrainEndsATrialBeforeItBegins(t *testing.T) {
 	inAutoWorld(t, 4, func(w *whole, _ *shelf, pools []lb.PoolID) {
 		w.all(pools[3:], "n1=10.0.0.1 n2=10.0.0.2")

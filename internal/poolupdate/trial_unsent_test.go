@@ -14,15 +14,15 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// trials is how many count by what is on record of addresses.
+// trials returns the recorded number of trials of addresses.
 func (s *shelf) trials() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holds["s"].Addresses.Trials
 }
 
-// What ends a trial between the record of it and its write leaves no trial behind: the next calm
-// moment has one.
+// An interruption between the record and the write of a trial leaves no trial: the next quiet time
+// has one.
 func TestATrialThatWasNotSentIsNone(t *testing.T) {
 	var lease oneLease
 	for name, ending := range map[string]func(w *whole){
@@ -70,8 +70,8 @@ func TestATrialThatWasNotSentIsNone(t *testing.T) {
 	}
 }
 
-// What comes along after somebody else was faster is not on the record of the trial, so it is not
-// tried with it.
+// Changes that join after a conflicting write are not in the trial's record, so they are not tried
+// with it.
 func TestTheSecondWriteTriesWhatIsOnRecord(t *testing.T) {
 	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
 		w.drainAll(pools, "n1=10.0.0.1/Down n2=10.0.0.2")
@@ -96,7 +96,7 @@ func TestTheSecondWriteTriesWhatIsOnRecord(t *testing.T) {
 	})
 }
 
-// A record that cannot be written costs a wait each time, and no trial, however often that is.
+// A record that cannot be written only costs a wait, and never counts as a trial.
 func TestATrialThatCouldNotBeRecordedIsNone(t *testing.T) {
 	inAutoWorld(t, 3, func(w *whole, s *shelf, pools []lb.PoolID) {
 		w.wait(time.Second)
@@ -119,8 +119,8 @@ func TestATrialThatCouldNotBeRecordedIsNone(t *testing.T) {
 	})
 }
 
-// Whoever goes while a write is being recorded is not written: of one pool, of several, and of
-// several on trial. Nobody hears of it, and what comes back is written at once.
+// A pool that is no longer needed while its write is recorded is not written: alone, in a batch or
+// in a trial. That is silent, and requeued operations are written at once.
 func TestWhoGoesWhileTheRecordIsWrittenIsNotWritten(t *testing.T) {
 	for name, setting := range map[string]wholewrite.Setting{"each by itself": wholewrite.Never, "together": wholewrite.Always, "on trial": wholewrite.Auto} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +157,8 @@ func TestWhoGoesWhileTheRecordIsWrittenIsNotWritten(t *testing.T) {
 	}
 }
 
-// A 412, or whatever else a write of the load balancer is refused with, that names a time means that
-// time: for each of the pools, on trial or not.
+// A Retry-After of a rejected load balancer write, such as a 412, applies to each of its pools, in
+// a trial or not.
 func TestARefusedWholeWriteHearsRetryAfter(t *testing.T) {
 	for _, setting := range []wholewrite.Setting{wholewrite.Always, wholewrite.Auto} {
 		for _, status := range []int{412, 400, 409} {
@@ -185,7 +185,7 @@ func TestARefusedWholeWriteHearsRetryAfter(t *testing.T) {
 	}
 }
 
-// A pool that Azure will never take keeps the others from nothing: it has no part in their trial.
+// A pool that Azure always rejects does not affect the others: it is excluded from their trial.
 func TestAPoolThatAlwaysFailsForbidsNoTrial(t *testing.T) {
 	for name, refusal := range map[string]fault.Answer{
 		"refused": {Status: 400, Codes: []string{"Poison"}}, "in conflict": {Status: 409, Codes: []string{"AnotherOperationInProgress"}},

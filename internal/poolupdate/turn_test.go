@@ -13,8 +13,8 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// inBusyWorld is a world of three pools, of which p1 and p2 change with every write: those are made
-// together, for Azure is known to take changes of addresses that way.
+// inBusyWorld sets up three pools, of which p1 and p2 change with every write, batched because
+// Azure is known to apply addresses.
 func inBusyWorld(t *testing.T, story func(w *whole, pool lb.PoolID)) {
 	known := behaviour.Behaviour{WholeWriteAddresses: behaviour.Taken}
 	inWholeWorldOf(t, 3, func(c *Config) { c.Behaviour, c.WholeWrites = known, wholewrite.Auto }, func(w *whole, pools []lb.PoolID) {
@@ -30,7 +30,7 @@ func inBusyWorld(t *testing.T, story func(w *whole, pool lb.PoolID)) {
 	})
 }
 
-// startsWith expects some calls, the first of those that were made.
+// startsWith compares the first calls.
 func (w *whole) startsWith(want string) {
 	w.t.Helper()
 	if got := w.wrote(); !strings.HasPrefix(got, want) {
@@ -38,18 +38,18 @@ func (w *whole) startsWith(want string) {
 	}
 }
 
-// A pool that has to be written alone has its turn, though others that are written together are due
-// after each write.
+// A pool that has to be written separately gets its turn although batched pools are due after each
+// write.
 func TestAPoolThatGoesAloneHasItsTurn(t *testing.T) {
 	inBusyWorld(t, func(w *whole, alone lb.PoolID) {
-		w.set(func() { delete(w.pools, alone.Key()) }) // the joint read does not show it
+		w.set(func() { delete(w.pools, alone.Key()) }) // the shared read does not show it
 		w.change(alone, "n1=10.0.0.1")
 		w.wait(interval)
 		w.startsWith("GET balancer, PUT balancer, GET balancer, GET p3, GET balancer, PUT balancer")
 	})
 }
 
-// Admin states go ahead of all others, though it is not known whether they may go together.
+// Admin states go before all others even if batching them is untested.
 func TestAdminStatesGoBeforeWritesOfOthers(t *testing.T) {
 	inBusyWorld(t, func(w *whole, drains lb.PoolID) {
 		w.wait(time.Second)

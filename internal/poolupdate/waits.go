@@ -11,21 +11,20 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// Waiting is a pool with an operation that is not attempted yet.
+// Waiting is a pool that waits for an attempt.
 type Waiting struct {
 	Ref   poolschedule.Ref
 	Pool  lb.PoolID
 	Cause Cause
-	// Look is true if nothing is known to have changed: the pool has to be read, and
-	// what was said of it stands until then.
+	// Look is true if no change is known; the pool's status stands.
 	Look bool
-	// Admin is true if a change of admin states waits.
+	// Admin is true if admin states wait.
 	Admin bool
-	// Since is when it was seen to wait: a report of a later time knows better.
+	// Since is when the wait was seen; later reports supersede it.
 	Since time.Time
-	// Until is when an attempt is allowed; zero if nobody knows.
+	// Until is when an attempt is possible; zero if unknown.
 	Until time.Time
-	// Why names what is closed, or who holds the lease; empty for other causes.
+	// Why names what is closed, or the lease holder; empty for other causes.
 	Why string
 }
 
@@ -34,38 +33,36 @@ type Cause string
 
 // The causes.
 const (
-	CauseGate       Cause = "Gate"       // Azure takes no requests of the subscription, or for the load balancer
-	CauseRetryAfter Cause = "RetryAfter" // Azure asked to leave this pool alone for a while
-	CauseLease      Cause = "Lease"      // another controller is at work
-	CausePace       Cause = "Pace"       // the pool is busy, or a quota comes back step by step
-	CauseShare      Cause = "Share"      // its namespace has used up its share of writes
-	CauseBehind     Cause = "Behind"     // something else on its load balancer goes first
+	CauseGate       Cause = "Gate"       // Azure accepts no requests for the subscription or the load balancer
+	CauseRetryAfter Cause = "RetryAfter" // Azure sent a Retry-After for this pool
+	CauseLease      Cause = "Lease"      // another controller holds the lease
+	CausePace       Cause = "Pace"       // the pool is busy, or a quota recovers gradually
+	CauseShare      Cause = "Share"      // the namespace has used up its share of writes
+	CauseBehind     Cause = "Behind"     // another write on the load balancer comes first
 )
 
-// soft reports a wait that is part of the normal course.
 func (c Cause) soft() bool { return c == CausePace || c == CauseBehind }
 
-// obstacle is what keeps a lane from a pass.
+// obstacle blocks a worker.
 type obstacle struct {
-	askAt time.Time // again; zero if nothing kept it
-	// until is when the obstacle is over; zero if nobody knows.
+	askAt time.Time // zero if nothing blocks
+	// until is zero if unknown.
 	until time.Time
 	cause Cause
 	why   string
 }
 
-// worthTelling is the shortest wait that people hear of.
+// worthTelling is the shortest wait that is reported.
 const worthTelling = time.Second
 
-// news returns the pools that wait although no attempt of theirs has failed, and of which
-// nobody was told yet, or something else. met is what keeps the whole lane.
-func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Waiting {
+// news returns new or changed waits of pools without a failed attempt. blocked applies to the worker.
+func (q *queue) news(blocked obstacle, now time.Time, interval time.Duration) []Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var all []Waiting
 	for _, g := range q.groups(now) {
 		w := q.busy[g.Pool()]
-		if wait, waits := w.waits(g, met, now, interval); waits && w.isNews(wait, interval) {
+		if wait, waits := w.waits(g, blocked, now, interval); waits && w.isNews(wait, interval) {
 			w.announced = &wait
 			all = append(all, wait)
 		}
@@ -74,11 +71,11 @@ func (q *queue) news(met obstacle, now time.Time, interval time.Duration) []Wait
 	return all
 }
 
-// behind tells of one pool whose lane is busy with something else.
+// behind returns the wait of a pool with a busy worker.
 func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now() // not before the end of the last attempt, which would know better
+	now := time.Now() // not before the end of the last attempt, whose report would supersede it
 	w := q.pools[key]
 	if w == nil || w.inFlight || w.announced != nil || !w.standsBehind() {
 		return Waiting{}, false
@@ -87,34 +84,33 @@ func (q *queue) behind(key lb.PoolKey) (Waiting, bool) {
 	return *w.announced, true
 }
 
-// standsBehind reports whether people want to hear that something else goes first: not
-// of a retry, which has its own time, and not of a pool that is only looked at.
+// standsBehind reports whether waiting for another write is worth reporting: not for retries and
+// checks.
 func (w *waiting) standsBehind() bool {
 	g := w.group("", poolschedule.Company{})
 	return w.changed() && !g.Retry && (g.Admin == nil || g.Admin.Tries == 0)
 }
 
-// changed reports whether a change is known to wait.
 func (w *waiting) changed() bool {
 	return slices.ContainsFunc(w.ops, func(op poolschedule.Operation) bool { return !op.Looks() })
 }
 
-// waits says what a pool waits for, if that is worth telling. What waits after a failure
-// was told by the report of that attempt, unless something else delays it further.
-func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
+// waits returns what a pool waits for, if worth reporting. Waits after a failure were in that
+// attempt's report.
+func (w *waiting) waits(g poolschedule.Group, blocked obstacle, now time.Time, interval time.Duration) (Waiting, bool) {
 	if len(w.ops) == 0 || w.inFlight {
-		return Waiting{}, false // a look for drift is no change
+		return Waiting{}, false // a resync is no change
 	}
 	ready := g.ReadyAt(interval)
 	wait := Waiting{
 		Ref: w.ops[0].Ref, Pool: w.ops[0].Pool, Look: !w.changed(), Admin: g.Admin != nil, Since: now,
-		Cause: met.cause, Until: met.until, Why: met.why,
+		Cause: blocked.cause, Until: blocked.until, Why: blocked.why,
 	}
 	switch {
-	case met.until.After(ready):
-	case met.cause == CauseBehind && !w.standsBehind():
+	case blocked.until.After(ready):
+	case blocked.cause == CauseBehind && !w.standsBehind():
 		return Waiting{}, false
-	case met.cause != "" && met.until.IsZero() && ready.Sub(now) < worthTelling:
+	case blocked.cause != "" && blocked.until.IsZero() && ready.Sub(now) < worthTelling:
 		return wait, true
 	case g.IsDeferred(now, interval):
 		wait.Cause, wait.Until, wait.Why = CauseShare, ready, g.Why
@@ -130,8 +126,8 @@ func (w *waiting) waits(g poolschedule.Group, met obstacle, now time.Time, inter
 	return wait, wait.Until.Sub(now) >= worthTelling
 }
 
-// isNews reports whether people know something else of the pool so far. That it is kept
-// to a pace, or stands behind others, is told once: the time moves with each of them.
+// isNews compares wait with the last report. Pace and Behind are reported once, because their times
+// keep moving.
 func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
 	var before Waiting
 	if w.announced != nil {
@@ -139,7 +135,7 @@ func (w *waiting) isNews(wait Waiting, interval time.Duration) bool {
 	}
 	moved := wait.Until.Sub(before.Until)
 	if wait.Cause == CauseShare && before.Cause == CauseShare {
-		return moved >= interval // its text has figures that change all the time
+		return moved >= interval // its text contains figures that always change
 	}
 	if wait.Cause.soft() && before.Cause.soft() {
 		return moved >= interval && !before.Until.IsZero()

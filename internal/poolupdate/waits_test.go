@@ -25,7 +25,7 @@ func (w *world) expectWaits(want ...string) {
 	w.waits = nil
 }
 
-// failing makes calls of a kind fail n times with an answer of Azure.
+// failing makes the next n calls of a kind fail.
 func (w *world) failing(call string, n int, a fault.Answer) {
 	w.set(func() {
 		w.fail = func(c string, _ lb.PoolID) error {
@@ -38,8 +38,8 @@ func (w *world) failing(call string, n int, a fault.Answer) {
 	})
 }
 
-// An attempt that fails after more than an interval is followed by the next one at once: the time that
-// people are told is not past.
+// An attempt longer than the interval is followed by the next one at once: the reported time is not
+// in the past.
 func TestTheNextAttemptIsNeverToldForThePast(t *testing.T) {
 	for _, answer := range []fault.Answer{{Status: 409}, {OutcomeUnknown: true}} {
 		inWorld(t, 3, func(w *world) {
@@ -79,7 +79,7 @@ func TestAClosedGatePostponesAndSaysSoOnce(t *testing.T) {
 	})
 }
 
-// Of a pool that is only looked at it is said so: what is known of it stands.
+// A waiting check is reported as such: the pool's status stands.
 func TestALookThatWaitsIsToldApart(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.pool(web, "n1=10.0.0.1")
@@ -95,7 +95,7 @@ func TestALookThatWaitsIsToldApart(t *testing.T) {
 	})
 }
 
-// The wait of a change that comes as an attempt ends is not older than that attempt.
+// The wait of a change at the end of an attempt is not older than the attempt.
 func TestAWaitIsSeenAfterTheAttemptBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(0, interval)
@@ -118,7 +118,7 @@ func TestAGateThatStaysClosedLongerSaysSoAgain(t *testing.T) {
 		w.failing("GET", 1, fault.Answer{Status: 429, RetryAt: w.start.Add(40 * time.Second)})
 		w.change(web, "n1=10.0.0.1")
 		w.wait(10 * time.Second)
-		w.expectReports("web Retriable Retrying:web") // which says until when
+		w.expectReports("web Retriable Retrying:web") // which includes the time
 		w.set(func() { w.gates = w.start.Add(50 * time.Second) })
 		w.wait(35 * time.Second)
 		w.expectWaits("+40s web Gate until +50s: writes closed")
@@ -160,11 +160,11 @@ func TestBacklog(t *testing.T) {
 		w.change(web, "n1=10.0.0.1")
 		w.wait(time.Second)
 		expect(Backlog{Operations: 1, Parked: 1, Oldest: w.start})
-		w.change(web, "n2=10.0.0.2") // stays beside the one that has consumed a retry
-		w.change(web, "n3=10.0.0.3") // is the same as the one before
+		w.change(web, "n2=10.0.0.2") // kept next to the one that has consumed a retry
+		w.change(web, "n3=10.0.0.3") // coalesced with the previous one
 		began := time.Now()
 		w.change(api, "n1=10.0.0.1")
-		w.wait(time.Second) // the write of api is under way
+		w.wait(time.Second) // the write of api is in progress
 		expect(Backlog{Operations: 2, Parked: 1, Oldest: w.start})
 		w.lanes.RemoveService(poolschedule.ServiceName{Name: "web"})
 		expect(Backlog{Oldest: began})

@@ -21,63 +21,61 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// sideBySide bounds the records that are written at once.
+// sideBySide bounds concurrent status store writes.
 const sideBySide = 8
 
-// whole attempts pools together: one read of their load balancer, and one write if any of
-// them is not level. Each is settled as by an attempt of its own. What the write is refused
-// for, other than that somebody else is at work or that Azure gives no answer, is nobody's
-// attempt: one of the pools may be at fault, so each goes by itself from then on until it is
-// level. The caller holds the lane and the lease.
-func (l *lane) whole(ctx context.Context, due []lb.PoolKey, may wholewrite.Leaves, valid func() bool) {
-	parcels := l.takeAll(due)
-	l.tell(obstacle{cause: CauseBehind}, time.Now()) // the others
-	within, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
+// whole updates pools by one write of their load balancer. If Azure rejects it, other than for a
+// conflict or an outage, any pool may be the cause: no attempt is counted, and each pool is written
+// separately until it is in sync. The caller holds the worker's lock and the lease.
+func (l *lane) whole(ctx context.Context, due []lb.PoolKey, permissions wholewrite.Leaves, valid func() bool) {
+	updates := l.takeAll(due)
+	l.tell(obstacle{cause: CauseBehind}, time.Now()) // those not in the batch
+	timeoutCtx, cancel := context.WithTimeout(ctx, poolwrite.AttemptDeadline)
 	defer cancel()
-	j := joint{lane: l, ctx: ctx, within: within, may: may, valid: valid}
-	// Somebody who writes in between is everyday: the first time it costs one more read and
-	// write, and nobody hears of it.
-	if parcels = j.attempt(parcels); len(parcels) > 0 {
+	j := joint{lane: l, ctx: ctx, within: timeoutCtx, may: permissions, valid: valid}
+	// A conflicting write is common: the first one costs a silent retry.
+	if updates = j.attempt(updates); len(updates) > 0 {
 		j.last = true
-		j.attempt(parcels)
+		j.attempt(updates)
 	}
 	if len(j.trial) > 0 {
 		l.verdicts.End(l.id.SubscriptionID, j.sent)
 	}
 }
 
-// joint is an attempt of several pools by one write of their load balancer.
+// joint updates several pools by one load balancer write.
 type joint struct {
 	lane        *lane
 	ctx, within context.Context //nolint:containedctx // it lives as long as the attempt
 	may         wholewrite.Leaves
 	valid       func() bool
-	// trial are the changes that are tried, and sent is true once a write has left: before that
-	// nothing was tried. last is true where a write that another was faster than is not made again.
-	trial      []wholewrite.Change
-	sent, last bool
+	// trial are the changes on trial.
+	trial []wholewrite.Change
+	// sent is true once a write was sent.
+	sent bool
+	// last is true for the attempt after a conflict.
+	last bool
 }
 
-// attempt returns the pools of a write that somebody else was faster than; all others are
-// settled, or given back.
-func (j *joint) attempt(parcels []parcel) []parcel {
+// attempt returns the pools to retry after a conflict; all others are settled or requeued.
+func (j *joint) attempt(updates []parcel) []parcel {
 	l := j.lane
-	if len(parcels) == 0 {
+	if len(updates) == 0 {
 		return nil
 	}
 	b, err := j.read()
-	if f := fault.From(err); f != nil && f.Code == fault.CodeResting { // the load balancer wants patience, its pools may not
+	if f := fault.From(err); f != nil && f.Code == fault.CodeResting { // the load balancer is throttled, its pools may not be
 		l.wholeAfter = f.RetryAt
-		for _, p := range parcels {
+		for _, p := range updates {
 			(&carried{lane: l}).back(p, false)
 		}
 		return nil
 	}
 	if err != nil {
-		l.unmade(j.ctx, j.within, parcels, err)
+		l.unmade(j.ctx, j.within, updates, err)
 		return nil
 	}
-	writes := j.permitted(l.readied(j.ctx, j.within, parcels, b))
+	writes := j.permitted(l.readied(j.ctx, j.within, updates, b))
 	if len(writes) == 0 || !j.begin(writes) {
 		return nil
 	}
@@ -100,26 +98,26 @@ func (j *joint) attempt(parcels []parcel) []parcel {
 	return nil
 }
 
-// read reads the load balancer. After a write that somebody else was faster than it waits, as
-// long as an interval, until that one has ended: the end changes the etag once more.
+// read waits, after a conflict, up to an interval for the other write: its completion changes the
+// etag again.
 func (j *joint) read() (lb.LoadBalancer, error) {
 	l := j.lane
-	end, rest := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
+	end, delays := time.Now().Add(l.cfg.Interval), backoff.Doubling{First: time.Second, Max: 10 * time.Second}
 	for n := 1; ; n++ {
 		b, err := l.readAll(j.within)
-		if wait := rest.After(n); err != nil || !j.last || !moves(b) || time.Now().Add(wait).After(end) || sleep.For(j.within, wait) != nil {
+		if wait := delays.After(n); err != nil || !j.last || !moves(b) || time.Now().Add(wait).After(end) || sleep.For(j.within, wait) != nil {
 			return b, err
 		}
 	}
 }
 
-// moves reports whether a write to a load balancer, or to one of its pools, is under way.
+// moves reports whether a write of the load balancer or a pool is in progress.
 func moves(b lb.LoadBalancer) bool {
 	return b.Provisioning == lb.Updating || slices.ContainsFunc(b.Pools, func(p lb.Pool) bool { return p.Provisioning == lb.Updating })
 }
 
-// permitted returns the pools whose changes may be written together. The others go by
-// themselves; all do where so few are left that there is no need to try anything.
+// permitted returns the pools that may be written together. The others are updated separately, or
+// all if too few remain for a trial.
 func (j *joint) permitted(writes []parcel) []parcel {
 	var all, others []parcel
 	for _, p := range writes {
@@ -138,8 +136,8 @@ func (j *joint) permitted(writes []parcel) []parcel {
 	return all
 }
 
-// begin puts what is on trial on record, once. Where that does not work, or it is not calm any more,
-// or a second write would try what is not on record, it returns false, and the pools go by themselves.
+// begin records the trial once. If it fails, a trial is no longer possible, or a second write would
+// try unrecorded changes, it returns false, and all pools are updated separately.
 func (j *joint) begin(writes []parcel) bool {
 	l := j.lane
 	tries := slices.DeleteFunc(j.may.Tries(changesIn(writes)), func(c wholewrite.Change) bool { return slices.Contains(j.trial, c) })
@@ -162,16 +160,15 @@ func (j *joint) record(tries []wholewrite.Change) error {
 		return fmt.Errorf("%s came along after what is on trial was put on record", tries[0])
 	}
 	for _, c := range tries {
-		if why := j.lane.queue.unrest(time.Now(), c); why != "" {
-			return fmt.Errorf("not now: %s", why)
+		if reason := j.lane.queue.unrest(time.Now(), c); reason != "" {
+			return fmt.Errorf("not now: %s", reason)
 		}
 	}
 	return j.lane.verdicts.Begin(j.within, j.lane.id.SubscriptionID, tries)
 }
 
-// due asks once more, right before the write, for reads and records have taken their time: whether
-// the lease still holds, and whom the pools serve. It returns those that are written; a trial whose
-// change is among them no more is not made.
+// due checks the lease and the operations again, because reads and records take time. It returns no
+// pools if a change on trial is no longer among them.
 func (j *joint) due(writes []parcel) []parcel {
 	l := j.lane
 	if !j.valid() {
@@ -195,7 +192,6 @@ func (j *joint) due(writes []parcel) []parcel {
 	return due
 }
 
-// takeAll moves the operations of pools out of the queue.
 func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	var all []parcel
 	for _, key := range due {
@@ -215,7 +211,6 @@ func (l *lane) takeAll(due []lb.PoolKey) []parcel {
 	return all
 }
 
-// index says where each pool is in its load balancer.
 func (l *lane) index(b lb.LoadBalancer) map[lb.PoolKey]int {
 	at := make(map[lb.PoolKey]int, len(b.Pools))
 	for i, p := range b.Pools {
@@ -224,25 +219,24 @@ func (l *lane) index(b lb.LoadBalancer) map[lb.PoolKey]int {
 	return at
 }
 
-// readied computes what the pools have to become, records it side by side, and returns those
-// that have to be written. The others are settled; one that Azure does not show goes by
-// itself, which tells what is missing, and so does one of network interfaces.
-func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadBalancer) []parcel {
-	errs := make([]error, len(parcels))
+// readied computes and records the writes concurrently, settles pools without one, and leaves
+// missing pools and those of network interfaces to separate updates.
+func (l *lane) readied(ctx, timeoutCtx context.Context, updates []parcel, b lb.LoadBalancer) []parcel {
+	errs := make([]error, len(updates))
 	slots := make(chan struct{}, sideBySide)
 	var recording sync.WaitGroup
 	index := l.index(b)
-	for i := range parcels {
-		at, there := index[parcels[i].taken.pool]
-		if !there || b.Pools[at].NIC && l.cfg.AdminState {
+	for i := range updates {
+		at, found := index[updates[i].taken.pool]
+		if !found || b.Pools[at].NIC && l.cfg.AdminState {
 			continue
 		}
 		slots <- struct{}{}
 		recording.Go(func() {
-			p, members := &parcels[i], parcels[i].r.Members
+			p, members := &updates[i], updates[i].r.Members
 			p.before, p.read = b.Pools[at], true
-			p.write, errs[i] = l.cfg.attempts().Prepare(within, p.ops[0].Ref, p.before, false, &p.r)
-			if p.landed && p.r.Outcome == poolwrite.Unchanged { // by the write that was taken for refused
+			p.write, errs[i] = l.cfg.attempts().Prepare(timeoutCtx, p.ops[0].Ref, p.before, false, &p.r)
+			if p.landed && p.r.Outcome == poolwrite.Unchanged { // by the write that seemed rejected
 				p.r.Outcome, p.r.Members = poolwrite.Written, members
 			}
 			<-slots
@@ -250,14 +244,14 @@ func (l *lane) readied(ctx, within context.Context, parcels []parcel, b lb.LoadB
 	}
 	recording.Wait()
 	var writes []parcel
-	for i, p := range parcels {
+	for i, p := range updates {
 		switch {
 		case !p.read, errors.Is(errs[i], poolattempt.ErrByMachine):
 			l.alone(p, false)
 		case errs[i] == nil && p.write:
 			writes = append(writes, p)
 		default:
-			l.ends(ctx, within, p, errs[i])
+			l.ends(ctx, timeoutCtx, p, errs[i])
 		}
 	}
 	return writes

@@ -12,12 +12,11 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// BenchmarkSpotWave: so many nodes of 100 pools of one load balancer leave within ten seconds,
-// one after the other, each is dead 30 s after it was announced, and a write takes five
-// seconds, which is 12 a minute. It reports the writes, how long it took until all nodes were
-// Down in all pools, and for how long new flows met dead nodes: the share of the nodes taking
-// new flows in a pool that were dead, summed over time and pools, in seconds. Without admin
-// states two health probes have to fail, which takes ten seconds.
+// BenchmarkSpotWave lets nodes of 100 pools of one load balancer leave one after the other within
+// ten seconds. Each dies 30 s after the announcement, and a write takes five seconds. It reports
+// the writes, the time until all nodes are Down in all pools, and the exposure of new flows to dead
+// nodes: the share of dead nodes among those taking flows, summed over pools and seconds. Without
+// admin states two health probes have to fail, which takes ten seconds.
 func BenchmarkSpotWave(b *testing.B) {
 	for _, nodes := range []int{20, 50, 200} {
 		for _, how := range []string{"together", "one by one", "off"} {
@@ -36,8 +35,8 @@ func BenchmarkSpotWave(b *testing.B) {
 
 const (
 	waveLasts = 10 * time.Second
-	waveAhead = 30 * time.Second // from the announcement of a node's end to its end
-	probed    = 10 * time.Second // from a node's end until its probe has noticed
+	waveAhead = 30 * time.Second // from announcement to death
+	probed    = 10 * time.Second // from death until the probe notices
 )
 
 type spotWave struct {
@@ -45,8 +44,7 @@ type spotWave struct {
 	took, misdirected time.Duration
 }
 
-// playWave has nodes out of 200 leave. A zero T will do for the bubble of virtual time, as in
-// the simulator.
+// playWave lets nodes out of 200 leave. It also works with a zero T in the simulator's bubble.
 func playWave(nodes int, how string) (wave spotWave) {
 	azure := &whole{}
 	cfg := Config{MaxRetries: 3, AdminState: how != "off"}
@@ -90,7 +88,7 @@ func playWave(nodes int, how string) (wave spotWave) {
 	return wave
 }
 
-// deadShare is the share of dead nodes among those of a pool that take new flows.
+// deadShare returns the share of dead nodes among a pool's nodes that take new flows.
 func deadShare(p *lb.Pool, leaving int, apart, now time.Duration) float64 {
 	dead, takers := 0, 0
 	for i, a := range p.Addresses {
@@ -110,7 +108,7 @@ func deadShare(p *lb.Pool, leaving int, apart, now time.Duration) float64 {
 	return float64(dead) / float64(takers)
 }
 
-// members are 200 nodes, of which the first so many leave.
+// members returns 200 nodes, the first of which leave.
 func members(leaving int) string {
 	var text strings.Builder
 	for i := range 200 {

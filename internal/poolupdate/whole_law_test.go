@@ -18,15 +18,15 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// What a pool is when others are due.
+// The state of a pool when others are due.
 const (
 	isDue    = "due"
-	isQuiet  = "quiet"  // nothing waits for it
-	isParked = "parked" // Azure has asked to leave it alone
-	isNIC    = "nic"    // it holds network interfaces
+	isQuiet  = "quiet"  // nothing pending
+	isParked = "parked" // waits for Retry-After
+	isNIC    = "nic"    // holds network interfaces
 )
 
-// faults are what a write of the whole load balancer may meet, once.
+// faults are the errors that a load balancer write may meet once.
 var faults = map[string]*fault.Answer{
 	"nothing": nil, "412": {Status: 412}, "429": {Status: 429}, "409": {Status: 409}, "400": {Status: 400},
 	unanswered:  {Status: 503},
@@ -41,7 +41,7 @@ const (
 	landed     = "lost when it had landed"
 )
 
-// What is known of Azure before, by setting.
+// Initial knowledge of Azure, by setting.
 var knowings = map[string]func(*Config){
 	"it is true":          func(c *Config) { c.WholeWrites = wholewrite.Always },
 	"nothing":             func(c *Config) { c.WholeWrites = wholewrite.Auto },
@@ -49,7 +49,7 @@ var knowings = map[string]func(*Config){
 	"that it is ignored":  func(c *Config) { c.WholeWrites, c.Behaviour = wholewrite.Auto, ignoring },
 }
 
-// entries are what a pool holds, in the order of their names.
+// entries returns a pool's content sorted by name.
 func (w *whole) entries(id lb.PoolID) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,12 +58,11 @@ func (w *whole) entries(id lb.PoolID) string {
 	return strings.Join(all, " ")
 }
 
-// Whatever is due, parked or not to be written, whatever the write meets, whatever Azure does with
-// it and is known to do, and whoever else writes in between: nothing foreign is lost, what is not
-// due stays as it is, a change of the membership takes no admin state back, and each change is
-// settled and told once. Where Azure did not answer, the SDK has tried it already: each change has
-// failed, and nothing is written a second time. A write that is made to see what Azure does costs
-// nobody anything.
+// Whatever is due, parked or excluded, whatever error the write meets, whatever Azure does and is
+// known to do, and whichever other client writes in between: no foreign member is lost, pools that
+// are not due stay unchanged, a membership change resets no admin state, and each change is settled
+// and reported once. If Azure does not respond, the SDK has retried: each change has failed and
+// nothing is written twice. A trial costs no pool anything.
 func TestLawOfWholeWrites(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(3, 6).Draw(rt, "pools")
@@ -131,7 +130,7 @@ func TestLawOfWholeWrites(t *testing.T) {
 	})
 }
 
-// final are the last words about a pool, but for those of looks.
+// final returns the last notifications of a pool, without those of checks.
 func (w *whole) final(id lb.PoolID) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,18 +149,18 @@ func (w *whole) final(id lb.PoolID) string {
 	return strings.Join(all, " ")
 }
 
-// spent reports whether anything has cost a retry.
+// spent reports whether any retry was consumed.
 func (w *whole) spent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.reports, func(r Report) bool { return r.RetriesUsed > 0 })
 }
 
-// met is what came about of what a write was to meet.
+// met is whether the planned error and conflict occurred.
 type met struct{ it, other bool }
 
-// meets has the next write of the load balancer meet an answer, or somebody else be faster
-// than it with an address of a pool; -1 is nobody.
+// meets makes the next load balancer write meet an error, or a conflicting write of pool number
+// other; -1 is none.
 func (w *whole) meets(what string, other int, pools []lb.PoolID) *met {
 	m := new(met)
 	answer := faults[what]

@@ -18,27 +18,26 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// whole is the world's Azure as far as load balancers are written whole. The load balancer's
-// etag is the sum of its pools', so that any write of a pool changes it.
+// whole is an Azure with load balancer writes. The load balancer's etag is the sum of its pools'
+// etags, so that any pool write changes it.
 type whole struct {
 	*world
-	ignores bool                           // pools in a write are left as they are
-	poison  string                         // Azure takes no write that holds this address
-	during  func()                         // happens while a write is under way
+	ignores bool                           // pools in a write are ignored
+	poison  string                         // Azure rejects writes with this address
+	during  func()                         // runs during a write
 	refuse  func(call string) *fault.Fault // nil is never
-	loses   func() bool                    // the answer of a write that has landed; nil is never
+	loses   func() bool                    // loses the response of a landed write; nil is never
 }
 
-// ignoring is an Azure of which it is known that a write of the load balancer brings its pools
-// nothing.
+// ignoring is an Azure that is known to ignore pools in load balancer writes.
 var ignoring = behaviour.Behaviour{WholeWriteAddresses: behaviour.Ignored, WholeWriteAdminStates: behaviour.Ignored}
 
-// inWholeWorld is a world of n pools, named p1 and so on, that are written together.
+// inWholeWorld sets up n pools, p1 and so on, with batched updates.
 func inWholeWorld(t *testing.T, n int, story func(w *whole, pools []lb.PoolID)) {
 	inWholeWorldOf(t, n, func(c *Config) { c.WholeWrites = wholewrite.Always }, story)
 }
 
-// inWholeWorldOf is one of another configuration.
+// inWholeWorldOf is inWholeWorld with a custom configuration.
 func inWholeWorldOf(t *testing.T, n int, configure func(*Config), story func(w *whole, pools []lb.PoolID)) {
 	var azure whole
 	cfg := Config{MaxRetries: 3, AdminState: true, Whole: &azure, Version: "v1"}
@@ -133,7 +132,7 @@ func (w *whole) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Load
 	return shown, nil
 }
 
-// land has a write take effect. The caller holds w.mu.
+// land applies a write. The caller holds w.mu.
 func (w *whole) land(b lb.LoadBalancer) {
 	for _, p := range b.Pools {
 		held := w.pools[p.ID.Key()]
@@ -145,7 +144,7 @@ func (w *whole) land(b lb.LoadBalancer) {
 	}
 }
 
-// drainAll has n1 be Down in all pools, at once.
+// drainAll sets n1 Down in all pools at once.
 func (w *whole) drainAll(pools []lb.PoolID, members string) {
 	for _, id := range pools {
 		w.set(func() { w.wanted[id.Name] = addresses(members) })
@@ -159,7 +158,7 @@ func (w *whole) drainAll(pools []lb.PoolID, members string) {
 	w.lanes.Add(ops...)
 }
 
-// wrote returns the calls but for the records, without their times.
+// wrote returns the calls without records and times.
 func (w *whole) wrote() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,8 +190,8 @@ func (w *whole) expect(what, got, want string) {
 	}
 }
 
-// Changes that come within the debounce, and admin states, are one write; the first of either is
-// read back. So are those of two pools, once that is known.
+// Changes within the debounce, and admin states, are one write; the first of each kind is read
+// back. Two pools suffice once support is known.
 func TestThreePoolsAreOneWrite(t *testing.T) {
 	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
 		for _, id := range pools {
@@ -222,7 +221,7 @@ func TestThreePoolsAreOneWrite(t *testing.T) {
 	})
 }
 
-// Each pool is settled as by an attempt of its own: budgets, parking, words. A 412 is met by a
+// Each pool is settled like an attempt of its own: retries, parking, notifications. A 412 causes a
 // second write in the same attempt.
 func TestWhatAWholeWriteMeetsIsAnAttemptOfEachPool(t *testing.T) {
 	for name, given := range map[string]fault.Answer{
@@ -263,8 +262,7 @@ func TestWhatAWholeWriteMeetsIsAnAttemptOfEachPool(t *testing.T) {
 	}
 }
 
-// A pool that Azure does not take takes no neighbour down, and the write is not tried again
-// with it.
+// A pool that Azure rejects does not fail the others, and is not batched again.
 func TestAPoisonedPoolTakesNoNeighbourDown(t *testing.T) {
 	inWholeWorld(t, 5, func(w *whole, pools []lb.PoolID) {
 		w.poison = "10.0.0.66"
@@ -296,7 +294,7 @@ func TestAPoisonedPoolTakesNoNeighbourDown(t *testing.T) {
 	})
 }
 
-// Where it is the write itself that Azure does not take, there is none for a while.
+// If Azure rejects the batched write itself, there is none for a while.
 func TestARefusedWholeWriteIsNotRepeatedAtOnce(t *testing.T) {
 	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
 		w.refuse = func(call string) *fault.Fault {
@@ -322,8 +320,8 @@ func TestARefusedWholeWriteIsNotRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-// A write of the load balancer that Azure takes, and whose pools it leaves as they are, is
-// found out by reading back; from then on there is no other.
+// If Azure accepts a load balancer write but ignores its pools, reading back reveals it, and no
+// other follows.
 func TestIgnoredPoolsAreNoticed(t *testing.T) {
 	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
 		w.ignores = true
@@ -341,7 +339,7 @@ func TestIgnoredPoolsAreNoticed(t *testing.T) {
 	})
 }
 
-// A write whose fate is unknown is an attempt of each pool, and is fenced off by the next.
+// A write with unknown result is an attempt of each pool, and the next write invalidates it.
 func TestALostWholeWriteIsFencedOff(t *testing.T) {
 	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
 		for _, id := range pools {
@@ -355,7 +353,7 @@ func TestALostWholeWriteIsFencedOff(t *testing.T) {
 				return nil
 			}
 			late = w.etag()
-			for _, id := range pools { // and the change is taken back
+			for _, id := range pools { // the change is reverted
 				w.wanted[id.Name] = addresses("n1=10.0.0.1")
 			}
 			return fault.Classify(fault.Answer{OutcomeUnknown: true}, errors.New("connection reset"))
@@ -371,8 +369,8 @@ func TestALostWholeWriteIsFencedOff(t *testing.T) {
 	})
 }
 
-// What somebody else writes between the read and the write survives, and so do pools that
-// were not due: a parked one, one that is poisoned or of network interfaces.
+// Conflicting writes between read and write are preserved, as are pools that were not due: parked,
+// rejected, or of network interfaces.
 func TestOthersSurviveAWholeWrite(t *testing.T) {
 	inWholeWorld(t, 6, func(w *whole, pools []lb.PoolID) {
 		w.pools[pools[5].Key()].NIC = true
@@ -426,8 +424,7 @@ func TestNoWholeWriteWithoutTheLease(t *testing.T) {
 	})
 }
 
-// A pool that the load balancer does not have is asked for by itself, which tells what is
-// missing; its neighbours are written.
+// A missing pool is attempted separately, which diagnoses it; the others are written.
 func TestAPoolThatIsGoneHoldsUpNoWholeWrite(t *testing.T) {
 	inWholeWorld(t, 4, func(w *whole, pools []lb.PoolID) {
 		delete(w.pools, pools[1].Key())
@@ -442,7 +439,7 @@ func TestAPoolThatIsGoneHoldsUpNoWholeWrite(t *testing.T) {
 
 func TestStoppingInTheMiddleOfAWholeWriteReportsNothing(t *testing.T) {
 	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
-		w.wait(time.Second) // the first lanes run
+		w.wait(time.Second) // the first workers run
 		stop := w.die()
 		for _, id := range pools {
 			w.change(id, "n1=10.0.0.1")
@@ -455,8 +452,8 @@ func TestStoppingInTheMiddleOfAWholeWriteReportsNothing(t *testing.T) {
 	})
 }
 
-// A load balancer that wants no call says nothing of its pools: each goes by itself, at once
-// and at no cost, until the load balancer's time has come.
+// Retry-After for a load balancer does not apply to its pools: they are updated separately at once,
+// at no cost, until it has passed.
 func TestALoadBalancerThatWantsPatienceHoldsUpNoPool(t *testing.T) {
 	inWholeWorld(t, 3, func(w *whole, pools []lb.PoolID) {
 		until := time.Now().Add(5 * time.Minute)

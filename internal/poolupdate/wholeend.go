@@ -11,13 +11,11 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// wholeRest is how long there is no write of the whole load balancer after one that was refused,
-// unless one of its pools turns out to be what Azure does not take.
+// wholeRest is the pause after a rejection that no single pool caused.
 const wholeRest = 10 * time.Minute
 
-// failed is for a write that failed. It returns the pools if somebody else was faster, for the
-// first time, and Azure names no time before which it wants no call. A trial that fails is nobody's attempt, whatever it has met: each pool goes by
-// itself, but for the time that Azure has asked for.
+// failed handles a failed write. It returns the pools to retry after the first conflict without
+// Retry-After. A failed trial counts as no attempt: each pool is updated separately.
 func (j *joint) failed(writes []parcel, err error) []parcel {
 	l, f := j.lane, fault.From(err)
 	if f.Overtaken() && f.RetryAt.IsZero() && !j.last {
@@ -42,47 +40,46 @@ func (j *joint) failed(writes []parcel, err error) []parcel {
 	return nil
 }
 
-// again returns the parcel as it was taken, for another read. landed is true if the write that
-// was refused may have been sent before, and have landed.
+// again returns the pool for another read. landed is true if the rejected write may have been
+// sent twice, and have landed.
 func (p parcel) again(cfg *Config, landed bool) parcel {
 	return parcel{taken: p.taken, ops: p.ops, start: p.start, landed: landed, r: p.r.Again(cfg.attempts().Begin(p.taken.history), landed)}
 }
 
-// ends settles a pool as an attempt of its own would be that ended with err.
-func (l *lane) ends(ctx, within context.Context, p parcel, err error) {
-	r := p.r.End(err, ctx.Err() != nil, within.Err() != nil)
+// ends finishes a pool like an attempt of its own.
+func (l *lane) ends(ctx, timeoutCtx context.Context, p parcel, err error) {
+	r := p.r.End(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
 	if r.Outcome != poolwrite.Shutdown {
 		l.conclude(ctx, p.taken, p.ops, r, p.start)
 	}
 }
 
-// unmade is for a read or a write that failed. Where Azure did not answer, or not about what was
-// written, that is the failure of each pool: it would have met the same, and the SDK has tried
-// again already.
-func (l *lane) unmade(ctx, within context.Context, parcels []parcel, err error) {
-	r := poolwrite.Result{}.End(err, ctx.Err() != nil, within.Err() != nil)
+// unmade handles a failed read or write. Failures unrelated to the content, after the SDK's
+// retries, are a failure of each pool.
+func (l *lane) unmade(ctx, timeoutCtx context.Context, updates []parcel, err error) {
+	r := poolwrite.Result{}.End(err, ctx.Err() != nil, timeoutCtx.Err() != nil)
 	if r.Outcome != poolwrite.Terminal && r.Outcome != poolwrite.Stale || r.Fault.Exhausted() {
-		for _, p := range parcels {
-			l.ends(ctx, within, p, err)
+		for _, p := range updates {
+			l.ends(ctx, timeoutCtx, p, err)
 		}
 		return
 	}
 	l.wholeAfter = time.Now().Add(wholeRest)
 	l.cfg.Log.WarnContext(ctx, "load balancer not written whole, each pool is written by itself",
-		"loadBalancer", l.id.Name, "pools", len(parcels), "code", r.Fault.Code, "err", r.Fault.Error())
-	for _, p := range parcels {
+		"loadBalancer", l.id.Name, "pools", len(updates), "code", r.Fault.Code, "err", r.Fault.Error())
+	for _, p := range updates {
 		l.queue.wait(p.taken, r.Fault.RetryAt, time.Time{})
 		l.alone(p, r.Fault.Undecided)
 	}
 }
 
-// made settles what Azure shows after a write. What this process has not seen Azure do is read
-// back, for the answer may repeat what was sent.
+// made settles what Azure shows. Unproven behavior is read back, because the response may echo the
+// request.
 func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	l := j.lane
 	if !l.verdicts.Proven(l.id.SubscriptionID, changesIn(writes)) {
 		again, err := l.readAll(j.within)
-		if err != nil { // nothing is believed that was not seen
+		if err != nil { // trust nothing that was not read
 			again = lb.LoadBalancer{}
 		}
 		b = again
@@ -93,14 +90,14 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	}
 	var seen []poolwrite.After
 	for _, p := range writes {
-		if s, there := shown[p.taken.pool]; there {
+		if s, found := shown[p.taken.pool]; found {
 			seen = append(seen, poolwrite.After{Before: p.before, Todo: p.r.Todo, Shown: s})
 		}
 	}
 	l.verdicts.Learn(j.ctx, l.id.SubscriptionID, poolwrite.Showed(seen))
 	for _, p := range writes {
-		s, there := shown[p.taken.pool]
-		if !there || !p.arrived(s) {
+		s, found := shown[p.taken.pool]
+		if !found || !p.arrived(s) {
 			l.alone(p, true)
 			continue
 		}
@@ -109,15 +106,15 @@ func (j *joint) made(writes []parcel, b lb.LoadBalancer) {
 	}
 }
 
-// alone gives a pool back that is attempted by itself from now on, until it is level.
+// alone requeues a pool for separate updates until it is in sync.
 func (l *lane) alone(p parcel, mayLand bool) {
 	l.queue.part(p.taken, true, mayLand && p.r.Outcome == poolwrite.Written)
 	(&carried{lane: l}).back(p, mayLand)
 }
 
-func keys(parcels []parcel) []lb.PoolKey {
-	all := make([]lb.PoolKey, len(parcels))
-	for i, p := range parcels {
+func keys(updates []parcel) []lb.PoolKey {
+	all := make([]lb.PoolKey, len(updates))
+	for i, p := range updates {
 		all[i] = p.taken.pool
 	}
 	return all

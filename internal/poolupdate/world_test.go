@@ -22,10 +22,9 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// world is the outside of the room, in virtual time: an Azure whose writes take
-// writeTime, a cluster, a ledger and a reporter. Everything runs in one synctest
-// bubble and is looked at only when the lanes wait, so it needs no lock; the lanes
-// themselves, one a load balancer, are what -race watches.
+// world is the environment of the workers in virtual time: an Azure with writes that take
+// writeTime, a cluster, a status store and a reporter. Tests run in one synctest bubble and only
+// inspect it while the workers are blocked; -race covers the workers.
 type world struct {
 	t         *testing.T
 	lanes     *Lanes
@@ -33,26 +32,26 @@ type world struct {
 	readTime  time.Duration
 	writeTime time.Duration
 
-	mu     sync.Mutex // the lanes of several load balancers call at once
+	mu     sync.Mutex // workers of several load balancers call concurrently
 	pools  map[lb.PoolKey]*lb.Pool
 	wanted map[string][]lb.Address // by BackendPool name
-	gone   map[string]bool         // BackendPools nobody cares for any more
+	gone   map[string]bool         // irrelevant BackendPools
 	nodes  map[netip.Addr]bool     // addresses of the cluster's nodes
-	// machines are those of nodes, for pools of network interfaces.
+	// machines maps nodes to addresses, for pools of network interfaces.
 	machines map[string]netip.Addr
 	ledger   map[string][]netip.Addr
 	down     map[string][]netip.Addr
 	taken    map[string]bool
-	alone    bool // the pools are those that Weir made
-	keeps    bool // a write that changes nothing keeps the etag
+	alone    bool // Weir made the pools
+	keeps    bool // an unchanged write keeps the etag
 	azure    azure
-	made     int // pools, by writes of their load balancer
+	made     int // pools created by load balancer writes
 	gates    time.Time
 	reports  []Report
 	waits    []string // "+1s web until +30s writes closed"
 	calls    []string // "+1.25s PUT web n1=10.0.0.1"
 	fail     func(call string, pool lb.PoolID) error
-	// members write machines; nil where pools hold addresses.
+	// members writes machines; nil if pools hold addresses.
 	members *machineLanes
 }
 
@@ -60,7 +59,7 @@ func inWorld(t *testing.T, maxRetries int, story func(w *world)) {
 	inDriftingWorld(t, maxRetries, 0, story)
 }
 
-// inDriftingWorld is a world whose pools are looked at once a period.
+// inDriftingWorld is a world with drift checks.
 func inDriftingWorld(t *testing.T, maxRetries int, period time.Duration, story func(w *world)) {
 	inWorldOf(t, Config{MaxRetries: maxRetries, DriftPeriod: period}, story)
 }
@@ -95,14 +94,14 @@ func (w *world) pool(id lb.PoolID, members string) {
 	w.pools[id.Key()] = &lb.Pool{ID: id, Etag: "1", Addresses: addresses(members)}
 }
 
-// set changes the world while lanes are at work.
+// set changes the world while workers are running.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// change makes a Service want other members, and tells its lane.
+// change changes a Service's members and notifies its worker.
 func (w *world) change(id lb.PoolID, members string) {
 	w.mu.Lock()
 	w.wanted[id.Name] = addresses(members)
@@ -113,13 +112,13 @@ func (w *world) change(id lb.PoolID, members string) {
 	w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}, ChangedAt: time.Now()})
 }
 
-// look has a pool looked at of which no change is known.
+// look checks a pool without a known change.
 func (w *world) look(id lb.PoolID, members string) {
 	w.set(func() { w.wanted[id.Name] = addresses(members) })
 	w.lanes.Add(poolschedule.Operation{Ref: poolschedule.Ref{Name: id.Name}, Pool: id, Service: poolschedule.ServiceName{Name: id.Name}})
 }
 
-// wait lets virtual time pass until nothing moves any more.
+// wait advances virtual time until everything is blocked.
 func (w *world) wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -214,14 +213,14 @@ func (w *world) Put(ctx context.Context, p lb.Pool) (lb.Pool, error) {
 	return p, nil
 }
 
-// sameContent reports whether a write changes nothing. An interface has no address in Azure.
+// sameContent reports whether a write changes nothing. Interfaces have no address in Azure.
 func sameContent(a, b lb.Pool) bool {
 	return slices.EqualFunc(a.Addresses, b.Addresses, func(x, y lb.Address) bool {
 		return x.Name == y.Name && (x.AdminState == lb.Down) == (y.AdminState == lb.Down) && (a.NIC || x.IP == y.IP)
 	})
 }
 
-// contains reports whether those of the addresses that are the cluster's nodes are on record.
+// contains reports whether the written addresses of cluster nodes are recorded.
 func contains(record []netip.Addr, written []lb.Address, nodes map[netip.Addr]bool) bool {
 	return !slices.ContainsFunc(written, func(a lb.Address) bool { return nodes[a.IP] && !slices.Contains(record, a.IP) })
 }
@@ -241,7 +240,7 @@ func (w *world) accept(p lb.Pool) error {
 	return nil
 }
 
-// Machines says that nic-n1 is an interface of n1.
+// Machines maps nic-n1 to n1.
 func (w *world) Machines(_ context.Context, p lb.Pool) (lb.Pool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

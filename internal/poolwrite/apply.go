@@ -12,41 +12,33 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Change is what apply found to do.
+// Change is the difference to write.
 type Change struct {
-	// Next is the pool as it shall become; equal to the observed one if nothing
-	// is to be written.
+	// Next is the desired pool.
 	Next lb.Pool
-	// add, remove and alter count addresses; alter those that change their admin state.
+	// Numbers of addresses; the last one is of changed admin states.
 	add, remove, alter int
 	Foreign            int
-	// states are the admin states of next that are ours: Down, or empty for one that is
-	// taken back.
+	// states are the admin states that Weir manages in Next; empty is reset.
 	states map[netip.Addr]string
-	// down are the addresses that are Down by us afterwards; downed and restored are those
-	// that become so, or are taken back.
+	// down are Weir's Down addresses, followed by those that become Down and those that are reset.
 	down, Downed, restored []netip.Addr
-	// added are the addresses that were not there, removed those that do not belong there, and foreign
-	// those of others, as far as they are addresses.
+	// Addresses that are missing, surplus, or foreign.
 	added, removed, foreign []netip.Addr
-	// compared is true once the pool was compared with what is wanted.
+	// compared is false if the pool was not compared.
 	compared bool
-	// unseen is true if there is nothing to do, and yet the ledger holds an address
-	// that is neither wanted nor in the pool, or one as Down that is neither: a write of
-	// ours may still be on its way.
+	// unseen is true for a pool in sync with additional records: a write may be in flight.
 	unseen bool
-	// joinable is true of a pool that others fill and empty meanwhile: of it a write brings admin
-	// states alone.
+	// joinable is true if machines' own writes change the members, and a pool write only sets admin
+	// states.
 	joinable bool
 }
 
 func (c Change) none() bool { return c.add == 0 && c.remove == 0 && c.alter == 0 }
 
-// apply computes what a pool has to become: the wanted addresses, and of the
-// others those that are not ours. Addresses are compared by IP. An entry that
-// stays keeps its name and its place, so that a write changes no more than it must,
-// and its admin state, unless that is ours.
-func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
+// apply computes the wanted plus the foreign addresses, compared by IP. Remaining entries keep
+// their name, position and unmanaged admin state, to keep the write minimal.
+func apply(observed lb.Pool, wanted []lb.Address, managed ours) Change {
 	want := make(map[netip.Addr]string, len(wanted))
 	for _, a := range wanted {
 		want[a.IP] = a.AdminState
@@ -57,18 +49,18 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 	names := make(map[string]struct{}, len(observed.Addresses))
 	for _, a := range observed.Addresses {
 		state, wantedHere := want[a.IP]
-		_, mine := has.written[a.IP]
-		_, twice := present[a.IP]
+		_, isManaged := managed.written[a.IP]
+		_, duplicate := present[a.IP]
 		switch {
-		case mine && !wantedHere, wantedHere && twice:
+		case isManaged && !wantedHere, wantedHere && duplicate:
 			c.remove++
 			c.removed = append(c.removed, a.IP)
 			continue
 		case !wantedHere:
 			c.Foreign++
 			c.foreign = append(c.foreign, a.IP)
-		case has.down != nil:
-			a.AdminState = c.direct(a, state, has.down)
+		case managed.down != nil:
+			a.AdminState = c.direct(a, state, managed.down)
 		}
 		present[a.IP] = struct{}{}
 		names[strings.ToLower(a.Name)] = struct{}{}
@@ -81,7 +73,7 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 		}
 		present[a.IP] = struct{}{}
 		joins := lb.Address{Name: uniqueName(names, a), IP: a.IP}
-		if has.down != nil && a.AdminState == lb.Down {
+		if managed.down != nil && a.AdminState == lb.Down {
 			joins.AdminState = lb.Down
 			c.takeDown(a.IP)
 		}
@@ -94,24 +86,24 @@ func apply(observed lb.Pool, wanted []lb.Address, has ours) Change {
 		c.Next.Addresses = next
 		return c
 	}
-	c.unseen = missing(has, want)
+	c.unseen = missing(managed, want)
 	return c
 }
 
-// direct returns the admin state of an address that stays. What somebody else set Down
-// stays so, and is not ours to take back.
+// direct returns the admin state of a remaining address. It never resets a Down that Weir did not
+// set.
 func (c *Change) direct(a lb.Address, state string, down map[netip.Addr]struct{}) string {
-	_, byUs := down[a.IP]
-	isDown, toBe := a.AdminState == lb.Down, state == lb.Down
+	_, byWeir := down[a.IP]
+	isDown, wantDown := a.AdminState == lb.Down, state == lb.Down
 	switch {
-	case toBe && !isDown:
+	case wantDown && !isDown:
 		c.alter++
 		c.takeDown(a.IP)
 		return lb.Down
-	case toBe && byUs:
+	case wantDown && byWeir:
 		c.down = append(c.down, a.IP)
 		c.state(a.IP, lb.Down)
-	case isDown && byUs && !toBe:
+	case isDown && byWeir && !wantDown:
 		c.alter++
 		c.restored = append(c.restored, a.IP)
 		c.state(a.IP, "")
@@ -132,15 +124,14 @@ func (c *Change) state(ip netip.Addr, state string) {
 	c.states[ip] = state
 }
 
-// missing reports whether a pool that is as it has to be lacks something that the ledger
-// holds.
-func missing(has ours, want map[netip.Addr]string) bool {
-	for ip := range has.written {
+// missing reports whether the record has more than a pool in sync.
+func missing(managed ours, want map[netip.Addr]string) bool {
+	for ip := range managed.written {
 		if _, wanted := want[ip]; !wanted {
 			return true
 		}
 	}
-	for ip := range has.down {
+	for ip := range managed.down {
 		if want[ip] != lb.Down {
 			return true
 		}
@@ -148,9 +139,8 @@ func missing(has ours, want map[netip.Addr]string) bool {
 	return false
 }
 
-// uniqueName returns the address's name, or one made from it where an entry that
-// stays already has that name: Azure refuses two entries of one name
-// (DuplicateResourceName) and compares names without regard to case.
+// uniqueName returns the address's name, or derives an unused one: Azure rejects duplicates
+// (DuplicateResourceName), ignoring case.
 func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	name := a.Name
 	for i := 0; ; i++ {
@@ -165,12 +155,11 @@ func uniqueName(taken map[string]struct{}, a lb.Address) string {
 	}
 }
 
-// ShownBy reports whether got holds exactly the addresses that were written, and has the
-// admin states of those that are ours. Azure has been seen to report success and to leave a
-// pool empty, so a write is done only when what came back shows it.
+// ShownBy reports whether got has what was written. Azure has been seen to report success and leave
+// a pool empty.
 func (c Change) ShownBy(got lb.Pool) bool {
 	for _, a := range got.Addresses {
-		if state, mine := c.states[a.IP]; mine && (state == lb.Down) != (a.AdminState == lb.Down) {
+		if state, isManaged := c.states[a.IP]; isManaged && (state == lb.Down) != (a.AdminState == lb.Down) {
 			return false
 		}
 	}
@@ -186,7 +175,6 @@ func sortedIPs(addresses []lb.Address) []netip.Addr {
 	return ips
 }
 
-// sorted returns the addresses in order, each once.
 func sorted(ips []netip.Addr) []netip.Addr {
 	slices.SortFunc(ips, netip.Addr.Compare)
 	return slices.Compact(ips)

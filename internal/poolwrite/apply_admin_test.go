@@ -17,8 +17,8 @@ import (
 func TestApplyAdminStates(t *testing.T) {
 	tests := []struct {
 		name                   string
-		observed, wanted, down string // down is what the ledger holds
-		next, downNow          string // the addresses that are Down by us then
+		observed, wanted, down string // down is the record
+		next, downNow          string // Down by Weir afterwards
 		unseen                 bool
 	}{
 		{"a node that drains is set Down", "n1=10.0.0.1 n2=10.0.0.2", "n1=10.0.0.1/Down n2=10.0.0.2", "", "n1=10.0.0.1/Down n2=10.0.0.2", "10.0.0.1", false},
@@ -58,14 +58,14 @@ func TestApplyAdminStates(t *testing.T) {
 	}
 }
 
-// An answer that shows the addresses and not the admin states proves nothing.
+// A response with the addresses but not the admin states proves nothing.
 func TestAnAnswerHasToShowOurAdminStates(t *testing.T) {
 	has := ours{down: ipSet("10.0.0.2")}
 	c := apply(lb.Pool{Addresses: addresses("n1=10.0.0.1 n2=10.0.0.2/Down n3=10.0.0.3 vm=10.0.0.9/Down")},
 		addresses("n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3"), has)
 	for shown, want := range map[string]bool{
 		"n1=10.0.0.1/Down n2=10.0.0.2/None n3=10.0.0.3 vm=10.0.0.9/Down": true,
-		"n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3/Down vm=10.0.0.9":      true, // n3 and vm are somebody else's
+		"n1=10.0.0.1/Down n2=10.0.0.2 n3=10.0.0.3/Down vm=10.0.0.9":      true, // n3 and vm are foreign
 		"n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3 vm=10.0.0.9/Down":           false,
 		"n1=10.0.0.1/Down n2=10.0.0.2/Down n3=10.0.0.3 vm=10.0.0.9/Down": false,
 		"n1=10.0.0.1/Down n2=10.0.0.2 vm=10.0.0.9/Down":                  false,
@@ -76,8 +76,8 @@ func TestAnAnswerHasToShowOurAdminStates(t *testing.T) {
 	}
 }
 
-// Whoever set what: afterwards exactly the nodes that drain are Down, but for what somebody
-// else set; nothing else changes its state; and applying again changes nothing.
+// Whatever the start: afterwards exactly the draining nodes are Down, except what others set; no
+// other state changes; and applying again changes nothing.
 func TestLawAdminStates(t *testing.T) {
 	states := []string{"", lb.None, "Up", lb.Down}
 	rapid.Check(t, func(t *rapid.T) {

@@ -54,8 +54,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Whatever the pool holds: afterwards it holds the wanted and the foreign
-// addresses, no name and no IP twice, and applying again changes nothing.
+// Whatever the pool holds: afterwards it has the wanted and foreign addresses, names and IPs are
+// unique, and applying again changes nothing.
 func TestApplyLaws(t *testing.T) {
 	pool := func(t *rapid.T, label string) []lb.Address {
 		ips := rapid.SliceOfDistinct(rapid.IntRange(1, 12), rapid.ID[int]).Draw(t, label)
@@ -105,7 +105,7 @@ func TestApplyLaws(t *testing.T) {
 	})
 }
 
-// BenchmarkApply: a pool of 1,000 addresses of which ten leave and ten come.
+// BenchmarkApply replaces ten of a pool's 1,000 addresses.
 func BenchmarkApply(b *testing.B) {
 	at := func(i int) lb.Address {
 		return lb.Address{Name: fmt.Sprintf("aks-pool-%04d", i), IP: netip.AddrFrom4([4]byte{10, 1, byte(i / 256), byte(i)})}

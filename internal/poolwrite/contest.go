@@ -7,60 +7,57 @@ import (
 	"slices"
 )
 
-// timesUndone is how often in a row a pool has to be found changed back for a contest: somebody
-// may have edited it by hand once.
+// timesUndone is the number of consecutive reverts that make a conflict. One may be a manual edit.
 const timesUndone = 2
 
-// contest is what a lane remembers of somebody else who changes a pool back. What is repaired,
-// and when, does not depend on it: an endpoint may never be lost.
+// contest tracks another client that reverts a pool. It is only reported; Weir still repairs the
+// pool, since no endpoint may be lost.
 type contest struct {
-	// holds is what was ours in the pool when it was last known to be level; nil if it was not
-	// since the start.
+	// holds are the managed addresses when last in sync; nil if never.
 	holds []netip.Addr
-	// undone is what was found changed back last, and times how often in a row. What goes once each, such as
-	// machines that are deleted one after the other, is not changed back.
+	// undone are the last reverted addresses. Addresses that disappear once each, such as those of
+	// deleted machines, do not count.
 	undone []netip.Addr
-	times  int
-	// repairing is true while machines are on their way back into the pool: who is missing meanwhile was
-	// counted, and one that is gone was taken out by nobody.
+	// times is how often in a row they were reverted.
+	times int
+	// repairing is true while machines rejoin: missing ones were already counted.
 	repairing bool
 }
 
-// learn takes in an attempt. down are the addresses that were Down by us before it. Only a look
-// that finds nothing undone ends a contest: a change that comes right after a repair finds the
-// pool as it was repaired.
+// learn processes an attempt. down are the addresses Down before it. Only a check ends a conflict,
+// because a change may just see the repaired pool.
 func (c contest) learn(r Result, down []netip.Addr, look bool) contest {
 	switch {
 	case r.Outcome == Stale, r.Outcome == Refused:
-		return contest{} // another pool, if there is one again
+		return contest{} // a new pool starts over
 	case !r.Directed():
 		return c
 	}
-	undone := both(r.Todo.Downed, down)
+	reverted := both(r.Todo.Downed, down)
 	if !c.repairing {
-		undone = append(undone, both(r.Todo.added, c.holds)...)
+		reverted = append(reverted, both(r.Todo.added, c.holds)...)
 	}
 	switch {
-	case len(undone) > 0:
-		if again := both(undone, c.undone); len(again) > 0 {
-			undone = again
+	case len(reverted) > 0:
+		if repeated := both(reverted, c.undone); len(repeated) > 0 {
+			reverted = repeated
 		} else {
 			c.times = 0
 		}
-		c.undone, c.times = sorted(undone), c.times+1
+		c.undone, c.times = sorted(reverted), c.times+1
 	case look && !c.repairing:
 		c.undone, c.times = nil, 0
 	}
 	c.repairing = r.Handed != nil && (c.repairing || len(both(r.Todo.added, c.holds)) > 0)
 	if r.Settled() {
 		c.holds = r.written
-	} else { // who is on the way out by us, and is wanted again before that is seen, was taken out by nobody
+	} else { // removed by Weir itself: if wanted again early, they were not reverted
 		c.holds = slices.DeleteFunc(slices.Clone(c.holds), func(ip netip.Addr) bool { return slices.Contains(r.Todo.removed, ip) })
 	}
 	return c
 }
 
-// Contested are the addresses that somebody else keeps changing back.
+// Contested returns the addresses that another client keeps reverting.
 func (c contest) Contested() []netip.Addr {
 	if c.times < timesUndone {
 		return nil
@@ -68,7 +65,6 @@ func (c contest) Contested() []netip.Addr {
 	return c.undone
 }
 
-// both are the addresses that are in both lists.
 func both(a, b []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(a), func(ip netip.Addr) bool { return !slices.Contains(b, ip) })
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Somebody may have edited a pool by hand once: people hear of it when it comes again.
+// A single revert may be a manual edit: a repeated one is reported.
 func TestWhatIsUndoneOnceIsNoContest(t *testing.T) {
 	undone := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	for times, want := range map[int][]netip.Addr{timesUndone - 1: nil, timesUndone: undone, timesUndone + 1: undone} {
@@ -18,8 +18,8 @@ func TestWhatIsUndoneOnceIsNoContest(t *testing.T) {
 	}
 }
 
-// A machine takes a minute to be back in its pool, or is gone: who is missing at each attempt meanwhile was
-// taken out once, if at all. It counts again once the pool was level.
+// A machine takes a minute to rejoin, or was deleted: members missing at each attempt until then
+// were removed at most once. It counts again once the pool was in sync.
 func TestWhoIsOnTheWayBackIsNoContest(t *testing.T) {
 	at := netip.MustParseAddr("10.0.0.1")
 	c := contest{holds: []netip.Addr{at}}
@@ -37,7 +37,7 @@ func TestWhoIsOnTheWayBackIsNoContest(t *testing.T) {
 	}
 }
 
-// A node is excluded, and wanted again before its machine was seen to have left: Weir took it out.
+// A node is excluded and wanted again before its machine was seen to leave: Weir removed it.
 func TestWhoLeavesByUsIsNoContest(t *testing.T) {
 	at := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	c := contest{holds: at, undone: at, times: 1}
@@ -48,7 +48,7 @@ func TestWhoLeavesByUsIsNoContest(t *testing.T) {
 	}
 }
 
-// Machines are deleted one after the other, each a little before its node: nobody takes the same out twice.
+// Machines are deleted one by one, each shortly before its node: none is removed twice.
 func TestWhatGoesOnceEachIsNoContest(t *testing.T) {
 	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	without := func(ip netip.Addr) Result {

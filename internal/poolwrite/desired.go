@@ -9,39 +9,34 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Desired is the membership of a pool, as the cluster wants it, and what is on record of it.
+// Desired is a pool's desired membership and its record.
 type Desired struct {
 	Addresses []lb.Address
-	// Kept are those of Addresses that stay where they are in the pool, and are not added.
+	// Kept Addresses stay if present, but are not added.
 	Kept []netip.Addr
-	// Twins are further nodes that have an address of Addresses, and another machine. Awaited are the
-	// addresses of nodes whose machine is yet to be told: what has one of them stays where it is.
+	// Further nodes with an address of Addresses but another machine, and addresses of nodes with
+	// an unknown machine: members with one of these stay.
 	Twins   []lb.Address
 	Awaited []netip.Addr
-	// Ours reports whether an address that stands in the pool when Weir first
-	// takes it is one of ours: those of this cluster's nodes, and in a pool that Weir
-	// made all, unless it knows what it has put there.
+	// Ours reports whether Weir manages an address found on takeover: those of the cluster's nodes,
+	// or all in a pool that Weir made without a record of its content.
 	Ours func(netip.Addr) bool
-	// Alone is true for a pool that Weir made: nobody else sets nodes of this cluster Down there.
+	// Alone is true if no other client sets nodes Down: Weir made the pool.
 	Alone bool
-	// AddressOf returns the address of the node that a machine is, by which it is known in
-	// the ledger; false if it is none of the cluster's.
+	// AddressOf returns the recorded address of a machine's node; false if it is not the cluster's.
 	AddressOf func(machine string) (netip.Addr, bool)
-	// Machines is there for a pool whose members are network interfaces.
-	Machines *Machines
-	// Recorded is what the ledger holds of the pool.
-	Recorded Recorded
+	Machines  *Machines
+	Recorded  Recorded
 }
 
-// Recorded is what the ledger holds of a pool.
+// Recorded is a pool's persisted record.
 type Recorded struct {
-	// Written are the addresses that Weir put there, Down those of them that it took out of
-	// rotation.
+	// Written are the addresses that Weir added, Down those that it set Down.
 	Written, Down []netip.Addr
-	// Instances are the addresses of those of Written that instances of uniform scale sets have, by
-	// machine: Azure does not tell them.
+	// Instances maps instances of uniform scale sets to their addresses, which Azure does not
+	// report.
 	Instances map[string]netip.Addr
-	// Taken is true once the pool was taken.
+	// Taken is true after takeover.
 	Taken bool
 }
 
@@ -51,12 +46,11 @@ type Intent struct {
 	Instances          map[string]netip.Addr
 	Desired, Observed  int
 	Add, Remove, Alter int
-	// States is true if admin states alone are written, of network interfaces: that does not
-	// take the pool.
+	// States is true for admin states of network interfaces only, which is no takeover.
 	States bool
 }
 
-// in returns what is wanted of a pool that was read: what is kept is wanted where it is.
+// in removes retained addresses that are not present.
 func (d Desired) in(shown []lb.Address) Desired {
 	if len(d.Kept) == 0 {
 		return d

@@ -9,29 +9,28 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// MostNamed is how many members of a kind are named of a pool that is not level.
+// MostNamed is the number of members listed per kind.
 const MostNamed = 50
 
-// Differs is how a pool, as it was read, differs from what is wanted.
+// Differs is how a pool differs from its desired state.
 type Differs struct {
-	// Missing are wanted and not there, Surplus are there and do not belong there any more, and
-	// Foreign are what others have put there.
+	// Missing are absent, followed by unwanted members and those of other owners.
 	Missing, Surplus, Foreign Members
 }
 
-// Members are the first of so many, by their addresses. Of network interfaces of others no address is known.
+// Members is a count with the first addresses. Network interfaces of other owners have none.
 type Members struct {
 	Count int
 	Named []netip.Addr
 }
 
-// membersOf returns addresses, and count if that is more: not all members have one.
+// membersOf uses count if larger, because not all members have an address.
 func membersOf(ips []netip.Addr, count int) Members {
 	ips = sorted(slices.Clone(ips))
 	return Members{max(count, len(ips)), slices.Clone(ips[:min(len(ips), MostNamed)])}
 }
 
-// Differs says how the pool differed when it was read; nil if it was not, or not compared.
+// Differs returns nil if the pool was not compared.
 func (r Result) Differs() *Differs {
 	c := r.Todo
 	if !c.compared {
@@ -42,10 +41,9 @@ func (r Result) Differs() *Differs {
 	}
 }
 
-// lacking returns those of the wanted that are not here.
-func lacking(wanted, here []lb.Address) (ips []netip.Addr) {
-	there := make(map[netip.Addr]bool, len(here))
-	for _, a := range here {
+func lacking(wanted, present []lb.Address) (ips []netip.Addr) {
+	there := make(map[netip.Addr]bool, len(present))
+	for _, a := range present {
 		there[a.IP] = true
 	}
 	for _, a := range wanted {

@@ -26,8 +26,8 @@ func some(ips ...int) (m Members) {
 	return m
 }
 
-// A pool that was read says what it lacks, what is too much and what others have put there, each once and in
-// order; one that was not read says nothing.
+// A pool that was read reports missing, surplus and foreign members, sorted and unique; an unread
+// one reports nothing.
 func TestHowAPoolDiffers(t *testing.T) {
 	written := Recorded{Taken: true, Written: []netip.Addr{nodeIP(1), nodeIP(2), nodeIP(3)}}
 	for _, tt := range []struct {
@@ -54,7 +54,7 @@ func TestHowAPoolDiffers(t *testing.T) {
 	}
 }
 
-// However many there are, so many are named, and all are counted.
+// The number of listed members is limited, the count is not.
 func TestHowManyMembersAreNamed(t *testing.T) {
 	var all []int
 	for i := range MostNamed + 7 {
@@ -70,8 +70,8 @@ func TestHowManyMembersAreNamed(t *testing.T) {
 	}
 }
 
-// Of a pool of network interfaces the machines that are to join and to leave are named by the
-// addresses of their nodes, and those of others are counted.
+// For a pool of network interfaces, joining and leaving machines are listed by node address, and
+// foreign ones counted.
 func TestHowAPoolOfInterfacesDiffers(t *testing.T) {
 	pool := lb.Pool{NIC: true, Addresses: []lb.Address{
 		{Interface: "nic-n1", Machine: machineOf("n1").Key()}, {Interface: "theirs", Machine: machineOf("theirs").Key()},

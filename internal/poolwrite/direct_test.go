@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// What Azure shows after a success has to be what was written.
+// After a success Azure has to show what was written.
 func TestStatesThatAzureForgets(t *testing.T) {
 	written := Change{Next: lb.Pool{NIC: true, Addresses: []lb.Address{{Interface: "/NIC/1", IP: netip.MustParseAddr("10.0.0.1"), AdminState: lb.Down}}}}
 	written.state(netip.MustParseAddr("10.0.0.1"), lb.Down)
@@ -21,7 +21,7 @@ func TestStatesThatAzureForgets(t *testing.T) {
 	}
 }
 
-// A machine that is none of the cluster's does not keep those after it from being directed.
+// A machine outside the cluster does not hide those after it.
 func TestAnInterfaceOfNobodyHidesNoneBehindIt(t *testing.T) {
 	ours := netip.MustParseAddr("10.0.0.1")
 	c := direct(lb.Pool{Addresses: []lb.Address{{Machine: "somebody-elses"}, {Machine: "ours"}}}, Desired{

@@ -10,34 +10,32 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// fate is what an attempt knows of writes whose answer was lost.
+// fate is what is known of lost writes.
 type fate struct {
-	// lost is the etag that a write was guarded by whose fate is unknown; empty if there
-	// is none. wrote is true once the attempt has sent a write itself.
-	lost  string
+	// lost is the etag that guards a write with unknown result, or empty.
+	lost string
+	// wrote is true once the attempt has written.
 	wrote bool
-	// earlier is lost as it was before the last write: after the attempt before, or the first write of this one.
+	// earlier is the same before the last write.
 	earlier string
-	// kept is an etag that stayed when the pool was written as it was; empty if none did.
+	// kept is an etag that a rewrite did not change, or empty.
 	kept string
-	// held is what the ledger holds while the attempt writes.
+	// held is the record during the write.
 	held Recorded
-	// Open is true of a pool that shows what it has to while a lost write may land yet: it
-	// has the etag that the write is guarded by, and writing it once more has not changed that, or
-	// no write is guarded at all.
+	// Open is true if a lost write may land in a pool that is in sync: a rewrite did not change the
+	// etag that guards it, or Azure ignores etags.
 	Open bool
-	// suspects is true if a lost write may land while the attempt writes.
+	// suspects is true if a lost write may land during this one.
 	suspects bool
-	// unguarded is true of an Azure that heeds no If-Match in writes of pools, or shows no etag.
+	// unguarded is true if Azure ignores If-Match on pools, or shows no etag.
 	unguarded bool
 }
 
-// RecordOutlives is how long the record of a lost write is kept at most once nothing is wanted in
-// its pool any more, and whoever deletes it waits. No request is older than an attempt.
+// RecordOutlives is how long the record of a lost write delays the deletion of its pool. No request
+// outlives its attempt.
 const RecordOutlives = AttemptDeadline
 
-// reads takes in what the ledger holds. Of two reads in an attempt the first counts for what
-// people know: the second has what the attempt itself recorded.
+// reads stores the record. Only the first read of an attempt shows what was reported.
 func (r *Result) reads(recorded Recorded) {
 	if r.ledger == nil {
 		r.ledger = &recorded
@@ -45,12 +43,10 @@ func (r *Result) reads(recorded Recorded) {
 	r.held = recorded
 }
 
-// fence decides what to do with a pool that shows what it has to; unseen says that the ledger
-// holds what the pool does not. Either the last write failed, or one of ours whose fate is
-// unknown may still land: it would add what the ledger holds and the pool does not, or the pool
-// still has the etag that it is guarded by. Writing the same once more puts the pool in force,
-// and takes from the lost write the etag that it needs, if Azure gives the pool another one. One
-// that kept its etag before is not written again: nothing has changed since.
+// fence decides whether to rewrite a pool that is in sync: its last write failed, or a lost write
+// may land. A rewrite makes the pool effective, and a new etag invalidates the lost write. It is
+// not repeated if the etag did not change before. unseen means that the record has more than the
+// pool.
 func (r *Result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
 	r.unguarded = r.unguarded || observed.Etag == lb.NoEtag
 	sameEtag := r.lost != "" && r.lost == observed.Etag
@@ -69,8 +65,7 @@ func (r *Result) fence(observed lb.Pool, unseen bool) (write bool, err error) {
 	return true, nil
 }
 
-// Fenced learns from the etag that the pool has after a write whether lost ones can still land. Where
-// Azure heeds no etag no write keeps another out.
+// Fenced learns from the etag after a write whether lost writes can still land.
 func (r *Result) Fenced(etag string) {
 	switch {
 	case etag == "":
@@ -81,8 +76,7 @@ func (r *Result) Fenced(etag string) {
 	}
 }
 
-// Ours is what the ledger is to hold once the pool is level: what is ours, and as long as a
-// lost write may land also what that may bring.
+// Ours returns the record of a pool in sync, including what a lost write may add.
 func (r Result) Ours() Recorded {
 	rec := Recorded{Written: r.written, Down: r.down, Instances: r.instances}
 	if r.Open {
@@ -91,9 +85,8 @@ func (r Result) Ours() Recorded {
 	return rec
 }
 
-// opened returns since when a lost write may land, zero if none may, and ends that where nothing
-// is wanted any more, or no etag would ever end it. An attempt that came to nothing changes
-// nothing, unless a write of its own may land.
+// opened returns since when a lost write may land, zero if none. It expires if nothing is wanted,
+// or no etag can prove the end. An inconclusive attempt only counts if its own write may land.
 func (r *Result) opened(since, now time.Time) time.Time {
 	switch {
 	case !r.Directed() && r.Outcome != Stale && (!r.wrote || r.lost == ""):

@@ -14,29 +14,26 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Handed is what became of the members of a pool that others write.
+// Handed is the state of members that the machine updater writes.
 type Handed struct {
-	// Outcome is Postponed, or that of a failure, and Fault says why.
+	// Outcome is Postponed or a failure.
 	Outcome Outcome
 	Fault   *fault.Fault
-	// For is how long the pool is left alone, unless somebody says that its machines are done; zero
-	// where nobody will.
+	// For is how long to wait for a completion signal; zero if there will be none.
 	For time.Duration
 }
 
-// machinesLast is how long a pool is left alone at most whose machines are being written: they say
-// when they are done, and a word that got lost costs no more.
+// machinesLast bounds the wait in case a signal is lost.
 const machinesLast = time.Minute
 
-// How many machines a text names, and in how many bytes each.
+// Limits of messages: number of machines, bytes for each.
 const (
 	machinesNamed = 5
 	machineWords  = 160
 )
 
-// Hands takes in what is known of the machines of a pool that was handed over. One that shows what it
-// has to is level, unless it is to be empty: a machine that is about to join by an earlier word, or a
-// scale set that names it, would keep Azure from deleting it. What cannot join is left out.
+// Hands processes the state of a pool's machines. A pool in sync is done, unless it has to be
+// empty: pending joins, or scale sets that reference it, would prevent its deletion.
 func (r *Result) Hands(state nic.State) {
 	h := r.HandOver
 	r.Unusable = h.drops(state.Unusable)
@@ -60,15 +57,14 @@ func (r *Result) Hands(state nic.State) {
 	}
 }
 
-// says is what people read while machines are under way. One that is where it belongs is read, and not
-// written.
+// says returns the progress message. Machines that are only read do not count.
 func (h *HandOver) says(working []nic.Machine, waits []string) string {
-	moves, n := map[string]bool{}, 0
+	moving, n := map[string]bool{}, 0
 	for _, m := range slices.Concat(h.Target.Leaves, h.joining()) {
-		moves[m.Key()] = true
+		moving[m.Key()] = true
 	}
 	for _, m := range working {
-		if moves[m.Key()] {
+		if moving[m.Key()] {
 			n++
 		}
 	}
@@ -97,7 +93,6 @@ func (h *HandOver) says(working []nic.Machine, waits []string) string {
 	return strings.Join(text, "; ")
 }
 
-// joining returns the machines that are to join.
 func (h *HandOver) joining() (machines []nic.Machine) {
 	for _, j := range h.joins {
 		machines = append(machines, j.machines...)
@@ -105,7 +100,7 @@ func (h *HandOver) joining() (machines []nic.Machine) {
 	return machines
 }
 
-// lacks says what the pool does not show although nobody is at work on it.
+// lacks describes what the pool does not show yet, without writes in progress.
 func (h *HandOver) lacks() string {
 	var text []string
 	if n := len(h.joins); n > 0 {
@@ -117,9 +112,8 @@ func (h *HandOver) lacks() string {
 	return strings.Join(text, ", ")
 }
 
-// failed is for machines whose try failed. As long as one may get there by another try, there is one. A
-// machine that is gone, or a process that ends, says nothing about the pool; and what Azure has asked a
-// machine to wait for holds up no other one: its own lane keeps to it.
+// failed summarizes failures; it is retriable if any is. Deleted machines and shutdowns say nothing
+// about the pool, and a machine's Retry-After does not delay others.
 func (h *HandOver) failed(all []nic.Failure) *Handed {
 	all = slices.Clone(all)
 	rank := func(f nic.Failure) int {
@@ -130,11 +124,11 @@ func (h *HandOver) failed(all []nic.Failure) *Handed {
 	})
 	first := max(0, slices.IndexFunc(all, func(f nic.Failure) bool { return fault.From(f.Err).Class == fault.Retriable }))
 	worst := *fault.From(all[first].Err)
-	said := make([]string, len(all))
+	messages := make([]string, len(all))
 	for i, f := range all {
-		said[i] = sayOf(f.Machine, f.Err.Error())
+		messages[i] = sayOf(f.Machine, f.Err.Error())
 	}
-	worst.Err = fmt.Errorf("%d of %s failed: %s", len(all), words.Count(max(len(h.Target.Members)+len(h.Target.Leaves), len(all)), "machine"), listed(said))
+	worst.Err = fmt.Errorf("%d of %s failed: %s", len(all), words.Count(max(len(h.Target.Members)+len(h.Target.Leaves), len(all)), "machine"), listed(messages))
 	worst.RetryAt, worst.Undecided, worst.Ended = time.Time{}, false, false
 	switch worst.Class {
 	case fault.Shutdown:
@@ -145,12 +139,11 @@ func (h *HandOver) failed(all []nic.Failure) *Handed {
 	return &Handed{Outcome: outcomeOf(&worst), Fault: &worst}
 }
 
-// notReady is the fault of what waits for something that is nobody's failure.
 func notReady(text string) *fault.Fault {
 	return &fault.Fault{Class: fault.Retriable, Code: "NotReady", Reason: "not_ready", Err: fmt.Errorf("%w: %s", ErrNotReady, text)}
 }
 
-// sayOf names a machine, unless the text does.
+// sayOf prefixes the machine's name unless present.
 func sayOf(m nic.Machine, text string) string {
 	if name := m.String(); !strings.HasPrefix(text, name) {
 		text = name + ": " + text
@@ -158,10 +151,9 @@ func sayOf(m nic.Machine, text string) string {
 	return text
 }
 
-// listed names some of what is said of machines, each in a few words, and counts the others.
-func listed(said []string) string {
-	short := make([]string, len(said))
-	for i, text := range said {
+func listed(messages []string) string {
+	short := make([]string, len(messages))
+	for i, text := range messages {
 		short[i] = words.Sentence(text, machineWords)
 	}
 	return words.List(short, machinesNamed)

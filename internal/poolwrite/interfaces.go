@@ -13,10 +13,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Of a pool of network interfaces a write sets the admin states alone: interfaces join and leave
-// by their own writes, see members.go.
+// A write of a pool of network interfaces only sets admin states; see members.go for its members.
 
-// CodeNICPool is the fault code of a pool that holds network interfaces.
+// CodeNICPool means that a pool holds network interfaces instead of addresses.
 const CodeNICPool = "NICPool"
 
 func errInterfaces(pool lb.PoolID) error {
@@ -32,42 +31,39 @@ func refusal(err error) *fault.Fault {
 
 func isDown(a lb.Address) bool { return a.AdminState == lb.Down }
 
-// direct computes the admin states of the interfaces that belong to nodes: Down for a member
-// that leaves, and whatever else was set Down by us is taken back. A node may be gone, or not
-// say yet what its machine is, and come back to it: what is on record stays there as long as an
-// interface is Down that may be its.
+// direct computes the admin states of nodes' interfaces. A node may be deleted, or not report its
+// machine yet, so a recorded Down is kept while an unidentified interface is Down.
 func direct(observed lb.Pool, want Desired, down []netip.Addr) Change {
-	states, byUs, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
+	states, byWeir, found := map[netip.Addr]string{}, map[netip.Addr]struct{}{}, map[netip.Addr]bool{}
 	for _, a := range want.Addresses {
 		states[a.IP] = a.AdminState
 	}
 	for _, ip := range down {
-		byUs[ip] = struct{}{}
+		byWeir[ip] = struct{}{}
 	}
-	c, nobodys := Change{Next: observed}, false
+	c, unidentified := Change{Next: observed}, false
 	c.Next.Addresses = slices.Clone(observed.Addresses)
 	for i := range c.Next.Addresses {
 		a := &c.Next.Addresses[i]
 		ip, ok := want.AddressOf(a.Machine)
 		if !ok {
-			nobodys = nobodys || isDown(*a)
+			unidentified = unidentified || isDown(*a)
 			continue
 		}
 		a.IP, found[ip] = ip, true
-		a.AdminState = c.direct(*a, states[ip], byUs)
+		a.AdminState = c.direct(*a, states[ip], byWeir)
 	}
 	for _, ip := range down {
-		if nobodys && !found[ip] {
+		if unidentified && !found[ip] {
 			c.down = append(c.down, ip)
 			continue
 		}
-		c.unseen = c.unseen || c.none() && states[ip] != lb.Down // a write of ours may still be on its way
+		c.unseen = c.unseen || c.none() && states[ip] != lb.Down // a write may still be in flight
 	}
 	return c
 }
 
-// namedAs gives the interfaces that Azure shows the addresses that they have in what was
-// written.
+// namedAs copies the addresses of interfaces from written to shown.
 func namedAs(shown, written lb.Pool) lb.Pool {
 	if !written.NIC {
 		return shown

@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// A member that is kept stays where it is, with the admin state that it has to have, and is not put back
-// into a pool that somebody has taken it out of.
+// A kept member remains, with its desired admin state, and is not restored if another client
+// removed it.
 func TestWhatIsKeptStaysWhereItIs(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
 	machine := func(n int) string {

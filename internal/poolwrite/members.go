@@ -17,62 +17,59 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// CodeAddressPool is the fault code of a pool that holds addresses where its members are to be
-// network interfaces.
+// CodeAddressPool means that a pool holds addresses instead of network interfaces.
 const CodeAddressPool = "AddressPool"
 
-// CodeOutboundPool is the fault code of a pool of outbound rules that Weir did not make.
+// CodeOutboundPool means that a pool has outbound rules, and Weir did not make it.
 const CodeOutboundPool = "OutboundPool"
 
-// Machines is how the nodes of a pool of network interfaces become its members.
+// Machines maps nodes to the machines of a pool of network interfaces.
 type Machines struct {
 	Family lb.Family
-	// Configuration and Every are those of nic.Pool.
+	// See nic.Pool.
 	Configuration string
 	Every         bool
-	// Of returns the machine of the node of a name, or why it is not known.
+	// Of returns a node's machine, or why it is unknown.
 	Of func(node string) (nic.Machine, error)
 }
 
-// HandOver is what a pool of network interfaces has to become, for who writes machines.
+// HandOver is a pool's desired machines, for the machine updater.
 type HandOver struct {
 	Target nic.Target
-	// joins are the addresses that belong in the pool and that it shows of no machine.
+	// joins are wanted addresses without a machine in the pool.
 	joins []joining
-	// waits are why nodes have no machine that could join.
+	// waits are why nodes have no machine yet.
 	waits []string
 }
 
-// joining is an address that is to join, and the machines that may have it: one has, unless several nodes
-// name it.
+// joining is an address with its machines: several if several nodes claim it.
 type joining struct {
 	ip       netip.Addr
 	nodes    []string
 	machines []nic.Machine
 }
 
-// Unusable is a node that belongs in a pool and whose machine cannot join it.
+// Unusable is a node of the pool with a machine that cannot join.
 type Unusable struct {
 	Node string
 	IP   netip.Addr
 	Why  string
 }
 
-// Level reports whether the pool shows just the machines that belong in it.
+// Level reports whether the pool has exactly its machines.
 func (h *HandOver) Level() bool { return len(h.joins)+len(h.Target.Leaves)+len(h.waits) == 0 }
 
-// drops takes out what cannot join, and returns which nodes that are.
 func (h *HandOver) drops(unusable []nic.MachineWait) (nodes []Unusable) {
-	why := make(map[string]string, len(unusable))
+	reason := make(map[string]string, len(unusable))
 	for _, w := range unusable {
-		why[w.Machine.Key()] = w.Why
+		reason[w.Machine.Key()] = w.Why
 	}
 	h.joins = slices.DeleteFunc(h.joins, func(j joining) bool {
-		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return why[m.Key()] == "" }) {
+		if slices.ContainsFunc(j.machines, func(m nic.Machine) bool { return reason[m.Key()] == "" }) {
 			return false
 		}
 		for i, m := range j.machines {
-			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Why: why[m.Key()]})
+			nodes = append(nodes, Unusable{Node: j.nodes[i], IP: j.ip, Why: reason[m.Key()]})
 		}
 		return true
 	})
@@ -85,7 +82,7 @@ func (h *HandOver) Fingerprint() uint64 {
 	add := func(text string) {
 		var length [4]byte
 		binary.LittleEndian.PutUint32(length[:], uint32(len(text))) //nolint:gosec // ids are short
-		_, _ = sum.Write(length[:])                                 // a hash's Write returns no error
+		_, _ = sum.Write(length[:])                                 // hash.Hash never returns an error
 		_, _ = sum.Write([]byte(text))
 	}
 	add(fmt.Sprint(h.Target.Configuration, h.Target.Every))
@@ -98,14 +95,13 @@ func (h *HandOver) Fingerprint() uint64 {
 	return max(sum.Sum64(), 1)
 }
 
-// PrepareMembers computes what a pool of network interfaces has to become: which machines belong in
-// it and which leave, and which admin states those have that are in it; write says whether the
-// latter have to be written. observed has the machine of each interface. Ours are the nodes that are
-// on record or of this cluster: an instance that is no node yet, or no more, keeps what its scale set
-// gave it.
+// PrepareMembers computes the machines that have to join and leave a pool, and its admin states;
+// write is true if these have to be written. observed must have the machine of each interface.
+// Machines that are neither recorded nor nodes of this cluster are kept: their scale set may have
+// added them.
 func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
-	here := nodesIn(observed, want)
-	want = want.in(here)
+	present := nodesIn(observed, want)
+	want = want.in(present)
 	recorded := want.Recorded
 	r.Wanted = want.Addresses
 	r.reads(recorded)
@@ -113,51 +109,50 @@ func (r *Result) PrepareMembers(observed lb.Pool, want Desired, adminState bool)
 		r.Outcome = Refused
 		return false, nil, err
 	}
-	has := owned(lb.Pool{Addresses: here}, want, adminState)
+	managed := owned(lb.Pool{Addresses: present}, want, adminState)
 	machines, unknown := machinesOf(want)
-	leaving := leavingOf(here, want, machines, unknown, has)
-	r.HandOver = handOver(observed.ID, want, here, leaving, machines, unknown)
-	r.written, r.instances = staysOurs(here, want, machines, unknown, has)
+	leaving := leavingOf(present, want, machines, unknown, managed)
+	r.HandOver = handOver(observed.ID, want, present, leaving, machines, unknown)
+	r.written, r.instances = staysOurs(present, want, machines, unknown, managed)
 	r.twins, r.awaited, r.shown = want.Twins, want.Awaited, shownIn(observed)
 	if adminState {
 		states := want
-		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, has))
-		r.Todo = direct(observed, states, slices.Collect(maps.Keys(has.down)))
+		states.Addresses = slices.Concat(want.Addresses, stayDown(leaving, managed))
+		r.Todo = direct(observed, states, slices.Collect(maps.Keys(managed.down)))
 		r.down = sorted(r.Todo.down)
-	} else { // nobody takes back what was left Down, and it stays known
+	} else { // resets nothing; Down stays recorded
 		r.Todo = Change{Next: observed}
-		r.down = leftDown(recorded.Down, want.Addresses, lb.Pool{Addresses: here})
+		r.down = leftDown(recorded.Down, want.Addresses, lb.Pool{Addresses: present})
 	}
 	r.Todo.joinable, r.Todo.compared = true, true
-	r.Todo.added, r.Todo.removed = lacking(want.Addresses, here), sortedIPs(leaving)
-	r.Todo.Foreign = len(observed.Addresses) - len(here)
+	r.Todo.added, r.Todo.removed = lacking(want.Addresses, present), sortedIPs(leaving)
+	r.Todo.Foreign = len(observed.Addresses) - len(present)
 	r.Members = len(r.HandOver.joins)+len(r.HandOver.Target.Leaves) > 0
 	write, err = r.mustWrite(observed)
-	if !r.HandOver.Level() && err != nil { // a machine joins or leaves beside it
+	if !r.HandOver.Level() && err != nil { // a machine is joining or leaving
 		write, err = false, nil
 	}
 	if err != nil || !write && r.HandOver.Level() {
 		return false, nil, err
 	}
-	if intent = r.record(recorded, has); intent != nil {
+	if intent = r.record(recorded, managed); intent != nil {
 		intent.Add, intent.Remove = len(r.HandOver.joins), len(r.HandOver.Target.Leaves)
 	}
 	return write, intent, nil
 }
 
-// nodesIn returns the interfaces of nodes, by the addresses of those, and of machines whose address is
-// on record: their nodes are gone, and they are not.
-func nodesIn(observed lb.Pool, want Desired) (here []lb.Address) {
+// nodesIn returns the interfaces of nodes, present or recorded, with their addresses.
+func nodesIn(observed lb.Pool, want Desired) (present []lb.Address) {
 	for _, a := range observed.Addresses {
 		if ip, ok := want.ofNode(a); ok {
 			a.IP, a.Machine = ip, lb.MachineKey(a.Machine)
-			here = append(here, a)
+			present = append(present, a)
 		}
 	}
-	return here
+	return present
 }
 
-// shownIn stands for the network interfaces that a pool shows.
+// shownIn hashes the pool's network interfaces.
 func shownIn(observed lb.Pool) uint64 {
 	names := make([]string, len(observed.Addresses))
 	for i, a := range observed.Addresses {
@@ -166,12 +161,12 @@ func shownIn(observed lb.Pool) uint64 {
 	slices.Sort(names)
 	sum := fnv.New64a()
 	for _, name := range names {
-		_, _ = sum.Write([]byte(name + "\n")) // a hash's Write returns no error
+		_, _ = sum.Write([]byte(name + "\n")) // hash.Hash never returns an error
 	}
 	return max(sum.Sum64(), 1)
 }
 
-// ofNode returns the address by which the interface of a node is known, or of what was one.
+// ofNode returns the address of an interface's node, present or recorded.
 func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	if ip, ok := d.AddressOf(a.Machine); ok {
 		return ip, true
@@ -182,7 +177,7 @@ func (d Desired) ofNode(a lb.Address) (netip.Addr, bool) {
 	return a.IP, a.Machine != "" && slices.Contains(d.Recorded.Written, a.IP)
 }
 
-// memberMachine is the machine of a node that belongs in a pool, or why it is not known.
+// memberMachine is the machine of a wanted node, or why it is unknown.
 type memberMachine struct {
 	node string
 	ip   netip.Addr
@@ -190,8 +185,8 @@ type memberMachine struct {
 	err error
 }
 
-// machinesOf returns the machines that belong in a pool. unknown are the addresses of nodes whose machine is
-// not known: what has one of them stays where it is.
+// machinesOf returns the wanted machines. unknown are addresses of nodes with an unknown machine;
+// members with one of them stay.
 func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool) {
 	all, unknown = make([]memberMachine, 0, len(want.Addresses)+len(want.Twins)), map[netip.Addr]bool{}
 	for _, ip := range want.Awaited {
@@ -206,25 +201,24 @@ func machinesOf(want Desired) (all []memberMachine, unknown map[netip.Addr]bool)
 	return all, unknown
 }
 
-// leavingOf returns the interfaces that are ours and that nobody wants.
-func leavingOf(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (leaving []lb.Address) {
+// leavingOf returns managed interfaces that are not wanted.
+func leavingOf(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed ours) (leaving []lb.Address) {
 	wanted := make(map[string]bool, len(machines))
 	for _, m := range machines {
 		if m.err == nil {
 			wanted[m.Key()] = true
 		}
 	}
-	for _, a := range here {
-		if _, mine := has.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (mine || want.Ours(a.IP)) {
+	for _, a := range present {
+		if _, isManaged := managed.written[a.IP]; !wanted[a.Machine] && !unknown[a.IP] && (isManaged || want.Ours(a.IP)) {
 			leaving = append(leaving, a)
 		}
 	}
 	return leaving
 }
 
-// staysOurs returns what is on record once the pool is level: what is wanted, and what is in the pool while
-// it is not known which machine its node is. Instances of uniform scale sets are on record by themselves.
-func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, has ours) (written []netip.Addr, instances map[string]netip.Addr) {
+// staysOurs returns the record of a pool in sync, including members with an unknown machine.
+func staysOurs(present []lb.Address, want Desired, machines []memberMachine, unknown map[netip.Addr]bool, managed ours) (written []netip.Addr, instances map[string]netip.Addr) {
 	written = sortedIPs(want.Addresses)
 	keep := func(machine string, ip netip.Addr) {
 		if instances == nil {
@@ -237,8 +231,8 @@ func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknow
 			keep(m.Key(), m.ip)
 		}
 	}
-	for _, a := range here {
-		if _, mine := has.written[a.IP]; mine && unknown[a.IP] {
+	for _, a := range present {
+		if _, isManaged := managed.written[a.IP]; isManaged && unknown[a.IP] {
 			written = append(written, a.IP)
 			if _, ok := want.Recorded.Instances[a.Machine]; ok {
 				keep(a.Machine, a.IP)
@@ -248,27 +242,27 @@ func staysOurs(here []lb.Address, want Desired, machines []memberMachine, unknow
 	return sorted(written), instances
 }
 
-// stayDown returns those that are Down by us and leave: until they have, they take no flows.
-func stayDown(leaving []lb.Address, has ours) []lb.Address {
+// stayDown returns leaving interfaces that Weir set Down: they stay Down until they have left.
+func stayDown(leaving []lb.Address, managed ours) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(leaving), func(a lb.Address) bool {
-		_, byUs := has.down[a.IP]
-		return !byUs || !isDown(a)
+		_, byWeir := managed.down[a.IP]
+		return !byWeir || !isDown(a)
 	})
 }
 
-// handOver returns what those who write machines have to do for a pool. here are the interfaces of
-// nodes in it, leaving those of them that have to go, and machines those that belong in it.
-func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
+// handOver builds the machine updater's target. present are the nodes' interfaces in the pool, and
+// leaving those that have to go.
+func handOver(id lb.PoolID, want Desired, present, leaving []lb.Address, machines []memberMachine, unknown map[netip.Addr]bool) *HandOver {
 	by := want.Machines
 	h := &HandOver{Target: nic.Target{Pool: nic.Pool{ID: id, Family: by.Family, Configuration: by.Configuration, Every: by.Every}}}
-	there, shown := make(map[string]bool, len(here)), make(map[netip.Addr]bool, len(here))
-	for _, a := range here {
+	there, shown := make(map[string]bool, len(present)), make(map[netip.Addr]bool, len(present))
+	for _, a := range present {
 		there[a.Machine], shown[a.IP] = true, shown[a.IP] || unknown[a.IP]
 	}
 	for _, m := range machines {
 		shown[m.ip] = shown[m.ip] || m.err == nil && there[m.Key()]
 	}
-	at := map[netip.Addr]int{} // in joins
+	at := map[netip.Addr]int{} // index in joins
 	for _, m := range machines {
 		switch {
 		case m.err != nil && !shown[m.ip]:
@@ -288,7 +282,7 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 		h.joins[i].nodes, h.joins[i].machines = append(h.joins[i].nodes, m.node), append(h.joins[i].machines, m.Machine)
 		h.Target.Lacks = append(h.Target.Lacks, m.Machine)
 	}
-	h.keeps(here, unknown)
+	h.keeps(present, unknown)
 	for _, a := range leaving {
 		m, err := nic.ParseMachine("azure://" + a.Machine)
 		if err != nil {
@@ -304,16 +298,15 @@ func handOver(id lb.PoolID, want Desired, here, leaving []lb.Address, machines [
 	return h
 }
 
-// keeps has machines stay members that no node tells, by their addresses.
-func (h *HandOver) keeps(here []lb.Address, unknown map[netip.Addr]bool) {
-	for _, a := range here {
+func (h *HandOver) keeps(present []lb.Address, unknown map[netip.Addr]bool) {
+	for _, a := range present {
 		if m, err := nic.ParseMachine("azure://" + a.Machine); err == nil && unknown[a.IP] {
 			h.Target.Members = append(h.Target.Members, m)
 		}
 	}
 }
 
-// refuses says why machines join and leave no pool that is as it was read.
+// refuses returns why machines cannot join or leave the pool.
 func refuses(observed lb.Pool, want Desired) error {
 	switch {
 	case !observed.NIC && len(observed.Addresses) > 0:

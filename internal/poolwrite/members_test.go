@@ -32,8 +32,8 @@ func machineOf(node string) nic.Machine {
 	return m
 }
 
-// A node that is gone leaves by the address that its interface has, if that is on record; and of outbound
-// rules' pools nobody who did not make them has anybody leave.
+// The interface of a deleted node leaves if its address is recorded. From a pool with outbound
+// rules that Weir did not make, nothing leaves.
 func TestWhoseInterfacesLeave(t *testing.T) {
 	pool := lb.Pool{NIC: true, Addresses: []lb.Address{
 		{Interface: "nic-n1", IP: nodeIP(1), Machine: machineOf("n1").Key()}, {Interface: "nic-n2", IP: nodeIP(2), Machine: machineOf("n2").Key()},
@@ -55,9 +55,9 @@ func TestWhoseInterfacesLeave(t *testing.T) {
 	}
 }
 
-// Whatever a pool holds and whatever is on record: who writes just what was handed over makes it level;
-// what is no node's stays, as does the node that is neither on record nor of this cluster; what changes
-// is on record before; and no address of the pool is ever written.
+// For any pool and record: writing exactly what was handed over gets the pool in sync; machines
+// without a node stay, as do nodes that are neither recorded nor of this cluster; changes are
+// recorded before; and no address is ever written.
 func TestLawOfMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := func(label string) map[int]bool {
@@ -154,7 +154,7 @@ func TestLawOfMembers(t *testing.T) {
 	})
 }
 
-// What is said of machines is bounded, and the worst of what they have met decides.
+// Messages about machines are bounded, and the worst failure decides.
 func TestWhatIsSaidOfMachines(t *testing.T) {
 	many := make([]nic.Machine, 200)
 	for i := range many {

@@ -10,31 +10,28 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Memory is what is remembered of a pool's writes from one attempt to the next.
+// Memory is what is known of a pool's writes between attempts.
 type Memory struct {
-	// Lost is the etag that guards a write of ours whose fate is unknown; empty if none.
+	// Lost is the etag that guards a write with unknown result, or empty.
 	Lost string
-	// kept is an etag that stayed when the pool was written as it was, and openSince since when
-	// a lost write may land that this did not fence off; zero if none may.
-	kept      string
+	// kept is an etag that a rewrite did not change.
+	kept string
+	// OpenSince is since when a lost write may land despite a rewrite, or zero.
 	OpenSince time.Time
-	// down are the addresses of which people know that they are Down by us, once that is
-	// known.
+	// down are the addresses reported as Down.
 	down      []netip.Addr
 	downKnown bool
 	contest
 }
 
-// Keep takes in what an attempt that ended now has found out about lost writes.
+// Keep stores what is known of lost writes.
 func (m *Memory) Keep(r *Result, now time.Time) {
 	m.OpenSince = r.opened(m.OpenSince, now)
 	m.Lost, m.kept = r.lost, r.kept
 }
 
-// Learn takes in an attempt, look being true of one for drift, and returns which addresses people
-// did not know to be Down, or to be so no more. Of a
-// process that has read nothing yet they know what the ledger says; so a write whose answer
-// was lost is told when the next read shows it.
+// Learn returns the addresses to report as Down or no longer Down. look is true for a resync. A new
+// process assumes that the record was reported, so the next read reports a lost write.
 func (m *Memory) Learn(r Result, look bool) (downed, restored []netip.Addr) {
 	m.contest = m.learn(r, m.down, look)
 	if r.ledger != nil && !m.downKnown {

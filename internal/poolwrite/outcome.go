@@ -11,19 +11,18 @@ import (
 // Outcome is how an attempt ended.
 type Outcome string
 
-// The outcomes. Stale, Retriable, Terminal and Shutdown are the classes of a Fault.
+// Stale, Retriable, Terminal and Shutdown correspond to fault classes.
 const (
 	Written   Outcome = "Written"   // Azure shows what was written
-	Unchanged Outcome = "Unchanged" // the pool was level already
+	Unchanged Outcome = "Unchanged" // the pool was already in sync
 	Stale     Outcome = "Stale"     // the pool or its load balancer is gone
-	Retriable Outcome = "Retriable" // this layer tries again while the budget lasts
-	Terminal  Outcome = "Terminal"  // trying again cannot help
-	Refused   Outcome = "Refused"   // a pool that Weir does not write
-	Postponed Outcome = "Postponed" // no attempt was made; something of our own was not ready
-	Shutdown  Outcome = "Shutdown"  // the lane is stopping
+	Retriable Outcome = "Retriable" // the worker retries within the retry limit
+	Terminal  Outcome = "Terminal"  // a retry cannot help
+	Refused   Outcome = "Refused"   // Weir does not write this pool
+	Postponed Outcome = "Postponed" // no attempt: one of Weir's own dependencies was not ready
+	Shutdown  Outcome = "Shutdown"  // the worker is stopping
 )
 
-// outcomeOf returns the outcome that a fault's class stands for.
 func outcomeOf(f *fault.Fault) Outcome {
 	switch f.Class {
 	case fault.Stale:
@@ -36,17 +35,16 @@ func outcomeOf(f *fault.Fault) Outcome {
 	return Terminal
 }
 
-// ErrNotReady marks what kept an attempt from starting or from going on before
-// anything was written, and is not Azure's: nobody's budget pays for it.
+// ErrNotReady marks an attempt that stopped before a write for a reason outside Azure. It consumes
+// no retry.
 var ErrNotReady = errors.New("waiting")
 
-// retriableError marks an error that is not Azure's and leaves a write's fate open:
-// the next read settles it. Without the mark such an error is terminal.
+// retriableError marks an error outside Azure that leaves a write's result unknown. Unmarked ones
+// are terminal.
 type retriableError struct{ error }
 
 func (e *retriableError) Unwrap() error { return e.error }
 
-// newRetriableBackendPoolUpdateError marks err; nil stays nil.
 func newRetriableBackendPoolUpdateError(err error) error {
 	if err == nil {
 		return nil
@@ -54,14 +52,12 @@ func newRetriableBackendPoolUpdateError(err error) error {
 	return &retriableError{err}
 }
 
-// isRetriableBackendPoolUpdateError reports whether the mark is in err's chain.
 func isRetriableBackendPoolUpdateError(err error) bool {
 	_, ok := errors.AsType[*retriableError](err)
 	return ok
 }
 
-// faultOf classifies what an attempt returned. A mark of this room counts before the
-// fault of the call that it may wrap.
+// faultOf classifies an attempt's error. The mark takes precedence over a wrapped fault.
 func faultOf(err error) *fault.Fault {
 	if isRetriableBackendPoolUpdateError(err) {
 		return fault.Classify(fault.Answer{OutcomeUnknown: true}, err)
@@ -69,7 +65,7 @@ func faultOf(err error) *fault.Fault {
 	return fault.From(err)
 }
 
-// ErrorName tells failures apart that people need to hear of.
+// ErrorName identifies failures that are reported once.
 func ErrorName(f *fault.Fault) string {
 	if f == nil {
 		return ""

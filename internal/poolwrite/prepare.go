@@ -11,18 +11,17 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Prepare computes what a pool of IP addresses that was read has to become. write says whether
-// that has to be written, and intent what the ledger has to hold before; nil if it holds all of
-// it already. adminState is false where admin states are left alone.
+// Prepare computes the write of a pool of IP addresses. intent is what to record first, or nil.
+// Without adminState, admin states are not managed.
 func (r *Result) Prepare(observed lb.Pool, want Desired, adminState bool) (write bool, intent *Intent, err error) {
 	want = want.in(observed.Addresses)
 	recorded := want.Recorded
 	r.Wanted = want.Addresses
 	r.reads(recorded)
-	has := owned(observed, want, adminState)
-	todo := apply(observed, want.Addresses, has)
+	managed := owned(observed, want, adminState)
+	todo := apply(observed, want.Addresses, managed)
 	r.written, r.down = sortedIPs(want.Addresses), sorted(todo.down)
-	if !adminState { // nobody takes back what was left Down, and it stays known
+	if !adminState { // Down states are not reset, and stay recorded
 		r.down = leftDown(recorded.Down, want.Addresses, observed)
 		todo.unseen = todo.unseen || len(r.down) < len(recorded.Down)
 	}
@@ -30,12 +29,11 @@ func (r *Result) Prepare(observed lb.Pool, want Desired, adminState bool) (write
 	if write, err = r.mustWrite(observed); !write || err != nil {
 		return false, nil, err
 	}
-	return true, r.record(recorded, has), nil
+	return true, r.record(recorded, managed), nil
 }
 
-// PrepareStates computes which admin states a pool of network interfaces has to have. observed
-// has the machine of each interface: by it one is found; in the ledger it goes by its node's
-// address.
+// PrepareStates computes the admin states of a pool of network interfaces. observed must have the
+// machine of each.
 func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, intent *Intent, err error) {
 	recorded := want.Recorded
 	r.Todo = direct(observed, want, recorded.Down)
@@ -52,8 +50,8 @@ func (r *Result) PrepareStates(observed lb.Pool, want Desired) (write bool, inte
 	return true, &Intent{Written: recorded.Written, Down: down, Instances: recorded.Instances, Desired: members, Observed: members, Alter: r.Todo.alter, States: true}, nil
 }
 
-// Read takes in that the pool was read. states is true if of a pool of network interfaces the
-// admin states are to be written; else it is refused.
+// Read processes a pool that was read. A pool of network interfaces is refused unless states, their
+// admin states, are managed.
 func (r *Result) Read(pool lb.Pool, states bool) error {
 	r.Observed = len(pool.Addresses)
 	switch {
@@ -66,16 +64,15 @@ func (r *Result) Read(pool lb.Pool, states bool) error {
 	return nil
 }
 
-// Leaves reports whether a node leaves or has left, of a pool of network interfaces: nobody is
-// asked for their machines where none does.
+// Leaves reports whether nodes of a pool of network interfaces leave or have left. Only then are
+// machines read.
 func (r *Result) Leaves(want Desired) bool {
 	r.reads(want.Recorded)
 	r.Wanted = want.Addresses
 	return len(want.Recorded.Down) > 0 || slices.ContainsFunc(want.Addresses, isDown)
 }
 
-// mustWrite reports whether the pool has to be written: because it is not level, or because only
-// a write keeps a lost one out.
+// mustWrite reports whether the pool is out of sync, or a lost write has to be invalidated.
 func (r *Result) mustWrite(observed lb.Pool) (bool, error) {
 	if r.Todo.none() {
 		r.Outcome = Unchanged
@@ -85,14 +82,12 @@ func (r *Result) mustWrite(observed lb.Pool) (bool, error) {
 	return true, nil
 }
 
-// record returns what the ledger has to hold before the write, unless it holds all of
-// it already. A pool that is taken with this write is recorded even if nothing is
-// added: what is ours in it then is known now, and may not be after a node has gone.
-// The ledger is trimmed after the write, by the report.
-func (r *Result) record(recorded Recorded, has ours) *Intent {
-	before := len(has.written)
+// record returns what to record before the write, or nil. A takeover is always recorded: which
+// addresses are managed may be unknown once a node was deleted. The report trims the record.
+func (r *Result) record(recorded Recorded, managed ours) *Intent {
+	before := len(managed.written)
 	for _, a := range r.Wanted {
-		has.written[a.IP] = struct{}{}
+		managed.written[a.IP] = struct{}{}
 	}
 	instances := maps.Clone(recorded.Instances)
 	for machine, ip := range r.instances {
@@ -101,9 +96,9 @@ func (r *Result) record(recorded Recorded, has ours) *Intent {
 		}
 		instances[machine] = ip
 	}
-	down := sorted(slices.AppendSeq(slices.Concat(recorded.Down, r.Todo.Downed), maps.Keys(has.down)))
-	r.held = Recorded{Written: slices.SortedFunc(maps.Keys(has.written), netip.Addr.Compare), Down: down, Instances: instances}
-	if recorded.Taken && len(has.written) == before && len(down) == len(recorded.Down) && maps.Equal(instances, recorded.Instances) {
+	down := sorted(slices.AppendSeq(slices.Concat(recorded.Down, r.Todo.Downed), maps.Keys(managed.down)))
+	r.held = Recorded{Written: slices.SortedFunc(maps.Keys(managed.written), netip.Addr.Compare), Down: down, Instances: instances}
+	if recorded.Taken && len(managed.written) == before && len(down) == len(recorded.Down) && maps.Equal(instances, recorded.Instances) {
 		return nil
 	}
 	return &Intent{
@@ -112,8 +107,7 @@ func (r *Result) record(recorded Recorded, has ours) *Intent {
 	}
 }
 
-// Rehearse returns what an attempt would make of a pool that was read, by what is desired: the
-// pool itself if nothing is to be written. adminState is as for an attempt.
+// Rehearse returns the pool that an attempt would write, or observed.
 func Rehearse(observed lb.Pool, want Desired, adminState bool) (lb.Pool, error) {
 	switch {
 	case want.Machines != nil:

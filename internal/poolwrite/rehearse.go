@@ -10,9 +10,9 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// RehearseMembers returns a pool of network interfaces that was read, and what it becomes once the
-// machines of its nodes have joined and left. observed has the machine of each interface. In what it
-// returns the interfaces of nodes go by the names and addresses of these, and those of no node stay.
+// RehearseMembers returns a pool of network interfaces before and after its machines join and
+// leave. observed must have the machine of each interface. Nodes' interfaces get the nodes' names
+// and addresses.
 func RehearseMembers(observed lb.Pool, want Desired) (is, next lb.Pool, err error) {
 	if err := refuses(observed, want); err != nil {
 		return observed, observed, err

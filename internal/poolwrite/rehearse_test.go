@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Which interfaces join and leave is told by the nodes: those of the cluster that are wanted, and those
-// that are not and are ours. What nobody in the cluster runs on stays.
+// Interfaces of wanted nodes join, and managed interfaces of other nodes leave. Machines without a
+// node stay.
 func TestRehearseMembers(t *testing.T) {
 	ips := map[string]netip.Addr{"n1": netip.MustParseAddr("10.0.0.1"), "n2": netip.MustParseAddr("10.0.0.2"), "n3": netip.MustParseAddr("10.0.0.3")}
 	nics := func(names string) lb.Pool {

@@ -13,59 +13,54 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// AttemptDeadline bounds one attempt. What it leaves behind is settled by the next read.
+// AttemptDeadline is an attempt's timeout. The next read resolves what it leaves open.
 const AttemptDeadline = 10 * time.Minute
 
-// Result is what an attempt found out so far.
+// Result is what an attempt knows.
 type Result struct {
 	Outcome Outcome
 	Fault   *fault.Fault
 	Wanted  []lb.Address
-	// Observed counts the addresses of the pool, foreign ones included; -1 if it was not read.
+	// Observed includes foreign addresses; -1 if not read.
 	Observed int
-	// Todo is what the pool has to become.
+	// Todo is what to write.
 	Todo Change
-	// written are the addresses that are ours once the pool is level, and down those that are
-	// Down by us then.
+	// What to record once in sync.
 	written, down []netip.Addr
-	// instances are those of them that instances of uniform scale sets have, by machine.
-	instances map[string]netip.Addr
-	// shown is what a pool of network interfaces shows.
-	shown uint64
-	// twins and awaited are those of the membership.
+	instances     map[string]netip.Addr
+	// shown identifies the network interfaces.
+	shown   uint64
 	twins   []lb.Address
 	awaited []netip.Addr
-	// Members is true if the write changes which addresses the pool has.
+	// Members is true if addresses change.
 	Members bool
-	// ledger is what the ledger held; nil if nobody asked it.
+	// ledger is the record as first read, or nil.
 	ledger *Recorded
-	// Overtaken is true if somebody else wrote between the read and the write.
+	// Overtaken is true after a conflicting write.
 	Overtaken bool
-	// Interfaces is true for a pool of network interfaces that is to hold addresses: the outcome
-	// speaks of its admin states, and its membership is refused.
+	// Interfaces is true for network interfaces where addresses are wanted: Outcome is about admin
+	// states, and the membership is rejected.
 	Interfaces bool
-	// HandOver is what a pool of network interfaces has to become; nil of any other one. Handed is
-	// what became of that: then the outcome speaks of its admin states; nil if nothing is left to do.
+	// HandOver is set for a pool of network interfaces. The next field is set while its members are
+	// pending or failed, and Outcome is then about admin states only.
 	HandOver *HandOver
 	Handed   *Handed
-	// Unusable are the nodes of Wanted whose machine cannot join.
+	// Unusable nodes cannot join.
 	Unusable []Unusable
-	// Brought is true once it was handed over.
+	// Brought is true after the handover.
 	Brought bool
 	fate
 }
 
-// Begin returns the result of an attempt that has found out nothing yet. unguarded is true of an
-// Azure that heeds no If-Match in writes of pools.
+// Begin returns an empty result. unguarded is true if Azure ignores If-Match on pools.
 func Begin(m Memory, unguarded bool) Result {
 	return Result{Observed: -1, fate: fate{lost: m.Lost, earlier: m.Lost, kept: m.kept, unguarded: unguarded}}
 }
 
-// Settled reports whether the pool is known to be level.
+// Settled reports whether the pool is in sync.
 func (r Result) Settled() bool { return r.Directed() && r.OfMembers() == "" }
 
-// OfMembers is the outcome of the membership where the outcome speaks of the admin states alone; else
-// empty.
+// OfMembers is the membership's outcome if Outcome is about admin states only, or empty.
 func (r Result) OfMembers() Outcome {
 	switch {
 	case r.Interfaces:
@@ -76,7 +71,7 @@ func (r Result) OfMembers() Outcome {
 	return ""
 }
 
-// Desired counts the addresses that the pool has to hold, as far as that can be.
+// Desired counts the wanted addresses with machines that can join.
 func (r Result) Desired() int {
 	without := map[netip.Addr]bool{}
 	for _, u := range r.Unusable {
@@ -85,13 +80,13 @@ func (r Result) Desired() int {
 	return len(r.Wanted) - len(without)
 }
 
-// Shows is equal for reads that show the same network interfaces; zero of a pool of addresses.
+// Shows identifies the network interfaces that were read; zero for addresses.
 func (r Result) Shows() uint64 { return r.shown }
 
-// Directed reports whether its admin states are known to be as they have to.
+// Directed reports whether the admin states are in sync.
 func (r Result) Directed() bool { return r.Outcome == Written || r.Outcome == Unchanged }
 
-// Level returns the fingerprint of the membership that the pool now holds, or nil.
+// Level returns the fingerprint of the known membership, or nil.
 func (r Result) Level() *uint64 {
 	if !r.Settled() || r.Open {
 		return nil
@@ -99,11 +94,10 @@ func (r Result) Level() *uint64 {
 	return new(membership.Fingerprint(r.Wanted, r.twins, membership.Nameless(r.awaited)))
 }
 
-// Sends takes in that the pool is about to be written.
+// Sends records that a write is being sent.
 func (r *Result) Sends() { r.lost, r.wrote = r.Todo.Next.Etag, true }
 
-// Shown takes in what Azure shows after the pool was written. An error says that this is not what
-// was written.
+// Shown returns an error if Azure does not show what was written.
 func (r *Result) Shown(pool lb.Pool) error {
 	r.Observed = len(pool.Addresses)
 	if !r.Todo.ShownBy(namedAs(pool, r.Todo.Next)) {
@@ -115,9 +109,8 @@ func (r *Result) Shown(pool lb.Pool) error {
 	return nil
 }
 
-// Anew returns what a second try of the attempt begins with: what the first has read stays known,
-// and what it has written if that may land. r is what the first try came to, and before what was
-// known before it.
+// Anew returns the result before a second try, with what the first has read, and written if that
+// may land.
 func (r Result) Anew(before Result, met *fault.Fault) Result {
 	before.Observed, before.Wanted, before.ledger, before.Overtaken = r.Observed, r.Wanted, r.ledger, met.Overtaken()
 	if met.Undecided {
@@ -126,19 +119,17 @@ func (r Result) Anew(before Result, met *fault.Fault) Result {
 	return before
 }
 
-// Again returns what a second read of the attempt begins with after a write that somebody else was
-// faster than. anew is the result of one that has found out nothing yet, and landed is true if the
-// write that was refused may have been sent before, and have landed.
-func (r Result) Again(anew Result, landed bool) Result {
-	anew.ledger, anew.Overtaken, anew.Members = r.ledger, true, r.Members
+// Again returns the result before a second read, after a conflicting write. landed is true if the
+// rejected write may have landed.
+func (r Result) Again(initial Result, landed bool) Result {
+	initial.ledger, initial.Overtaken, initial.Members = r.ledger, true, r.Members
 	if landed {
-		anew.lost, anew.earlier, anew.wrote = r.lost, r.lost, true
+		initial.lost, initial.earlier, initial.wrote = r.lost, r.lost, true
 	}
-	return anew
+	return initial
 }
 
-// End returns the result of an attempt that ended with err. stopping is true where the process ends,
-// and late where the attempt has had its time.
+// End returns the result for err. stopping is true on shutdown, late after the deadline.
 func (r Result) End(err error, stopping, late bool) Result {
 	decided := !r.Open
 	if err != nil {
@@ -155,7 +146,7 @@ func (r Result) End(err error, stopping, late bool) Result {
 	case errors.Is(err, ErrNotReady):
 		r.Outcome, r.Fault = Postponed, &fault.Fault{Class: fault.Retriable, Code: "NotReady", Reason: "not_ready", Err: err}
 		return r
-	case r.Observed < 0 && fault.From(err).Code == fault.CodeResting: // nothing has left
+	case r.Observed < 0 && fault.From(err).Code == fault.CodeResting: // no request was sent
 		r.Outcome, r.Fault = Postponed, fault.From(err)
 		return r
 	case late:
@@ -170,8 +161,7 @@ func (r Result) End(err error, stopping, late bool) Result {
 	return r
 }
 
-// Reported is the outcome that people hear of: of a pool of network interfaces they hear what became
-// of its members, however well it is directed.
+// Reported returns the outcome to report: for network interfaces that of the members.
 func (r Result) Reported(pool lb.PoolID) (Outcome, *fault.Fault) {
 	switch {
 	case !r.Directed():
@@ -183,8 +173,7 @@ func (r Result) Reported(pool lb.PoolID) (Outcome, *fault.Fault) {
 	return r.Outcome, r.Fault
 }
 
-// GaveUpOn is what a pool's change is given up for after an attempt that no other
-// follows, by what is reported of it; empty if it is not.
+// GaveUpOn returns the error for which a change without further retries is given up, or empty.
 func GaveUpOn(outcome Outcome, f *fault.Fault) string {
 	if outcome == Retriable || outcome == Terminal {
 		return ErrorName(f)

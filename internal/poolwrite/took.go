@@ -12,15 +12,14 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// Changes says what is to be changed. An address that joins as Down is a change of both.
+// Changes reports what changes. Adding a Down address changes both.
 func (c Change) Changes() (addresses, states bool) {
 	return c.add+c.remove > 0, c.alter > 0 || len(c.Downed) > 0
 }
 
-// took compares what was there, what was written and what is shown.
 func took(before, written, shown []netip.Addr) behaviour.Answer {
 	switch {
-	case slices.Equal(before, written): // nothing to see
+	case slices.Equal(before, written): // no evidence
 		return ""
 	case slices.Equal(shown, written):
 		return behaviour.Taken
@@ -30,8 +29,7 @@ func took(before, written, shown []netip.Addr) behaviour.Answer {
 	return ""
 }
 
-// downIn returns which addresses are Down of those that a change is about and that were there
-// before it.
+// downIn returns the Down addresses that todo manages and did not add.
 func downIn(p lb.Pool, todo Change) []netip.Addr {
 	var down []netip.Addr
 	for _, a := range p.Addresses {
@@ -42,17 +40,15 @@ func downIn(p lb.Pool, todo Change) []netip.Addr {
 	return sorted(down)
 }
 
-// After is a pool that was written with its load balancer: how it was before, what it had to
-// become, and how the load balancer shows it that is read after the write.
+// After is a pool before a load balancer write, the change, and a later read.
 type After struct {
 	Before lb.Pool
 	Todo   Change
 	Shown  lb.Pool
 }
 
-// Overtaken is what pools say, by a read after the last write has ended, of writes of theirs that
-// others overtook: empty if there are none, if somebody else has overwritten one since, or if one
-// shows this and another that.
+// Overtaken classifies the effect of overtaken writes, by a read after the last one. It is empty
+// without evidence, or if another client has written or pools disagree.
 func Overtaken(pools []After) behaviour.Answer {
 	all := map[bool]int{}
 	for _, p := range pools {
@@ -75,7 +71,7 @@ func Overtaken(pools []After) behaviour.Answer {
 	return ""
 }
 
-// RefusesOverlap says how Azure refuses a write because another runs; empty for any other answer.
+// RefusesOverlap classifies a rejection because another write is running; empty for others.
 func RefusesOverlap(f *fault.Fault) behaviour.Answer {
 	switch {
 	case f == nil || f.Ended:
@@ -87,9 +83,8 @@ func RefusesOverlap(f *fault.Fault) behaviour.Answer {
 	return ""
 }
 
-// Showed is what pools say after a write of how Azure takes it: empty
-// for a change that the write did not make, that somebody else has overwritten since, or of
-// which one pool shows this and another that.
+// Showed classifies the effect of a load balancer write per change. Changes without evidence are
+// omitted, also if another client has written or pools disagree.
 func Showed(pools []After) map[wholewrite.Change]behaviour.Answer {
 	all := map[wholewrite.Change]behaviour.Answer{}
 	both := map[wholewrite.Change]bool{}

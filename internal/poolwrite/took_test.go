@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// What a write has shown of Azure: of two pools at most, each as it was, as it was written, and as
-// it is shown.
+// What a write proves about Azure, for up to two pools: before, written, shown.
 func TestWhatAWriteShows(t *testing.T) {
 	const one, two, both = "n1=10.0.0.1", "n2=10.0.0.2", "n1=10.0.0.1 n2=10.0.0.2"
 	const down, twoDown = "n1=10.0.0.1/Down", "n1=10.0.0.1/Down n2=10.0.0.2/Down"
@@ -57,7 +56,7 @@ func TestWhatAWriteShows(t *testing.T) {
 	}
 }
 
-// What the read after the last write shows of those that others overtook.
+// What the final read shows of overtaken writes.
 func TestWhatAnOvertakenWriteShows(t *testing.T) {
 	const one, two, both, other = "n1=10.0.0.1", "n2=10.0.0.2", "n1=10.0.0.1 n2=10.0.0.2", "vm=10.9.9.9"
 	for about, tt := range map[string]struct {

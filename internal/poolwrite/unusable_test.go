@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// instanceOf is the instance of a uniform scale set that a node is, whose address Azure does not tell.
+// instanceOf returns a node's instance of a uniform scale set; Azure does not report its address.
 func instanceOf(node string) nic.Machine {
 	m, err := nic.ParseMachine("azure:///subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/blue/virtualMachines/" + strings.TrimPrefix(node, "n"))
 	if err != nil {
@@ -24,7 +24,7 @@ func instanceOf(node string) nic.Machine {
 	return m
 }
 
-// uniform is what is wanted of a pool of instances, whose nodes are there or are not.
+// uniform is the desired state of a pool of instances with or without nodes.
 func uniform(wanted, nodes string) Desired {
 	want := Desired{
 		Ours: func(ip netip.Addr) bool { return slices.Contains(strings.Fields(nodes), nodeName(int(ip.As4()[3]))) },
@@ -58,9 +58,9 @@ func keysOf(machines []nic.Machine) string {
 	return strings.Join(names, " ")
 }
 
-// An instance whose node is gone leaves, by the record: Azure does not tell its address. One that was
-// never a node stays, another cluster's among them, and so does one whose node is there again and does not
-// tell its machine yet.
+// An instance whose node was deleted leaves by the record, because Azure does not report its
+// address. Instances that never were nodes remain, as does one with a node that has returned
+// without reporting its machine.
 func TestInstancesWhoseNodesAreGone(t *testing.T) {
 	for _, tt := range []struct {
 		about           string
@@ -103,8 +103,8 @@ func TestInstancesWhoseNodesAreGone(t *testing.T) {
 	}
 }
 
-// An instance that is kept for a while stays a member, whose node is gone or known by its address alone; one
-// that the pool does not show does not join.
+// A kept instance remains a member if its node was deleted or known only by address; one that is
+// not in the pool does not join.
 func TestInstancesThatAreKept(t *testing.T) {
 	want := uniform("n1", "n1")
 	want.Machines.Of = func(node string) (nic.Machine, error) {
@@ -129,7 +129,7 @@ func TestInstancesThatAreKept(t *testing.T) {
 	}
 }
 
-// A machine that joins is on record before it is handed over, also where its address was another's.
+// A joining machine is recorded before the handover, even if its address belonged to another.
 func TestAnInstanceIsOnRecordBeforeItJoins(t *testing.T) {
 	want := uniform("n1", "n1")
 	want.Recorded.Written, want.Recorded.Instances = []netip.Addr{nodeIP(1)}, map[string]netip.Addr{instanceOf("n7").Key(): nodeIP(1)}
@@ -143,8 +143,8 @@ func TestAnInstanceIsOnRecordBeforeItJoins(t *testing.T) {
 	}
 }
 
-// A pool is level without the machines that cannot join, and what is counted and said is true. Of several
-// machines with one address, one that can is enough.
+// A pool is in sync without machines that cannot join, and counts and messages reflect that. If
+// several machines have one address, one that can join suffices.
 func TestMachinesThatCannotJoin(t *testing.T) {
 	gone := func(names string) (all []nic.MachineWait) {
 		for name := range strings.FieldsSeq(names) {
@@ -165,7 +165,7 @@ func TestMachinesThatCannotJoin(t *testing.T) {
 		state   nic.State
 		desired int
 		without string
-		says    string // empty if it is level
+		says    string // empty if in sync
 	}{
 		{"all are there", "n1 n2 n3", nic.State{}, 3, "", ""},
 		{"one cannot join", "n1 n3", nic.State{Unusable: gone("n2")}, 2, "n2", ""},

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Over any stretch no more is taken than what was saved and what came back meanwhile, and who is
-// told to come again gets his at that time.
+// Over any period at most the burst plus the refill is taken, and a caller that returns at the
+// given time is served.
 func TestLawAllowance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a allowance

@@ -11,24 +11,23 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Changed is a resource before and after; one without an etag is not there.
+// Changed is a resource before and after; an empty etag means absent.
 type Changed[T any] struct{ Was, Is T }
 
-// Differences are what was written to a shadow, in the order of the ids. What was read
-// alone is in there, too, with nothing changed.
+// Differences are a shadow's resources sorted by ID, including unchanged ones.
 type Differences struct {
 	Balancers []Changed[lb.LoadBalancer]
 	PublicIPs []Changed[lb.PublicIP]
 	Groups    []Changed[lb.SecurityGroup]
 	Links     []Changed[lb.PrivateLinkService]
 	Subnets   []Changed[lb.Subnet]
-	// Pools counts the writes of pools: each takes one of its own.
+	// Pools counts pool writes.
 	Pools int
-	// Given says for what each address stands that Azure would choose.
+	// Given describes placeholders of addresses that Azure would assign.
 	Given map[netip.Addr]string
 }
 
-// Differences returns what was written so far.
+// Differences returns the resources so far.
 func (s *Shadow) Differences() Differences {
 	defer s.lock()()
 	return Differences{
@@ -44,7 +43,7 @@ func ordered[K cmp.Ordered, T any](all map[K]*Changed[T]) []Changed[T] {
 	return list
 }
 
-// Differences returns what was written so far, Private Link Services included.
+// Differences includes Private Link Services.
 func (r *Rehearsal) Differences() Differences {
 	d := r.Shadow.Differences()
 	d.Links, d.Subnets = r.Links.differences()

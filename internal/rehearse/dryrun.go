@@ -15,9 +15,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// DryRun does for one Service what the controller would do, its pools included: those of its own, and
-// the pool of all nodes if it would be made. desired is what one of them has to hold. Why the
-// Service is refused is for people; an error is that of a read.
+// DryRun does for one Service what the controller would do, including its pools and a new pool of
+// all nodes. refused is an error in the Service, err a failed read.
 func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired func(service.Pool) (poolwrite.Desired, error), adminStates bool) (refused, err error) {
 	results, err := r.Play(ctx, []balancer.Request{req})
 	switch {
@@ -51,7 +50,7 @@ func (r *Rehearsal) DryRun(ctx context.Context, req balancer.Request, desired fu
 			}
 			continue
 		}
-		if next, err := poolwrite.Rehearse(on.Pools[at], wants, adminStates); err == nil { // one of network interfaces stays as it is
+		if next, err := poolwrite.Rehearse(on.Pools[at], wants, adminStates); err == nil { // a pool of network interfaces is left unchanged
 			r.Shadow.PutPool(next)
 		}
 	}

@@ -14,17 +14,15 @@ import (
 	"weir.dev/weir/internal/privatelinkround"
 )
 
-// LinkReader reads what rounds of Private Link Services read of Azure; see privatelinkround.Azure.
+// LinkReader reads Private Link Services; see privatelinkround.Azure.
 type LinkReader interface {
 	List(ctx context.Context, subscription, resourceGroup string) ([]lb.PrivateLinkService, error)
 	GetSubnet(ctx context.Context, network lb.ResourceID, name string) (lb.Subnet, error)
 }
 
-// Links are Private Link Services as a Shadow has load balancers: what is written is kept, and Azure
-// is only read.
+// Links keeps writes of Private Link Services in memory, as Shadow does for load balancers.
 type Links struct {
-	from LinkReader
-	// slot is held across reads, which take time.
+	from    LinkReader
 	slot    chan struct{}
 	listed  map[string]error
 	links   map[string]*Changed[lb.PrivateLinkService]
@@ -78,7 +76,7 @@ func (l *Links) Get(_ context.Context, id lb.ResourceID) (lb.PrivateLinkService,
 	return lb.PrivateLinkService{}, notThere("private link service " + id.Name)
 }
 
-// Put implements privatelinkround.Azure: Azure would make the alias.
+// Put implements privatelinkround.Azure. Azure would assign the alias.
 func (l *Links) Put(_ context.Context, next lb.PrivateLinkService) (lb.PrivateLinkService, error) {
 	defer l.lock()()
 	known := l.links[next.ID.Key()]
@@ -133,7 +131,6 @@ func (l *Links) OpenSubnet(_ context.Context, next lb.Subnet) (lb.Subnet, error)
 	return next, nil
 }
 
-// differences are what was written, in the order of the ids.
 func (l *Links) differences() (links []Changed[lb.PrivateLinkService], subnets []Changed[lb.Subnet]) {
 	if l == nil {
 		return nil, nil
@@ -142,8 +139,7 @@ func (l *Links) differences() (links []Changed[lb.PrivateLinkService], subnets [
 	return ordered(l.links), ordered(l.subnets)
 }
 
-// linkReadings are what rehearsals have read of Private Link Services: they have a share of the reads
-// with all else.
+// linkReadings caches reads, within the shared limit.
 type linkReadings struct {
 	privatelinkround.Azure
 	read *readings

@@ -14,37 +14,35 @@ import (
 	"weir.dev/weir/internal/publicip"
 )
 
-// Outcome is what came of a plan.
+// Outcome is the result of a plan.
 type Outcome struct {
-	// Differences are what would change in Azure.
 	Differences Differences
-	// Owners are the Services by the first part of the names of what is theirs.
+	// Owners maps resource name prefixes to Services.
 	Owners map[string]string
-	// Unasked are the Services for which nothing was asked.
+	// Unasked are the Services without a request.
 	Unasked []Unasked
-	// Results are what came of the others.
 	Results []balancer.Result
-	// NoEffect are the restrictions without effect, by Service.
+	// NoEffect maps Services to restrictions without effect.
 	NoEffect map[string]string
-	// Left are the BackendPools whose pool stays as it is, by name.
+	// Left are pools left unchanged, sorted by BackendPool.
 	Left []Left
 	// Limits are how much of Azure's limits the load balancers and security groups use.
 	Limits []Limit
 }
 
-// Unasked is a Service for which nothing was asked: it is refused, held or kept.
+// Unasked is a Service that is rejected, held or kept.
 type Unasked struct {
 	Service             string
 	Refused, Held, Kept string
 }
 
-// Left is a BackendPool whose pool stays as it is.
+// Left is a BackendPool with a pool that is left unchanged.
 type Left struct{ BackendPool, Why string }
 
-// Empty reports whether there was nothing to plan for.
+// Empty reports whether there was nothing to plan.
 func (o Outcome) Empty() bool { return len(o.Results)+len(o.Unasked) == 0 }
 
-// Losers counts the Services that would lose an address that their status shows.
+// Losers counts Services that would lose an address.
 func (o Outcome) Losers() int {
 	n := 0
 	for _, r := range o.Results {
@@ -56,7 +54,7 @@ func (o Outcome) Losers() int {
 	return n
 }
 
-// Incomplete is an error if something could not be planned.
+// Incomplete returns an error if the plan is.
 func (o Outcome) Incomplete() error {
 	var failed []error
 	for _, r := range o.Results {
@@ -73,15 +71,14 @@ func (o Outcome) Incomplete() error {
 	return nil
 }
 
-// OfAzure reports whether it is Azure that kept a request from being planned; if not, an error of
-// the result is a refusal.
+// OfAzure reports whether the error is Azure's; otherwise it is a rejection.
 func OfAzure(r balancer.Result) bool {
 	_, is := errors.AsType[*fault.Fault](r.Err)
 	return is
 }
 
-// Unplanned is why nobody knows what would come of a Service: its load balancer has to become a Standard one before, or
-// Azure owes an answer, of its load balancer or of what publishes its frontend. It is nil if the plan has it all.
+// Unplanned returns why a result is unknown: a Basic load balancer, or no response by Azure; nil if
+// complete.
 func Unplanned(r balancer.Result) error {
 	if OfAzure(r) || errors.Is(r.Err, publicip.ErrBasic) {
 		return r.Err
@@ -92,8 +89,7 @@ func Unplanned(r balancer.Result) error {
 	return nil
 }
 
-// LinkNotes are what keeps a Service from what it asks of Private Link Services, and what it may not expect
-// of them.
+// LinkNotes returns problems with Private Link Services.
 func LinkNotes(r balancer.Result) []string {
 	var notes []string
 	if s := r.Link.State; s != nil && !s.Publishes() && Unplanned(r) == nil {

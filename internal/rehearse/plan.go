@@ -16,24 +16,22 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// planning is one plan on its way.
 type planning struct {
 	*Rehearsal
-	cluster Cluster
-	scope   Scope
-	// adminStates is true if Weir sets those of the members.
+	cluster     Cluster
+	scope       Scope
 	adminStates bool
 	requests    []balancer.Request
 	outcome     Outcome
 }
 
-// Plan does for the Services of a cluster all that the controller would do if it started now. An
-// error says that there is no plan; one that Azure kept from being whole is Outcome.Incomplete.
+// Plan does what the controller would do if it started now. Failures in Azure are part of the
+// result.
 func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates bool) (Outcome, error) {
 	p := &planning{Rehearsal: r, cluster: c, scope: scope, adminStates: adminStates}
 	p.outcome.Owners, p.outcome.NoEffect = map[string]string{}, map[string]string{}
 	for _, step := range []func(context.Context) error{c.PlaceNodes, p.ask, p.play, p.fill} {
-		// What ends in the middle looks like an answer: a Service that was not asked for changes nothing.
+		// A canceled step looks like one without changes.
 		if err := cmp.Or(step(ctx), ctx.Err()); err != nil {
 			return Outcome{}, err
 		}
@@ -43,7 +41,6 @@ func Plan(ctx context.Context, r *Rehearsal, c Cluster, scope Scope, adminStates
 	return p.outcome, nil
 }
 
-// ask collects the requests of the Services in scope.
 func (p *planning) ask(ctx context.Context) error {
 	found := false
 	for _, s := range p.cluster.Services() {
@@ -88,7 +85,7 @@ func (p *planning) askFor(ctx context.Context, s Service) error {
 	return nil
 }
 
-// play has the load balancers work on all requests, and the cluster note what came of them.
+// play runs the requests and passes the results to the cluster.
 func (p *planning) play(ctx context.Context) (err error) {
 	if p.outcome.Results, err = p.Play(ctx, p.requests); err != nil {
 		return err
@@ -101,28 +98,27 @@ func (p *planning) play(ctx context.Context) (err error) {
 	return nil
 }
 
-// fill gives the pools their members, and notes those that stay as they are.
 func (p *planning) fill(ctx context.Context) error {
 	for _, pool := range p.cluster.Pools() {
 		if !p.concerns(pool) {
 			continue
 		}
-		why := pool.Left
-		if why == "" {
+		reason := pool.Left
+		if reason == "" {
 			var err error
-			if why, err = p.fillPool(ctx, pool); err != nil {
+			if reason, err = p.fillPool(ctx, pool); err != nil {
 				return fmt.Errorf("BackendPool %s: %w", pool.BackendPool, err)
 			}
 		}
-		if why != "" {
-			p.outcome.Left = append(p.outcome.Left, Left{pool.BackendPool, why})
+		if reason != "" {
+			p.outcome.Left = append(p.outcome.Left, Left{pool.BackendPool, reason})
 		}
 	}
 	return nil
 }
 
-// fillPool does what an attempt of a lane would, and says why it would not.
-func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err error) {
+// fillPool updates a pool, or returns why not.
+func (p *planning) fillPool(ctx context.Context, pool Pool) (reason string, err error) {
 	on, err := p.Shadow.GetLoadBalancer(ctx, pool.ID.LoadBalancer)
 	if f := fault.From(err); f != nil && f.Class == fault.Stale {
 		return "load balancer " + pool.ID.LoadBalancer.Name + " is not there", nil
@@ -149,9 +145,8 @@ func (p *planning) fillPool(ctx context.Context, pool Pool) (why string, err err
 	return "", nil
 }
 
-// join has the machines of nodes join a pool of network interfaces, and leave it, and says why they
-// would not.
-func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (why string, err error) {
+// join updates a pool of network interfaces, or returns why not.
+func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.Desired) (reason string, err error) {
 	shown, err := r.Shadow.Machines(ctx, pool)
 	if err != nil {
 		return "", err
@@ -165,8 +160,7 @@ func (r *Rehearsal) join(ctx context.Context, pool lb.Pool, desired poolwrite.De
 	return "", nil
 }
 
-// concerns reports whether a pool is that of a Service in scope, or of the nodes that one sends
-// flows to.
+// concerns reports whether a pool belongs to, or is used by, a Service in scope.
 func (p *planning) concerns(pool Pool) bool {
 	namespace, name, _ := strings.Cut(pool.Service, "/")
 	if pool.Service != "" {

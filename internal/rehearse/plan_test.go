@@ -21,7 +21,7 @@ import (
 
 var place = lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg"}
 
-// azure is an Azure with one load balancer, which has a pool of a Service and one of nodes.
+// azure has one load balancer with a pool of a Service and one of nodes.
 type azure struct{ balancer.Azure }
 
 func (azure) GetLoadBalancer(_ context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error) {
@@ -31,7 +31,7 @@ func (azure) GetLoadBalancer(_ context.Context, id lb.LoadBalancerID) (lb.LoadBa
 	return lb.LoadBalancer{ID: id, Etag: "1", Pools: []lb.Pool{{ID: lb.PoolID{LoadBalancer: id, Name: "shop-web"}, Etag: "1"}, {ID: lb.PoolID{LoadBalancer: id, Name: "nodes"}, Etag: "1"}}}, nil
 }
 
-// cluster is one of four Services, none of which wants anything.
+// cluster has four Services without desired resources.
 type cluster struct{ balancer.Cluster }
 
 func (*cluster) PlaceNodes(context.Context) error { return nil }
@@ -73,12 +73,12 @@ func (*cluster) Desired(poolschedule.Ref) (poolwrite.Desired, error) {
 	return poolwrite.Desired{Addresses: []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.0.1")}}, Ours: func(netip.Addr) bool { return true }, Alone: true}, nil
 }
 
-// A plan has the Services and pools of its scope, and each that is left as it is with the reason.
+// A plan has the Services and pools in scope, and the reason for each that is left unchanged.
 func TestThePlanOfAScope(t *testing.T) {
 	tests := []struct {
 		scope   rehearse.Scope
 		unasked string
-		pools   int // that are written
+		pools   int // to write
 		left    string
 	}{
 		{rehearse.Scope{}, "[{shop/held  held } {shop/kept   kept} {team/bad it is refused  }]", 2,
@@ -116,8 +116,8 @@ func newRehearsal(c balancer.Cluster) *rehearse.Rehearsal {
 	}, azure{})
 }
 
-// Who would lose an address is counted; a refusal makes a plan no less whole, an answer that Azure
-// owes does.
+// Services that would lose an address are counted. A rejection does not make a plan incomplete, a
+// missing response of Azure does.
 func TestOutcome(t *testing.T) {
 	one, two := netip.MustParseAddr("20.0.0.1"), netip.MustParseAddr("20.0.0.2")
 	result := func(name string, desired bool, err error, shown, is []netip.Addr) balancer.Result {

@@ -14,28 +14,26 @@ import (
 )
 
 const (
-	// readingLasts is how long rehearsals are answered from what was read for one of them:
-	// those that come together read once.
+	// readingLasts is how long reads are cached for concurrent dry runs.
 	readingLasts = 5 * time.Second
-	// rehearsalsPerSecond and rehearsalsSaved are the reads that rehearsals may make: a tenth of
-	// what Azure Resource Manager takes. What is served goes before what is only rehearsed.
+	// The rate and burst of reads: a tenth of Azure Resource Manager's limits, because
+	// reconciliation has priority.
 	rehearsalsPerSecond = 2.5
 	rehearsalsSaved     = 25
 )
 
-// CodeRehearsed is the code of a read that rehearsals have no share left for.
+// CodeRehearsed is the fault code beyond that limit.
 const CodeRehearsed = "RehearsalsWait"
 
-// readings are what rehearsals have read of an Azure.
+// readings caches reads of Azure.
 type readings struct {
-	of Reader
-	// slot is held across a read, which takes time.
+	of    Reader
 	slot  chan struct{}
 	kept  map[string]reading
 	share allowance
 }
 
-// reading is what a read showed, or that there is nothing.
+// reading is a cached result, or that the resource does not exist.
 type reading struct {
 	shown any
 	err   error
@@ -46,13 +44,13 @@ func newReadings(of Reader) *readings {
 	return &readings{of: of, slot: make(chan struct{}, 1), kept: map[string]reading{}}
 }
 
-// allowance is how much of a share was used up. The zero value is an untouched one.
+// allowance is the used part of the limit. Zero is unused.
 type allowance struct {
 	used float64
 	at   time.Time
 }
 
-// take uses one of the share, or returns when there is one again.
+// take uses one read, or returns when one is available.
 func (a allowance) take(now time.Time) (left allowance, until time.Time) {
 	used := max(0, a.used-now.Sub(a.at).Seconds()*rehearsalsPerSecond)
 	if over := used + 1 - rehearsalsSaved; over > 0 {
@@ -61,7 +59,7 @@ func (a allowance) take(now time.Time) (left allowance, until time.Time) {
 	return allowance{used + 1, now}, time.Time{}
 }
 
-// once returns what is known under a name, or reads it.
+// once returns a cached result, or reads it.
 func once[T any](ctx context.Context, r *readings, read func() (T, error), name ...string) (T, error) {
 	var none T
 	select {

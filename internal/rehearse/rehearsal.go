@@ -20,27 +20,25 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Rehearsal is Balancers that work on a Shadow: they do all that Balancers do, and nothing
-// is written to Azure.
+// Rehearsal runs the load balancer code on a Shadow.
 type Rehearsal struct {
 	*balancer.Balancers
 	Shadow *Shadow
-	// Links are the shadow of Private Link Services; nil where they are left alone.
+	// Links is nil if Private Link Services are not managed.
 	Links *Links
-	// interfaces is true where the pools of Services hold network interfaces. maxRules and maxLinks are how
-	// many rules and Private Link Services a load balancer may have.
-	interfaces         bool
+	// interfaces is true if pools hold network interfaces.
+	interfaces bool
+	// maxRules and maxLinks limit the rules and Private Link Services of a load balancer.
 	maxRules, maxLinks int
 
 	mu      sync.Mutex
 	results []balancer.Result
-	// played are the owners, in lower case, that are asked for.
+	// played are the requested owners, in lower case.
 	played map[string]bool
 	ended  chan struct{}
 }
 
-// New returns a Rehearsal. Azure, Lanes, Lease, Writes, Done and Log of the configuration
-// are not used: the log would say that is written what is not.
+// New returns a Rehearsal. It replaces cfg's Azure, Lease, Writes, Done, Log and workers.
 func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	r := &Rehearsal{Shadow: NewShadow(azure), ended: make(chan struct{}, 1), interfaces: cfg.Interfaces, maxRules: cfg.MostRules, maxLinks: cmp.Or(cfg.MostPrivateLinks, lb.MostPrivateLinkServices)}
 	cfg.Log = slog.New(slog.DiscardHandler)
@@ -63,8 +61,7 @@ func New(cfg balancer.Config, azure Reader) *Rehearsal {
 	return r
 }
 
-// readOnlyOwners reads the owners of public IPs, and keeps no changes: each rehearsal has Balancers of its
-// own, which remember them.
+// readOnlyOwners discards writes; the load balancer code keeps them in memory.
 type readOnlyOwners struct{ publicip.OwnerStore }
 
 // WriteOwners implements publicip.OwnerStore.
@@ -72,7 +69,7 @@ func (readOnlyOwners) WriteOwners(_ context.Context, r publicip.OwnerRecord) (st
 	return r.Version, nil
 }
 
-// readOnlyPrivateIPs is to reservations of private addresses what readOnlyOwners is to owners.
+// readOnlyPrivateIPs is readOnlyOwners for reservations of private addresses.
 type readOnlyPrivateIPs struct{ privateip.Store }
 
 // WriteReservations implements privateip.Store.
@@ -80,20 +77,19 @@ func (readOnlyPrivateIPs) WriteReservations(_ context.Context, r privateip.Recor
 	return r.Version, nil
 }
 
-// readOnlyPools is to the record of pools that were left to others what readOnlyOwners is to owners.
+// readOnlyPools is readOnlyOwners for pools left to other owners.
 type readOnlyPools struct{ leftpool.Store }
 
 // KeepPools implements leftpool.Store.
 func (readOnlyPools) KeepPools(context.Context, map[lb.PoolKey]string) error { return nil }
 
-// patient is a cluster as it will be when all pools are filled: a rehearsal shows the end, and not
-// which of two writes comes first.
+// patient is the cluster after all pools are filled: a plan has no order of writes.
 type patient struct {
 	balancer.Cluster
 	of *Rehearsal
 }
 
-// Sharers implements Cluster: whoever is rehearsed has what it asks for.
+// Sharers implements Cluster. Owners in the plan are not held.
 func (p patient) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
 	all := p.Cluster.Sharers(owners)
 	for owner, s := range all {
@@ -108,7 +104,7 @@ func (p patient) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
 // Awaits implements Cluster.
 func (patient) Awaits(string, lb.LoadBalancerID, service.Pool, lb.Pool) bool { return false }
 
-// freeLanes are those where nobody else writes, and nothing waits.
+// freeLanes have no other writers and nothing waiting.
 type freeLanes struct{}
 
 func (freeLanes) Lock(context.Context, lb.LoadBalancerID) (func(), error) { return func() {}, nil }
@@ -127,8 +123,7 @@ func (r *Rehearsal) hear(res balancer.Result) {
 	}
 }
 
-// Play works on all requests together, and returns what came of them, in their order. An
-// error is that of the context. It is for one call.
+// Play runs all requests once, and returns their results in order. Its error is ctx's.
 func (r *Rehearsal) Play(ctx context.Context, reqs []balancer.Request) ([]balancer.Result, error) {
 	within, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -159,7 +154,7 @@ func (r *Rehearsal) Play(ctx context.Context, reqs []balancer.Request) ([]balanc
 	return r.results, nil
 }
 
-// Conversions are the pools that would go from one kind of members to the other.
+// Conversions returns pools that would change their kind of members.
 func (r *Rehearsal) Conversions() []plan.Emptying {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,14 +177,13 @@ func (r *Rehearsal) heard() int {
 	return len(r.results)
 }
 
-// Rehearsals are rehearsals with the same settings. What one of them has read the next ones need
-// not read for a while, and all together have a share of the reads that Azure takes.
+// Rehearsals share a read cache and limit.
 type Rehearsals struct {
 	cfg   balancer.Config
 	azure *readings
 }
 
-// NewRehearsals returns the rehearsals of Balancers with that configuration.
+// NewRehearsals returns a factory with cfg.
 func NewRehearsals(cfg balancer.Config) *Rehearsals {
 	read := newReadings(cfg.Azure)
 	if cfg.PrivateLinks != nil {
@@ -198,5 +192,5 @@ func NewRehearsals(cfg balancer.Config) *Rehearsals {
 	return &Rehearsals{cfg: cfg, azure: read}
 }
 
-// Next returns one that knows no more than a process that has just begun.
+// Next returns a simulator in the state of a new process.
 func (r *Rehearsals) Next() *Rehearsal { return New(r.cfg, r.azure) }

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Reader reads what Balancers read of Azure; see balancer.Azure.
+// Reader reads what load balancers need from Azure; see balancer.Azure.
 type Reader interface {
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
@@ -25,23 +25,21 @@ type Reader interface {
 	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 }
 
-// Shadow is an Azure that keeps what is written to itself: what is read shows it from then
-// on, and the Azure behind it is only read. So whatever would be written is known without
-// a second planner. Each resource is read once.
+// Shadow reads Azure once per resource, and keeps writes in memory for later reads: a plan without
+// a second planner.
 type Shadow struct {
-	from Reader
-	// slot is held across reads, which take time.
+	from      Reader
 	slot      chan struct{}
 	balancers map[lb.LoadBalancerKey]*Changed[lb.LoadBalancer]
 	ips       map[string]*Changed[lb.PublicIP]
 	groups    map[string]*Changed[lb.SecurityGroup]
-	// listed are the resource groups that were read, by what was asked for, and the error.
+	// listed are the lists read, with their errors.
 	listed map[string]error
 	given  map[netip.Addr]string
 	pools  int
 }
 
-// NewShadow returns the shadow of an Azure.
+// NewShadow returns a Shadow of of.
 func NewShadow(of Reader) *Shadow {
 	return &Shadow{
 		from: of, slot: make(chan struct{}, 1), listed: map[string]error{}, given: map[netip.Addr]string{},
@@ -55,14 +53,14 @@ func (s *Shadow) lock() (unlock func()) {
 	return func() { <-s.slot }
 }
 
-// planned is the etag of what a shadow was given.
+// planned is the etag of created resources.
 const planned = "planned"
 
 func notThere(what string) error {
 	return &fault.Fault{Class: fault.Stale, Code: "ResourceNotFound", Reason: "not_found", Err: errors.New(what + " is not there")}
 }
 
-// Enter implements Azure: nobody has to wait for a write that is none.
+// Enter implements Azure: planned writes never wait.
 func (s *Shadow) Enter(lb.LoadBalancerID) (time.Time, string) { return time.Time{}, "" }
 
 // GetLoadBalancer implements Azure.
@@ -110,8 +108,7 @@ func (s *Shadow) ListLoadBalancers(ctx context.Context, subscription, resourceGr
 	return all, err
 }
 
-// once reads a list the first time that it is asked for. One that fails is asked for again,
-// unless the resource group is gone.
+// once reads a list once, unless it failed. A missing resource group is no failure.
 func (s *Shadow) once(what, subscription, resourceGroup string, read func() error) error {
 	key := strings.ToLower(what + "/" + subscription + "/" + resourceGroup)
 	err, done := s.listed[key]
@@ -125,7 +122,7 @@ func (s *Shadow) once(what, subscription, resourceGroup string, read func() erro
 	return err
 }
 
-// PutLoadBalancer implements Azure: it keeps what is written.
+// PutLoadBalancer implements Azure.
 func (s *Shadow) PutLoadBalancer(_ context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error) {
 	defer s.lock()()
 	known := s.balancers[b.ID.Key()]
@@ -176,7 +173,7 @@ func (s *Shadow) ListPublicIPs(ctx context.Context, subscription, resourceGroup 
 	return all, err
 }
 
-// usedBy is what has a public IP, after all that was written.
+// usedBy returns a public IP's user after all writes.
 func (s *Shadow) usedBy(ip lb.PublicIP) string {
 	used := ip.UsedBy
 	for _, b := range s.balancers {
@@ -194,8 +191,7 @@ func (s *Shadow) usedBy(ip lb.PublicIP) string {
 	return used
 }
 
-// PutPublicIP implements Azure: a new one gets an address that stands for the one that
-// Azure would choose.
+// PutPublicIP implements Azure, with a placeholder for a new address.
 func (s *Shadow) PutPublicIP(_ context.Context, ip lb.PublicIP) (lb.PublicIP, error) {
 	defer s.lock()()
 	known := s.ips[ip.ID.Key()]
@@ -242,12 +238,12 @@ func (s *Shadow) PutSecurityGroup(_ context.Context, g lb.SecurityGroup) (lb.Sec
 	return g, nil
 }
 
-// Machines implements Azure. Nobody's machine changes by what is written.
+// Machines implements Azure. Writes do not change machines.
 func (s *Shadow) Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error) {
 	return s.from.Machines(ctx, pool)
 }
 
-// ReadPool keeps what more is known of a pool that was read.
+// ReadPool completes a pool's addresses.
 func (s *Shadow) ReadPool(p lb.Pool) {
 	defer s.lock()()
 	known := s.balancers[p.ID.LoadBalancer.Key()]
@@ -264,7 +260,7 @@ func (s *Shadow) ReadPool(p lb.Pool) {
 	}
 }
 
-// PutPool keeps a pool of a load balancer that was read, and counts it if that changes it.
+// PutPool writes a known load balancer's pool, and counts changes.
 func (s *Shadow) PutPool(p lb.Pool) {
 	defer s.lock()()
 	known := s.balancers[p.ID.LoadBalancer.Key()]
@@ -282,8 +278,8 @@ func (s *Shadow) PutPool(p lb.Pool) {
 	}
 }
 
-// The networks of the addresses that stand for those that Azure would choose: nobody has
-// one. https://www.rfc-editor.org/rfc/rfc1112#section-4 https://www.rfc-editor.org/rfc/rfc6666
+// Reserved networks, for placeholders. https://www.rfc-editor.org/rfc/rfc1112#section-4
+// https://www.rfc-editor.org/rfc/rfc6666
 var (
 	reservedIPv4 = netip.MustParseAddr("240.0.0.0")
 	reservedIPv6 = netip.MustParseAddr("100::")

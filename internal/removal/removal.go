@@ -8,52 +8,48 @@ import (
 )
 
 const (
-	// Few are never held up.
+	// Few removals are always allowed.
 	Few = 3
-	// share is the part of all addresses, one in so many, above which they are.
+	// share is the divisor above which removals need confirmation.
 	share = 5
-	// Ponders is how long the first one waits for others: an address that is lost is lost for
-	// good, and five seconds cost nothing.
+	// Ponders is how long the first removal waits for others.
 	Ponders = 5 * time.Second
-	// Together is how close to each other those are that count as one.
+	// Together is the time within which removals count as one.
 	Together = time.Minute
-	// asksAgain is when a Service asks again while others have not been looked at.
+	// asksAgain is the delay while not all Services were checked.
 	asksAgain = time.Second
 )
 
-// Many reports whether n of all addresses are too many to be taken away unasked.
+// Many reports whether n of all removals need confirmation.
 func Many(n, all int) bool { return n > Few && n*share > all }
 
-// Verdict is what becomes of a Service that would lose its address. The zero value is to wait
-// for a person.
+// Verdict is about a Service that would lose its address. Zero is to wait for confirmation.
 type Verdict struct {
-	// May is true if it may lose it now.
+	// May allows the removal now.
 	May bool
-	// Again is when it has to ask again; zero if it may, or has to wait for a person.
+	// Again is when to check again; zero if allowed or held.
 	Again time.Time
-	// Losing is how many Services would lose their address, this one included.
+	// Losing counts the Services that would lose their address.
 	Losing int
 }
 
-// Tally knows the Services that would lose their addresses. The zero value is ready. Its
-// methods may be called from any goroutine.
+// Tally tracks such Services. Safe for concurrent use; the zero value is ready.
 type Tally struct {
 	mu     sync.Mutex
 	losing map[string]*loss
-	// taken are the Services that have lost theirs, and when they were allowed to.
+	// taken maps Services to when the removal was allowed.
 	taken map[string]time.Time
 }
 
-// loss is a Service that would lose its address.
 type loss struct {
 	since time.Time
-	// held is true once it waits for a person: that others are let go does not let it go.
+	// held is true once it waits for confirmation, even if others are confirmed.
 	held bool
-	// may is true once it was let go: half of it may be gone since.
+	// may is true once allowed: the removal may be half done.
 	may bool
 }
 
-// Loses notes that a Service would lose its address.
+// Loses records that a Service would lose its address.
 func (t *Tally) Loses(service string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,15 +61,15 @@ func (t *Tally) Loses(service string, now time.Time) {
 	}
 }
 
-// Stays notes that a Service would lose nothing any more, or that a person has asked for it.
+// Stays records that a Service would keep its address, or that the user requested the removal.
 func (t *Tally) Stays(service string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.losing, service)
 }
 
-// Judge says what becomes of a Service that would lose its address, of so many Services that
-// have one. Until all of them were looked at nobody knows how many there are.
+// Judge decides about a Service. all is the number of Services with an address, looked is true once
+// all were checked.
 func (t *Tally) Judge(service string, all int, looked bool, now time.Time) Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,8 +96,7 @@ func (t *Tally) Judge(service string, all int, looked bool, now time.Time) Verdi
 	return Verdict{May: true, Losing: n}
 }
 
-// count counts those that would lose theirs, and those that have just lost theirs. The caller
-// holds t.mu.
+// count includes recent removals, and requires t.mu.
 func (t *Tally) count(now time.Time) int {
 	n := len(t.losing)
 	for service, at := range t.taken {

@@ -21,7 +21,7 @@ func TestHowManyAreMany(t *testing.T) {
 		{3, 3, false}, // three are never many
 		{4, 4, true},
 		{4, 19, true},
-		{4, 20, false}, // a fifth is not more than a fifth
+		{4, 20, false}, // exactly a fifth is allowed
 		{5, 24, true},
 		{200, 1000, false},
 		{201, 1000, true},
@@ -32,9 +32,9 @@ func TestHowManyAreMany(t *testing.T) {
 	}
 }
 
-// A changed setting takes the addresses of six of ten Services. The first waits for the others,
-// then all wait for a person, who lets one go: that lets no other go. The setting is set back
-// for the others.
+// A changed setting removes the addresses of six of ten Services. The first waits for others, then
+// all wait for confirmation. Confirming one does not release the others, for which the setting is
+// reverted.
 func TestManyWaitForAPerson(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := start.Add
@@ -47,7 +47,7 @@ func TestManyWaitForAPerson(t *testing.T) {
 	for i := 2; i <= 6; i++ {
 		tally.Loses(name(i), at(time.Second))
 	}
-	tally.Loses(name(1), at(3*time.Second)) // looked at again: it waits no longer for that
+	tally.Loses(name(1), at(3*time.Second)) // a repeated call does not extend the wait
 	if v := tally.Judge(name(1), 10, false, at(5*time.Second)); v.May || !v.Again.Equal(at(6*time.Second)) {
 		t.Errorf("not all Services were looked at: %+v", v)
 	}
@@ -69,7 +69,7 @@ func TestManyWaitForAPerson(t *testing.T) {
 	}
 }
 
-// Few are not held up, and not for long.
+// Few are only delayed briefly.
 func TestFewGo(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var small, large removal.Tally
@@ -92,7 +92,7 @@ func TestFewGo(t *testing.T) {
 	}
 }
 
-// Whoever comes when: within a minute no more go unasked than three, or a fifth.
+// Whatever the order: within a minute at most three, or a fifth, are removed unconfirmed.
 func TestNoMoreGoUnasked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.IntRange(4, 40).Draw(t, "all")

@@ -8,35 +8,33 @@ import (
 )
 
 const (
-	// StaleTimeout is how long no member leaves its pool because watches are broken.
+	// StaleTimeout is how long broken watches keep members in their pools.
 	StaleTimeout = 2 * time.Minute
-	// rewatch is how long a watch may be away that is made anew as usual: the API server ends each
-	// after some minutes.
+	// rewatch is the longest regular reconnect: the API server ends each watch after minutes.
 	rewatch = time.Second
-	// catchesUp is how long watches that are back take to deliver what has changed meanwhile.
+	// catchesUp is how long restored watches deliver missed changes.
 	catchesUp = 2 * time.Second
 )
 
-// Watches decides whether what is known of the cluster may be older than what is true: from when a
-// watch is broken until all are back and have caught up. An endpoint or a node that was removed then may
-// be there again, so no member leaves its pool because of it. That ends after StaleTimeout in any case.
-// The zero value is ready. Its methods may be called from any goroutine.
+// Watches decides whether the cache may be stale: from the first broken watch until all have caught
+// up, but at most StaleTimeout. An endpoint removed during that time may be back. Safe for
+// concurrent use; the zero value is ready.
 type Watches struct {
 	mu sync.Mutex
-	// kinds are those that were watched once.
+	// kinds were watched at least once.
 	kinds map[string]*watch
-	// since is when the first watch broke; zero if all are in sync. backAt is when the last came back.
+	// When the first watch broke, or zero, and when the last one was restored.
 	since, backAt time.Time
 }
 
-// watch is how a kind is watched.
 type watch struct {
-	// streams counts those that are open, and lostAt is when the last one ended.
+	// streams counts open watches.
 	streams int
-	lostAt  time.Time
+	// lostAt is when the last one ended.
+	lostAt time.Time
 }
 
-// Begins notes that a kind is watched, and that its store holds what there was when the watch began.
+// Begins records an open watch of a kind.
 func (w *Watches) Begins(kind string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +52,7 @@ func (w *Watches) Begins(kind string, now time.Time) {
 	}
 }
 
-// Ends notes that a watch which has begun is over.
+// Ends records its end.
 func (w *Watches) Ends(kind string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +63,7 @@ func (w *Watches) Ends(kind string, now time.Time) {
 	}
 }
 
-// Stale reports whether what is known of the cluster may be old.
+// Stale reports whether the cache may be stale.
 func (w *Watches) Stale(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,14 +71,14 @@ func (w *Watches) Stale(now time.Time) bool {
 	return !w.since.IsZero() && now.Sub(w.since) < StaleTimeout
 }
 
-// InSync reports whether all watches are there. After StaleTimeout they may not be.
+// InSync reports whether all watches are open.
 func (w *Watches) InSync() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.areBack()
 }
 
-// judge notes since when a watch is broken, and when all have caught up. The caller holds w.mu.
+// judge updates since, and requires w.mu.
 func (w *Watches) judge(now time.Time) {
 	if !w.since.IsZero() {
 		if w.areBack() && now.Sub(w.backAt) >= catchesUp {
@@ -95,7 +93,6 @@ func (w *Watches) judge(now time.Time) {
 	}
 }
 
-// areBack reports whether each kind is watched. The caller holds w.mu.
 func (w *Watches) areBack() bool {
 	for _, k := range w.kinds {
 		if k.streams == 0 {

@@ -12,8 +12,7 @@ import (
 	"weir.dev/weir/internal/removal"
 )
 
-// A script of what happens to the watches of nodes and slices, in seconds, and whether what is known
-// may be old then.
+// Scripts of watch events of nodes and slices, in seconds, and when the cache may be stale.
 func TestWhenTheClusterMayBeOld(t *testing.T) {
 	const begins, ends = true, false
 	type step struct {
@@ -41,7 +40,7 @@ func TestWhenTheClusterMayBeOld(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			at := func(s float64) time.Time { return time.Unix(0, 0).Add(time.Duration(s * float64(time.Second))) }
-			for when, want := range tt.stale { // each is asked of watches of its own: asking changes nothing
+			for when, want := range tt.stale { // with separate Watches, to show that Stale has no effect on the result
 				var w removal.Watches
 				for _, s := range tt.steps {
 					if s.at > when {
@@ -61,9 +60,8 @@ func TestWhenTheClusterMayBeOld(t *testing.T) {
 	}
 }
 
-// However watches come and go: never for longer than StaleTimeout without all of them having been in
-// sync, never while all have been there for a while, and always while one has been away for a second,
-// up to then.
+// Whatever watches do: never stale for longer than StaleTimeout between times in sync, never while
+// all have been open for a while, and until then always while one has been closed for a second.
 func TestLawOfWatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w removal.Watches
@@ -108,7 +106,7 @@ func TestLawOfWatches(t *testing.T) {
 	})
 }
 
-// isQuiet reports whether all watches have been there for a while.
+// isQuiet reports whether all watches have been open for a while.
 func isQuiet(open map[string]bool, changed map[string]time.Time, now time.Time) bool {
 	for k, at := range changed {
 		if !open[k] || now.Sub(at) < 2*time.Second {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sleep waits.
+// Package sleep waits for a duration or the end of a context.
 package sleep
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// For waits for a time, which is over at once if it is not positive, and returns nil. If the context is done first, it
-// returns its error.
+// For waits for d and returns nil, at once if d is not positive. If ctx is done first, it returns
+// its error.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

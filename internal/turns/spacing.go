@@ -8,56 +8,55 @@ import (
 )
 
 const (
-	// freeRounds is how many rounds in a row a namespace may cause by changing the same objects again.
+	// freeRounds is the number of consecutive rounds without a pause.
 	freeRounds = 10
-	// firstPause and maxPause bound the pause after each further one, which doubles.
+	// The pause after each further round doubles.
 	firstPause = time.Second
 	maxPause   = 16 * time.Second
-	// calmAfter is how long a namespace must not change an object again to have its free rounds back.
+	// calmAfter is the time without repeated changes that resets a namespace.
 	calmAfter = 64 * time.Second
-	// changeTTL is how long a change of an object is remembered.
+	// changeTTL is how long a change is remembered.
 	changeTTL = 5 * time.Minute
 )
 
-// Spacing decides how soon a namespace that keeps changing the same objects causes another round of
-// work. Its changes take part in rounds for other namespaces. The zero value knows of no change.
+// Spacing limits how often a namespace that keeps changing the same objects causes a round. Its
+// changes take part in others' rounds. The zero value is ready.
 type Spacing struct {
 	last       map[string]last
 	namespaces map[string]repetition
 }
 
-// Change is what a namespace wants of an object in a round.
+// Change is an object's desired state in a round.
 type Change struct {
 	Namespace, Object string
 	Wants             any
 }
 
-// last is the last change of an object.
 type last struct {
 	wants any
 	at    time.Time
 }
 
-// repetition counts the rounds in a row with an object that had changed before.
+// repetition counts consecutive rounds with repeated changes.
 type repetition struct {
 	rounds   int
 	at, next time.Time
 }
 
-// Add notes the changes of a round that has ended.
+// Add records the changes of a finished round.
 func (s *Spacing) Add(changes []Change, now time.Time) {
 	if s.last == nil {
 		s.last, s.namespaces = map[string]last{}, map[string]repetition{}
 	}
-	again := map[string]bool{}
+	repeated := map[string]bool{}
 	for _, c := range changes {
-		was, known := s.last[c.Object]
-		if known && now.Sub(was.at) < changeTTL && !reflect.DeepEqual(was.wants, c.Wants) {
-			again[c.Namespace] = true
+		previous, known := s.last[c.Object]
+		if known && now.Sub(previous.at) < changeTTL && !reflect.DeepEqual(previous.wants, c.Wants) {
+			repeated[c.Namespace] = true
 		}
 		s.last[c.Object] = last{c.Wants, now}
 	}
-	for namespace := range again {
+	for namespace := range repeated {
 		r := s.namespaces[namespace]
 		if now.Sub(r.at) >= calmAfter {
 			r = repetition{}
@@ -71,7 +70,6 @@ func (s *Spacing) Add(changes []Change, now time.Time) {
 	s.forget(now)
 }
 
-// forget drops what has no effect any more.
 func (s *Spacing) forget(now time.Time) {
 	for name, c := range s.last {
 		if now.Sub(c.at) >= changeTTL {
@@ -85,7 +83,7 @@ func (s *Spacing) forget(now time.Time) {
 	}
 }
 
-// NextAt returns when the next round begins for any of these changes; a time that has passed is at once.
+// NextAt returns when a round may begin for any of the changes.
 func (s *Spacing) NextAt(waiting []Change) time.Time {
 	var first time.Time
 	for i, c := range waiting {

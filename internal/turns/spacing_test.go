@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// Rounds for the same changing objects move apart; a quiet minute ends that.
+// Rounds for the same changing objects are spaced out; a quiet minute ends that.
 func TestRoundsMoveApart(t *testing.T) {
 	var s Spacing
 	now, wants := noon, 0
@@ -44,7 +44,7 @@ func TestRoundsMoveApart(t *testing.T) {
 	}
 }
 
-// Objects that are new, or that want what they wanted, cause no pause, however many there are.
+// New or unchanged objects cause no pause, whatever their number.
 func TestChangesThatAreNoRepetition(t *testing.T) {
 	var s Spacing
 	for i := range 1000 {
@@ -59,8 +59,8 @@ func TestChangesThatAreNoRepetition(t *testing.T) {
 	}
 }
 
-// However a namespace times its changes of the same objects, it causes at most maxRounds rounds in five
-// minutes: its free rounds once in each calm minute.
+// However a namespace times changes of the same objects, it causes at most maxRounds rounds in five
+// minutes: its free rounds once per calm minute.
 func TestLawRoundsOfOneNamespaceAreBounded(t *testing.T) {
 	const window, maxRounds = 5 * time.Minute, 60
 	pauses := []time.Duration{0, 0, 0, 100 * time.Millisecond, time.Second, 20 * time.Second, calmAfter - time.Second, calmAfter}

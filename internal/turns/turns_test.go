@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Nobody waits for more turns than there are others in line when he comes, whoever comes and
-// goes meanwhile.
+// A namespace waits for at most as many turns as there are others in line when it joins, whatever
+// joins and leaves later.
 func TestLawNobodyWaitsForMoreThanOneTurnOfEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var line Line
@@ -52,12 +52,12 @@ func TestLawNobodyWaitsForMoreThanOneTurnOfEach(t *testing.T) {
 	})
 }
 
-// Whoever of a round is picked, nobody waits for more than two turns of each other.
+// In any order within rounds, a namespace waits for at most two turns of each other.
 func TestLawNobodyWaitsForMoreThanTwoRounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var line Line
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
-		passed := map[string]map[string]int{} // who has had how many turns while somebody waits
+		passed := map[string]map[string]int{} // turns of others while a namespace waits
 		var there []string
 		for range rapid.IntRange(1, 60).Draw(t, "turns") {
 			there = append(there, rapid.SliceOfN(name, 0, 2).Draw(t, "come")...)
@@ -92,8 +92,7 @@ func TestLawNobodyWaitsForMoreThanTwoRounds(t *testing.T) {
 	})
 }
 
-// The n-th of a namespace is dealt where n of each would be; what is dealt and left is all, each
-// in its order.
+// The n-th item of a namespace is dealt if n of each fit; dealt and left are all items in order.
 func TestLawDeal(t *testing.T) {
 	type item struct {
 		of string

@@ -12,8 +12,7 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// write writes what is known now of a subscription, one after the other: the last one is of the
-// newest.
+// write persists a subscription's newest record.
 func (v *Verdicts) write(ctx context.Context, subscription string) error {
 	if !v.keeps() {
 		return nil
@@ -32,7 +31,7 @@ func (v *Verdicts) write(ctx context.Context, subscription string) error {
 	return v.cfg.Store.Keep(ctx, subscription, r)
 }
 
-// Run reads the record, and then writes what was seen, until the context is done.
+// Run loads the records, then persists changes until ctx is done.
 func (v *Verdicts) Run(ctx context.Context) {
 	if !v.keeps() {
 		return
@@ -46,7 +45,7 @@ func (v *Verdicts) Run(ctx context.Context) {
 	}
 }
 
-// until calls for the record until that works, and reports whether it did before the context was done.
+// until retries call until success, or returns false once ctx is done.
 func (v *Verdicts) until(ctx context.Context, call func(context.Context) bool) bool {
 	for !call(ctx) {
 		if sleep.For(ctx, v.cfg.Interval) != nil {
@@ -56,7 +55,6 @@ func (v *Verdicts) until(ctx context.Context, call func(context.Context) bool) b
 	return true
 }
 
-// read asks what is on record, and says once what follows from it.
 func (v *Verdicts) read(ctx context.Context) bool {
 	within, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
@@ -86,7 +84,6 @@ func (v *Verdicts) read(ctx context.Context) bool {
 	return true
 }
 
-// keep writes what is new, and reports whether all of it is written.
 func (v *Verdicts) keep(ctx context.Context) bool {
 	v.mu.Lock()
 	due := maps.Clone(v.unkept)
@@ -106,7 +103,6 @@ func (v *Verdicts) keep(ctx context.Context) bool {
 	return true
 }
 
-// signal wakes Run. It does not wait.
 func (v *Verdicts) signal() {
 	select {
 	case v.wake <- struct{}{}:

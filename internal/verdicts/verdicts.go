@@ -16,56 +16,53 @@ import (
 )
 
 const (
-	// recordPatience bounds one call for the record: a lane waits for it before a trial.
+	// recordPatience is the timeout of a store call, for which a worker waits before a trial.
 	recordPatience = 10 * time.Second
-	// recordRest is how long no trial begins after one that could not be put on record.
+	// recordRest is the pause after a trial that could not be recorded.
 	recordRest = time.Hour
 )
 
-// Store keeps, durably, what Azure was seen to do with writes of whole load balancers.
+// Store persists Azure's observed behavior.
 type Store interface {
-	// Read returns what is on record, by subscription.
+	// Read returns the records by subscription.
 	Read(ctx context.Context) (map[string]wholewrite.Record, error)
-	// Keep replaces what is on record of a subscription.
+	// Keep replaces the record of a subscription.
 	Keep(ctx context.Context, subscription string, r wholewrite.Record) error
 }
 
-// Config is what Verdicts work with.
+// Config configures New.
 type Config struct {
-	// Setting is what the operator wants of whole writes, and Pipelined of writes that overlap.
+	// Settings for batched and for overlapping updates.
 	Setting, Pipelined wholewrite.Setting
-	// Probed is what weir probe has found out.
+	// Probed is from weir probe.
 	Probed behaviour.Behaviour
-	// Store is nil where nothing is kept, and Version who writes there.
+	// Store may be nil. Version is recorded.
 	Store   Store
 	Version string
-	// Interval is when a call for the record that failed is made again.
+	// Interval is the retry delay of store calls.
 	Interval time.Duration
 	Log      *slog.Logger
 }
 
-// Verdicts is what is known of writes of whole load balancers, by subscription. All lanes share
-// it.
+// Verdicts is shared by all workers.
 type Verdicts struct {
 	cfg Config
 
 	mu      sync.Mutex
-	unread  string // why the record is not known; empty if it is
+	unread  string // why the record is unknown; empty if known
 	records map[string]wholewrite.Record
 	seen    map[string]behaviour.Behaviour
-	// stayed counts how often in a row overlapping writes were seen to stay, and refused how often in
-	// a row one was refused.
+	// Consecutive overlapping writes that persisted, and that were rejected.
 	stayed, refused map[string]int
-	trying          map[string]trial // those under way
-	unkept          map[string]bool  // the record is to be written
-	// rests is when the next trial may begin after one that could not be put on record.
+	trying          map[string]trial // running trials
+	unkept          map[string]bool  // records to be written
+	// rests is the next trial after one that could not be recorded.
 	rests map[string]time.Time
-	// wake has room for one token: something is to be written. writing is held by who writes; it
-	// is a channel because that takes time.
+	// A signal with capacity one, and a lock: a channel, because it is held during calls.
 	wake, writing chan struct{}
 }
 
-// New returns what is known before anything was read or seen.
+// New returns a tracker without knowledge.
 func New(cfg Config) *Verdicts {
 	v := &Verdicts{
 		cfg: cfg, records: map[string]wholewrite.Record{}, seen: map[string]behaviour.Behaviour{},
@@ -79,12 +76,12 @@ func New(cfg Config) *Verdicts {
 	return v
 }
 
-// keeps reports whether there is a record at all: who decides by setting alone needs none.
+// keeps reports whether the record matters: some setting is Auto.
 func (v *Verdicts) keeps() bool {
 	return v.cfg.Store != nil && (v.cfg.Setting == wholewrite.Auto || v.cfg.Pipelined == wholewrite.Auto)
 }
 
-// known is what is known of a subscription. The caller holds v.mu.
+// known requires v.mu.
 func (v *Verdicts) known(subscription string) wholewrite.Known {
 	return wholewrite.Known{
 		Setting: v.cfg.Setting, Pipelined: v.cfg.Pipelined, Version: v.cfg.Version, Probed: v.cfg.Probed,
@@ -92,20 +89,19 @@ func (v *Verdicts) known(subscription string) wholewrite.Known {
 	}
 }
 
-// May decides of both changes of a write of a whole load balancer. unrest is asked only where it
-// counts.
-func (v *Verdicts) May(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leaves {
+// May returns the permissions of a batched update. blockedReason is only called if a trial may begin.
+func (v *Verdicts) May(subscription string, now time.Time, blockedReason func(wholewrite.Change) string) wholewrite.Leaves {
 	return wholewrite.Leaves{
-		Addresses: v.may(subscription, wholewrite.Addresses, now, unrest), States: v.may(subscription, wholewrite.AdminStates, now, unrest),
+		Addresses: v.may(subscription, wholewrite.Addresses, now, blockedReason), States: v.may(subscription, wholewrite.AdminStates, now, blockedReason),
 	}
 }
 
-// MayOverlap decides of writes of pools that overlap.
-func (v *Verdicts) MayOverlap(subscription string, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leave {
-	return v.may(subscription, wholewrite.Overlapping, now, unrest)
+// MayOverlap returns the permission of overlapping writes.
+func (v *Verdicts) MayOverlap(subscription string, now time.Time, blockedReason func(wholewrite.Change) string) wholewrite.Leave {
+	return v.may(subscription, wholewrite.Overlapping, now, blockedReason)
 }
 
-func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, unrest func(wholewrite.Change) string) wholewrite.Leave {
+func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, blockedReason func(wholewrite.Change) string) wholewrite.Leave {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
 	known := v.known(subscription)
@@ -118,30 +114,27 @@ func (v *Verdicts) may(subscription string, c wholewrite.Change, now time.Time, 
 	case trying:
 		return wholewrite.No
 	default:
-		return known.May(c, now, unrest(c)).Leave
+		return known.May(c, now, blockedReason(c)).Leave
 	}
 }
 
-// errNoTrial is why a trial is not made.
 var errNoTrial = errors.New("another load balancer of the subscription is on trial")
 
-// trial is one that is under way: what is tried, and what was on record before it.
 type trial struct {
 	changes []wholewrite.Change
 	before  wholewrite.Record
 }
 
-// Begin puts a trial on record, before it is made: one that ends the process was one, too. End
-// has to be called after it, unless there is an error.
-func (v *Verdicts) Begin(ctx context.Context, subscription string, tries []wholewrite.Change) error {
+// Begin records a trial before it is made, so that a crash counts as one. It has to be ended.
+func (v *Verdicts) Begin(ctx context.Context, subscription string, changes []wholewrite.Change) error {
 	subscription, now := wholewrite.Key(subscription), time.Now()
 	v.mu.Lock()
 	known := v.known(subscription)
 	_, trying := v.trying[subscription]
-	free := !trying && !slices.ContainsFunc(tries, func(c wholewrite.Change) bool { return known.May(c, now, "").Leave != wholewrite.Try })
+	free := !trying && !slices.ContainsFunc(changes, func(c wholewrite.Change) bool { return known.May(c, now, "").Leave != wholewrite.Try })
 	if free {
-		v.trying[subscription] = trial{tries, v.records[subscription]}
-		for _, c := range tries {
+		v.trying[subscription] = trial{changes, v.records[subscription]}
+		for _, c := range changes {
 			v.records[subscription] = v.records[subscription].Tried(c, v.cfg.Version, now)
 		}
 	}
@@ -159,7 +152,7 @@ func (v *Verdicts) Begin(ctx context.Context, subscription string, tries []whole
 	return nil
 }
 
-// End ends a trial, whatever came of it. One that was not sent is taken off the record again.
+// End ends a trial. If nothing was sent, the record is reverted.
 func (v *Verdicts) End(subscription string, sent bool) {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
@@ -178,11 +171,11 @@ func (v *Verdicts) End(subscription string, sent bool) {
 	}
 }
 
-// overlapsProven is how often in a row overlapping writes have to be seen to stay before the end of
-// those that were overtaken is not awaited any more (design 0039).
+// overlapsProven is the number of consecutive overlapping writes that have to persist before
+// completions of overtaken ones are not awaited (design 0039).
 const overlapsProven = 3
 
-// Proven reports whether this process has seen Azure take changes.
+// Proven reports whether this process has seen Azure apply such changes.
 func (v *Verdicts) Proven(subscription string, changes []wholewrite.Change) bool {
 	subscription = wholewrite.Key(subscription)
 	v.mu.Lock()
@@ -196,13 +189,13 @@ func (v *Verdicts) Proven(subscription string, changes []wholewrite.Change) bool
 	return true
 }
 
-// overlapsRefused is how often in a row Azure has to refuse a write because of the one before until that
-// is its answer: once may be the doing of somebody else, whose write came in between (design 0039).
+// overlapsRefused is the number of consecutive rejections that prove missing support; one may be
+// caused by another client (design 0039).
 const overlapsRefused = 3
 
-// Refused takes in that Azure refused a write while the one before ran, and reports whether it is known
-// by that. A trial that ends so without being known was none.
-func (v *Verdicts) Refused(ctx context.Context, subscription string, how behaviour.Answer) (known bool) {
+// Refused counts a rejection because of the previous write, and reports whether that is now proven.
+// Otherwise a trial is inconclusive.
+func (v *Verdicts) Refused(ctx context.Context, subscription string, answer behaviour.Answer) (known bool) {
 	key := wholewrite.Key(subscription)
 	v.mu.Lock()
 	delete(v.stayed, key)
@@ -210,13 +203,12 @@ func (v *Verdicts) Refused(ctx context.Context, subscription string, how behavio
 	known = v.refused[key] >= overlapsRefused
 	v.mu.Unlock()
 	if known {
-		v.Learn(ctx, subscription, map[wholewrite.Change]behaviour.Answer{wholewrite.Overlapping: how})
+		v.Learn(ctx, subscription, map[wholewrite.Change]behaviour.Answer{wholewrite.Overlapping: answer})
 	}
 	return known
 }
 
-// Answer is what is known of a change, whoever has found it out: taken, ignored, or else. What
-// somebody has set is no knowledge.
+// Answer returns the observed behavior, ignoring settings.
 func (v *Verdicts) Answer(subscription string, c wholewrite.Change, now time.Time) behaviour.Answer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -225,16 +217,16 @@ func (v *Verdicts) Answer(subscription string, c wholewrite.Change, now time.Tim
 	return behaviour.Answer(known.Verdict(c, now))
 }
 
-// Learn takes in what Azure did with a write, and says so once.
-func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[wholewrite.Change]behaviour.Answer) {
+// Learn records a write's effect, and logs news.
+func (v *Verdicts) Learn(ctx context.Context, subscription string, answers map[wholewrite.Change]behaviour.Answer) {
 	subscription, now := wholewrite.Key(subscription), time.Now()
 	for _, c := range wholewrite.Questions() {
-		a := what[c]
+		a := answers[c]
 		if a == "" {
 			continue
 		}
 		v.mu.Lock()
-		news := wholewrite.Answer(v.seen[subscription], c) != a
+		isNew := wholewrite.Answer(v.seen[subscription], c) != a
 		if c == wholewrite.Overlapping {
 			v.counts(subscription, wholewrite.Takes(a))
 		}
@@ -246,13 +238,13 @@ func (v *Verdicts) Learn(ctx context.Context, subscription string, what map[whol
 			v.signal()
 		}
 		v.mu.Unlock()
-		if news {
+		if isNew {
 			v.tell(ctx, subscription, c, a)
 		}
 	}
 }
 
-// counts counts overlapping writes in a row that stayed. The caller holds v.mu.
+// counts requires v.mu.
 func (v *Verdicts) counts(subscription string, stayed bool) {
 	if !stayed {
 		delete(v.stayed, subscription)
@@ -262,7 +254,6 @@ func (v *Verdicts) counts(subscription string, stayed bool) {
 	delete(v.refused, subscription)
 }
 
-// tell has people know how pools are written from now on.
 func (v *Verdicts) tell(ctx context.Context, subscription string, c wholewrite.Change, a behaviour.Answer) {
 	if c == wholewrite.Overlapping {
 		v.tellOverlapping(ctx, subscription, a)
@@ -279,7 +270,6 @@ func (v *Verdicts) tell(ctx context.Context, subscription string, c wholewrite.C
 	}
 }
 
-// tellOverlapping has people know whether pools are written one after the other from now on.
 func (v *Verdicts) tellOverlapping(ctx context.Context, subscription string, a behaviour.Answer) {
 	log := v.cfg.Log.With("subscription", subscription, "overlapping", string(a))
 	if a == behaviour.Supersede {
@@ -289,7 +279,7 @@ func (v *Verdicts) tellOverlapping(ctx context.Context, subscription string, a b
 	log.InfoContext(ctx, "Azure does not take a write of a pool while another of its load balancer runs: each waits for the end of the one before")
 }
 
-// Count counts subscriptions by change and verdict. A process that does not lead has read nothing.
+// Count counts subscriptions by change and state, once the record was read.
 func (v *Verdicts) Count(own string) map[[2]string]int {
 	now, all := time.Now(), map[[2]string]int{}
 	v.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/wholewrite"
 )
 
-// hung is a record that answers nobody.
+// hung is a store that never responds.
 type hung struct{}
 
 func (hung) Read(context.Context) (map[string]wholewrite.Record, error) { return nil, nil }
@@ -23,7 +23,7 @@ func (hung) Keep(ctx context.Context, _ string, _ wholewrite.Record) error {
 	return ctx.Err()
 }
 
-// A trial waits for the record no longer than its patience, whoever else is writing it.
+// A trial waits for the store no longer than the timeout, whatever else is writing.
 func TestARecordThatHangsKeepsNoLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := New(Config{Setting: wholewrite.Auto, Store: hung{}, Version: "v", Log: slog.New(slog.DiscardHandler)})
@@ -40,8 +40,8 @@ func TestARecordThatHangsKeepsNoLane(t *testing.T) {
 	})
 }
 
-// What was seen to stay is doubted by the third refusal in a row, and not before; three more that stay
-// have it proven again.
+// The third consecutive rejection, and no earlier one, revokes proven support; three more successes
+// restore it.
 func TestRefusalsInARow(t *testing.T) {
 	v, own := New(Config{Pipelined: wholewrite.Auto, Log: slog.New(slog.DiscardHandler)}), []wholewrite.Change{wholewrite.Overlapping}
 	stays := func() {

@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// A verdict that is seen to hold every hour is on record for the process that comes next.
+// A verdict that is confirmed every hour is persisted for the next process.
 func TestAVerdictInDailyUseStaysOnRecord(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var memory, kept Record
@@ -26,7 +26,7 @@ func TestAVerdictInDailyUseStaysOnRecord(t *testing.T) {
 	}
 }
 
-// What a process saw Azure ignore long ago, it asks again.
+// What a process saw Azure ignore long ago is tried again.
 func TestWhatWasIgnoredLongAgoIsAskedAgain(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]Leave{Lifetime / 2: No, 2 * Lifetime: Try} {

@@ -2,30 +2,29 @@
 
 package wholewrite
 
-// Leaves say which changes pools may be written together for.
+// Leaves are the permissions for one write of several pools.
 type Leaves struct{ Addresses, States Leave }
 
-// None reports whether there is no leave at all.
-func (may Leaves) None() bool { return may.Addresses == No && may.States == No }
+// None reports whether nothing is permitted.
+func (permissions Leaves) None() bool { return permissions.Addresses == No && permissions.States == No }
 
-// Allow reports whether what is to be written of a pool may be a part: whether its addresses and
-// admin states are to be changed, and whether a node goes Down with that. A node is never taken
-// down by a trial, and what is only written once more, so that it comes into force, is not left to one.
-func (may Leaves) Allow(addresses, states, takesDown bool) bool {
+// Allow reports whether a pool's change is permitted. A trial never takes a node Down, nor does it
+// include a rewrite without changes.
+func (permissions Leaves) Allow(addresses, states, takesDown bool) bool {
 	switch {
 	case !addresses && !states:
-		return may.Addresses == Yes
-	case addresses && may.Addresses == No, states && may.States == No:
+		return permissions.Addresses == Yes
+	case addresses && permissions.Addresses == No, states && permissions.States == No:
 		return false
 	}
-	return may.States != Try || !takesDown
+	return permissions.States != Try || !takesDown
 }
 
-// Tries returns which of the changes that a write makes are on trial.
-func (may Leaves) Tries(changes []Change) []Change {
+// Tries returns the changes on trial.
+func (permissions Leaves) Tries(changes []Change) []Change {
 	var all []Change
 	for _, c := range changes {
-		if c == Addresses && may.Addresses == Try || c == AdminStates && may.States == Try {
+		if c == Addresses && permissions.Addresses == Try || c == AdminStates && permissions.States == Try {
 			all = append(all, c)
 		}
 	}

@@ -13,27 +13,26 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Record is what is on record of one subscription.
+// Record is what is persisted about a subscription.
 type Record struct {
-	// Version is the Weir that has seen it. What another one saw counts no more: it may have
-	// written otherwise.
+	// Version is the Weir version that observed it. Others ignore it: they may write differently.
 	Version     string  `json:"version"`
 	Addresses   Verdict `json:"addresses,omitzero"`
 	AdminStates Verdict `json:"adminStates,omitzero"`
 	Overlapping Verdict `json:"overlapping,omitzero"`
 }
 
-// Verdict is what Azure does with one change; the zero value is not known, and not tried.
+// Verdict is Azure's behavior for a change. Zero is unknown and untried.
 type Verdict struct {
 	Answer behaviour.Answer `json:"answer,omitempty"`
-	// At is when Azure was last seen to keep to it.
+	// At is the last confirmation.
 	At time.Time `json:"at,omitzero"`
-	// Trials counts the writes that were to find it out, and TriedAt is when the last began.
+	// The number of trials, and the start of the last one.
 	Trials  int       `json:"trials,omitempty"`
 	TriedAt time.Time `json:"triedAt,omitzero"`
 }
 
-// Of returns the verdict on a change.
+// Of returns the result for a change.
 func (r Record) Of(c Change) Verdict {
 	switch c {
 	case AdminStates:
@@ -57,8 +56,7 @@ func (r Record) with(c Change, v Verdict) Record {
 	return r
 }
 
-// Tried returns the record with one more trial, which begins now. It has to be kept before: a
-// trial that ends the process is one, too.
+// Tried adds a trial. Persist it first, so that a crash counts.
 func (r Record) Tried(c Change, version string, now time.Time) Record {
 	r = r.of(version)
 	v := r.Of(c)
@@ -67,8 +65,8 @@ func (r Record) Tried(c Change, version string, now time.Time) Record {
 	return r.with(c, v)
 }
 
-// Untried returns the record without the last trial, which was not made; before is the record from
-// before it. What was seen since counts more.
+// Untried removes a trial that was not made; before is the record before it. Newer observations are
+// kept.
 func (r Record) Untried(c Change, before Record) Record {
 	if r.Of(c).Answer != "" {
 		return r
@@ -76,8 +74,7 @@ func (r Record) Untried(c Change, before Record) Record {
 	return r.with(c, before.of(r.Version).Of(c))
 }
 
-// Saw returns the record with what Azure was seen to do just now, and whether it says anything
-// that it did not say before, but for the hour.
+// Saw adds an observation, and reports whether to persist it.
 func (r Record) Saw(c Change, a behaviour.Answer, version string, now time.Time) (Record, bool) {
 	r = r.of(version)
 	v := r.Of(c)
@@ -88,10 +85,10 @@ func (r Record) Saw(c Change, a behaviour.Answer, version string, now time.Time)
 	return r.with(c, v), fresh
 }
 
-// refreshAfter is how old a verdict may be on record that is seen to hold every minute.
+// refreshAfter is the age at which a confirmed verdict is persisted again.
 const refreshAfter = 24 * time.Hour
 
-// of drops what another version has seen.
+// of drops other versions' observations.
 func (r Record) of(version string) Record {
 	if r.Version != version {
 		return Record{Version: version}
@@ -99,18 +96,16 @@ func (r Record) of(version string) Record {
 	return r
 }
 
-// holds reports whether the verdict counts.
 func (v Verdict) holds(by, version string, now time.Time) bool {
 	return by == version && slices.Contains(answers, v.Answer) && near(v.At, now, Lifetime)
 }
 
-// answers are all that a verdict may have.
 var answers = []behaviour.Answer{
 	behaviour.Taken, behaviour.Ignored,
 	behaviour.Supersede, behaviour.SupersedeDiscard, behaviour.SupersedeDiscardLate, behaviour.Lock, behaviour.Conflict,
 }
 
-// trials counts those that still do.
+// trials counts those that still matter.
 func (v Verdict) trials(by, version string, now time.Time) int {
 	if by != version || !near(v.TriedAt, now, Lifetime) {
 		return 0
@@ -118,13 +113,12 @@ func (v Verdict) trials(by, version string, now time.Time) int {
 	return max(v.Trials, 0)
 }
 
-// near reports whether two times are less apart than d, whichever way clocks were set meanwhile.
+// near compares in both directions, which tolerates clock changes.
 func near(a, b time.Time, d time.Duration) bool { return a.Sub(b).Abs() < d }
 
-// mostText bounds what is read.
 const mostText = 64 << 10
 
-// Parse reads what Format has written, by subscription; nothing is an empty text.
+// Parse parses formatted records, by subscription.
 func Parse(text string) (map[string]Record, error) {
 	if text == "" {
 		return map[string]Record{}, nil
@@ -143,16 +137,16 @@ func Parse(text string) (map[string]Record, error) {
 	return all, nil
 }
 
-// Format writes records, without those of other versions: they count no more.
+// Format encodes this version's records.
 func Format(all map[string]Record, version string) string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(_ string, r Record) bool { return r.Version != version })
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
-		panic(err) // times of this century, and words
+		panic(err) // only strings, ints and valid times
 	}
 	return string(text) + "\n"
 }
 
-// Key is how a subscription is told from another: by its id, without regard to case.
+// Key normalizes a subscription ID.
 func Key(subscription string) string { return strings.ToLower(subscription) }

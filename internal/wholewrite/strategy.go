@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
-// Strategy is how several pools of a load balancer are written that are due together.
+// Strategy is how several due pools of a load balancer are written.
 type Strategy string
 
-// The strategies. ByVerdict is the default: the one that takes fewest writes and least time of those
-// that Azure was seen to take.
+// ByVerdict is the default: the fastest that Azure was seen to support.
 const (
 	ByVerdict Strategy = "auto"
-	Serial    Strategy = "serial"    // each when the one before has ended
-	Pipelined Strategy = "pipelined" // each when the one before was accepted
-	Whole     Strategy = "whole"     // by one write of the load balancer
+	Serial    Strategy = "serial"    // each after the previous one has completed
+	Pipelined Strategy = "pipelined" // each once the previous one was accepted
+	Whole     Strategy = "whole"     // one write of the load balancer
 )
 
-// Strategies are those that there are.
+// Strategies returns all strategies.
 func Strategies() []Strategy { return []Strategy{ByVerdict, Serial, Pipelined, Whole} }
 
-// Valid reports whether it is one of them.
+// Valid reports whether the strategy is known.
 func (s Strategy) Valid() bool { return slices.Contains(Strategies(), s) }
 
-// UnmarshalJSON takes words without regard to case.
+// UnmarshalJSON ignores case.
 func (s *Strategy) UnmarshalJSON(text []byte) error {
 	var word string
 	if err := json.Unmarshal(text, &word); err != nil {
@@ -39,7 +38,7 @@ func (s *Strategy) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// OfWhole is what the strategy says of writes of whole load balancers; Auto leaves it open.
+// OfWhole is the setting for batched updates.
 func (s Strategy) OfWhole() Setting {
 	switch s {
 	case Serial, Pipelined:
@@ -51,7 +50,7 @@ func (s Strategy) OfWhole() Setting {
 	return Auto
 }
 
-// OfOverlapping is the same of writes of pools that overlap.
+// OfOverlapping is the setting for overlapping updates.
 func (s Strategy) OfOverlapping() Setting {
 	switch s {
 	case Serial, Whole:

@@ -30,8 +30,8 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// Overlapping writes have a verdict of their own: by what was seen, a file, and the record, each only
-// as far as the setting leaves it open, and none lasts for ever.
+// Overlapping writes have a verdict of their own: from observation, configuration and record, each
+// as far as the setting allows, and none lasts forever.
 func TestWhetherWritesMayOverlap(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	record := func(a behaviour.Answer, at time.Time) Record {

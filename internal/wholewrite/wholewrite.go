@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wholewrite decides whether pools of a load balancer may be written together: by one
-// PUT of the load balancer, or by PUTs of their own that overlap. Azure takes what such writes do
-// to pools, or it ignores, refuses or takes back what they do, and nobody has recorded which. So
-// each is tried once, where nothing is lost by it, and what was seen is kept.
+// Package wholewrite decides whether pools of a load balancer may be written together: by one PUT
+// of the load balancer, or by overlapping PUTs of pools. Whether Azure applies, ignores, rejects or
+// rolls back such writes is undocumented. So each is tried once, where nothing can be lost, and the
+// result persisted.
 package wholewrite
 
 import (
@@ -17,23 +17,23 @@ import (
 	"weir.dev/weir/internal/behaviour"
 )
 
-// Setting is what azure.json says of it.
+// Setting is from azure.json.
 type Setting string
 
-// The settings. Auto is the default.
+// Auto is the default.
 const (
 	Auto   Setting = "auto"
 	Always Setting = "true"
 	Never  Setting = "false"
 )
 
-// Settings are those that there are.
+// Settings returns all settings.
 func Settings() []Setting { return []Setting{Auto, Always, Never} }
 
-// Valid reports whether it is one of them.
+// Valid reports whether the setting is known.
 func (s Setting) Valid() bool { return slices.Contains(Settings(), s) }
 
-// UnmarshalJSON takes true and false as words, too, and words without regard to case.
+// UnmarshalJSON also accepts booleans and ignores case.
 func (s *Setting) UnmarshalJSON(text []byte) error {
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -56,7 +56,7 @@ func (s *Setting) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes true and false as such, for those who know no other value.
+// MarshalJSON uses booleans where possible, for older readers.
 func (s Setting) MarshalJSON() ([]byte, error) {
 	switch s {
 	case Always:
@@ -68,22 +68,21 @@ func (s Setting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(s))
 }
 
-// Change is what a write does to a pool, or how it is sent: each is a question of its own, and one
-// answer says nothing of another.
+// Change is what a write does, or how it is sent. Each has its own verdict.
 type Change string
 
-// The changes. Overlapping is a write of a pool that is sent while another of its load balancer
-// runs, whatever it changes; its answers are those of behaviour.Behaviour.Overlap.
+// Overlapping is a pool write during another of its load balancer; its answers are those of
+// behaviour.Behaviour.Overlap.
 const (
 	Addresses   Change = "addresses"
 	AdminStates Change = "admin states"
 	Overlapping Change = "overlapping"
 )
 
-// Changes are those that a write of a whole load balancer makes.
+// Changes are those of a batched update.
 func Changes() []Change { return []Change{Addresses, AdminStates} }
 
-// Questions are all.
+// Questions returns all changes.
 func Questions() []Change { return []Change{Addresses, AdminStates, Overlapping} }
 
 func (c Change) other() Change {
@@ -93,59 +92,54 @@ func (c Change) other() Change {
 	return Addresses
 }
 
-// Lifetime is how long a verdict holds after Azure was last seen to keep to it, and how long a
-// trial without a verdict counts. What is used is seen: so it ends where nothing was written
-// together for as long, and Azure may have changed.
+// Lifetime is how long a verdict lasts after its last confirmation, and an inconclusive trial
+// counts. Every use confirms it.
 const Lifetime = 30 * 24 * time.Hour
 
 const (
-	// mostTrials bounds the trials that come to no verdict, because the answer was lost, the
-	// write was refused, or somebody else wrote in between.
-	mostTrials = 3
-	// trialsApart is how long it takes from one of these to the next.
+	// mostTrials bounds inconclusive trials.
+	mostTrials  = 3
 	trialsApart = time.Hour
 )
 
 // Known is all that is known of a subscription.
 type Known struct {
-	// Setting is that of whole writes, and Pipelined that of overlapping ones.
+	// Settings for batched and for overlapping updates.
 	Setting, Pipelined Setting
-	// Version is that of this Weir.
-	Version string
-	// Seen is what this process has seen itself.
+	Version            string
+	// Seen is observed by this process.
 	Seen behaviour.Behaviour
-	// Probed is what a file of the operator's says.
+	// Probed is from --azure-behaviour.
 	Probed behaviour.Behaviour
-	// Record is what is on record; Unread says why it is not known, and is empty if it is.
+	// Record is persisted; the error is why it is unknown.
 	Record Record
 	Unread string
 }
 
-// Leave says whether pools may be written together.
+// Leave is a permission to write pools together.
 type Leave int
 
-// The answers.
+// The permissions.
 const (
 	No Leave = iota
-	// Try is for once: nothing is believed that is not read back.
+	// Try permits one trial.
 	Try
 	Yes
 )
 
-// Decision is an answer, with its reason for people.
+// Decision is a permission with its reason.
 type Decision struct {
 	Leave Leave
 	Why   string
 }
 
-// May decides of one change. unrest says, for people, why now is no moment to try; empty if it is
-// one. What was seen here counts more than what a file says, and that more than what is on
-// record. A setting of true needs no verdict, and is not believed against what was seen of either
-// change.
-func (k Known) May(c Change, now time.Time, unrest string) Decision {
-	seen, on, setting := Answer(k.Seen, c), k.Record.Of(c), k.setting(c)
-	if seen != "" && !Takes(seen) && !on.At.IsZero() && !near(on.At, now, Lifetime) {
-		seen = "" // it was long ago: this process may ask again, too
+// May decides about a change. blockedReason is why a trial must not run, or empty. This process's
+// observations override the file, and the file overrides the record. Always needs none of them, but
+// observations may override it.
+func (k Known) May(c Change, now time.Time, blockedReason string) Decision {
+	seen, recorded, setting := Answer(k.Seen, c), k.Record.Of(c), k.setting(c)
+	if seen != "" && !Takes(seen) && !recorded.At.IsZero() && !near(recorded.At, now, Lifetime) {
+		seen = "" // outdated: may be tried again
 	}
 	switch {
 	case setting == Never:
@@ -160,10 +154,10 @@ func (k Known) May(c Change, now time.Time, unrest string) Decision {
 		return decided(c, Answer(k.Probed, c), "was found to %s them, by --azure-behaviour")
 	case k.Unread != "":
 		return Decision{No, "what is on record could not be read yet: " + k.Unread}
-	case on.holds(k.Record.Version, k.Version, now):
-		return decided(c, on.Answer, "was seen to %s them, last on "+on.At.UTC().Format(time.DateOnly))
+	case recorded.holds(k.Record.Version, k.Version, now):
+		return decided(c, recorded.Answer, "was seen to %s them, last on "+recorded.At.UTC().Format(time.DateOnly))
 	}
-	return k.mayTry(on, now, unrest)
+	return k.mayTry(recorded, now, blockedReason)
 }
 
 func decided(c Change, a behaviour.Answer, how string) Decision {
@@ -176,10 +170,9 @@ func decided(c Change, a behaviour.Answer, how string) Decision {
 	return Decision{No, "Azure " + fmt.Sprintf(how, "ignore")}
 }
 
-// Takes reports whether an answer says that Azure takes what is asked for.
+// Takes reports support.
 func Takes(a behaviour.Answer) bool { return a == behaviour.Taken || a == behaviour.Supersede }
 
-// setting is what the operator wants of a change; none is never for overlapping writes.
 func (k Known) setting(c Change) Setting {
 	switch {
 	case c != Overlapping:
@@ -204,22 +197,21 @@ func onBy(c Change) string {
 	return "enableLoadBalancerWholeWrites is true"
 }
 
-// mayTry decides where there is no verdict.
-func (k Known) mayTry(on Verdict, now time.Time, unrest string) Decision {
-	trials := on.trials(k.Record.Version, k.Version, now)
-	switch again := on.TriedAt.Add(trialsApart); {
+func (k Known) mayTry(recorded Verdict, now time.Time, blockedReason string) Decision {
+	trials := recorded.trials(k.Record.Version, k.Version, now)
+	switch again := recorded.TriedAt.Add(trialsApart); {
 	case trials >= mostTrials:
 		return Decision{No, fmt.Sprintf("tried %d times, and nothing was learned: the next trial is after %s, or by another version of Weir",
-			trials, on.TriedAt.Add(Lifetime).UTC().Format(time.DateOnly))}
+			trials, recorded.TriedAt.Add(Lifetime).UTC().Format(time.DateOnly))}
 	case trials > 0 && now.Before(again):
 		return Decision{No, "tried, and nothing was learned: the next trial is after " + again.UTC().Format(time.RFC3339)}
-	case unrest != "":
-		return Decision{No, "not tried yet: " + unrest}
+	case blockedReason != "":
+		return Decision{No, "not tried yet: " + blockedReason}
 	}
 	return Decision{Try, "not tried yet"}
 }
 
-// Verdict is what there is to say of a change: what Azure answered in words, for a metric.
+// Verdict is a change's state, as a metric label.
 func (k Known) Verdict(c Change, now time.Time) string {
 	setting := k.setting(c)
 	d := k.May(c, now, "nobody asks")
@@ -231,27 +223,26 @@ func (k Known) Verdict(c Change, now time.Time) string {
 		return "on"
 	case answer != "":
 		return string(answer)
-	case setting == Always && d.Leave == No: // by what was seen of the other change
+	case setting == Always && d.Leave == No: // because of the other change
 		return string(behaviour.Ignored)
 	}
 	return "unknown"
 }
 
-// answer is what is known, whoever has found it out.
 func (k Known) answer(c Change, now time.Time) behaviour.Answer {
-	on := k.Record.Of(c)
+	recorded := k.Record.Of(c)
 	switch {
 	case Answer(k.Seen, c) != "":
 		return Answer(k.Seen, c)
 	case Answer(k.Probed, c) != "":
 		return Answer(k.Probed, c)
-	case on.holds(k.Record.Version, k.Version, now):
-		return on.Answer
+	case recorded.holds(k.Record.Version, k.Version, now):
+		return recorded.Answer
 	}
 	return ""
 }
 
-// Answer is what a behaviour says to a change; empty for what is no answer to it.
+// Answer returns b's answer to a change, or empty.
 func Answer(b behaviour.Behaviour, c Change) behaviour.Answer {
 	a := b.WholeWriteAddresses
 	switch c {
@@ -267,7 +258,7 @@ func Answer(b behaviour.Behaviour, c Change) behaviour.Answer {
 	return a
 }
 
-// With returns what was seen, with an answer to one change.
+// With sets the answer to a change.
 func With(b behaviour.Behaviour, c Change, a behaviour.Answer) behaviour.Behaviour {
 	switch c {
 	case Addresses:

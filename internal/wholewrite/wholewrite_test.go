@@ -19,17 +19,17 @@ const (
 	day     = 24 * time.Hour
 )
 
-// whole is a behaviour that says so of addresses.
+// whole is a behaviour with an answer for addresses.
 func whole(a behaviour.Answer) behaviour.Behaviour {
 	return behaviour.Behaviour{WholeWriteAddresses: a}
 }
 
-// said is a record of this version of which so much time has gone by.
+// said is a record of this version with the given age.
 func said(a behaviour.Answer, ago time.Duration) wholewrite.Record {
 	return wholewrite.Record{Version: version, Addresses: wholewrite.Verdict{Answer: a, At: now.Add(-ago), Trials: 1, TriedAt: now.Add(-ago)}}
 }
 
-// tried is a record of trials that came to nothing.
+// tried is a record of inconclusive trials.
 func tried(times int, ago time.Duration) wholewrite.Record {
 	return wholewrite.Record{Version: version, Addresses: wholewrite.Verdict{Trials: times, TriedAt: now.Add(-ago)}}
 }
@@ -99,7 +99,7 @@ func TestWhetherPoolsMayBeWrittenTogether(t *testing.T) {
 	}
 }
 
-// A trial counts from before it, whatever becomes of it; a verdict that is seen to hold lives on.
+// A trial counts from before it starts, whatever its result; a confirmed verdict is extended.
 func TestWhatIsPutOnRecord(t *testing.T) {
 	known := func(r wholewrite.Record, c wholewrite.Change, at time.Time) wholewrite.Leave {
 		return wholewrite.Known{Setting: wholewrite.Auto, Version: version, Record: r}.May(c, at, "").Leave

@@ -13,14 +13,14 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// action is what becomes of a resource; empty if nothing does.
-func action(was, is, differs bool) plan.Action {
+// action is empty if nothing changes.
+func action(before, after, differs bool) plan.Action {
 	switch {
-	case !was && !is, was && is && !differs:
+	case !before && !after, before && after && !differs:
 		return ""
-	case !was:
+	case !before:
 		return plan.Add
-	case !is:
+	case !after:
 		return plan.Remove
 	}
 	return plan.Alter
@@ -28,13 +28,13 @@ func action(was, is, differs bool) plan.Action {
 
 func (v speller) balancer(c rehearse.Changed[lb.LoadBalancer]) Resource {
 	id := cmp.Or(c.Is.ID, c.Was.ID)
-	was, is := c.Was, c.Is
-	if is.Etag == "" {
-		is = lb.LoadBalancer{}
+	before, after := c.Was, c.Is
+	if after.Etag == "" {
+		after = lb.LoadBalancer{}
 	}
 	r := Resource{Kind: LoadBalancer, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
-	r.Fields = differing(ofBalancer(was, was.Provisioning), ofBalancer(is, was.Provisioning))
-	for _, ch := range plan.Diff(was, is) {
+	r.Fields = differing(ofBalancer(before, before.Provisioning), ofBalancer(after, before.Provisioning))
+	for _, ch := range plan.Diff(before, after) {
 		p := v.part(ch)
 		if ch.Kind == plan.Pool {
 			w, _ := ch.Was.(lb.Pool)
@@ -43,20 +43,19 @@ func (v speller) balancer(c rehearse.Changed[lb.LoadBalancer]) Resource {
 		}
 		r.Parts = append(r.Parts, p)
 	}
-	for _, i := range is.Pools {
-		at := slices.IndexFunc(was.Pools, func(w lb.Pool) bool { return strings.EqualFold(w.ID.Name, i.ID.Name) })
+	for _, i := range after.Pools {
+		at := slices.IndexFunc(before.Pools, func(w lb.Pool) bool { return strings.EqualFold(w.ID.Name, i.ID.Name) })
 		if at < 0 {
 			continue
 		}
-		if m := members(was.Pools[at], i); len(m) > 0 {
+		if m := members(before.Pools[at], i); len(m) > 0 {
 			r.Parts = append(r.Parts, Part{Kind: string(plan.Pool), Name: i.ID.Name, Action: plan.Alter, Members: m})
 		}
 	}
-	r.Action = action(was.Etag != "", is.Etag != "", len(r.Fields)+len(r.Parts) > 0)
+	r.Action = action(before.Etag != "", after.Etag != "", len(r.Fields)+len(r.Parts) > 0)
 	return r
 }
 
-// part shows a change of a part.
 func (v speller) part(c plan.Change) Part {
 	p := Part{Kind: string(c.Kind), Name: c.Name, Action: c.Action, Service: v.serviceOf(c.Name)}
 	if c.Kind == nsg.Kind {
@@ -80,11 +79,10 @@ func (v speller) valuesOf(part any) []value {
 	return nil
 }
 
-// differing are the fields that differ, in the order of those that are shown first.
-func differing(was, is []value) []Field {
+func differing(before, is []value) []Field {
 	var fields []Field
 	names := map[string]bool{}
-	for _, w := range was {
+	for _, w := range before {
 		names[w.name] = true
 		fields = append(fields, field(w, find(is, w.name)))
 	}
@@ -108,20 +106,18 @@ func find(all []value, name string) value {
 	return value{}
 }
 
-func field(was, is value) Field {
-	return Field{Name: was.name, Was: was.says(), Is: is.says(), Added: without(is.list, was.list), Removed: without(was.list, is.list)}
+func field(before, after value) Field {
+	return Field{Name: before.name, Was: before.says(), Is: after.says(), Added: without(after.list, before.list), Removed: without(before.list, after.list)}
 }
 
-// without is in an order of its own: that in which load balancers are ready is not always the
-// same.
+// without sorts, because load balancers become ready in any order.
 func without(all, those []string) []string {
 	left := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(those, s) })
 	slices.Sort(left)
 	return left
 }
 
-// members are the entries of a pool that would change. Those of network interfaces, and of
-// frontends of other load balancers, have no address: their names tell them apart.
+// members returns a pool's changed entries. Those without an address are compared by name.
 func members(was, is lb.Pool) []Member {
 	var all []Member
 	for _, i := range is.Addresses {

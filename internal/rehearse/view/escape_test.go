@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// Tags, paths and names are what tenants write: they neither steer a terminal nor look like
-// lines of the plan.
+// User-controlled tags, paths and names neither control the terminal nor imitate lines of the plan.
 func TestTextThatTenantsWrite(t *testing.T) {
 	evil := "x\x1b[2J\r\n- load balancer kubernetes\u202e\u009b31m"
 	p := Plan{Changes: 1, Resources: []Resource{{

@@ -12,16 +12,14 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// speller spells values.
 type speller struct {
 	owners map[string]string
 	given  map[netip.Addr]string
 }
 
-// chosen stands for an address that Azure chooses.
 const chosen = "(chosen by Azure)"
 
-// address spells an address; one that Azure has yet to choose by what it is for.
+// address formats an address; a placeholder as its purpose.
 func (v speller) address(text string) string {
 	if a, err := netip.ParseAddr(text); err == nil && v.given[a] != "" {
 		return "(the address of " + v.given[a] + ")"
@@ -37,14 +35,13 @@ func (v speller) addresses(all []string) []string {
 	return texts
 }
 
-// serviceOf is whose a part is, by its name.
+// serviceOf returns a part's Service by its name.
 func (v speller) serviceOf(name string) string {
 	owner, _, _ := strings.Cut(strings.ToLower(name), "-")
 	return v.owners[owner]
 }
 
-// value is a field and what it says, where nothing is no word; list is that of a field which
-// is one, and pair is true for what has a name of its own, and may be empty.
+// value is omitted if empty, except in pairs.
 type value struct {
 	name, text string
 	list       []string
@@ -67,7 +64,7 @@ func port(n int32) string {
 	return number(n)
 }
 
-// yes spells what is true; what is not is no word worth.
+// yes omits false.
 func yes(is bool) string {
 	if is {
 		return "true"
@@ -143,7 +140,7 @@ func ofBalancer(b lb.LoadBalancer, was lb.Provisioning) []value {
 	return slices.Concat([]value{{name: "location", text: b.Location}, {name: "sku", text: string(b.SKU)}}, pairs("tags", b.Tags), state(b.Provisioning, was))
 }
 
-// state is worth a word where the last write failed: then all is written again.
+// state is shown after a failed write, which causes a full rewrite.
 func state(p, was lb.Provisioning) []value {
 	if was != lb.Failed {
 		return nil

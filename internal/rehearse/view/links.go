@@ -13,10 +13,10 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// Connection is the kind of the part of a Private Link Service that is a private endpoint's.
+// Connection is a private endpoint connection.
 const Connection = "connection"
 
-// link shows a Private Link Service, whose owner its tags name.
+// link formats a Private Link Service; its tags name the owner.
 func link(c rehearse.Changed[lb.PrivateLinkService]) Resource {
 	id := cmp.Or(c.Is.ID, c.Was.ID)
 	r := Resource{Kind: PrivateLinkService, Name: id.Name, ResourceGroup: id.ResourceGroup, ID: id.String()}
@@ -54,7 +54,7 @@ func ofLink(p lb.PrivateLinkService, was lb.Provisioning) []value {
 	}, pairs("tags", p.Tags), state(p.Provisioning, was))
 }
 
-// numbered tells several of the same apart, which a list of what differs would not.
+// numbered numbers duplicates, which the comparison would drop.
 func numbered(all []string) []string {
 	next := slices.Clone(all)
 	for i, text := range all {
@@ -71,7 +71,6 @@ func numbered(all []string) []string {
 	return next
 }
 
-// subnet shows what a subnet is opened for.
 func subnet(c rehearse.Changed[lb.Subnet]) Resource {
 	r := Resource{Kind: Subnet, Name: c.Is.Name, ResourceGroup: c.Is.Network.ResourceGroup, ID: c.Is.String()}
 	policies := func(on bool) []value {

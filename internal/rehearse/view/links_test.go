@@ -18,7 +18,7 @@ import (
 
 const applications = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v/subnets/apps"
 
-// published is the Private Link Service of a frontend, as its owner's tags say.
+// published returns a frontend's Private Link Service with owner tags.
 func published(name, owner string) lb.PrivateLinkService {
 	return lb.PrivateLinkService{
 		ID:   lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg", Type: lb.TypePrivateLinkService, Name: name},
@@ -28,9 +28,9 @@ func published(name, owner string) lb.PrivateLinkService {
 	}
 }
 
-// publishing has a Private Link Service that comes, one that is changed, one that goes with who is
-// connected, one that is only read, and the subnet that is opened for them; and Services that are refused
-// one, wait, or have one that stays.
+// publishing has Private Link Services to create, change, delete with a connection, and only read,
+// and the subnet opened for them; and Services with a request that is rejected, waits, or keeps its
+// Private Link Service.
 func publishing() rehearse.Outcome {
 	comes, changes, goes, same := published("pls-a1", "shop/new"), published("pls-a2", "shop/web"), published("pls-a3", "shop/old"), published("pls-a4", "shop/same")
 	goes.Connections = []lb.PrivateEndpointConnection{{Name: "pe.1", Endpoint: "/subscriptions/c/privateEndpoints/pe"}}
@@ -70,12 +70,12 @@ func publishing() rehearse.Outcome {
 	}
 }
 
-// A plan says of a Private Link Service what a load balancer's says of its parts.
+// Private Link Services are formatted like parts of a load balancer.
 func TestThePlanOfPrivateLinkServices(t *testing.T) {
 	referencepage.Is(t, "testdata/links.txt", OfAll(publishing()).Text(false))
 }
 
-// A plan is not complete while what publishes a frontend cannot be read; what Azure is at is no reason.
+// A plan is incomplete if Private Link Services cannot be read, but not if Azure is updating one.
 func TestAPlanWithoutAnAnswerOfPrivateLinkServices(t *testing.T) {
 	o := publishing()
 	const want = "the plan is not complete: Service shop/unread: list private link services of links: 403 AuthorizationFailed"

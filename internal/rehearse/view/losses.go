@@ -12,17 +12,15 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// Loss is an address that would be taken away.
+// Loss is a lost address.
 type Loss struct {
-	// Service is whose it is, as far as that is known.
 	Service string `json:"service,omitempty"`
 	Address string `json:"address"`
-	// PublicIP is the name of the public IP that would be deleted; empty if the Service would
-	// have another address, and what had this one stays.
+	// PublicIP is the deleted one, or empty if only the Service loses the address.
 	PublicIP string `json:"publicIP,omitempty"`
 }
 
-// loses notes the addresses of public IPs that would be deleted.
+// loses records deleted public IPs.
 func (p *Plan) loses(v speller, changes []rehearse.Changed[lb.PublicIP]) {
 	for _, c := range changes {
 		if c.Was.Etag != "" && c.Is.Etag == "" && c.Was.Address.IsValid() {
@@ -31,8 +29,7 @@ func (p *Plan) loses(v speller, changes []rehearse.Changed[lb.PublicIP]) {
 	}
 }
 
-// Lose notes the addresses that a Service shows, and would not have any more. Those of public
-// IPs that would be deleted are noted already.
+// Lose records the addresses that a Service would lose, and reports whether there are any.
 func (p *Plan) Lose(service string, shows, will []netip.Addr) (lost bool) {
 	for _, a := range shows {
 		if slices.Contains(will, a) {
@@ -49,7 +46,6 @@ func (p *Plan) Lose(service string, shows, will []netip.Addr) (lost bool) {
 	return lost
 }
 
-// losses writes what cannot be had again.
 func (w *writer) losses(p Plan) {
 	var deleted, others []string
 	for _, l := range p.Losses {

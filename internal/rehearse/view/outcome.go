@@ -12,8 +12,7 @@ import (
 	"weir.dev/weir/internal/rehearse"
 )
 
-// OfAll makes a plan of what was rehearsed for a whole cluster. Notes and Stops are the caller's
-// to add.
+// OfAll returns a cluster's plan, without Notes and Stops.
 func OfAll(o rehearse.Outcome) Plan {
 	p := Of(o.Differences, o.Owners)
 	p.Limits = o.Limits
@@ -49,7 +48,6 @@ func OfAll(o rehearse.Outcome) Plan {
 	return p
 }
 
-// noteOf is what people should know of a result although all goes well.
 func noteOf(r balancer.Result) string {
 	notes := slices.DeleteFunc([]string{r.Note}, func(n string) bool { return n == "" })
 	if r.Desired != nil {
@@ -74,11 +72,10 @@ func noteOf(r balancer.Result) string {
 	return strings.Join(notes, "; ")
 }
 
-// writesOfConversion are those of members when a pool becomes one of addresses: of the pool that stands in
-// for it, and its own.
+// writesOfConversion is for a temporary pool and the pool itself.
 const writesOfConversion = 2
 
-// Convert adds the pools that would go from one kind of members to the other, each once.
+// Convert adds pools that would change their kind of members.
 func (p *Plan) Convert(pools []plan.Emptying) {
 	for _, e := range pools {
 		if e.Interim == "" {

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view shows people and machines what would change in Azure. It is pure: what
-// was rehearsed goes in, and text comes out.
-//
-//	plan.go      what is shown, and the names that machines read
-//	outcome.go   the plan of a whole cluster
-//	compare.go   one resource before and after
-//	fields.go    what is shown of each part
-//	links.go     Private Link Services and subnets
-//	losses.go    addresses that would be taken away
-//	limits.go    use of Azure's limits
-//	text.go      for people
+// Package view formats the changes that a rehearsal found, as text and JSON. It is pure.
 package view
 
 import (
@@ -27,24 +17,22 @@ import (
 
 // Plan is what would change in Azure.
 type Plan struct {
-	// Changes counts the resources that would change.
+	// Changes counts resources.
 	Changes int `json:"changes"`
-	// Resources are those that would, in the order of their kinds and ids.
+	// Resources are sorted by kind and ID.
 	Resources []Resource `json:"resources"`
-	// PoolWrites counts the pools of which members would be written: each takes a write of its
-	// own, beside those of the resources.
+	// PoolWrites counts pools with changed members, which need a write each.
 	PoolWrites int `json:"poolWrites"`
-	// Services are those that were planned, by name.
+	// Services are sorted by name.
 	Services []Service `json:"services"`
-	// Pools are the BackendPools whose pool stays as it is, whatever its members should be.
+	// Pools are left unchanged.
 	Pools []Pool `json:"backendPoolsLeft,omitempty"`
-	// Notes say what the plan does not know.
+	// Notes state what the plan does not know.
 	Notes []string `json:"notes,omitempty"`
-	// Limits are how much of Azure's limits the load balancers and security groups use before and after.
+	// Limits show the use of Azure's limits before and after.
 	Limits []rehearse.Limit `json:"limits,omitempty"`
-	// Losses are the addresses that would be taken away.
-	Losses []Loss `json:"losses,omitempty"`
-	// Stops say why the controller would not start, or not do all this by itself.
+	Losses []Loss           `json:"losses,omitempty"`
+	// Stops are why the controller would not start, or not do all of this.
 	Stops []string `json:"stops,omitempty"`
 }
 
@@ -58,14 +46,14 @@ const (
 	Subnet             = "subnet"
 )
 
-// Resource is a resource of Azure that would change.
+// Resource is an Azure resource to change.
 type Resource struct {
 	Kind          string      `json:"kind"`
 	Name          string      `json:"name"`
 	ResourceGroup string      `json:"resourceGroup"`
 	ID            string      `json:"id"`
 	Action        plan.Action `json:"action"`
-	// Service is whose it is, as far as its name tells.
+	// Service is known by the resource's name.
 	Service string  `json:"service,omitempty"`
 	Fields  []Field `json:"fields,omitempty"`
 	Parts   []Part  `json:"parts,omitempty"`
@@ -78,12 +66,10 @@ type Part struct {
 	Action  plan.Action `json:"action"`
 	Service string      `json:"service,omitempty"`
 	Fields  []Field     `json:"fields,omitempty"`
-	// Members are those of a pool that would change.
-	Members []Member `json:"members,omitempty"`
+	Members []Member    `json:"members,omitempty"`
 }
 
-// Field is a field that would change: from Was to Is, which are nil where there is nothing,
-// or, of a list, by what is Added and Removed.
+// Field is a changed field. Was and Is may be nil; lists use Added and Removed.
 type Field struct {
 	Name    string   `json:"name"`
 	Was     *string  `json:"was,omitempty"`
@@ -92,44 +78,42 @@ type Field struct {
 	Removed []string `json:"removed,omitempty"`
 }
 
-// Member is an entry of a pool that would change.
+// Member is a changed entry.
 type Member struct {
 	Action plan.Action `json:"action"`
-	// Address is empty for an entry that is a network interface, or a frontend of another
-	// load balancer.
+	// Address is empty for network interfaces and other load balancers' frontends.
 	Address string `json:"address,omitempty"`
 	Name    string `json:"name,omitempty"`
-	// AdminState is what it would be; WasAdminState what it is, where that differs.
+	// WasAdminState is set if it changes.
 	AdminState    string `json:"adminState,omitempty"`
 	WasAdminState string `json:"wasAdminState,omitempty"`
 }
 
-// Service is a Service that was planned.
+// Service is a planned Service.
 type Service struct {
-	// Service is its namespace and name, with a slash.
+	// Service is namespace/name.
 	Service string `json:"service"`
-	// LoadBalancer is where it belongs; empty if it leaves.
+	// LoadBalancer is empty if it is removed.
 	LoadBalancer string   `json:"loadBalancer,omitempty"`
 	Addresses    []string `json:"addresses,omitempty"`
-	// Refused says why Azure would not hold what it wants.
+	// Refused is why Azure would reject it.
 	Refused string `json:"refused,omitempty"`
-	// NoEffect names restrictions that keep nobody out, and says why.
+	// NoEffect describes source restrictions without effect.
 	NoEffect string `json:"restrictionsWithoutEffect,omitempty"`
-	// Failed says what kept the rest of it from being planned.
+	// Failed is why the plan is incomplete.
 	Failed string `json:"failed,omitempty"`
 	Note   string `json:"note,omitempty"`
-	// Kept says why all that it has stays as it is, though it is not served.
+	// Kept is why resources of an unserved Service are kept.
 	Kept string `json:"kept,omitempty"`
 }
 
-// Pool is a BackendPool whose pool stays as it is.
+// Pool is a BackendPool with a pool that is left unchanged.
 type Pool struct {
 	BackendPool string `json:"backendPool"`
 	Why         string `json:"why"`
 }
 
-// Of makes a plan of what was rehearsed. owners are the Services by the first part of the
-// names of what is theirs.
+// Of returns the plan of d. owners maps resource name prefixes to Services.
 func Of(d rehearse.Differences, owners map[string]string) Plan {
 	v := speller{owners: owners, given: d.Given}
 	p := Plan{Resources: []Resource{}, Services: []Service{}, PoolWrites: d.Pools}
@@ -159,7 +143,7 @@ func (p *Plan) add(r Resource) {
 	}
 }
 
-// Serve adds a Service, with its addresses, some of which Azure has yet to choose.
+// Serve adds a Service; given describes placeholders.
 func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]string) {
 	v := speller{given: given}
 	for _, a := range addresses {
@@ -171,7 +155,7 @@ func (p *Plan) Serve(s Service, addresses []netip.Addr, given map[netip.Addr]str
 	slices.SortFunc(p.Services, func(a, b Service) int { return strings.Compare(a.Service, b.Service) })
 }
 
-// Refused counts the Services that are refused.
+// Refused counts rejected Services.
 func (p Plan) Refused() int {
 	n := 0
 	for _, s := range p.Services {
@@ -182,8 +166,7 @@ func (p Plan) Refused() int {
 	return n
 }
 
-// JSON is the plan for machines. People may look at it, too: what would steer their terminal
-// is escaped, of which encoding/json does the half.
+// JSON also escapes terminal control characters that encoding/json leaves.
 func (p Plan) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(p, "", "  ")
 	safe := make([]byte, 0, len(text)+1)

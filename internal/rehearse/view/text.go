@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// kinds is how people call the kinds.
 var kinds = map[string]string{
 	LoadBalancer: "load balancer", PublicIP: "public IP", SecurityGroup: "security group", "securityRule": "security rule",
 	PrivateLinkService: "private link service", Connection: "connection",
@@ -20,12 +19,11 @@ var kinds = map[string]string{
 
 var marks = map[plan.Action]string{plan.Add: "+", plan.Alter: "~", plan.Remove: "-", "!": "!"}
 
-// The escape sequences of a terminal.
 var colours = map[plan.Action]string{plan.Add: "\x1b[32m", plan.Alter: "\x1b[33m", plan.Remove: "\x1b[31m", "!": "\x1b[1;31m"}
 
 const plain = "\x1b[0m"
 
-// Text is the plan for people.
+// Text formats the plan for a terminal.
 func (p Plan) Text(colour bool) string {
 	w := &writer{colour: colour}
 	for _, r := range p.Resources {
@@ -52,7 +50,6 @@ type writer struct {
 	colour bool
 }
 
-// line writes one line, with the mark of an action before it.
 func (w *writer) line(depth int, of plan.Action, text string) {
 	text = strings.Map(visible, text)
 	if of != "" {
@@ -64,8 +61,7 @@ func (w *writer) line(depth int, of plan.Action, text string) {
 	fmt.Fprintf(&w.out, "%s%s\n", strings.Repeat("    ", depth), text)
 }
 
-// visible is what stands for a rune of a text: people who may edit a Service write tags,
-// paths and names, and those neither steer a terminal nor begin a line.
+// visible replaces control characters: tags, paths and names are user-controlled.
 func visible(r rune) rune {
 	if hidden(r) {
 		return unicode.ReplacementChar
@@ -113,7 +109,6 @@ func memberText(m Member) string {
 	return text
 }
 
-// fields writes what differs. Of what goes the name is enough.
 func (w *writer) fields(depth int, of plan.Action, all []Field) {
 	for _, f := range all {
 		switch {
@@ -136,7 +131,7 @@ func (w *writer) fields(depth int, of plan.Action, all []Field) {
 	}
 }
 
-// spell spells an id by its name.
+// spell formats a resource ID as its name.
 func spell(text *string) string {
 	switch {
 	case text == nil:
@@ -149,7 +144,6 @@ func spell(text *string) string {
 	return *text
 }
 
-// services writes about those that need a word.
 func (w *writer) services(p Plan) {
 	before := w.out.Len()
 	for _, s := range p.Services {
@@ -162,9 +156,9 @@ func (w *writer) services(p Plan) {
 			w.line(0, "!", "Service "+s.Service+": "+s.NoEffect)
 		}
 	}
-	w.alike(p.Services, "!", func(s Service) string { return s.Failed }, func(who, why string) string { return who + " could not be planned: " + why })
-	w.alike(p.Services, "!", func(s Service) string { return s.Kept }, func(who, why string) string { return who + " kept: " + why })
-	w.alike(p.Services, "", func(s Service) string { return s.Note }, func(who, note string) string { return "Note: " + who + ": " + note })
+	w.alike(p.Services, "!", func(s Service) string { return s.Failed }, func(subject, why string) string { return subject + " could not be planned: " + why })
+	w.alike(p.Services, "!", func(s Service) string { return s.Kept }, func(subject, why string) string { return subject + " kept: " + why })
+	w.alike(p.Services, "", func(s Service) string { return s.Note }, func(subject, note string) string { return "Note: " + subject + ": " + note })
 	for _, l := range p.Pools {
 		w.line(0, "", "Note: BackendPool "+l.BackendPool+" leaves its pool as it is: "+l.Why)
 	}
@@ -173,8 +167,8 @@ func (w *writer) services(p Plan) {
 	}
 }
 
-// alike writes what there is to say of Services, the same of several in one line.
-func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string, line func(who, what string) string) {
+// alike writes equal texts of several Services in one line.
+func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string, line func(subject, what string) string) {
 	said := map[string]bool{}
 	for i, s := range all {
 		what := of(s)
@@ -182,16 +176,16 @@ func (w *writer) alike(all []Service, mark plan.Action, of func(Service) string,
 			continue
 		}
 		said[what] = true
-		who, more := "Service "+s.Service, 0
+		subject, more := "Service "+s.Service, 0
 		for _, o := range all[i+1:] {
 			if of(o) == what {
 				more++
 			}
 		}
 		if more > 0 {
-			who += " and " + count(more, "other")
+			subject += " and " + count(more, "other")
 		}
-		w.line(0, mark, line(who, what))
+		w.line(0, mark, line(subject, what))
 	}
 }
 
@@ -233,7 +227,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Brief is the plan in one line, for an event: each resource with its parts.
+// Brief formats the plan in one line, for an event.
 func (p Plan) Brief() string {
 	if p.Changes == 0 {
 		return "dry run: nothing would change in Azure"
@@ -255,7 +249,6 @@ func (p Plan) Brief() string {
 
 var verbs = map[plan.Action]string{plan.Add: "add", plan.Alter: "change", plan.Remove: "remove"}
 
-// briefly says what becomes of the members of a pool.
 func briefly(p Part) string {
 	n := map[plan.Action]int{}
 	for _, m := range p.Members {

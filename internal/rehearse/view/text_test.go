@@ -17,7 +17,7 @@ func address(name, ip, state string) lb.Address {
 	return lb.Address{Name: name, IP: netip.MustParseAddr(ip), AdminState: state}
 }
 
-// example has a change of every kind that no plan of the command's tests has.
+// example has every kind of change missing in the command's tests.
 func example() Plan {
 	id := lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}
 	pip := func(name string) lb.ResourceID {
@@ -63,8 +63,8 @@ func example() Plan {
 
 func TestText(t *testing.T) { referencepage.Is(t, "testdata/plan.txt", example().Text(false)) }
 
-// Entries that are no addresses are told apart by their names: a cluster's own load balancer
-// has pools of network interfaces beside those of Weir.
+// Entries without an address are identified by name: a cluster's own load balancer may have pools
+// of network interfaces.
 func TestEntriesWithoutAnAddress(t *testing.T) {
 	nic := func(name, state string) lb.Address {
 		return lb.Address{Name: name, Interface: "/subscriptions/s/" + name, AdminState: state}
@@ -83,7 +83,7 @@ func TestEntriesWithoutAnAddress(t *testing.T) {
 	}
 }
 
-// A plan that is not complete does not say that nothing would change.
+// An incomplete plan does not state that nothing would change.
 func TestAPlanThatIsNotComplete(t *testing.T) {
 	p := Plan{Services: []Service{{Service: "shop/a", Failed: "busy"}, {Service: "shop/b", Failed: "busy"}, {Service: "shop/c", Refused: "no"}}}
 	want := "! Service shop/c is refused: no\n! Service shop/a and 1 other could not be planned: busy\n\n" +
@@ -93,12 +93,12 @@ func TestAPlanThatIsNotComplete(t *testing.T) {
 	}
 }
 
-// An event has room for a line.
+// An event has room for one line.
 func TestBrief(t *testing.T) {
 	referencepage.Is(t, "testdata/brief.txt", example().Brief()+"\n"+Plan{}.Brief()+"\n")
 }
 
-// On a terminal each change has its colour, and nothing else differs.
+// On a terminal changes are colored, and nothing else differs.
 func TestColours(t *testing.T) {
 	colourful := example().Text(true)
 	for _, line := range []string{"\x1b[33m~ load balancer", "\x1b[31m- rule a1-TCP-80", "\x1b[32m+ 10.0.0.7", "\x1b[1;31m! Service shop/api"} {
@@ -114,7 +114,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// Machines get the same, and lists where there is nothing.
+// JSON has the same content, and empty lists instead of null.
 func TestJSON(t *testing.T) {
 	raw, err := example().JSON()
 	if err != nil {
