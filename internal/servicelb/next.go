@@ -42,7 +42,7 @@ func Next(st State, s Service, d Desired, now time.Time) Step {
 	switch {
 	case len(d.Problems) > 0:
 		return Refuse
-	case !s.DryRun && !st.Placement.lostFinalizer(s) && st.Level.holds(d, s.WriteAgain, now) && !st.Emptying.due(now) && !(s.AllowRemoval && st.Level.unused):
+	case !s.DryRun && !st.Placement.lostFinalizer(s) && st.Level.holds(d, s.WriteAgain, now) && !st.Emptying.due(now) && (!s.AllowRemoval || !st.Level.unused):
 		return Publish
 	case d.Spec == nil && st.Placement.free:
 		return Rest

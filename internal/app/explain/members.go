@@ -89,6 +89,7 @@ type Member struct {
 	Why string `json:"why,omitempty"`
 }
 
+// Values of Member.Is.
 const (
 	InPool  = "InPool"
 	Down    = "Down"
