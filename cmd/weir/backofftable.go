@@ -19,9 +19,8 @@ func newBackoffTable() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backoff-table",
 		Short: "Print how often provisioning is retried by a policy",
-		Long: `Prints how many retries of a Provision begin within a day, a week, a month and a year, beside
-those of a policy for links that are away for months; and the wait before each retry. It asks no
-cluster.`,
+		Long: `Prints how many retries of a Provision begin within a day, a week, a month and a year, compared with a
+policy for links that are down for months, and the wait before each retry. It needs no cluster.`,
 		Example: `  # By default:
   weir backoff-table
 

@@ -17,13 +17,13 @@ func newCalls() *cobra.Command {
 	var output, server, kubeconfig, namespace string
 	cmd := &cobra.Command{
 		Use:   "calls",
-		Short: "Show the last requests to Azure, and for whom they were made",
-		Long: `Shows the last requests that a running Weir has sent to Azure Resource Manager, each retry and each
-poll, with Azure's request id: what its support asks for.
+		Short: "Show the last requests to Azure and the objects that they were sent for",
+		Long: `Shows the last requests that a running Weir has sent to Azure Resource Manager, including each retry and
+poll, with the request ID that Azure support needs.
 
-They are in the memory of the leader, 4 MiB of them, which is hours as a rule. Its Lease names its pod, and
-that is reached through the API server: whoever may get the Lease and forward a port to the pod may read them.`,
-		Example: `  # What was asked for a Service in the last ten minutes?
+The leader keeps the last 4 MiB of requests in memory, usually several hours. Weir finds the leader's pod by
+its Lease and connects through the API server. You need the rights to get the Lease and to forward a port to the pod.`,
+		Example: `  # Which requests were sent for a Service in the last ten minutes?
   weir calls --service shop/web --since 10m
 
   # What failed?
@@ -37,7 +37,7 @@ that is reached through the API server: whoever may get the Lease and forward a 
 				return &app.UsageError{Err: fmt.Errorf("-o %q: want text or json", output)}
 			}
 			if f := cmd.Flags(); server != "" && (f.Changed("kubeconfig") || f.Changed("weir-namespace")) {
-				return &app.UsageError{Err: errors.New("--server: asks without the API server: leave out --kubeconfig and --weir-namespace")}
+				return &app.UsageError{Err: errors.New("--server: does not use the API server: remove --kubeconfig and --weir-namespace")}
 			}
 			way, err := reach.Asked(server, kubeconfig, namespace)
 			if err != nil {

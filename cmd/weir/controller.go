@@ -15,7 +15,7 @@ import (
 )
 
 // errProvisioning explains a flag that was removed.
-var errProvisioning = errors.New("--provisioning: the controller does not work on Provisions: remove the flag, and run weir-provisioner beside it" +
+var errProvisioning = errors.New("--provisioning: the controller does not handle Provisions: remove the flag, and run weir-provisioner" +
 	" (kubectl apply --server-side -k config/provisioning; with the chart provisioner.enabled=true), as docs/guide/upgrade.md describes")
 
 func newController() *cobra.Command {
@@ -25,7 +25,7 @@ func newController() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controller",
-		Long: `Runs the controller until it is told to stop. It needs the CRDs of config/crd in the
+		Long: `Runs the controller until it receives SIGTERM or SIGINT. It needs the CRDs of config/crd in the
 cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 		Example: `  # Outside a cluster, against Azure:
   weir controller --kubeconfig ~/.kube/config --config azure.json
@@ -54,7 +54,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.StringVar(&opts.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and what in it")
 	f.StringVar(&opts.ClusterName, "cluster-name", "kubernetes", "name of the cluster in Azure; another one than is on record stops the start")
 	f.StringVar(&opts.LoadBalancerClass, "load-balancer-class", app.LoadBalancerClass, "spec.loadBalancerClass of the Services that get a load balancer; empty: those without a class, where no other service controller runs")
-	f.BoolVar(&opts.AllowRemoval, "allow-removal", false, "take addresses of Services away, however many, though nobody has asked to give them up; take it back when that is done")
+	f.BoolVar(&opts.AllowRemoval, "allow-removal", false, "remove addresses from any number of Services without their annotation; remove this flag when that is done")
 	f.StringVar(&opts.AzureEndpoint, "azure-endpoint", "", "an emulator on this machine instead of Azure, e.g. http://127.0.0.1:9443; only loopback is accepted")
 	f.StringVar(&opts.AzureBehaviour, "azure-behaviour", "", "report of weir probe-azure: what Azure does, in place of what is assumed of it")
 	f.BoolVar(&opts.LeaderElect, "leader-elect", true, "take part in leader election; only the leader writes to Azure")
@@ -64,7 +64,7 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.DurationVar(&opts.Election.RenewDeadline, "leader-elect-renew-deadline", election.RenewDeadline, "how long the leader writes after its last renewal; shorter than the lease by what a request may take")
 	f.DurationVar(&opts.Election.RetryPeriod, "leader-elect-retry-period", election.RetryPeriod, "how often the leader renews its lease, and others try for it")
 	f.StringVar(&opts.MetricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address of /metrics; 0 is off; one that others reach needs --metrics-secure")
-	f.BoolVar(&opts.MetricsSecure, "metrics-secure", false, "serve /metrics over HTTPS, to those alone whom the API server lets get it")
+	f.BoolVar(&opts.MetricsSecure, "metrics-secure", false, "serve /metrics over HTTPS, only to clients that the API server authorizes to get it")
 	f.StringVar(&opts.HealthAddress, "health-probe-bind-address", "127.0.0.1:8081", "address of /healthz and /readyz; 0 is off")
 	f.StringVar(&opts.OperatorAddress, "operator-bind-address", "127.0.0.1:8082", "address that answers weir calls; 0 is off; only loopback is accepted")
 	requeue := workqueue.DefaultBackoff()
@@ -73,6 +73,6 @@ cluster. Logs go to standard error: text on a terminal, JSON elsewhere.`,
 	f.Float64Var(&opts.Requeue.QPS, "requeue-qps", requeue.QPS, "how many objects a second come back after an error, over all")
 	f.IntVar(&opts.Requeue.Burst, "requeue-burst", requeue.Burst, "how many may come back beyond that at once")
 	f.StringVar(&logFormat, "log-format", "auto", "auto, text or json")
-	f.IntVarP(&verbosity, "verbosity", "v", 0, "0 for operators; 1 says also why nothing was done")
+	f.IntVarP(&verbosity, "verbosity", "v", 0, "0 for operators; 1 also logs why nothing was done")
 	return cmd
 }

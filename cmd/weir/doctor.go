@@ -20,12 +20,12 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say whether Weir has what it needs, before it is installed and after",
-		Long: `Asks the API server for its version and clock, for the definitions that this version needs, field by field,
-and for each right of the controller's ServiceAccount; with --config also reads azure.json, and asks Azure for what the
-controller would read, for its clock, and for what the identity may do. It reads alone, and no question waits for
-more than 5 seconds. Where you may not know something it says UNKNOWN.
+		Long: `Checks the version and clock of the API server, each field of the definitions that this version needs, and each
+right of the controller's ServiceAccount. With --config it also checks azure.json, the resources that the controller
+reads in Azure, Azure's clock, and the permissions of the identity. It is read-only, and each check times out
+after 5 seconds. It reports UNKNOWN where you lack the rights to know.
 
-Exit codes: 0 nothing fails, 1 the API server could not be asked, 2 a flag has to be corrected, 3 something fails.`,
+Exit codes: 0 no check fails, 1 the API server cannot be reached, 2 a flag is wrong, 3 a check fails.`,
 		Example: `  # The cluster, before and after it is installed
   weir doctor
 
@@ -40,7 +40,7 @@ Exit codes: 0 nothing fails, 1 the API server could not be asked, 2 a flag has t
 			case !both || namespace == "" || name == "" || strings.Contains(name, "/"):
 				return &app.UsageError{Err: fmt.Errorf("--service-account %q: want NAMESPACE/NAME", account)}
 			case opts.ConfigFile == "" && opts.AzureEndpoint != "":
-				return &app.UsageError{Err: fmt.Errorf("--azure-endpoint goes with --config")}
+				return &app.UsageError{Err: fmt.Errorf("--azure-endpoint requires --config")}
 			}
 			rc, _, err := reach.Config(opts.Kubeconfig)
 			if err != nil {

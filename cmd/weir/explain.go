@@ -18,9 +18,9 @@ func newExplain() *cobra.Command {
 	var kubeconfig, namespace, output string
 	cmd := &cobra.Command{
 		Use:   "explain (service|pool|node) NAME",
-		Short: "Tell all of a Service, a BackendPool or a node: its way to Azure, what is missing, what happened",
-		Long: `Tells the whole way of a Service, from its addresses to its nodes, of a BackendPool, or in which pools
-a node is: what is missing, what happened, what comes next, and what helps. It asks the API server
+		Short: "Explain a Service, a BackendPool or a node: its path through Azure, what is missing, what happened",
+		Long: `Shows the path of a Service from its addresses to its nodes, the members of a BackendPool, or the pools of
+a node: what is missing, what happened, what happens next, and how to fix it. It reads from the API server
 with your own rights.`,
 		Example: `  weir explain service web -n shop
   weir explain pool web.kubernetes -n shop

@@ -50,14 +50,14 @@ func printable(text string) string { return process.Printable(text) }
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
-		Short: "Keeps Azure Load Balancers level with a Kubernetes cluster",
-		Long: `Weir keeps the backend pools of Azure Load Balancers level with the endpoints of a
-Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools says
-why a pool is not level yet.
+		Short: "Keeps Azure Load Balancers in sync with a Kubernetes cluster",
+		Long: `Weir keeps the backend pools of Azure Load Balancers in sync with the endpoints of a
+Kubernetes cluster. No endpoint change is lost, and kubectl get backendpools shows
+why a pool is out of sync.
 
-Exit codes: 0 done, 1 failed, 2 a flag or a file has to be corrected; those of weir plan,
-weir migrate plan, run and status, weir probe-azure, weir status and weir doctor are in
-their help.`,
+Exit codes: 0 done, 1 failed, 2 a flag or a file is wrong. weir plan, weir migrate plan,
+run and status, weir probe-azure, weir status and weir doctor document theirs in their
+help.`,
 		Version:       app.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -19,7 +19,7 @@ import (
 func newMigrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Basic load balancers, and how they become Standard ones",
+		Short: "Migrate Basic load balancers to Standard",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return &app.UsageError{Err: fmt.Errorf("there is no command weir migrate %q: run weir migrate --help", args[0])}

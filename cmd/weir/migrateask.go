@@ -22,17 +22,17 @@ func newMigrateStop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the migration to Standard load balancers before its next step",
-		Long: `Asks the leader to stop before its next step; requests under way come to their end first. Weir writes
-nothing else until weir migrate resume, for what is taken apart nobody else may fill. A stop that is
-there when Weir starts keeps it from beginning. It is a key of the ConfigMap weir-controller.
+		Long: `Requests that the leader stops before its next step. Requests to Azure that are in progress finish first. Weir
+writes nothing else until weir migrate resume, because a half-migrated load balancer must not be filled. A stop
+that exists when Weir starts prevents the migration. It is a key of the ConfigMap weir-controller.
 
-With --undo the leader takes back what was done: machines join the Basic load balancers again that
-they have left. Addresses are where they were, for no load balancer has gone yet; public IPs that
-were made Static stay so, which changes nothing for anybody. Then Weir works on, and the
-migration begins again with weir migrate run alone. Once the first load balancer is about to be
-deleted there is no way back: nothing is asked then, and it is said what holds instead.
+With --undo the leader reverts the migration: machines rejoin the Basic load balancers that they have left.
+Addresses are unchanged, because no load balancer has been deleted yet. Public IPs that became Static remain
+Static, which has no effect on clients. Weir then resumes normal operation, and only weir migrate run starts the
+migration again. Once the first load balancer is about to be deleted, the migration cannot be reverted: the
+command requests nothing and reports why.
 
-Exit codes: 0 it is asked for, 1 it could not be, or there is no way back, 2 a flag has to be corrected.`,
+Exit codes: 0 requested, 1 the request failed or cannot be granted, 2 a flag is wrong.`,
 		Example: `  # Wait until I say so
   weir migrate stop --why "the shop is open"
 
@@ -45,18 +45,18 @@ Exit codes: 0 it is asked for, 1 it could not be, or there is no way back, 2 a f
 				if err != nil {
 					return err
 				}
-				return say(cmd, "All that was done is taken back, asked for %s\nweir migrate status says when that is done, and weir migrate resume has the migration go on instead.", effective)
+				return say(cmd, "Undo requested %s\nweir migrate status reports when it is done. weir migrate resume continues the migration instead.", effective)
 			}
 			effective, err := command.Stop(cmd.Context(), why)
 			if err != nil {
 				return err
 			}
-			return say(cmd, "A stop is asked for %s\nweir migrate status says when it is heard, and weir migrate resume takes it back.", effective)
+			return say(cmd, "Stop requested %s\nweir migrate status reports when the leader has stopped. weir migrate resume cancels the stop.", effective)
 		},
 	}
 	askFlags(cmd, &command)
 	cmd.Flags().BoolVar(&undo, "undo", false, "take back what was done, as long as no load balancer was deleted")
-	cmd.Flags().StringVar(&why, "why", "", "what others are told, in one line")
+	cmd.Flags().StringVar(&why, "why", "", "the reason that other users see, in one line")
 	return cmd
 }
 
@@ -65,9 +65,9 @@ func newMigrateResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Have a migration go on that was stopped",
-		Long: `Takes a stop back. The leader goes on within seconds, from where Azure is.
+		Long: `Cancels a stop. The leader continues within seconds from the state of Azure.
 
-Exit codes: 0 there is no stop any more, 1 it could not be taken back, 2 a flag has to be corrected.`,
+Exit codes: 0 there is no stop, 1 it could not be canceled, 2 a flag is wrong.`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			was, err := command.Resume(cmd.Context())
@@ -75,9 +75,9 @@ Exit codes: 0 there is no stop any more, 1 it could not be taken back, 2 a flag 
 			case err != nil:
 				return err
 			case was == nil:
-				return say(cmd, "Nobody has asked for a stop.")
+				return say(cmd, "No stop was requested.")
 			}
-			return say(cmd, "The stop is taken back that was asked for %s", *was)
+			return say(cmd, "Canceled the stop that was requested %s", *was)
 		},
 	}
 	askFlags(cmd, &command)
@@ -90,12 +90,12 @@ func newMigrateGiveUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "give-up ADDRESS",
 		Short: "Let a Service have another address than the one that Azure refuses since the migration",
-		Long: `A migration that has ended without a private address owes it to its Service: another system has it, or
-no subnet of the cluster. The Service asks for it and gets no other address. This agrees to another one, which
-the Service gets within five minutes. The address may be in DNS zones and firewalls: weir migrate status names
-what holds it.
+		Long: `Releases a private address that a finished migration owes to a Service because another system has it or no
+subnet of the cluster contains it. The Service waits for that address and gets no other one. After this command
+it gets another address within five minutes. DNS zones and firewalls may still name the old address: weir migrate
+status shows what holds it.
 
-Exit codes: 0 it is given up, 1 it is not one that Azure refuses, 2 an argument has to be corrected.`,
+Exit codes: 0 released, 1 Azure does not reject this address, 2 an argument is wrong.`,
 		Example: `  weir migrate give-up 10.0.0.9 --why "the printer has it now"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -112,7 +112,7 @@ Exit codes: 0 it is given up, 1 it is not one that Azure refuses, 2 an argument 
 		},
 	}
 	askFlags(cmd, &command)
-	cmd.Flags().StringVar(&why, "why", "", "what others are told, in one line")
+	cmd.Flags().StringVar(&why, "why", "", "the reason that other users see, in one line")
 	return cmd
 }
 
@@ -136,12 +136,12 @@ func newMigrateRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: `Have the leader migrate now, where "loadBalancerMigration" is "manual"`,
-		Long: `Asks the leader to migrate: it gives up its lead, and the next one begins with it before anything else is
-written. With --wait it prints how that stands, as weir migrate status --watch does. What keeps it from
-starting is said before anything is asked. It needs "loadBalancerSku": "standard" in azure.json.
+		Long: `Requests the migration. The leader releases its leadership, and the next leader migrates before it writes
+anything else. With --wait it prints the progress, as weir migrate status --watch does. The command first reports
+what prevents the migration. It needs "loadBalancerSku": "standard" in azure.json.
 
-Exit codes: 0 nothing is Basic, or it is done, 2 it is asked for, or under way, 3 something keeps it from
-starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked for.`,
+Exit codes: 0 nothing is Basic, or the migration is done, 2 requested or in progress, 3 something prevents it,
+4 a user has stopped it, or no Weir leads, 1 the request failed.`,
 		Example: `  weir migrate run --config azure.json --load-balancer-class="" --wait`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkMigrationFlags(cmd, args, output, patience); err != nil {
@@ -154,9 +154,9 @@ starting, 4 somebody has stopped it, or no Weir leads, 1 it could not be asked f
 	}
 	migrationFlags(cmd, &command)
 	f := cmd.Flags()
-	f.BoolVarP(&wait, "wait", "w", false, "print how it stands until it is done, stopped or refused")
+	f.BoolVarP(&wait, "wait", "w", false, "print the progress until it is done, stopped or rejected")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
-	f.DurationVar(&patience, "timeout", time.Hour, "wait no longer; the migration goes on")
+	f.DurationVar(&patience, "timeout", time.Hour, "how long to wait; the migration continues afterwards")
 	return cmd
 }
 

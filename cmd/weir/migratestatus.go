@@ -38,13 +38,13 @@ func newMigrateStatus() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say how the migration to Standard load balancers stands, and where each address is",
-		Long: `Reads the journal of the migration and Azure, and prints how it stands, how many steps are
-done, what it waits for, and where each address is now. It writes nothing.
+		Short: "Show the progress of the migration to Standard load balancers, and where each address is",
+		Long: `Reads the journal of the migration and Azure, and prints the progress: how many steps are
+done, what the migration waits for, and where each address is now. It is read-only.
 
-Exit codes: 0 nothing is Basic, or it is done, 2 it has not begun, or is under way, 3 something
-keeps it from starting, 4 somebody has stopped it, or had it taken back, or no Weir leads, 1 it
-could not be read.`,
+Exit codes: 0 nothing is Basic, or the migration is done, 2 it has not started, or is in
+progress, 3 something prevents it, 4 a user has stopped or reverted it, or no Weir leads,
+1 it could not be read.`,
 		Example: `  # Until it is done
   weir migrate status --config azure.json --load-balancer-class="" --watch
 

@@ -18,12 +18,12 @@ func newPage() *cobra.Command {
 	var o page.Options
 	cmd := &cobra.Command{
 		Use:   "page",
-		Short: "Show in a browser what is not level, why, and when it is tried again",
-		Long: `Serves a page on this machine that shows what weir status and weir explain say, and keeps it up to date
-while somebody looks. It asks the API server with your own rights, and only reads. Its address has a key that is
-new each time: other users of this machine do not know it.
+		Short: "Show in a browser what is out of sync, why, and when Weir retries",
+		Long: `Serves a page on this machine with the output of weir status and weir explain, and refreshes it while it is
+open. It reads from the API server with your own rights and writes nothing. Its URL contains a new key each time, so
+that other users of this machine cannot open it.
 
-With --certificate it is for others, too, as in the cluster: over HTTPS, on any address. Each viewer signs in with
+With --certificate it serves other users too, as in the cluster: over HTTPS, on any address. Each viewer signs in with
 a token of the cluster, which the API server reviews, and sees what that token may read.`,
 		Example: `  # All namespaces
   weir page
@@ -34,7 +34,7 @@ a token of the cluster, which the API server reviews, and sees what that token m
   # From another machine
   ssh -t -L 8030:127.0.0.1:8030 HOST weir page
 
-  # In a pod, for everyone whom weir-page-viewer is bound to
+  # In a pod, for every subject of weir-page-viewer
   weir page --listen :8443 --certificate /etc/weir/tls`,
 		Args: flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,7 +70,7 @@ a token of the cluster, which the API server reviews, and sees what that token m
 	f.SortFlags = false
 	f.StringVarP(&o.Namespace, "namespace", "n", "", "show this namespace; empty: all")
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:8030", "where browsers find it: without --certificate an address of this machine alone")
-	f.StringVar(&certificate, "certificate", "", "a directory with tls.crt and tls.key: HTTPS, for whoever shows a token")
+	f.StringVar(&certificate, "certificate", "", "a directory with tls.crt and tls.key: HTTPS, for viewers with a token")
 	f.StringVar(&server, "server", "", "where a controller's --operator-bind-address is reached, for requests to Azure; empty: the leader, through the API server")
 	f.StringVar(&namespace, "weir-namespace", "weir-system", "where Weir runs, for requests to Azure")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty: $KUBECONFIG or ~/.kube/config")

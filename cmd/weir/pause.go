@@ -39,7 +39,7 @@ func (f *pauseFlags) command(cmd *cobra.Command, names []string) (pause.Command,
 	case f.all == (len(names) > 0):
 		return pause.Command{}, &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all")}
 	case f.everywhere && (f.namespace != "" || !f.all):
-		return pause.Command{}, &app.UsageError{Err: errors.New("-A goes with --all, and without -n")}
+		return pause.Command{}, &app.UsageError{Err: errors.New("-A requires --all, and excludes -n")}
 	}
 	api, current, err := reach.Cluster(f.kubeconfig)
 	if err != nil {
@@ -58,15 +58,14 @@ func newPause() *cobra.Command {
 	var why string
 	cmd := &cobra.Command{
 		Use:   "pause [POOL|service/NAME]...",
-		Short: "Leave BackendPools as they are in Azure, for a time",
-		Long: `Has the controller leave the pools as they are in Azure: no member comes or goes, and no admin state changes.
-A write that is under way is not called back. Frontends, rules and probes of a Service are not paused, for them
-there is weir.dev/dry-run. What changes meanwhile is written when the pool goes on, after --for by itself, or with
-weir resume. It patches spec.paused and spec.pause, with your own rights. weir status lists what is paused, until
-when, why, and who says to have done it.
+		Short: "Pause updates of BackendPools",
+		Long: `Pauses updates of pools in Azure: no member joins or leaves, and no admin state changes. A write in progress is
+not canceled. Frontends, rules and probes of a Service are not paused; use weir.dev/dry-run for them. Changes are
+written when the pause ends: after --for, or with weir resume. It patches spec.paused and spec.pause with your own
+rights. weir status lists what is paused, until when, why, and by which user according to the BackendPool.
 
-Exit codes: 0 paused, 1 one of them is not there or could not be paused, 2 a flag has to be corrected.`,
-		Example: `  # The pools of a Service, while somebody works on them in Azure
+Exit codes: 0 paused, 1 a pool does not exist or could not be paused, 2 a flag is wrong.`,
+		Example: `  # The pools of a Service, during manual work in Azure
   weir pause -n shop service/web --for 2h --why "moving the probe, ticket 4711"
 
   # Everything, at once
@@ -86,7 +85,7 @@ Exit codes: 0 paused, 1 one of them is not there or could not be paused, 2 a fla
 		},
 	}
 	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; absent: until weir resume")
-	cmd.Flags().StringVar(&why, "why", "", "why, for whoever sees it: 256 characters at most")
+	cmd.Flags().StringVar(&why, "why", "", "the reason that other users see, 256 characters at most")
 	f.add(cmd)
 	return cmd
 }
@@ -95,7 +94,7 @@ func newResume() *cobra.Command {
 	var f pauseFlags
 	cmd := &cobra.Command{
 		Use:   "resume [POOL|service/NAME]...",
-		Short: "Keep BackendPools level again that are paused",
+		Short: "Resume updates of paused BackendPools",
 		Long: `Ends a pause: the pools are made level at once with what the cluster wants by now. It takes spec.paused and
 spec.pause away, with your own rights: to list and patch BackendPools.
 

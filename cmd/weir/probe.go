@@ -33,17 +33,18 @@ func newProbe() *cobra.Command {
 	var p probing
 	cmd := &cobra.Command{
 		Use:   "probe-azure",
-		Short: "Find out how Azure behaves where nothing says so",
-		Long: `Makes one disposable resource group in your subscription, asks Azure what Weir decides
-by and no documentation says, deletes the group, and prints a report that names nobody:
-you could publish it. With --out it is written as JSON, too, which weir controller
---azure-behaviour and weirlab emulator --azure-behaviour take in place of what they assume.
+		Short: "Find out how Azure behaves where its documentation is silent",
+		Long: `Creates one disposable resource group in your subscription, tests the behavior of Azure that
+Weir depends on and no documentation describes, deletes the group, and prints a report without
+names or IDs that you can publish. With --out it also writes the report as JSON, which
+weir controller --azure-behaviour and weirlab emulator --azure-behaviour use instead of their
+assumptions.
 
-It shows what it would make before it makes anything. After Ctrl-C it deletes what it made;
---clean deletes what a run that crashed has left behind.
+It shows what it would create before it creates anything. After Ctrl-C it deletes what it created;
+--clean deletes what a crashed run has left.
 
-Exit codes: 0 every question is answered, 3 some stay open, and the report says why,
-1 failed, 2 a flag or a file has to be corrected.`,
+Exit codes: 0 every question is answered, 3 some are open, and the report shows why,
+1 failed, 2 a flag or a file is wrong.`,
 		Example: `  # With the identity, subscription and location of azure.json:
   weir probe-azure --config azure.json --out report.json
 
@@ -61,12 +62,12 @@ Exit codes: 0 every question is answered, 3 some stay open, and the report says 
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&p.ConfigFile, "config", config.DefaultPath, "azure.json: which Azure, and who asks; the rest of it counts for nothing")
+	f.StringVar(&p.ConfigFile, "config", config.DefaultPath, "azure.json: the cloud and the identity; all other keys are ignored")
 	f.StringVar(&p.Subscription, "subscription", "", "where everything is made; empty: subscriptionId of azure.json")
 	f.StringVar(&p.Location, "location", "", "region; empty: location of azure.json")
 	f.StringVar(&p.VMSize, "vm-size", probe.DefaultVMSize, "size of the two machines")
 	f.StringVar(&p.Image, "image", probe.DefaultImage, "what they run, publisher:offer:sku:version: a Linux that answers on port 22")
-	f.BoolVar(&p.Yes, "yes", false, "ask nobody")
+	f.BoolVar(&p.Yes, "yes", false, "do not ask for confirmation")
 	f.BoolVar(&p.clean, "clean", false, "delete the resource groups that earlier runs have left behind, and probe nothing")
 	f.StringVar(&p.out, "out", "", "write the report as JSON to this file")
 	f.StringVarP(&p.output, "output", "o", "text", "how to print the report: text or json")

@@ -25,10 +25,10 @@ func newProvision() *cobra.Command {
 	var flags provisionFlags
 	cmd := &cobra.Command{
 		Use:   "provision",
-		Short: "See how clusters are provisioned, cancel retries, retry now",
-		Long: `Shows Provisions and the logs of their last five attempts, and asks for what is to be done: with
-the rights of whoever calls. If no weir-provisioner runs, a note on standard error reports it. weir provision watch ends with exit code 1 if a Provision comes to another end
-than success.`,
+		Short: "Show Provisions, cancel them, or retry them now",
+		Long: `Shows Provisions and the logs of their last five attempts, and cancels or retries them, with your own rights. If no
+weir-provisioner runs, a note on standard error reports it. weir provision watch exits with 1 if a Provision does not
+succeed.`,
 		Example: `  weir provision list --all-namespaces
   weir provision logs -n shop store-17
   weir provision cancel -n shop store-17`,
@@ -61,9 +61,9 @@ than success.`,
 			return d.Show(ctx, name)
 		}),
 		logs,
-		asks("cancel", "Cancel the attempts to come; the one under way goes on", v1alpha1.CancelAnnotation),
+		asks("cancel", "Cancel further attempts; the current one continues", v1alpha1.CancelAnnotation),
 		asks("retry-now", "Begin the next attempt without waiting; after the last one, one more", v1alpha1.RetryNowAnnotation),
-		asks("reset", "Begin all anew: the count of attempts, and the steps", v1alpha1.ResetAnnotation),
+		asks("reset", "Restart from the first step, and reset the count of attempts", v1alpha1.ResetAnnotation),
 		flags.command("watch NAME", "Print what changes until it comes to an end", 1, func(ctx context.Context, d provisioning.Command, name string) error {
 			return d.Watch(ctx, name)
 		}))

@@ -15,7 +15,7 @@ func TestTheControllerDoesNotProvision(t *testing.T) {
 		root := newRoot()
 		root.SetArgs([]string{"controller", flag})
 		err := root.ExecuteContext(t.Context())
-		if _, usage := err.(*app.UsageError); !usage || !strings.Contains(err.Error(), "run weir-provisioner beside it") || !strings.Contains(err.Error(), "docs/guide/upgrade.md") { //nolint:errorlint // it is returned as it is
+		if _, usage := err.(*app.UsageError); !usage || !strings.Contains(err.Error(), "run weir-provisioner") || !strings.Contains(err.Error(), "docs/guide/upgrade.md") { //nolint:errorlint // it is returned as it is
 			t.Errorf("%s: %v", flag, err)
 		}
 		if code := run([]string{"controller", flag}); code != 2 {

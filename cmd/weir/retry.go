@@ -19,12 +19,12 @@ func newRetry() *cobra.Command {
 	var all, failed bool
 	cmd := &cobra.Command{
 		Use:   "retry [POOL|service/NAME]...",
-		Short: "Try BackendPools again now, without Weir's own waiting",
-		Long: `Has the controller try BackendPools again at once, with all of their retries left. What Azure has asked for by
-Retry-After is waited for, and the pace of a pool that changes often, too. It writes an annotation on each, with
-your own rights: to list and patch BackendPools. weir status says what came of it.
+		Short: "Retry BackendPools now",
+		Long: `Retries BackendPools at once, with a full retry budget. The controller still waits for a Retry-After of Azure, and
+for the pace of a pool that changes often. It writes an annotation on each, with your own rights to list and patch
+BackendPools. weir status shows the result.
 
-Exit codes: 0 asked for, 1 one of them is not there or could not be asked for, 2 a flag has to be corrected.`,
+Exit codes: 0 requested, 1 a BackendPool does not exist or could not be patched, 2 a flag is wrong.`,
 		Example: `  # The pools of a Service
   weir retry -n shop service/web
 
@@ -37,7 +37,7 @@ Exit codes: 0 asked for, 1 one of them is not there or could not be asked for, 2
 			case failed == (len(args) > 0):
 				return &app.UsageError{Err: errors.New("want names of BackendPools, or service/NAME, or --all-failed")}
 			case all && (namespace != "" || !failed):
-				return &app.UsageError{Err: errors.New("-A goes with --all-failed, and without -n")}
+				return &app.UsageError{Err: errors.New("-A requires --all-failed, and excludes -n")}
 			}
 			api, current, err := reach.Cluster(kubeconfig)
 			if err != nil {

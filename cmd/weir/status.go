@@ -20,13 +20,13 @@ func newStatus() *cobra.Command {
 	var all, watch bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say what is not level, since when, for whom, and what helps",
-		Long: `Says what is wrong with BackendPools and Services of Weir, by what stands behind it, the
-cause of most of it first, since when it is so, and what helps. What is on its way is counted, and wrong
-after ten minutes. It asks the API server with your own rights: to get and list BackendPools and Services,
-and Leases of all namespaces to say who leads.
+		Short: "Show what is out of sync, since when, which objects are affected, and how to fix it",
+		Long: `Shows what is wrong with the BackendPools and Services of Weir, grouped by cause, the most common cause first,
+since when, and how to fix it. Updates in progress are counted, and count as wrong after ten minutes. It reads from
+the API server with your own rights to get and list BackendPools and Services, and Leases of all namespaces to
+find the leader.
 
-Exit codes: 0 nothing is wrong, 1 the API server could not be asked, 2 a flag has to be corrected,
+Exit codes: 0 nothing is wrong, 1 the API server cannot be reached, 2 a flag is wrong,
 3 something is wrong.`,
 		Example: `  # Is all well?
   weir status -A
