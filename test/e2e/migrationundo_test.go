@@ -63,7 +63,7 @@ func TestAMigrationThatIsTakenBack(t *testing.T) {
 	l.migrates(2, "Not begun: ", "run")
 	l.named(nic, false)
 	l.migrates(2, "\nUntil Delete begins, weir migrate stop --undo takes all of it back; public IPs stay Static.\n", "status")
-	l.migrates(0, "All that was done is taken back, asked for by ", "stop", "--undo", "--why", "the shop is open")
+	l.migrates(0, "Undo requested by ", "stop", "--undo", "--why", "the shop is open")
 	l.must(l.emulator.SetFaults(""))
 	l.migrates(4, "Undone by ", "status", "--watch")
 	l.named(nic, true)

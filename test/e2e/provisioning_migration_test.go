@@ -55,7 +55,7 @@ spec:
 	p.does("-n", "weir-system", "create", "role", "migrator", "--verb", "get,update", "--resource", "configmaps", "--resource-name", "weir-controller")
 	p.does("-n", "weir-system", "create", "rolebinding", "migrator", "--role", "migrator", "--serviceaccount", p.namespace+":migrator")
 	p.does("-n", "weir-system", "create", "configmap", "weir-controller")
-	p.migrates(0, "A stop is asked for by ", "stop", "--why", "the shop is open")
+	p.migrates(0, "Stop requested by ", "stop", "--why", "the shop is open")
 
 	elected := []string{
 		"--cluster-name", p.namespace,
