@@ -183,7 +183,7 @@ func showCalls(out io.Writer, lines io.Reader) error {
 		return fmt.Errorf("reading the answer: %w", err)
 	}
 	if n == 0 {
-		_, err := fmt.Fprintln(out, "None is kept that was asked for. Only the leader asks Azure: with --server, is it the one that answers?")
+		_, err := fmt.Fprintln(out, "No request matches. Only the leader sends requests to Azure: with --server, check that it is the leader.")
 		return err
 	}
 	return table.Flush()

@@ -55,7 +55,7 @@ func TestCallsAreShown(t *testing.T) {
 	if got := show(CallsOptions{Failed: true, Resource: "SHOP-WEB"}); strings.Count(got, "\n") != 2 {
 		t.Errorf("failed, of a pool: %s", got)
 	}
-	if got := show(CallsOptions{Service: "shop/web"}); !strings.Contains(got, "is it the one that answers") {
+	if got := show(CallsOptions{Service: "shop/web"}); !strings.Contains(got, "check that it is the leader") {
 		t.Errorf("of a Service: %s", got)
 	}
 }

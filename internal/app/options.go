@@ -80,7 +80,7 @@ func (o Options) validate() error {
 		return err
 	}
 	if host, _, _ := net.SplitHostPort(o.OperatorAddress); o.serves() && !operator.Loopback(host) {
-		return &UsageError{Err: fmt.Errorf("--operator-bind-address %q: whoever reaches it could read which requests Weir makes: use a loopback address such as 127.0.0.1:8082, and kubectl port-forward", o.OperatorAddress)}
+		return &UsageError{Err: fmt.Errorf("--operator-bind-address %q: any client that reaches it could read Weir's requests: use a loopback address such as 127.0.0.1:8082, and kubectl port-forward", o.OperatorAddress)}
 	}
 	return nil
 }

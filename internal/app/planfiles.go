@@ -21,7 +21,7 @@ func (p *planning) gather(ctx context.Context) error {
 		return p.readFiles(ctx)
 	}
 	if p.ServerDryRun {
-		return &UsageError{Err: errors.New("--server-dry-run checks the objects of files: it goes with -f")}
+		return &UsageError{Err: errors.New("--server-dry-run checks the objects of files: it requires -f")}
 	}
 	server, host, err := p.apiServer()
 	if err != nil {

@@ -67,7 +67,7 @@ func ProbeAzure(ctx context.Context, o ProbeOptions) (probe.Report, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the questions took longer than --timeout %s", o.Timeout))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		o.Say("stopping: what was made is deleted first. If you stop it once more, " + s.Name() + " stays, and weir probe-azure --clean deletes it")
+		o.Say("stopping: what was made is deleted first. If you stop it once more, " + s.Name() + " remains; weir probe-azure --clean deletes it")
 	})()
 	report, err := probe.Probe{Azure: raw, Settings: s, Say: o.Say}.Run(limited)
 	return report, wayOut(err, s.Subscription)

@@ -74,7 +74,7 @@ func TestDoctor(t *testing.T) {
 		t.Logf("%s", out)
 		return string(out)
 	}
-	if text := people(withAzure...); !strings.HasPrefix(text, "All is well: 2") {
+	if text := people(withAzure...); !strings.HasPrefix(text, "All is well: 31 checks") {
 		t.Error(text)
 	}
 	expects := func(code, want int, verdicts map[string]string, is map[string]string) {

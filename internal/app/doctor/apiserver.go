@@ -59,7 +59,7 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 	case err != nil:
 		return silent(err)
 	case resp.StatusCode != http.StatusOK:
-		return silent(fmt.Errorf("asked for its version it answers %s", resp.Status))
+		return silent(fmt.Errorf("its version request returned %s", resp.Status))
 	}
 	v := judgeVersion(is.GitVersion)
 	v.Name = server
@@ -69,12 +69,12 @@ func (d Doctor) apiServer(ctx context.Context) (all []Check, answers bool) {
 func judgeVersion(of string) Check {
 	is, err := version.ParseGeneric(of)
 	if err != nil {
-		return Check{Verdict: Unknown, Why: fmt.Sprintf("its version %q says nothing", of)}
+		return Check{Verdict: Unknown, Why: fmt.Sprintf("its version %q cannot be parsed", of)}
 	}
 	minor := version.MajorMinor(is.Major(), is.Minor())
 	switch {
 	case minor.LessThan(version.MustParseGeneric(oldestExpected)):
-		return Check{Verdict: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", is, oldestExpected), Do: "a newer cluster: docs/reference/support.md says which"}
+		return Check{Verdict: Fail, Why: fmt.Sprintf("Kubernetes %s is older than %s", is, oldestExpected), Do: "a newer cluster: see docs/reference/support.md"}
 	case version.MustParseGeneric(newestTested).LessThan(minor):
 		return Check{Verdict: Warn, Why: fmt.Sprintf("Kubernetes %s is newer than %s, which Weir was tested with", is, newestTested), Do: "see whether there is a newer Weir"}
 	}

@@ -101,9 +101,9 @@ func (a *Azure) reads(what string, read func(context.Context) (int, error)) func
 		case fault.Stale:
 			return one(Fail, why, "make it in Azure, or correct its name in azure.json")
 		case fault.Terminal:
-			return one(Fail, why, "docs/reference/permissions.md says what Weir's identity needs, and where")
+			return one(Fail, why, "see docs/reference/permissions.md for the permissions of Weir's identity")
 		}
-		return one(Unknown, why, "see whether Azure is reached from here, as whom azure.json says: a managed identity is that of the machine")
+		return one(Unknown, why, "check that Azure can be reached from here with the identity of azure.json: a managed identity belongs to the machine")
 	}
 }
 

@@ -60,7 +60,7 @@ func (d Doctor) definition(ctx context.Context, want *unstructured.Unstructured)
 	case apierrors.IsNotFound(err):
 		return one(lacks, "it is not in the cluster, and "+why, installDefinitions)
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not get customresourcedefinitions", "ask with the rights of who administers the cluster")
+		return one(Unknown, "you may not get customresourcedefinitions", "run it with the rights of a cluster administrator")
 	case err != nil:
 		return notAnswered(ctx, err)
 	}

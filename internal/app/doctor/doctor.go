@@ -75,7 +75,7 @@ func one(v Verdict, why, do string) []Check { return []Check{{Verdict: v, Why: w
 
 func notAnswered(ctx context.Context, err error) []Check {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return one(Unknown, fmt.Sprintf("no answer within %s", Within), "try again, and see whether the network lets it through")
+		return one(Unknown, fmt.Sprintf("no answer within %s", Within), "retry, and check that the network allows the connection")
 	}
 	return one(Unknown, err.Error(), "")
 }

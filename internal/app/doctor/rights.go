@@ -92,7 +92,7 @@ func (d Doctor) role(ctx context.Context, r role, ask asker) []Check {
 		if err != nil {
 			if apierrors.IsForbidden(err) {
 				return one(Unknown, fmt.Sprintf("you may not ask what ServiceAccount %s/%s may do", d.Namespace, d.ServiceAccount),
-					"ask as who may create subjectaccessreviews, or impersonate it")
+					"run it as a user who may create subjectaccessreviews, or impersonate one")
 			}
 			return notAnswered(ctx, err)
 		}

@@ -31,7 +31,7 @@ func (d Doctor) state(ctx context.Context) []Check {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 		return one(Unknown, "there are no BackendPools to look at yet", "")
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not list BackendPools and Services of all namespaces", "ask with the rights of who administers the cluster")
+		return one(Unknown, "you may not list BackendPools and Services of all namespaces", "run it with the rights of a cluster administrator")
 	case err != nil:
 		return notAnswered(ctx, err)
 	}
@@ -66,7 +66,7 @@ func (d Doctor) bounds(ctx context.Context) []Check {
 	var all corev1.NamespaceList
 	switch err := d.API.List(ctx, &all); {
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not list Namespaces", "ask with the rights of who administers the cluster")
+		return one(Unknown, "you may not list Namespaces", "run it with the rights of a cluster administrator")
 	case err != nil:
 		return notAnswered(ctx, err)
 	}
@@ -98,7 +98,7 @@ func (d Doctor) others(ctx context.Context) []Check {
 			}
 		}
 		if contested > 0 {
-			return one(Warn, words.Count(contested, "BackendPool")+": somebody else keeps undoing what Weir writes", "weir status -A; docs/runbooks/WeirContested.md says how to find out who")
+			return one(Warn, words.Count(contested, "BackendPool")+": another client keeps reverting Weir's writes", "weir status -A; docs/runbooks/WeirContested.md describes how to find it")
 		}
 	}
 	var lease coordinationv1.Lease
@@ -106,7 +106,7 @@ func (d Doctor) others(ctx context.Context) []Check {
 	takes := d.Azure != nil && d.Azure.Config.TakesResourceLease()
 	switch {
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not get Lease "+sharedLease.String(), "ask with the rights of who administers the cluster")
+		return one(Unknown, "you may not get Lease "+sharedLease.String(), "run it with the rights of a cluster administrator")
 	case client.IgnoreNotFound(err) != nil:
 		return notAnswered(ctx, err)
 	case err == nil && d.Azure != nil && !takes:

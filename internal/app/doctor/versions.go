@@ -31,7 +31,7 @@ func (d Doctor) versions(ctx context.Context) []Check {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return one(Unknown, "you may not list BackendPools and Services of all namespaces", "ask with the rights of who administers the cluster")
+		return one(Unknown, "you may not list BackendPools and Services of all namespaces", "run it with the rights of a cluster administrator")
 	case err != nil:
 		return notAnswered(ctx, err)
 	}

@@ -254,8 +254,8 @@ func TestWhatComesNextForAPausedPool(t *testing.T) {
 	p := pool("shop", "web.kubernetes", v1alpha1.BackendPoolSpec{ServiceRef: &v1alpha1.ServiceReference{Name: "web"}, Paused: true})
 	p.Status.Conditions[0].Reason = v1alpha1.ReasonPaused
 	for want, pause := range map[string]*v1alpha1.Pause{
-		"what has changed by then is written when it goes on, which somebody has to ask for; Azure asked for no call before 12:05:00":     nil,
-		"what has changed by then is written when it goes on, at 2026-03-01T13:00:00Z by itself; Azure asked for no call before 12:05:00": {Until: new(ago(-time.Hour))},
+		"changes are written when it resumes, which somebody has to ask for; Azure asked for no call before 12:05:00":     nil,
+		"changes are written when it resumes, at 2026-03-01T13:00:00Z by itself; Azure asked for no call before 12:05:00": {Until: new(ago(-time.Hour))},
 	} {
 		p.Spec.Pause = pause
 		if is := poolOf(p); is.Next != want || is.Cause != v1alpha1.ReasonPaused || is.Pause == nil {

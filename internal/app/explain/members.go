@@ -193,7 +193,7 @@ func poolOf(p *v1alpha1.BackendPool) Pool {
 	}
 	if out.State == v1alpha1.ReasonPaused {
 		out.Pause = cmp.Or(p.Spec.Pause, &v1alpha1.Pause{})
-		out.Next = strings.TrimSuffix("what has changed by then is written when it goes on, "+goesOn(out.Pause)+"; "+out.Next, "; ")
+		out.Next = strings.TrimSuffix("changes are written when it resumes, "+goesOn(out.Pause)+"; "+out.Next, "; ")
 		return out
 	}
 	if n := p.Status.RetriesUsed; n != nil && *n > 0 {

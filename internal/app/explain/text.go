@@ -37,7 +37,7 @@ func (s Story) Text(out io.Writer) error {
 		s.pool(&b, p)
 	}
 	if s.NodesUnseen {
-		b.WriteString("\nYou may not list Nodes: of members only those on record are told.\n")
+		b.WriteString("\nYou may not list Nodes: only recorded members are shown.\n")
 	}
 	s.events(&b)
 	_, err := io.WriteString(out, b.String())
@@ -115,7 +115,7 @@ func counted(p Pool) string {
 	}
 	text := fmt.Sprintf("%d are wanted, Azure showed %d", *p.Desired, *p.Observed)
 	if n := ptr.Deref(p.Foreign, 0); n > 0 {
-		text += fmt.Sprintf(", of which %d are somebody else's", n)
+		text += fmt.Sprintf(", %d of them not managed by Weir", n)
 	}
 	return text
 }

@@ -173,7 +173,7 @@ func (d *authenticator) ask(w http.ResponseWriter, r *http.Request, status int, 
 		why = map[int]string{
 			http.StatusForbidden:          "The API server knows this token, and its account may not look at this page: it needs the ClusterRole weir-page-viewer, by a ClusterRoleBinding.",
 			http.StatusTooManyRequests:    "Too many ask at the same time: try again in a few seconds.",
-			http.StatusServiceUnavailable: "The API server could not be asked whose token this is: try again in a few seconds.",
+			http.StatusServiceUnavailable: "The API server could not review this token: try again in a few seconds.",
 		}[status]
 	}
 	if why == "" && status == http.StatusUnauthorized && r.Method == http.MethodPost {

@@ -123,7 +123,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		"no bearer":                   {asking{method: "GET", path: "/pools", bearer: "Basic anna"}, 401, "Sign in", "anna"},
 		"a token in the address":      {asking{method: "GET", path: "/pools?token=anna"}, 401, "Sign in", "kubernetes"},
 		"who may not look":            {asking{method: "GET", path: "/pools", bearer: "Bearer nobody"}, 403, "weir-page-viewer", "kubernetes"},
-		"an API server that is away":  {asking{method: "GET", path: "/pools", bearer: "Bearer late"}, 503, "could not be asked", "kubernetes"},
+		"an API server that is away":  {asking{method: "GET", path: "/pools", bearer: "Bearer late"}, 503, "could not review this token", "kubernetes"},
 		"too many strangers":          {asking{method: "GET", path: "/pools", bearer: "Bearer crowd"}, 429, "Too many", "kubernetes"},
 		"a wrong token in the form":   {asking{method: "POST", path: "/login", token: "eve"}, 401, "does not know this token", "eve"},
 		"a form of another site":      {asking{method: "POST", path: "/login", token: "anna", site: "cross-site"}, 403, "", "kubernetes"},

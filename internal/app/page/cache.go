@@ -19,7 +19,7 @@ const (
 	mostKept      = 100
 )
 
-var errBusy = errors.New("too many different pages are asked for at the same time: try again in a few seconds")
+var errBusy = errors.New("too many different pages are requested at the same time: try again in a few seconds")
 
 // cache keeps gathered results briefly, by name. It gathers one result at a time, shared by all callers, and
 // only on demand.

@@ -118,7 +118,7 @@ func (s *sheets) calls(w http.ResponseWriter, r *http.Request) {
 	recent, err := take(r.Context(), s.cache, "calls "+q.Link(), func(ctx context.Context) (*called, error) { return s.ask(ctx, q) })
 	if err != nil {
 		s.print(w, http.StatusBadGateway, "problem", sheet{Title: "Calls", Here: "calls", Brief: "No calls can be shown.", At: time.Now(), Body: problem{
-			Is: "No running Weir tells of its requests to Azure.", Why: err.Error(),
+			Is: "No running Weir reports its requests to Azure.", Why: err.Error(),
 			Do: "They are in the memory of the leader. All else on this page comes from the API server.",
 		}})
 		return

@@ -138,7 +138,7 @@ func (s *sheets) failed(w http.ResponseWriter, err error) {
 	case errors.Is(err, errBusy):
 		s.problem(w, http.StatusServiceUnavailable, problem{Is: "Too much at the same time.", Why: err.Error()})
 	default:
-		s.problem(w, http.StatusBadGateway, problem{Is: "The API server could not be asked.", Why: err.Error(), Do: "This page asks again every few seconds."})
+		s.problem(w, http.StatusBadGateway, problem{Is: "The API server cannot be reached.", Why: err.Error(), Do: "This page retries every few seconds."})
 	}
 }
 

@@ -186,7 +186,7 @@ func stateOf(p *v1alpha1.BackendPool) metav1.Condition {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionSynced); c != nil {
 		return *c
 	}
-	return metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has said nothing of it yet", LastTransitionTime: p.CreationTimestamp}
+	return metav1.Condition{Reason: v1alpha1.ReasonPending, Message: "Weir has not reported on it yet", LastTransitionTime: p.CreationTimestamp}
 }
 
 func ofPool(p *v1alpha1.BackendPool, now time.Time) (found, waits []Wrong) {

@@ -62,7 +62,7 @@ func overdue(p *v1alpha1.BackendPool, w Wrong, now time.Time) []Wrong {
 		return nil
 	}
 	w.Since, w.cause = p.Spec.Pause.Until.Time, PauseOver
-	w.Why = "the pause ended at " + words.Stamp(w.Since) + ", and Weir has not gone on"
+	w.Why = "the pause ended at " + words.Stamp(w.Since) + ", and Weir has not resumed"
 	return []Wrong{w}
 }
 
@@ -87,7 +87,7 @@ func (r Report) paused(b *strings.Builder) {
 	if len(r.Paused) == 1 {
 		do = RemedyOf(v1alpha1.ReasonPaused, Wrong{Namespace: r.Paused[0].Namespace, Name: r.Paused[0].Name})
 	}
-	fmt.Fprintf(b, "\nPaused, which is no fault: what changes meanwhile is written when it ends.\n  What to do: %s.\n", do)
+	fmt.Fprintf(b, "\nPaused by a user: changes are written when the pause ends.\n  What to do: %s.\n", do)
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	for _, p := range r.Paused[:min(len(r.Paused), shown)] {
 		fmt.Fprintf(w, "  backendpool %s/%s\t%s\t%s\t%s\t%s\n", p.Namespace, printed(p.Name), r.since(p.Since), r.until(p.Until), p.whose(), printed(p.Why))

@@ -255,7 +255,7 @@ func TestTheVerdict(t *testing.T) {
 		{Seen{Leader: leads}, "Level: 0 BackendPools, 0 Services. weir-0 leads.", ""},
 		{Seen{Leader: leads, Pools: []v1alpha1.BackendPool{pool("a", v1alpha1.ReasonUpdating, "adding 1", time.Minute)}}, "Nothing is wrong: 1 BackendPool, 0 Services. On the way: 1 BackendPool. weir-0 leads.", ""},
 		{Seen{Leader: leads, Pools: []v1alpha1.BackendPool{paused("a", nil)}}, "Nothing is wrong: 1 BackendPool, 0 Services. Paused: 1. weir-0 leads.", ""},
-		{Seen{}, "Level: 0 BackendPools, 0 Services. Who leads is not known: you may not list Leases.", ""},
+		{Seen{}, "Level: 0 BackendPools, 0 Services. The leader is unknown: you may not list Leases.", ""},
 		{Seen{Leader: Leader{Known: true, Namespace: "weir-system"}}, "Something is wrong. Nobody leads.", ""},
 		{Seen{Leader: Leader{Known: true}}, "Level: 0 BackendPools, 0 Services. Whether Weir runs is not known: there is no Lease weir-controller, as with --leader-elect=false.", ""},
 		{Seen{Leader: leads, Pools: throttled}, "Something is wrong with 2 of 2 BackendPools. weir-0 leads.", ""},

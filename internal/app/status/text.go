@@ -89,7 +89,7 @@ func (r Report) Verdict() string {
 	}
 	switch {
 	case !r.Leader.Known:
-		text += " Who leads is not known: you may not list Leases."
+		text += " The leader is unknown: you may not list Leases."
 	case r.Leader.nobody():
 		text += " Nobody leads."
 	case r.Leader.Holder == "":
@@ -150,7 +150,7 @@ func (r Report) waiting(b *strings.Builder) {
 	if len(r.Waiting) == 0 || r.Leader.nobody() {
 		return
 	}
-	b.WriteString("\nOn the way, which needs nobody:\n")
+	b.WriteString("\nIn progress, no action needed:\n")
 	r.objects(b, r.Waiting, true)
 }
 
