@@ -161,7 +161,7 @@ func TestItSaysWhenItIsOld(t *testing.T) {
 	b := open(t, desktop, address)
 	b.until(`document.getElementById("stale").hidden`)
 	cluster.file.Store("")
-	b.until(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.includes("could not be asked. This is what was so at ")`)
+	b.until(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.includes("cannot be reached. The page shows the state at ")`)
 	b.shoot("stale")
 	cluster.file.Store("level.json")
 	b.until(`document.getElementById("stale").hidden`)

@@ -54,7 +54,7 @@
       }
     } catch (error) {
       const why = error instanceof TypeError ? "weir page does not answer." : error.message;
-      stale.textContent = why + " This is what was so at " + new Date(asked + offset).toISOString().slice(11, 19) + " UTC.";
+      stale.textContent = why + " The page shows the state at " + new Date(asked + offset).toISOString().slice(11, 19) + " UTC.";
       stale.hidden = false;
     }
   };
