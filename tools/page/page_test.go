@@ -166,7 +166,7 @@ func TestItSaysWhenItIsOld(t *testing.T) {
 	cluster.file.Store("level.json")
 	b.until(`document.getElementById("stale").hidden`)
 	stop()
-	b.until(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.startsWith("weir page does not answer. This is what was so at ")`)
+	b.until(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.startsWith("weir page does not answer. The page shows the state at ")`)
 	if !value[bool](b, `document.querySelector("h1").innerText.startsWith("Level: ")`) {
 		t.Error("what was so is gone")
 	}
