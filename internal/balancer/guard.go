@@ -15,13 +15,13 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// guard has the security group admit whom Services say. Its round alone writes the group, and
-// holds up no load balancer. It is of one goroutine.
+// guard writes the security group. Its round is the only writer and does not block load balancers. Not safe for
+// concurrent use.
 type guard struct{ *Balancers }
 
-// round makes the next step of these jobs.
+// round processes the next step of the jobs.
 func (g *guard) round(ctx context.Context, jobs []*job) {
-	// In which order load balancers are ready is chance: priorities are not to depend on it.
+	// Sort: priorities must not depend on the order in which load balancers finish.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
 	jobs = g.lookUp(ctx, jobs)
 	level := g.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
@@ -32,18 +32,18 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 	})
 	for _, j := range g.sift(ctx, level, (*job).unprovided) {
 		j.steps, j.begun = j.steps[1:], true
-		if !j.Closes { // else clients are still admitted at these addresses
+		if !j.Closes { // otherwise clients are still admitted at these addresses
 			g.former.Forget(j.Owner)
 		}
 		g.next(j)
 	}
 }
 
-// demands are what the jobs ask of the group.
+// demands returns the jobs' requests to the security group.
 func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	all := make([]*securitygroup.Request, len(jobs))
 	for i, j := range jobs {
-		g.former.Note(j.Owner, j.Addresses) // should the outcome stay unknown
+		g.former.Note(j.Owner, j.Addresses) // in case the outcome stays unknown
 		all[i] = &securitygroup.Request{Demand: securitygroup.Demand{
 			Service: j.Service, Owner: j.Owner, Desired: j.wanted, Addresses: j.Addresses, Shown: j.Shown,
 			Had: g.former.Addresses(j.Owner), On: j.On, Again: j.Again, Closes: j.Closes,
@@ -52,7 +52,7 @@ func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	return all
 }
 
-// settle notes on the jobs what came of what they asked of the group.
+// settle records the security group results on the jobs.
 func settle(jobs []*job, asked []*securitygroup.Request) {
 	for i, j := range jobs {
 		j.contested(asked[i].Contest)
@@ -62,7 +62,7 @@ func settle(jobs []*job, asked []*securitygroup.Request) {
 	}
 }
 
-// taken are the addresses of frontends that change or go.
+// taken returns the addresses of frontends that change or are removed.
 func taken(changes []plan.Change, ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for _, c := range changes {
@@ -73,8 +73,7 @@ func taken(changes []plan.Change, ips *publicip.Round) []netip.Addr {
 	return all
 }
 
-// addressOf is the address of a frontend; not valid if its public IP is in no resource group that
-// was read.
+// addressOf returns the address of a frontend; invalid if its public IP was not read.
 func addressOf(f lb.Frontend, ips *publicip.Round) netip.Addr {
 	if f.PublicIP == "" {
 		return f.PrivateIP
@@ -83,10 +82,9 @@ func addressOf(f lb.Frontend, ips *publicip.Round) netip.Addr {
 	return ip.Address
 }
 
-// lookUp asks Azure what the Services have that are about to leave or to be closed, unless this process has opened the
-// group for them, and returns all jobs but those that leave and for which Azure does not say. Nothing has been taken
-// from them yet: the group closes first. If Azure does not say, a Service is closed at the addresses that are known, and
-// its request fails.
+// lookUp reads from Azure the frontends of Services that leave or are closed, unless this process opened the
+// group for them. It returns all jobs except leaving ones that could not be read: the group must close before
+// anything is removed. If the read fails, a Service is closed at its known addresses and its request fails.
 func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 	var unknown []*job
 	for _, j := range jobs {
@@ -123,7 +121,7 @@ func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 	})
 }
 
-// existingSpec returns a spec with the frontends and rules that the Service has now.
+// existingSpec returns the spec with the present frontends and rules of the Service.
 func existingSpec(w service.Spec, frontends []lb.Frontend, rules []lb.Rule, addresses []netip.Addr) *service.Spec {
 	w.Frontends, w.Rules = nil, rules
 	for i, f := range frontends {

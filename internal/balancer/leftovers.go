@@ -16,20 +16,20 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Leftover is something in Azure that is named as a Service's, and no Service of the cluster
-// has it: whoever took a finalizer away by hand left it.
+// Leftover is an Azure resource named after a Service that does not exist in the cluster, because its finalizer
+// was removed by hand.
 type Leftover struct {
-	// What says what it is, for people.
+	// What describes the resource.
 	What string
-	// Service is whom Azure says that it was made for, if it does.
+	// Service is the owner according to Azure, if known.
 	Service string
 }
 
-// ofService is how all names begin that are made of a Service's UID.
+// ofService matches names derived from a Service's UID.
 var ofService = regexp.MustCompile(`(?i)^a[0-9a-f]{31}(-|$)`)
 
-// Leftovers asks Azure for them. They are not deleted: nothing in Azure tells a cluster from
-// another of the same name, nor what Weir made from what the Azure cloud provider did.
+// Leftovers lists leftovers in Azure. Weir does not delete them: Azure cannot distinguish clusters of the same
+// name, nor Weir's resources from those of cloud-provider-azure.
 func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
 	defer cancel()
@@ -51,7 +51,7 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 		return nil, err
 	}
 	b.unneeded.note(b.cfg.Settings, balancers, slices.DeleteFunc(slices.Clone(ips), func(ip lb.PublicIP) bool { return !b.ips.IsOrphan(ip) }))
-	// One that came meanwhile has nothing of this, and one that went may have had it.
+	// Include Services known before the list call: one deleted since may still own these resources.
 	there := map[string]bool{}
 	for _, r := range append(before, b.cfg.Cluster.Reached()...) {
 		there[strings.ToLower(r.Owner)] = true
@@ -70,14 +70,14 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 			}
 		}
 		for _, f := range balancer.Frontends {
-			if gone(f.Name) && !used[strings.ToLower(f.Name)] { // a Service may share it whose own has gone
+			if gone(f.Name) && !used[strings.ToLower(f.Name)] { // another Service may share the frontend
 				all = append(all, Leftover{What: "frontend " + f.Name + " of load balancer " + balancer.ID.Name})
 			}
 		}
 	}
 	for _, ip := range ips {
 		of, tagged := ip.Tags[service.TagService]
-		if tagged && of != "" && gone(publicip.MadeFor(ip, b.cfg.ClusterName)) { // an empty one is found by whoever lets go of it last
+		if tagged && of != "" && gone(publicip.MadeFor(ip, b.cfg.ClusterName)) { // an orphan is deleted with its last user
 			all = append(all, Leftover{What: "public IP " + ip.ID.Name, Service: of})
 		}
 	}
@@ -85,14 +85,13 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	return all, nil
 }
 
-// own reads the cluster's own load balancers, each by itself: a list has those of others as well, with
-// all members of their pools, which is most of what is read.
+// own reads the cluster's load balancers one by one; a list would include foreign ones with all pool members.
 func (b *Balancers) own(ctx context.Context) ([]lb.LoadBalancer, error) {
 	var all []lb.LoadBalancer
 	for _, name := range b.cfg.names() {
 		one, err := b.cfg.Azure.GetLoadBalancer(ctx, b.ID(name))
 		if f := fault.From(err); f != nil && f.Class == fault.Stale {
-			continue // there is none
+			continue // it does not exist
 		}
 		if err != nil {
 			return nil, fmt.Errorf("load balancer %s: %w", name, err)

@@ -15,10 +15,9 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// RemovalError says that a request which spares addresses would take some away. Nothing was
-// changed for it.
+// RemovalError means a request with Spare would remove addresses. Nothing was changed.
 type RemovalError struct {
-	// Addresses are those that the Service would lose.
+	// Addresses are the addresses that the Service would lose.
 	Addresses []netip.Addr
 }
 
@@ -31,9 +30,8 @@ func (e *RemovalError) Error() string {
 	return "it would lose " + strings.Join(texts, ", ")
 }
 
-// endLosing ends the jobs that spare addresses and would take some away, before anything is
-// written for them. The load balancer is read only if a status shows an address that its
-// Service is not known to keep.
+// endLosing fails the jobs with Spare that would lose addresses, before any write. It reads the load balancer
+// only if a status shows an address that the Service is not known to retain.
 func (l *loadBalancer) endLosing(ctx context.Context, jobs []*job, ips *publicip.Round) {
 	var frontends []lb.Frontend
 	var failed error
@@ -54,7 +52,7 @@ func (l *loadBalancer) endLosing(ctx context.Context, jobs []*job, ips *publicip
 	}
 }
 
-// frontends are those that Azure shows; none if there is no load balancer.
+// frontends returns the frontends in Azure; none if the load balancer does not exist.
 func (l *loadBalancer) frontends(ctx context.Context) ([]lb.Frontend, error) {
 	if err := l.gate(ctx); err != nil {
 		return nil, err
@@ -66,7 +64,7 @@ func (l *loadBalancer) frontends(ctx context.Context) ([]lb.Frontend, error) {
 	return observed.Frontends, nil
 }
 
-// knownAddresses are the addresses that a job's Service will have, as far as they are known.
+// knownAddresses returns the future addresses of a job's Service, as far as they are known.
 func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for i, f := range j.Desired.Frontends {
@@ -80,15 +78,14 @@ func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	return all
 }
 
-// unkept are the addresses that are shown, and not among those that will be there.
+// unkept returns the shown addresses that will not remain.
 func unkept(shown, will []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(shown), func(a netip.Addr) bool { return slices.Contains(will, a) })
 }
 
-// lost are the addresses that a job's step takes away from its Service: those of its frontends
-// here that it does not want, of public IPs that would be deleted, and all that it showed on a
-// load balancer that is not the cluster's any more; names are those of the cluster's. What somebody else has taken away already
-// is none of them.
+// lost returns the addresses that a job's step removes: unwanted frontends, public IPs to delete, and all shown
+// addresses if the load balancer is no longer one of names. Addresses already removed by another controller do
+// not count.
 func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string) []netip.Addr {
 	shown := unkept(j.Shown, j.knownAddresses(ips))
 	if !j.leaves() && slices.ContainsFunc(j.Recorded, func(name string) bool { return !containsFold(names, name) }) {
@@ -106,7 +103,7 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 			continue
 		}
 		address := addressOf(f, ips)
-		if lose(address); !address.IsValid() { // of a resource group that is not looked at
+		if lose(address); !address.IsValid() { // in a resource group that was not read
 			for _, a := range shown {
 				lose(a)
 			}
@@ -121,8 +118,7 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 	return all
 }
 
-// keeps reports whether a Service has the address of one of its frontends after the step, here
-// or where it moves.
+// keeps reports whether a Service retains the address of a frontend after the step, here or where it moves.
 func keeps(j *job, f lb.Frontend, wanted []service.Frontend, ips *publicip.Round) bool {
 	if f.PublicIP != "" {
 		ip, known := ips.ByID(f.PublicIP)

@@ -13,8 +13,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// plan plans for the jobs, and returns those that it is for: what others have is contested, and
-// stays as it is, and so does what is published.
+// plan plans for the jobs and returns those it covers: conflicting and published parts stay as they are.
 func (l *loadBalancer) plan(ctx context.Context, jobs []*job, seen snapshot) (p plan.Plan, due []*job, err error) {
 	if err := l.hold(ctx, jobs, seen.observed, seen.converting); err != nil {
 		return plan.Plan{}, nil, err
@@ -30,7 +29,7 @@ func (l *loadBalancer) plan(ctx context.Context, jobs []*job, seen snapshot) (p 
 	return p, due, nil
 }
 
-// split notes why a plan refuses jobs, and returns those that it serves.
+// split records why the plan rejects jobs and returns the accepted ones.
 func split(jobs []*job, p plan.Plan) (served []*job) {
 	for _, j := range jobs {
 		if j.refused = p.Refused[j.Owner]; j.refused == nil {
@@ -40,7 +39,7 @@ func split(jobs []*job, p plan.Plan) (served []*job) {
 	return served
 }
 
-// input is what a plan for these jobs is made from.
+// input returns the plan's input for the jobs.
 func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	in := l.boundsInput(l.id.Name)
 	in.Observed = seen.observed
@@ -64,7 +63,7 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	return in
 }
 
-// wanted is what a job's step wants of the load balancer.
+// wanted returns what a job's step wants of the load balancer.
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: lb.NamesOn(l.id, j.HeldPools), MadePools: lb.NamesOn(l.id, j.MadePools), LeftPools: seen.left.Of(j.Service, l.id, j.OwnPools)}
 	if j.leaves() {
@@ -88,8 +87,7 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	return s
 }
 
-// serviceOf names the Service of the cluster that a rule is of. It looks at all of them when it
-// is asked first.
+// serviceOf returns a function that names the Service of a rule. It lists the cluster's Services on first use.
 func serviceOf(cluster Cluster) func(rule string) string {
 	services := sync.OnceValue(func() map[string]string {
 		of := map[string]string{}

@@ -22,21 +22,20 @@ func newPrivateIPs(cfg Config) *privateip.Keeper {
 	})
 }
 
-// loadPrivateIPs reads the reservations if a round may need them, before the lane is locked.
+// loadPrivateIPs reads the reservations, if needed, before the load balancer is locked.
 func (l *loadBalancer) loadPrivateIPs(ctx context.Context, jobs []*job) {
 	if slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.Desired.Internal }) {
 		l.privateIPs.Load(ctx)
 	}
 }
 
-// withoutReserved returns the jobs without those that request an address which is reserved for another namespace.
+// withoutReserved returns the jobs that request no address reserved for another namespace.
 func (l *loadBalancer) withoutReserved(jobs []*job, seen snapshot) []*job {
 	refused := l.privateIPs.Check(l.usersOf(seen.observed), l.privateWants(jobs, seen), time.Now())
 	return withoutRefused(jobs, refused)
 }
 
-// reserve records the private addresses that the plan gives to Services, and returns the jobs without those
-// that may not have theirs.
+// reserve records the planned private addresses and returns the jobs whose addresses were reserved.
 func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, seen snapshot) []*job {
 	refused := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(seen.observed), l.privateWants(served, seen), time.Now())
 	return withoutRefused(jobs, refused)
@@ -55,7 +54,7 @@ func (l *loadBalancer) usersOf(b lb.LoadBalancer) privateip.Users {
 	return privateip.UsersOf(b, serviceOf(l.cfg.Cluster))
 }
 
-// privateWants returns the private addresses that jobs request. A job that leaves requests none.
+// privateWants returns the private addresses that the jobs request. A leaving job requests none.
 func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want {
 	var wants []privateip.Want
 	for _, j := range jobs {

@@ -13,21 +13,21 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// queue holds the jobs with their next step on one resource.
+// queue holds the jobs whose next step is on one resource.
 type queue struct {
 	*Balancers
 	of    resource
 	added chan struct{}
-	// spacing belongs to the goroutine that runs.
+	// spacing is used by the run goroutine only.
 	spacing turns.Spacing
 
 	mu      sync.Mutex
 	waiting []*job
 	// removals wait for the end of a round.
 	removals []*removal
-	// apart is true if the next round is for a namespace that Azure has rejected Services of lately.
+	// apart is set if the next round serves a namespace that Azure rejected recently.
 	apart bool
-	// suspects are the namespaces that wait for such a round, in the order of their turns.
+	// suspects are the namespaces waiting for such a round, in order.
 	suspects turns.Line
 }
 
@@ -35,7 +35,7 @@ func newQueue(b *Balancers, of resource) *queue {
 	return &queue{Balancers: b, of: of, added: make(chan struct{}, 1)}
 }
 
-// remove has what nothing needs any more deleted from the load balancer.
+// remove queues a cleanup of the load balancer.
 func (q *queue) remove(r *removal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +46,7 @@ func (q *queue) remove(r *removal) {
 	}
 }
 
-// endRemovals carries out the removals that wait.
+// endRemovals runs the queued cleanups.
 func (q *queue) endRemovals(ctx context.Context) {
 	q.mu.Lock()
 	all := q.removals
@@ -71,11 +71,11 @@ func (q *queue) add(j *job) {
 	}
 }
 
-// take returns the jobs of the next round, and a function to call after it. It ends those that have to wait.
+// take returns the jobs of the next round and a function to call after it. It completes jobs that are deferred.
 func (q *queue) take(ctx context.Context, now time.Time) (taken []*job, release func()) {
 	q.mu.Lock()
 	select {
-	case <-q.added: // a signal that is left over would start a round for one job alone
+	case <-q.added: // a stale signal would start a round for a single job
 	default:
 	}
 	deferred := map[*job]error{}
@@ -101,9 +101,8 @@ func (q *queue) take(ctx context.Context, now time.Time) (taken []*job, release 
 	return taken, release
 }
 
-// pick returns the oldest jobs, of each namespace in turn. Those of a namespace that Azure has rejected Services of
-// lately are written by themselves, in every other round at most, so that no other namespace waits for more than one
-// of their writes. The caller holds the lock.
+// pick returns the oldest jobs, one namespace after another. Recently rejected namespaces are written alone, at
+// most every other round, so that others wait for at most one of their writes. The caller holds the lock.
 func (q *queue) pick(now time.Time) []*job {
 	var clean, suspects []*job
 	for _, j := range q.waiting {
@@ -122,7 +121,7 @@ func (q *queue) pick(now time.Time) []*job {
 	return q.pickSuspects(suspects, now)
 }
 
-// pickSuspects returns jobs of the namespace that has waited longest: those that Azure has never rejected first.
+// pickSuspects returns the jobs of the longest-waiting rejected namespace, never-rejected jobs first.
 func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
 	namespaces := make([]string, len(waiting))
 	for i, j := range waiting {
@@ -139,7 +138,7 @@ func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
 	width, left, _ := q.rejections.Suspect(namespace, now)
 	var picked []*job
 	public := 0
-	for _, j := range waiting[:min(len(waiting), max(width, 1), mostAtOnce)] { // what was rejected may just have been forgotten
+	for _, j := range waiting[:min(len(waiting), max(width, 1), mostAtOnce)] { // the rejection may just have expired
 		if j.makesPublicIPs() {
 			if public++; public > max(left, 1) { // each may be rejected
 				continue
@@ -150,8 +149,8 @@ func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
 	return picked
 }
 
-// reserve reserves the writes of a round, and leaves out the jobs for which there is no room. Jobs that have begun
-// are never left out, nor are those that leave.
+// reserve reserves write budget for a round and defers jobs without budget. Started and leaving jobs are never
+// deferred.
 func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func()) {
 	if q.cfg.Writes == nil || len(jobs) == 0 {
 		return jobs, func() {}
@@ -162,7 +161,7 @@ func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func(
 			continue
 		}
 		if want[j.namespace()] == 0 {
-			want[j.namespace()] = 1 // the write that they share
+			want[j.namespace()] = 1 // the shared write
 		}
 		if j.makesPublicIPs() {
 			want[j.namespace()]++
@@ -193,7 +192,7 @@ func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func(
 	}
 }
 
-// run works on what waits until the context is done.
+// run processes jobs until ctx is done.
 func (q *queue) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -203,7 +202,7 @@ func (q *queue) run(ctx context.Context) {
 		}
 		for q.pause(ctx) {
 			jobs, release := q.take(ctx, time.Now())
-			wanted := changes(jobs) // after the round the jobs belong to others
+			wanted := changes(jobs) // the round hands the jobs on
 			if len(jobs) > 0 {
 				q.of.round(ctx, jobs)
 				q.spacing.Add(wanted, time.Now())
@@ -217,7 +216,7 @@ func (q *queue) run(ctx context.Context) {
 	}
 }
 
-// pause waits until a namespace with a waiting job may cause a round, and reports whether there is one.
+// pause waits until a namespace with waiting jobs may start a round and reports whether there is one.
 func (q *queue) pause(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		q.mu.Lock()
@@ -239,7 +238,7 @@ func (q *queue) pause(ctx context.Context) bool {
 	return false
 }
 
-// changes are what the jobs' namespaces want.
+// changes returns the write demand of the jobs' namespaces.
 func changes(jobs []*job) []turns.Change {
 	all := make([]turns.Change, len(jobs))
 	for i, j := range jobs {

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/publicip"
 )
 
-// loadBalancer is one load balancer, and what it takes to bring it level. It is of one goroutine.
+// loadBalancer reconciles one load balancer. Not safe for concurrent use.
 type loadBalancer struct {
 	*Balancers
 	id lb.LoadBalancerID
@@ -22,9 +22,9 @@ type loadBalancer struct {
 
 func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 
-// round makes the next step of the jobs that a queue has gathered: their public IPs first, then
-// one write of the load balancer, then what they have left of public IPs. What fails for one of
-// them fails for that one. Those that would let go of a published frontend end that first.
+// round processes the next step of the gathered jobs: public IPs, one write of the load balancer, then cleanup
+// of public IPs. A failure affects only its job. Jobs that would remove a published frontend unpublish it
+// first.
 func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
 	ctx = calls.For(ctx, causes(jobs)...)
 	ips, jobs := l.prepare(ctx, l.rejectExceeding(ctx, jobs))
@@ -41,8 +41,8 @@ func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
 	}
 }
 
-// prepare has the public IPs of the jobs ready, and returns the jobs that have theirs. The others
-// have failed. A write that somebody else overtook is tried once more.
+// prepare updates the jobs' public IPs and returns the jobs that have theirs. A write that met 412 is retried
+// once.
 func (l *loadBalancer) prepare(ctx context.Context, jobs []*job) (*publicip.Round, []*job) {
 	ips := l.publicIPs(ctx, jobs)
 	if publicip.Overtaken(requests(jobs)) {
@@ -52,7 +52,7 @@ func (l *loadBalancer) prepare(ctx context.Context, jobs []*job) (*publicip.Roun
 	return ips, l.sift(ctx, jobs, l.unprovided)
 }
 
-// publicIPs picks the public IPs of all jobs, and makes those true that they need now.
+// publicIPs selects the public IPs of all jobs and writes those needed now.
 func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Round {
 	ctx, cancel := context.WithTimeout(ctx, publicip.Deadline)
 	defer cancel()
@@ -71,8 +71,8 @@ func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Rou
 	return ips
 }
 
-// write brings the load balancer level for these jobs, in one write, while no pool of it is
-// written. The jobs that the plan refuses are left out. An error is that of all others.
+// write reconciles the load balancer for these jobs in one write, with its pools locked. Rejected jobs are left
+// out; the error applies to all others.
 func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Round) error {
 	l.loadPrivateIPs(ctx, jobs)
 	unlock, err := l.enter(ctx)
@@ -85,8 +85,7 @@ func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Rou
 	})
 }
 
-// try reads, plans, writes if there is anything to write, checks what Azure then shows, and notes
-// it: on the jobs, and for the Services that are placed next.
+// try reads, plans, writes if needed, checks the result, and records it on the jobs and in the placements.
 func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) error {
 	for _, j := range jobs {
 		j.refused, j.clears = nil, nil // by an earlier try
@@ -136,7 +135,7 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 	return err
 }
 
-// carryOut carries out a plan, with the newest addresses of all pools.
+// carryOut applies a plan with the newest addresses of all pools.
 func (l *loadBalancer) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
 	if p.Delete {
 		return lb.LoadBalancer{ID: l.id}, l.cfg.Azure.DeleteLoadBalancer(ctx, observed)
@@ -145,10 +144,10 @@ func (l *loadBalancer) carryOut(ctx context.Context, observed lb.LoadBalancer, p
 	pools, settled := l.cfg.Lanes.Carry(ctx, l.id, next.Pools)
 	next.Pools = pools
 	shown, err := l.cfg.Azure.PutLoadBalancer(ctx, next)
-	if f := fault.From(err); f != nil { // what Azure accepted may have made pools, whatever it then says
+	if f := fault.From(err); f != nil { // even a failed operation may have created pools
 		settled(nil, f.Undecided || f.Ended || ctx.Err() != nil)
 		if !f.Undecided {
-			l.placements.machines.Saw(observed) // what was claimed is free
+			l.placements.machines.Saw(observed) // release the claim
 		}
 	} else {
 		settled(shown.Pools, false)
