@@ -12,40 +12,40 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Closing is the state of the request that closes the security group to clients whom a Service no longer admits. This
-// request comes before all others: a Service that is invalid, or whose load balancer cannot be written, is restricted
-// all the same.
+// Closing is the state of the request that removes clients that a Service no longer admits from the security
+// group. It precedes all other requests, so a restriction takes effect even if the Service is invalid or its
+// load balancer cannot be written.
 type Closing struct {
-	// admits is the upper bound of the clients that the group admits; nil if it is unknown.
+	// admits is the upper bound of the admitted clients; nil if unknown.
 	admits *service.Restriction
 	// requested is the restriction of the running request.
 	requested service.Restriction
-	// waiting is the back-off of failed requests, and retryAt is when the next one is due.
+	// waiting is the backoff of failed requests; retryAt is when the next one is due.
 	waiting Waiting
 	retryAt time.Time
-	// lastError is the last error that was reported.
+	// lastError is the last reported error.
 	lastError string
 }
 
-// isNeeded reports whether the group may admit clients whom a restriction does not.
+// isNeeded reports whether the group may admit clients outside the restriction.
 func (c *Closing) isNeeded(is service.Restriction) bool {
 	return !is.IsOpen() && (c.admits == nil || !c.admits.IsWithin(is))
 }
 
-// retryAfter is how long a failed request waits for its next try; 0 if it does not wait.
+// retryAfter returns the delay before a failed request is retried; 0 for none.
 func (c *Closing) retryAfter(now time.Time) time.Duration { return max(c.retryAt.Sub(now), 0) }
 
-// forgetIfWider forgets the upper bound before a request that may open the group to other clients.
+// forgetIfWider clears the upper bound before a request that may admit more clients.
 func (c *Closing) forgetIfWider(w *service.Spec) {
 	if w != nil && c.admits != nil && !w.Restriction().IsWithin(*c.admits) {
 		c.admits = nil
 	}
 }
 
-// record notes that the group admits only the clients of a restriction.
+// record sets the upper bound to the clients of a restriction.
 func (c *Closing) record(is service.Restriction) { *c = Closing{admits: &is} }
 
-// enforcedRestriction returns the restriction of a Service, and whether Weir enforces it.
+// enforcedRestriction returns the restriction of a Service and whether Weir enforces it.
 func (r *Reconciler) enforcedRestriction(s Service) (is service.Restriction, enforced bool) {
 	if !r.cfg.Settings.Guarded || s.DryRun || !s.Ours(r.cfg.Settings.Class) {
 		return is, false
@@ -54,7 +54,7 @@ func (r *Reconciler) enforcedRestriction(s Service) (is service.Restriction, enf
 	return is, !is.IsOpen()
 }
 
-// closeGroup requests that the security group is closed to clients whom a Service no longer admits.
+// closeGroup requests that the security group is closed to clients that the Service no longer admits.
 func (r *Reconciler) closeGroup(s Service, st *State, now time.Time) {
 	is, enforced := r.enforcedRestriction(s)
 	if !enforced || len(st.Placement.Places) == 0 || st.Closing.retryAfter(now) > 0 || !st.Closing.isNeeded(is) {
@@ -72,8 +72,7 @@ func (r *Reconciler) closeGroup(s Service, st *State, now time.Time) {
 
 func isPublic(place string) bool { return !service.IsInternal(place) }
 
-// settleClosing records the result of a request that closes the security group. If it failed, the other requests of the
-// Service do not wait for the next try.
+// settleClosing records the result of a closing request. Other requests do not wait for its retry.
 func (r *Reconciler) settleClosing(ctx context.Context, s Service, st *State, res balancer.Result, now time.Time) {
 	c := &st.Closing
 	st.Pending.settled()

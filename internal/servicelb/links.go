@@ -13,11 +13,11 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// looksAtLinks is how often a load balancer is compared of which a frontend is published: consumers
-// connect, and nothing in the cluster tells.
+// looksAtLinks is the resync period of a load balancer with a published frontend: consumers connect without an
+// event in the cluster.
 const looksAtLinks = 5 * time.Minute
 
-// linkGroups are the resource groups of the Private Link Services that a Service asks for.
+// linkGroups returns the resource groups of the Private Link Services that a Service requests.
 func (o Settings) linkGroups(w *service.Spec) []string {
 	if w == nil || w.Link == nil {
 		return nil
@@ -25,16 +25,15 @@ func (o Settings) linkGroups(w *service.Spec) []string {
 	return []string{cmp.Or(w.Link.ResourceGroup, o.Service.PrivateLinks.ResourceGroup)}
 }
 
-// linked tells what came of a Private Link Service, each event once, and keeps the condition that
-// shows it.
+// linked reports the result for a Private Link Service, each event once, and updates its condition.
 func (r *Reconciler) linked(ctx context.Context, s Service, e *entry, res balancer.Result) error {
 	link := res.Link
 	r.tell.links(s, &e.Told, link)
-	if e.Pending.Result != nil { // it is told, should what follows have to be done again
+	if e.Pending.Result != nil { // reported, even if later steps must be repeated
 		e.Pending.Result.Link.Events = nil
 	}
 	if asked := res.Desired != nil && res.Desired.Link != nil; asked && link.State == nil {
-		return nil // it has not come to that
+		return nil // not reached yet
 	}
 	r.States.showLink(e, link.State)
 	if e.Placement.absent || s.Deleting && link.State == nil {
@@ -51,7 +50,7 @@ func (r *Reconciler) linked(ctx context.Context, s Service, e *entry, res balanc
 	return nil
 }
 
-// links tells what was done, and once of the same what people have to mend.
+// links reports changes of a Private Link Service, and each problem once.
 func (r teller) links(s Service, t *Told, link privatelinkround.Outcome) {
 	for _, e := range link.Events {
 		r.reporter.Tell(s, Event{Reason: e.Reason, Text: e.Text})
@@ -68,8 +67,7 @@ func (r teller) links(s Service, t *Told, link privatelinkround.Outcome) {
 	t.links = told
 }
 
-// unlinked is the error of a Service whose load balancer is there, and its Private Link Service is not
-// as it asks.
+// unlinked returns the error of a Service that has its load balancer but not its Private Link Service.
 func (r *Reconciler) unlinked(ctx context.Context, s Service, st *State, err error) error {
 	st.Level.drop()
 	r.tell.complainOnce(s, &st.Told, troubleOf(err), "private link service: ", err)
@@ -77,14 +75,14 @@ func (r *Reconciler) unlinked(ctx context.Context, s Service, st *State, err err
 	return &retryError{error: err}
 }
 
-// showLink has others read how a Service is published.
+// showLink publishes how a Service is published.
 func (all *States) showLink(e *entry, link *privatelinkround.State) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	e.shown.link = link
 }
 
-// Connections counts those to the Private Link Services of the cluster's Services.
+// Connections counts the connections to the Private Link Services of the cluster.
 func (all *States) Connections() (n privatelink.Count) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

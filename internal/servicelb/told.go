@@ -20,35 +20,34 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Told is what people were told of a Service.
+// Told is what was reported about a Service.
 type Told struct {
-	// announced is true while people wait for the word that the load balancer is there, and had
-	// once the Service had one.
+	// announced is set until the ready event; had is set once the Service had a load balancer.
 	announced, had bool
-	// last is the last complaint; empty once the load balancer is there. trouble says which
-	// condition that is, and warned is the error that the log said last.
+	// last is the last warning; empty once the load balancer is ready. trouble is its condition, warned the
+	// last logged error.
 	last, warned string
 	trouble      Condition
-	// wrong is what is wrong with the Service itself, once it was judged; see judges.
+	// wrong are the problems of the Service itself once judged; see judges.
 	wrong  string
 	judged bool
-	// concluded are the conditions that this look has written already, which the informer's copy need not show
-	// yet; nil if it has written none.
+	// concluded are the conditions already written by this reconcile; the informer cache may not show them yet.
+	// nil for none.
 	concluded []Verdict
-	// wrote are the conditions that this process has written last, by type.
+	// wrote are the conditions that this process wrote last, by type.
 	wrote map[string]Verdict
-	// ports say what is wrong with which of its ports. flaws are what is wrong with parts without which it is served.
+	// ports are the errors of ports. flaws are those of parts that are left out.
 	ports map[service.PortRef]string
 	flaws string
-	// proxied is the Service that has the probes of this one fail.
+	// proxied is the Service that makes this one's probes fail.
 	proxied string
-	// filling are the pools of which it was told that rules wait for them.
+	// filling are the reported pools that rules wait for.
 	filling map[lb.PoolKey]bool
-	// links are the warnings about a Private Link Service that were told last.
+	// links are the last Private Link warnings.
 	links map[string]bool
-	// note is the last note of a result, left what was told of pools that stay for what others
-	// have put there, unusedIPs what was told of public IPs that it does not use, emptying are the pools of which it was told that interfaces have to leave,
-	// unknown the annotations without effect, and unenforced the restrictions without.
+	// note is the last note of a result. left are the reported pools retained for foreign members, unusedIPs
+	// the reported unused public IPs, emptying the reported pools with remaining network interfaces, unknown
+	// the annotations and unenforced the restrictions without effect.
 	note       string
 	left       map[string]bool
 	unusedIPs  map[string]bool
@@ -57,8 +56,7 @@ type Told struct {
 	unenforced string
 }
 
-// troubleOf says whose an error is: what Azure, or the way there, had no part in is for people
-// to mend.
+// troubleOf classifies an error: the user must fix errors that neither Azure nor the network caused.
 func troubleOf(err error) Condition {
 	if _, ok := errors.AsType[*fault.Fault](err); ok {
 		return Failed
@@ -66,22 +64,21 @@ func troubleOf(err error) Condition {
 	return Refused
 }
 
-// planned ends what people were told of a Service of which a plan can be made now. That addresses are
-// held back stays true.
+// planned clears earlier reports once a dry run succeeds. A blocked removal remains reported.
 func (t *Told) planned() {
 	if t.last = ""; t.trouble != Held {
 		t.trouble = ""
 	}
 }
 
-// teller tells people, each thing once.
+// teller sends events, each once.
 type teller struct {
 	reporter Reporter
 	log      *slog.Logger
 	settings Settings
 }
 
-// announce says that work begins, if the Service wants something new.
+// announce reports the start of work if the spec changed.
 func (r teller) announce(s Service, st *State, req balancer.Request) {
 	t := &st.Told
 	switch {
@@ -92,28 +89,27 @@ func (r teller) announce(s Service, st *State, req balancer.Request) {
 		r.reporter.Tell(s, Event{Reason: ReasonDeleting, Text: "Deleting load balancer"})
 	case st.Pending.asked == nil && !t.announced:
 		t.trouble = ""
-		return // an earlier process has said so
+		return // an earlier process reported it
 	default:
 		r.reporter.Tell(s, Event{Reason: ReasonEnsuring, Text: "Ensuring load balancer"})
 	}
 	t.announced, t.trouble = true, ""
 }
 
-// complain puts a failure of Azure, or of the plan, on a Service: a text, and the error that
-// follows it.
+// complain reports a failure of Azure or the plan: a text followed by the error.
 func (r teller) complain(s Service, t *Told, is Condition, text string, err error) {
 	t.last, t.trouble = complaint(text, err), is
 	r.reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: err})
 }
 
-// complainOnce is complain for what stays the same until somebody changes the Service.
+// complainOnce is complain for an error that stays until the Service changes.
 func (r teller) complainOnce(s Service, t *Told, is Condition, text string, err error) {
 	if !words.Same(t.last, complaint(text, err)) {
 		r.complain(s, t, is, text, err)
 	}
 }
 
-// deferred reports that a Service waits for its next write, in one event until that is over.
+// deferred reports once that a Service waits for its next write.
 func (r teller) deferred(s Service, t *Told, err error) {
 	if t.trouble != Deferred {
 		r.reporter.Tell(s, Event{Reason: ReasonDeferred, Warning: true, Text: "Deferred: ", Err: err})
@@ -123,13 +119,13 @@ func (r teller) deferred(s Service, t *Told, err error) {
 
 func complaint(text string, err error) string {
 	if err != nil {
-		text = words.Requested(text+err.Error(), err, words.MaxMessage-100) // others put theirs before it
+		text = words.Requested(text+err.Error(), err, words.MaxMessage-100) // the event prepends its own text
 	}
 	return text
 }
 
-// desired tells of annotations and of restrictions that have no effect, once of the same. Where
-// Services without effective restrictions are refused, the refusal says it.
+// desired reports annotations and restrictions without effect, each once. If the latter are required, the
+// rejection reports them.
 func (r teller) desired(s Service, t *Told, d Desired) {
 	if len(d.Unknown) > 0 && !slices.Equal(d.Unknown, t.unknown) {
 		r.reporter.Tell(s, Event{Reason: ReasonUnknownAnnotation, Warning: true,
@@ -151,7 +147,7 @@ func (r teller) desired(s Service, t *Told, d Desired) {
 	t.unknown, t.unenforced, t.flaws, t.proxied = d.Unknown, d.Unenforced, flaws, d.Proxied
 }
 
-// keptPools tells of the pools that a Service leaves to others, once of the same.
+// keptPools reports the pools retained for foreign members, each once.
 func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
 	told := map[string]bool{}
 	for _, k := range kept {
@@ -163,7 +159,7 @@ func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
 	t.left = told
 }
 
-// unusedIPs tells of the public IPs that were made for a Service and that it does not use, once of the same.
+// unusedIPs reports unused public IPs made for the Service, each once.
 func (r teller) unusedIPs(s Service, t *Told, unused []publicip.Unused) {
 	told := map[string]bool{}
 	for _, ip := range unused {
@@ -175,8 +171,7 @@ func (r teller) unusedIPs(s Service, t *Told, unused []publicip.Unused) {
 	t.unusedIPs = told
 }
 
-// emptying tells which pools keep a load balancer until their network interfaces have left, once of
-// each: how many they are yet is no news.
+// emptying reports pools with remaining network interfaces, each once: a changed count is not reported.
 func (r teller) emptying(s Service, t *Told, pools []plan.Emptying) {
 	told := map[lb.PoolKey]bool{}
 	for _, e := range pools {
@@ -187,7 +182,7 @@ func (r teller) emptying(s Service, t *Told, pools []plan.Emptying) {
 	t.emptying = told
 }
 
-// filling tells for which pools rules stay where they are, once of each.
+// filling reports the pools that rules wait for, each once.
 func (r teller) filling(s Service, t *Told, pools []lb.PoolID) {
 	told := map[lb.PoolKey]bool{}
 	for _, p := range pools {
@@ -199,7 +194,7 @@ func (r teller) filling(s Service, t *Told, pools []lb.PoolID) {
 	t.filling = told
 }
 
-// ensured says that the load balancer is there, if that is news.
+// ensured reports that the load balancer is ready, if that is new.
 func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	if res.Changed || t.announced || t.last != "" {
 		r.reporter.Tell(s, Event{Reason: ReasonEnsured, Text: "Ensured load balancer"})
@@ -210,13 +205,13 @@ func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	t.reached(res)
 }
 
-// reached takes in that people were told that the load balancer is there.
+// reached records that the ready event was sent.
 func (t *Told) reached(res balancer.Result) {
 	t.last, t.note, t.announced, t.had, t.filling = "", res.Note, false, true, nil
 	t.trouble, t.warned = "", ""
 }
 
-// deleted says that nothing is left of the load balancer, if there was one.
+// deleted reports that the load balancer was removed, if there was one.
 func (r teller) deleted(s Service, t *Told) {
 	if t.had {
 		r.reporter.Tell(s, Event{Reason: ReasonDeleted, Text: "Deleted load balancer"})
@@ -224,8 +219,7 @@ func (r teller) deleted(s Service, t *Told) {
 	t.last, t.trouble, t.warned, t.announced, t.had, t.emptying = "", "", "", true, false, nil
 }
 
-// whyKept says why a Service of another class keeps what it has, and what people can do; empty if it
-// does not.
+// whyKept returns why a Service of another class retains its resources, with the remedy; empty if it does not.
 func (o Settings) whyKept(s Service) string {
 	if !s.Kept(o.Class, s.Record.Class) {
 		return ""
@@ -234,7 +228,7 @@ func (o Settings) whyKept(s Service) string {
 		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.class(), o.Class)
 }
 
-// kept says once that a Service of another class keeps what it has.
+// kept reports once that a Service of another class retains its resources.
 func (r teller) kept(ctx context.Context, s Service, t *Told, why string) {
 	if t.trouble != Kept {
 		r.reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + why})
@@ -244,8 +238,7 @@ func (r teller) kept(ctx context.Context, s Service, t *Told, why string) {
 	t.trouble, t.last = Kept, why
 }
 
-// warn logs what keeps a Service from its load balancer. What the log said last of it is
-// repeated for those alone who look closely.
+// warn logs an error of a Service's load balancer; repeated errors at debug level.
 func (r teller) warn(ctx context.Context, t *Told, what, name string, err error) {
 	log := r.log.WarnContext
 	if words.Same(t.warned, err.Error()) {
@@ -255,7 +248,7 @@ func (r teller) warn(ctx context.Context, t *Told, what, name string, err error)
 	log(ctx, what, "service", name, "err", err)
 }
 
-// held says once that a person is waited for.
+// held reports once that a removal waits for the user.
 func (r teller) held(ctx context.Context, s Service, st *State, losing, all int) {
 	if st.Told.trouble == Held {
 		return
@@ -275,28 +268,28 @@ func (r teller) held(ctx context.Context, s Service, st *State, losing, all int)
 	}
 }
 
-// Condition is how far a Service is with its load balancer.
+// Condition is the state of a Service's load balancer, for the metric.
 type Condition string
 
-// The conditions.
+// Conditions.
 const (
-	Ready     Condition = "ready"     // it has what it wants
-	Waits     Condition = "waiting"   // it is new, or waits for what Azure asked for
-	Refused   Condition = "refused"   // somebody has to mend it, or what it names
-	Failed    Condition = "failed"    // the last try failed, and another follows
-	Contested Condition = "contested" // somebody else keeps undoing what it wants
-	Leaving   Condition = "leaving"   // it gives its load balancer up
-	Kept      Condition = "kept"      // it is of another class, and keeps what it has
-	Held      Condition = "held"      // it would lose addresses, and waits for a person
-	Deferred  Condition = "deferred"  // its namespace has used up its share of writes, or Azure rejected it before
+	Ready     Condition = "ready"     // in sync
+	Waits     Condition = "waiting"   // new, or waits for Retry-After
+	Refused   Condition = "refused"   // the user must fix it, or what it refers to
+	Failed    Condition = "failed"    // the last try failed and is retried
+	Contested Condition = "contested" // another client keeps reverting it
+	Leaving   Condition = "leaving"   // its load balancer is being removed
+	Kept      Condition = "kept"      // of another class; retains its resources
+	Held      Condition = "held"      // it would lose addresses and waits for the user
+	Deferred  Condition = "deferred"  // no write budget left in its namespace, or rejected before
 )
 
-// Conditions are all of them.
+// Conditions returns all conditions.
 func Conditions() []Condition {
 	return []Condition{Ready, Waits, Refused, Failed, Contested, Leaving, Kept, Held, Deferred}
 }
 
-// condition is that of a Service that was looked at.
+// condition returns the condition after a reconcile.
 func (st *State) condition(ours bool, now time.Time) Condition {
 	switch {
 	case st.Told.trouble == Refused:

@@ -13,18 +13,18 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Types of the conditions on a Service that say how far it is, named as those of Gateway API.
+// Condition types of a Service, named as in Gateway API.
 const (
-	// TypeAccepted is False while the Service asks for what cannot be.
+	// TypeAccepted is False while the Service is invalid.
 	TypeAccepted = "weir.dev/Accepted"
-	// TypeProgrammed is True once Azure has what the Service wants; else it says what is waited for.
+	// TypeProgrammed is True once Azure is in sync; otherwise its reason is what is waited for.
 	TypeProgrammed = "weir.dev/Programmed"
 
-	typeContests, typeLink = "contests", "link" // by which those are known here that a Ledger words
+	typeContests, typeLink = "contests", "link" // internal keys of conditions that a Ledger formats
 )
 
-// Reasons of TypeAccepted. What is WhyOpen is accepted, and everybody may connect. What is WhyPartial is accepted
-// without the parts that are wrong.
+// Reasons of TypeAccepted. WhyOpen: accepted, but any client may connect. WhyPartial: accepted without the
+// invalid parts.
 const (
 	WhyAccepted = "Accepted"
 	WhyInvalid  = "Invalid"
@@ -50,26 +50,26 @@ const (
 	WhyKept        = "OtherClass"
 	WhyLeaving     = "Leaving"
 	WhyDryRun      = "DryRun"
-	// WhyMigrating is said before anything else is: its load balancer is Basic, and becomes a Standard one.
+	// WhyMigrating takes precedence: the load balancer is being migrated from Basic to Standard.
 	WhyMigrating = "Migrating"
 )
 
-// Verdict is a condition on a Service. Without a reason it goes.
+// Verdict is a condition of a Service; without a reason it is removed.
 type Verdict struct {
 	Type, Reason, Text string
 }
 
-// Conclusion is what the status of a Service is to say: conditions, and, if it shows them, the addresses.
+// Conclusion is the status update of a Service: conditions and, if Shows is set, addresses.
 type Conclusion struct {
 	Verdicts  []Verdict
 	Shows     bool
 	Addresses []netip.Addr
-	// Anew is true of conditions that are not those that were written last: the informer's copy may be older
-	// than these, and show them already.
+	// Anew is set for conditions that differ from those written last. The informer cache may be older and
+	// already show them.
 	Anew bool
 }
 
-// writes has the conditions of a Service written, and keeps what was.
+// writes updates the conditions of a Service and remembers them.
 func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclusion) error {
 	for _, v := range c.Verdicts {
 		c.Anew = st.Told.writes(v) || c.Anew
@@ -83,8 +83,8 @@ func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclus
 	return nil
 }
 
-// writes reports whether a condition is another than this process wrote last. What there is after it nobody knows
-// before it is answered.
+// writes reports whether a condition differs from the last one written. The written state is unknown until the
+// request succeeds.
 func (t *Told) writes(v Verdict) (anew bool) {
 	if t.wrote == nil {
 		t.wrote = map[string]Verdict{}
@@ -99,15 +99,15 @@ func (v Verdict) Holds() bool {
 	return v.Reason == WhyAccepted || v.Reason == WhyProgrammed || Noted(v.Reason)
 }
 
-// Noted reports whether a reason is one of a condition that is True, and that people want to know of.
+// Noted reports whether a True condition has a reason that the user should know.
 func Noted(reason string) bool {
 	return reason == WhyOpen || reason == WhyPartial || reason == WhyNotGuarded || reason == WhyNoEndpoints
 }
 
-// noVerdicts has the conditions of a Service that Weir has left go.
+// noVerdicts removes the conditions of a Service that Weir no longer serves.
 func noVerdicts() []Verdict { return []Verdict{{Type: TypeAccepted}, {Type: TypeProgrammed}} }
 
-// judges takes in whether a Service asks for what can be.
+// judges records whether a Service is valid.
 func (t *Told) judges(d Desired) {
 	t.judged, t.wrong, t.ports = true, "", nil
 	if len(d.Problems)+len(d.Flaws) > 0 {
@@ -118,7 +118,7 @@ func (t *Told) judges(d Desired) {
 	}
 }
 
-// wrongPorts are the ports that have problems or flaws of their own, with the first of each.
+// wrongPorts returns the ports with problems or flaws, with the first of each.
 func wrongPorts(d Desired) map[service.PortRef]string {
 	of := map[service.PortRef]string{}
 	add := func(p service.Problem) {
@@ -135,13 +135,12 @@ func wrongPorts(d Desired) map[service.PortRef]string {
 	return of
 }
 
-// verdicts are the conditions of a Service that was looked at. What is not known yet is not among
-// them: what an earlier look, or process, said stands until then.
+// verdicts returns the conditions after a reconcile, without unknown ones: these keep their previous value.
 func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict) {
 	switch ours := s.Ours(class); {
 	case st.Placement.absent, s.Deleting && st.Told.trouble == "":
-		return nil // they go with it
-	case !ours && st.Placement.free: // they are gone; see conclude
+		return nil // deleted with the Service
+	case !ours && st.Placement.free: // already removed; see conclude
 		return nil
 	case ours && st.Told.judged:
 		all = append(all, st.Told.accepted())
@@ -152,7 +151,7 @@ func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict
 	return all
 }
 
-// accepted says whether a Service asks for what can be, and will have an effect.
+// accepted returns the condition TypeAccepted.
 func (t *Told) accepted() Verdict {
 	switch {
 	case t.wrong != "":
@@ -165,8 +164,8 @@ func (t *Told) accepted() Verdict {
 	return Verdict{TypeAccepted, WhyAccepted, "Everything that the Service asks for can be had"}
 }
 
-// programmed says why a Service is programmed, or is not; nothing while that is not known. A further
-// try of what failed is no news before its end.
+// programmed returns reason and message of TypeProgrammed; empty while unknown. A retry does not change it
+// before its result.
 func (st *State) programmed(s Service, class string, now time.Time) (reason, text string) {
 	ours, t := s.Ours(class), st.Told
 	switch {
@@ -193,7 +192,7 @@ func (st *State) programmed(s Service, class string, now time.Time) (reason, tex
 	}
 }
 
-// has says of a Service that Azure has all of what people want to know all the same.
+// has returns the reason and message of a Service in sync that the user should still know.
 func (st *State) has(s Service) (reason, text string) {
 	switch {
 	case st.Unfilled.is:
@@ -206,10 +205,10 @@ func (st *State) has(s Service) (reason, text string) {
 	return WhyProgrammed, "Azure has what the Service wants"
 }
 
-// troubles are the reasons of what somebody was told of.
+// troubles maps reported conditions to reasons.
 var troubles = map[Condition]string{Refused: WhyRefused, Failed: WhyFailed, Kept: WhyKept, Held: WhyHeld, Deferred: WhyDeferred}
 
-// heldText comes before the addresses that a Service would lose.
+// heldText precedes the addresses that a Service would lose.
 func heldText(is Condition) string {
 	if is == Held {
 		return "A person has to allow it, with the annotation " + AllowRemovalAnnotation + ", that the Service loses "
@@ -217,7 +216,7 @@ func heldText(is Condition) string {
 	return ""
 }
 
-// waitsFor says what a Service waits for that has not failed.
+// waitsFor returns what a Service without an error waits for.
 func (st *State) waitsFor() (reason, text string) {
 	switch {
 	case st.Told.last != "":
@@ -228,7 +227,7 @@ func (st *State) waitsFor() (reason, text string) {
 	return "", ""
 }
 
-// conclusions writes down the conditions of a Service, after all else of a look.
+// conclusions writes the conditions at the end of a reconcile.
 func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now time.Time) error {
 	if st.Told.judged && !st.Placement.absent && s.Ours(r.cfg.Settings.Class) {
 		if err := r.cfg.Ledger.RefusePorts(ctx, s, st.Told.ports); err != nil {
@@ -242,8 +241,8 @@ func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now 
 	return r.writes(ctx, s, st, Conclusion{Verdicts: verdicts})
 }
 
-// concludes writes the addresses of a Service that Azure has all of, and with them the conditions that its
-// look ends with, where that is certain: who waits for it sees both at once, and it is one request.
+// concludes writes the addresses of a Service in sync together with the final conditions, if these are certain,
+// so that clients see both at once and one request suffices.
 func (r *Reconciler) concludes(ctx context.Context, s Service, st *State, res balancer.Result, now time.Time) error {
 	c := Conclusion{Shows: true, Addresses: st.Level.addresses}
 	if res.Link.Err == nil && len(res.Contests) == 0 {
