@@ -9,20 +9,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Action is what becomes of a part of a load balancer.
+// Action is the operation on a part of a load balancer.
 type Action string
 
-// The actions.
+// Actions.
 const (
 	Add    Action = "add"
 	Alter  Action = "change"
 	Remove Action = "remove"
 )
 
-// Kind is a kind of parts.
+// Kind is a kind of part.
 type Kind string
 
-// The kinds, in the order in which they need each other.
+// Kinds, in dependency order.
 const (
 	Pool     Kind = "pool"
 	Probe    Kind = "probe"
@@ -30,8 +30,7 @@ const (
 	Rule     Kind = "rule"
 )
 
-// Change is one difference. Was and Is are the part before and after, of the type of its
-// kind in package lb; nil where there is none.
+// Change is one difference. Was and Is are the part before and after, of the type in package lb; nil if absent.
 type Change struct {
 	Action  Action
 	Kind    Kind
@@ -39,9 +38,8 @@ type Change struct {
 	Was, Is any
 }
 
-// Diff lists the differences of two load balancers, but for the members of pools: additions
-// and changes forward, so that what is needed comes before what needs it, and removals last
-// and in reverse.
+// Diff returns the differences of two load balancers except pool members: additions and changes in dependency
+// order, then removals in reverse.
 func Diff(before, after lb.LoadBalancer) []Change {
 	var forward, reverse []Change
 	compare(before.Pools, after.Pools, Pool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
@@ -69,8 +67,8 @@ func compare[T any](before, after []T, kind Kind, name func(T) string, same func
 	}
 }
 
-// sameFrontend reports whether a frontend is as it shall be. An address that Azure chose
-// is as good as any other, and so are zones where none are asked for.
+// sameFrontend reports whether a frontend matches the desired one. Any address matches a dynamic one; zones are
+// ignored if none are requested.
 func sameFrontend(is, shall lb.Frontend) bool {
 	return strings.EqualFold(is.Name, shall.Name) && strings.EqualFold(is.PublicIP, shall.PublicIP) &&
 		strings.EqualFold(is.Subnet, shall.Subnet) && is.Static == shall.Static &&
@@ -83,8 +81,7 @@ func sameProbe(is, shall lb.Probe) bool {
 	return is == shall
 }
 
-// sameRule reports whether a rule is as it shall be. What Azure shows of TCP resets where
-// there is no TCP counts for nothing.
+// sameRule reports whether a rule matches the desired one. TCP reset is ignored for other protocols.
 func sameRule(is, shall lb.Rule) bool {
 	reset := shall.TCPReset == nil || is.TCPReset != nil && *is.TCPReset == *shall.TCPReset ||
 		is.TCPReset == nil && !*shall.TCPReset

@@ -8,9 +8,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// place is the address that a frontend stands for; one whose address Azure chooses is a
-// place of its own. Services that want the same place share the frontend that is there,
-// whoever brought it.
+// place returns the address of a frontend; a dynamic frontend is a place of its own. Services that want the
+// same place share its frontend.
 func place(f lb.Frontend) string {
 	switch {
 	case f.PublicIP != "":
@@ -21,8 +20,8 @@ func place(f lb.Frontend) string {
 	return strings.ToLower(f.Name)
 }
 
-// settle returns the frontends when each Service that is accepted has let go of those that
-// nobody wants any more, and has one at every place that it wants.
+// settle returns the frontends after the accepted Services release unwanted ones and have one at every place
+// they want.
 func settle(in Input, accepted []Share) []lb.Frontend {
 	next := make([]lb.Frontend, 0, len(in.Observed.Frontends)+len(accepted))
 	at := map[string]int{} // the first of each place
@@ -51,12 +50,12 @@ func settle(in Input, accepted []Share) []lb.Frontend {
 	return next
 }
 
-// keeping is what decides which frontends stay.
+// keeping decides which frontends remain.
 type keeping struct {
 	in                       Input
 	accepted, others, shares roster
-	// rules are those of each frontend, places all that are wanted, and named those that are
-	// wanted for a frontend of a name.
+	// rules are the rules of each frontend. places are all wanted places; named are those wanted for a frontend
+	// name.
 	rules  map[string][]lb.Rule
 	places map[string]bool
 	named  map[string][]string
@@ -81,8 +80,8 @@ func keepingOf(in Input, accepted []Share) keeping {
 	return k
 }
 
-// stays reports whether a frontend is still wanted where it is. One without a Service of
-// the plan is foreign, unless a Service of the plan shared it and its own has gone.
+// stays reports whether a frontend is still wanted at its place. A frontend without a Service in the plan is
+// foreign, unless a Service of the plan shared it and its own Service left.
 func (k keeping) stays(f lb.Frontend) bool {
 	name := strings.ToLower(f.Name)
 	if k.in.Observed.Pinned[name] {
@@ -91,7 +90,7 @@ func (k keeping) stays(f lb.Frontend) bool {
 	ours := false
 	for _, r := range k.rules[name] {
 		if k.accepted.owner(r.Name) == "" {
-			return true // of a rule that stays as it is
+			return true // a rule that does not change
 		}
 		ours = true
 	}
@@ -103,13 +102,13 @@ func (k keeping) stays(f lb.Frontend) bool {
 	}
 	for _, at := range k.named[name] {
 		if at != place(f) {
-			return false // the name is needed elsewhere
+			return false // another frontend needs the name
 		}
 	}
 	return k.places[place(f)]
 }
 
-// seatOf names the frontend that is at the place of one which a Service wants.
+// seatOf returns the name of the frontend at the place that a Service wants.
 func seatOf(next lb.LoadBalancer, s Share, wanted string) string {
 	for _, w := range s.Frontends {
 		if w.Name != wanted {

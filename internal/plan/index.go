@@ -9,10 +9,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// roster finds whose a name is.
+// roster finds the owner of a name.
 type roster struct {
-	of map[string]string // by the owner in lower case, the one that is given
-	at map[string]int    // the first place of it in the list
+	of map[string]string // the owner as given, by lower case
+	at map[string]int    // its first index in the list
 }
 
 func rosterOf(list []string) roster {
@@ -34,7 +34,7 @@ func rosterIn(shares []Share) roster {
 	return rosterOf(list)
 }
 
-// owner returns the first of the owners that a name is one of; empty if of none.
+// owner returns the first owner that a name belongs to; empty if none.
 func (o roster) owner(name string) string {
 	if len(o.of) == 0 {
 		return ""
@@ -51,21 +51,19 @@ func (o roster) owner(name string) string {
 	return o.of[first]
 }
 
-// seats are the rules of a plan where their frontends are, and where to find those that
-// another one may be in the way of.
+// seats are the rules of a plan at their frontends, indexed to find conflicts.
 type seats struct {
 	all []seat
-	// byPort are the first ones at a port, byPlace the first ones at an address; each that is
-	// for all ports is in there by the transport lb.All.
+	// byPort and behind hold the first rule per frontend port and per backend port; rules for all ports have
+	// transport lb.All.
 	byPort, behind map[portKey]int
 	byPool         map[string][]int
 	at             map[string][]int
-	// frontends are the names of the frontends that Services want at each place.
+	// frontends are the frontend names that Services want at each place.
 	frontends map[string][]string
 }
 
-// portKey is a port of a place, or of a pool; that of lb.All stands for all ports, and that
-// without a transport for any.
+// portKey is a port of a place or pool. Transport lb.All means all ports; an empty transport means any.
 type portKey struct {
 	place     string
 	transport lb.Transport
@@ -99,7 +97,7 @@ func note(first map[portKey]int, place string, transport lb.Transport, port int3
 	}
 }
 
-// meets returns the first seat that has a port as well; -1 if none has.
+// meets returns the first seat with the same port, or -1.
 func meets(first map[portKey]int, place string, transport lb.Transport, port int32) int {
 	keys := []portKey{{place, transport, port}, {place, lb.All, 0}}
 	if transport == lb.All {
@@ -114,7 +112,7 @@ func meets(first map[portKey]int, place string, transport lb.Transport, port int
 	return found
 }
 
-// byName says where the first item of each name is.
+// byName returns the index of the first item with each name.
 func byName[T any](items []T, name func(T) string) map[string]int {
 	at := make(map[string]int, len(items))
 	for i, item := range items {
@@ -126,7 +124,7 @@ func byName[T any](items []T, name func(T) string) map[string]int {
 	return at
 }
 
-// owns reports whether a name is one of an owner's.
+// owns reports whether a name belongs to an owner.
 func owns(owner, name string) bool {
 	if len(name) < len(owner) || !strings.EqualFold(name[:len(owner)], owner) {
 		return false
@@ -138,8 +136,8 @@ func owned[T any](owner string, name func(T) string) func(T) bool {
 	return func(item T) bool { return owns(owner, name(item)) }
 }
 
-// merge replaces the owned items by the desired ones. One that stays keeps its place, and
-// if it says the same it stays as it is, so that a write changes no more than it must.
+// merge replaces the owned items by the desired ones. Retained items keep their position, and equal items are
+// unchanged, to keep writes minimal.
 func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(is, shall T) bool) []T {
 	next := make([]T, 0, len(items)+len(desired))
 	at, kept := byName(desired, name), map[string]bool{}
@@ -184,13 +182,13 @@ func poolNames(pools []lb.Pool) []string {
 	return names
 }
 
-// poolInUse reports whether something refers to a pool: network interfaces do, too.
+// poolInUse reports whether anything refers to a pool, network interfaces included.
 func poolInUse(b lb.LoadBalancer, p lb.Pool) bool {
 	return p.NIC || b.Pinned[strings.ToLower(p.ID.Name)] ||
 		slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, p.ID.Name) })
 }
 
-// contains compares as Azure does, without regard to case.
+// contains compares case-insensitively, as Azure does.
 func contains(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

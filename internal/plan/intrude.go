@@ -10,13 +10,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ErrAddressTaken says that the address is that of a Service of another namespace.
+// ErrAddressTaken means a Service of another namespace has the address.
 var ErrAddressTaken = errors.New("the address is that of a Service of another namespace, and only Services of one namespace share an address")
 
 const takenAdvice = "Choose another address, or have both in one namespace"
 
-// spellPlace returns the address of a frontend for a message, or the name of the frontend if the
-// address is not known.
+// spellPlace returns the address of a frontend for a message, or its name if the address is unknown.
 func (in Input) spellPlace(f lb.Frontend) string {
 	if in.AddressAt != nil {
 		if at := in.AddressAt(place(f)); at != "" {
@@ -26,12 +25,10 @@ func (in Input) spellPlace(f lb.Frontend) string {
 	return "frontend " + f.Name
 }
 
-// intrudes refuses an address to a Service that one of another namespace has: whoever shares
-// an address can have it closed, keep its Service from leaving it, and take further ports of
-// it. Who shares it already goes on. What is there counts though its Service is due, and lets
-// go of it for the plan: it has the address until it is written that it has not. A frontend
-// belongs to the namespace of its Service even without rules: each port of that Service may be
-// annotated with no_lb_rule.
+// intrudes rejects a Service that requests an address of another namespace: sharing would let it close the
+// address, delay its removal or take its ports. Existing sharing continues. A frontend to be released still
+// counts until the release is written. A frontend belongs to its Service's namespace even without rules,
+// because every port may have the no_lb_rule annotation.
 func (d *docket) intrudes(s Share, taken *seats) error {
 	mine := d.namespaceOf(s.Owner)
 	if mine == "" {

@@ -12,11 +12,10 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// refuse returns the Services that do not fit, by owner, and why. All that are due let go
-// of their rules first, so that they may swap ports; one that does not fit keeps its rules,
-// which may then be in the way of others. So whoever has a port keeps it, and of those who
-// want one that is free the first gets it. Those that exceed the bound of their namespace are refused
-// before all others, and are no reason to refuse a Service of another namespace.
+// refuse returns the rejected Services, by owner, with the reason. All Services in the plan release their rules
+// first, so that they can swap ports; a rejected one retains its rules, which may conflict with others. So a
+// Service never loses a port it has, and a free port goes to the first that wants it. Services over the bound
+// of their namespace are rejected first and never cause a rejection in another namespace.
 func refuse(in Input) map[string]error {
 	d, exceeding, turn := docketOf(in), Exceeding(in), map[string]int{}
 	refused := maps.Clone(exceeding)
@@ -50,32 +49,31 @@ func refuse(in Input) map[string]error {
 	return refused
 }
 
-// mostSweeps bounds how often all are looked at again that do not fit. Whoever would fit after
-// that does so when the others are written.
+// mostSweeps limits the retries for rejected Services. Any that would fit later are accepted in the next plan.
 const mostSweeps = 8
 
-// seat is a rule at the place where its frontend is.
+// seat is a rule at the place of its frontend.
 type seat struct {
 	lb.Rule
 	place string
 }
 
-// docket is what is known of a plan before it is decided who fits.
+// docket is the state of an admission decision.
 type docket struct {
 	Input
 	places map[string]string
-	// owners are those of the observed rules, and had counts them.
+	// owners are the owners of the observed rules; had counts these rules.
 	owners []string
 	had    map[string]int
-	// foreign says which Services ask for a pool of somebody else's.
+	// foreign are the Services that request a foreign pool.
 	foreign map[string]error
 	// there are the observed rules of each place.
 	there map[string][]seat
 	// frontends are the names of the observed frontends of each place.
 	frontends map[string][]string
-	// census is what namespaces have, once it is needed.
+	// census is computed on first use.
 	census *census
-	// swept is true once somebody fits who did not at first.
+	// swept is set once a Service fits that did not at first.
 	swept bool
 }
 
@@ -104,8 +102,7 @@ func docketOf(in Input) *docket {
 	return d
 }
 
-// madeRoom reports whether a Service was refused before one that goes ahead of it: without
-// that one it may fit.
+// madeRoom reports whether a Service of higher precedence was rejected, so that this one may fit now.
 func (d *docket) madeRoom(i int, turn map[string]int) bool {
 	return d.swept || slices.ContainsFunc(d.Shares[:i], func(s Share) bool {
 		at, refused := turn[s.Owner]
@@ -113,8 +110,8 @@ func (d *docket) madeRoom(i int, turn map[string]int) bool {
 	})
 }
 
-// weigh tells of the Services that do not fit beside the others, those that are refused staying
-// as they are, in their order, until unfit wants it to stop. It reports whether that was so.
+// weigh calls unfit for each Service that does not fit, in order, until unfit returns true; rejected Services
+// count with their observed rules. It reports whether unfit stopped it.
 func (d *docket) weigh(refused map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
 	taken := newSeats()
 	for i, r := range d.Observed.Rules {
@@ -150,8 +147,8 @@ func (d *docket) weigh(refused map[string]error, unfit func(owner string, err er
 	return false
 }
 
-// fits returns why a Service does not fit beside the rules that have a seat, and beside those that
-// are reserved for Services which have them and come later.
+// fits returns why a Service does not fit with the accepted rules and those reserved for later Services, or
+// nil.
 func (d *docket) fits(s Share, taken *seats, reserved int) error {
 	if err := d.poolTaken(s, taken); err != nil {
 		return err
@@ -174,7 +171,7 @@ func (d *docket) fits(s Share, taken *seats, reserved int) error {
 	return nil
 }
 
-// holder names the namespace with the most rules, if it is not that of a Service; empty if it is.
+// holder returns the namespace with the most rules; empty if it is the Service's own.
 func (d *docket) holder(s Share) string {
 	if d.census == nil {
 		d.census = censusOf(d.Input)
@@ -182,7 +179,7 @@ func (d *docket) holder(s Share) string {
 	return d.census.largest(d.dimensions()[0], d.census.byOwner[s.Owner])
 }
 
-// seats are the rules that a Service wants, where it wants them.
+// seats returns the rules of a share at the places it wants.
 func (s Share) seats() []seat {
 	all := make([]seat, 0, len(s.Rules))
 	for _, f := range s.Frontends {
@@ -196,8 +193,7 @@ func (s Share) seats() []seat {
 	return all
 }
 
-// poolTaken refuses a pool of its own to a Service if somebody else has one of that name:
-// the members of the two would be mixed.
+// poolTaken rejects an own pool if another Service has one of the same name: their members would mix.
 func (in Input) poolTaken(s Share, taken *seats) error {
 	for _, p := range s.Pools {
 		if !contains(s.OwnPools, p.ID.Name) {
@@ -218,9 +214,8 @@ func (in Input) poolTaken(s Share, taken *seats) error {
 	return nil
 }
 
-// poolForeign refuses a pool of its own to a Service if there is one of that name with
-// addresses, which no rule sends flows to and which is on record as nobody's: a pool of a
-// Service comes with its rules, so somebody else made it, and would lose what is in it.
+// poolForeign rejects an own pool if a pool of that name has addresses, no rules and no recorded owner. Service
+// pools are created with their rules, so it is foreign and would lose its members.
 func (in Input) poolForeign(s Share) error {
 	for _, p := range s.Pools {
 		if !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) || contains(s.LeftPools, p.ID.Name) {
@@ -241,17 +236,17 @@ func (in Input) poolForeign(s Share) error {
 	return nil
 }
 
-// ErrPoolForeign says that there is a pool of the name which the Service's own would have.
+// ErrPoolForeign means a foreign pool has the name of the Service's own pool.
 var ErrPoolForeign = errors.New("the pool that would be the Service's is somebody else's")
 
-// ErrPoolTaken says that the pool which would be the Service's own is somebody else's.
+// ErrPoolTaken means another Service's pool has the same name.
 var ErrPoolTaken = errors.New("the names of two Services make the same pool: rename one of them, or its namespace")
 
-// ErrPortTaken says that another rule has the port of the address already.
+// ErrPortTaken means another rule uses the port of the address.
 var ErrPortTaken = errors.New("the address is shared, and the port is taken")
 
-// clashes reports the first of the rules that Azure would not have beside r: one with the same
-// port of the same address, or one that sends flows to the same port of the nodes.
+// clashes returns an error for the first rule that Azure rejects together with r: same frontend port, or same
+// backend port of the nodes.
 func (in Input) clashes(taken *seats, r seat) error {
 	front, back := meets(taken.byPort, r.place, r.Transport, r.FrontendPort), -1
 	if !r.FloatingIP {
@@ -269,7 +264,7 @@ func (in Input) clashes(taken *seats, r seat) error {
 		in.called(other), other.Transport, other.BackendPort, r.Pool)
 }
 
-// called is what a message calls a rule.
+// called returns the name of a rule for messages.
 func (in Input) called(s seat) string {
 	if in.ServiceOf != nil {
 		if of := in.ServiceOf(s.Name); of != "" {
@@ -279,7 +274,7 @@ func (in Input) called(s seat) string {
 	return "rule " + s.Name
 }
 
-// portOf is what a message calls the port that a rule has.
+// portOf returns the port of a rule for messages.
 func (in Input) portOf(s seat) string {
 	text := fmt.Sprintf("%s port %d", s.Transport, s.FrontendPort)
 	if s.Transport == lb.All {
