@@ -24,7 +24,7 @@ type Owner struct {
 
 // OwnerRecord is the persisted owners of public IPs.
 type OwnerRecord struct {
-	// Version is opaque to this package; a write of a version that is not the newest fails.
+	// Version is opaque; writing with an outdated version fails.
 	Version string
 	// Owners are by the key of the public IP.
 	Owners map[string]Owner
@@ -38,21 +38,21 @@ type OwnerStore interface {
 	WriteOwners(ctx context.Context, r OwnerRecord) (version string, err error)
 }
 
-// ownerTimeout bounds one read or write of the record. Rounds of other load balancers wait for it.
+// ownerTimeout limits one read or write of the record. Rounds of other load balancers wait for it.
 const ownerTimeout = 10 * time.Second
 
-// pruneAfter is how long lists of Azure have to omit a public IP before its owner is removed. One list may
-// omit what exists.
+// pruneAfter is how long lists must omit a public IP before its owner is removed. A single list may be
+// incomplete.
 const pruneAfter = 10 * time.Minute
 
-// maxListed bounds the names in one text.
+// maxListed limits the names in a message.
 const maxListed = 10
 
-// owners caches the record. A nil map is a record that has to be read.
+// owners caches the record. A nil map must be read.
 type owners struct {
-	slot   chan struct{} // has room for the round that decides; it is held across calls of the API server
+	slot   chan struct{} // held by the deciding round, also across API server calls
 	record OwnerRecord
-	// omitted is since when lists have omitted a public IP of the record, by its key.
+	// omitted is since when lists omit a recorded public IP, by key.
 	omitted map[string]time.Time
 }
 
@@ -78,8 +78,8 @@ func (o *owners) load(ctx context.Context, store OwnerStore) error {
 	return nil
 }
 
-// save writes changed owners; an empty Owner is removed. After a failure the record is read again, since
-// the write may have succeeded. The caller holds the lock.
+// save writes changed owners; an empty Owner deletes. After a failure the record is read again, because the
+// write may have succeeded. The caller holds the lock.
 func (o *owners) save(ctx context.Context, store OwnerStore, changed map[string]Owner) error {
 	next := OwnerRecord{Version: o.record.Version, Owners: maps.Clone(o.record.Owners)}
 	for key, owner := range changed {
@@ -101,33 +101,33 @@ func (o *owners) save(ctx context.Context, store OwnerStore, changed map[string]
 	return nil
 }
 
-// usage is what decides whether a Service may use a public IP that Weir did not make.
+// usage holds the facts that decide whether a Service may use a public IP that Weir did not make.
 type usage struct {
 	ip        lb.PublicIP
 	namespace string // of the Service
-	// user is the namespace of the Service whose frontend has the public IP; empty if it is free.
+	// user is the namespace of the Service at its frontend; empty if it is free.
 	user  string
 	owner Owner
-	// left is true if its Service has left it, and a frontend still has it.
+	// left is set if its Service left it but a frontend still has it.
 	left bool
-	// pending is true if the owner is not on record yet.
+	// pending is set if the owner is not recorded yet.
 	pending bool
 	// unreadable is why the owner is unknown.
 	unreadable error
 	grant      grant.PublicIP
-	// invalid is why a grant does not count.
+	// invalid is why a grant is not valid.
 	invalid error
 }
 
-// check returns whether the namespace has to be recorded as the owner before the public IP is used, or why
-// a Service may not use it. A public IP in use by another namespace is refused by the plan of the load
-// balancer, which knows the Services that shared it before.
+// check returns whether the namespace must be recorded as owner before the public IP is used, or why a Service
+// may not use it. Use by another namespace is rejected by the load balancer's plan, which knows the existing
+// sharing.
 func (u usage) check() (claims bool, err error) {
 	switch {
 	case u.user != "":
 		return false, nil // by its own namespace, which is recorded as its user, or by another one
 	case u.left:
-		return false, nil // the plan knows whose frontend it is, and Weir deletes it after that
+		return false, nil // the plan knows the owner of the frontend, and Weir deletes it afterwards
 	case u.unreadable != nil:
 		return false, fmt.Errorf("public IP %s is given to no Service that does not have it already: %w", u.ip.ID.Name, u.unreadable)
 	case u.grant.Tagged && !u.grant.Use:
@@ -141,7 +141,7 @@ func (u usage) check() (claims bool, err error) {
 		u.ip.ID.Name, u.owner.Namespace, u.owner.Since.UTC().Format(time.RFC3339), u.remedy())
 }
 
-// remedy says what an administrator does to grant the public IP to the namespace.
+// remedy returns how an administrator grants the public IP to the namespace.
 func (u usage) remedy() string {
 	text := fmt.Sprintf("have an administrator add %s/%s to the annotation %s of Namespace %s", u.ip.ID.ResourceGroup, u.ip.ID.Name, grant.PublicIPAnnotation, u.namespace)
 	if u.grant.Tagged {
@@ -153,16 +153,16 @@ func (u usage) remedy() string {
 	return text
 }
 
-// labelError returns why the DNS label of the public IP stays as it is.
+// labelError returns why the DNS label of the public IP is not changed.
 func (u usage) labelError(label string) error {
 	return fmt.Errorf("public IP %s has DNS label %s, and %s asks for %s. The DNS label of a public IP that Weir did not make changes only with a grant. Remove that annotation, or %s",
 		u.ip.ID.Name, orNone(u.ip.DNSLabel), service.DNSLabel, orNone(label), u.remedy())
 }
 
-// madeByWeir reports whether Weir made a public IP, for a Service of any namespace.
+// madeByWeir reports whether Weir made a public IP, for any namespace.
 func (c *Config) madeByWeir(ip lb.PublicIP) bool { return MadeFor(ip, c.ClusterName) != "" }
 
-// frontendOf returns the name of the frontend of the cluster's load balancers that has a public IP.
+// frontendOf returns the name of the cluster's frontend that has a public IP.
 func (c *Config) frontendOf(ip lb.PublicIP) string {
 	for _, id := range c.LoadBalancers {
 		if on := id.String() + "/frontendIPConfigurations/"; hasPrefixFold(ip.UsedBy, on) {
@@ -172,7 +172,7 @@ func (c *Config) frontendOf(ip lb.PublicIP) string {
 	return ""
 }
 
-// userOf returns the namespace of the Service whose frontend has a public IP; empty if none is known.
+// userOf returns the namespace of the Service whose frontend has a public IP; empty if unknown.
 func (r *Round) userOf(ip lb.PublicIP) string {
 	if frontend := r.cfg.frontendOf(ip); frontend != "" {
 		return namespaceOf(r.serviceOf()(frontend))
@@ -185,7 +185,7 @@ func namespaceOf(service string) string {
 	return namespace
 }
 
-// usageOf returns what decides whether a Service may use a public IP.
+// usageOf returns the usage of a public IP by a Service.
 func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 	key := ip.ID.Key()
 	u := usage{ip: ip, namespace: namespaceOf(req.Service), user: r.userOf(ip), owner: r.owners[key], unreadable: r.unreadable}
@@ -208,8 +208,8 @@ func (c *Config) grantOf(ip lb.PublicIP, namespace string) (grant.PublicIP, erro
 	return grant.ForPublicIP(namespace, annotation, c.Group, ip.ID, ip.Tags)
 }
 
-// mayLabel reports whether the Service may change the DNS label of a public IP: Weir made it for the
-// namespace, or an administrator granted it.
+// mayLabel reports whether the Service may change the DNS label: Weir made the public IP for its namespace, or
+// an administrator granted it.
 func (r *Round) mayLabel(u usage) bool {
 	return u.grant.Label || r.cfg.madeByWeir(u.ip) && taggedForNamespace(u.ip, u.namespace)
 }
@@ -222,8 +222,8 @@ func (k *Keeper) ownersNow(ctx context.Context) (map[string]Owner, error) {
 	return k.owners.record.Owners, err
 }
 
-// ownedByOther describes a public IP that a Service may not name as an additional address, because
-// another namespace owns it; empty if it may.
+// ownedByOther describes a public IP that a Service may not name as an additional address because another
+// namespace owns it; empty if it may.
 func (c *Config) ownedByOther(ip lb.PublicIP, key string, spec *service.Spec, owned map[string]Owner) string {
 	owner, namespace := owned[ip.ID.Key()].Namespace, namespaceOf(key)
 	if owner == "" || owner == namespace || Wants(spec, ip) {
@@ -235,13 +235,13 @@ func (c *Config) ownedByOther(ip lb.PublicIP, key string, spec *service.Spec, ow
 	return "public IP " + ip.ID.Name + ", which belongs to namespace " + owner
 }
 
-// claim is a change of the owner of a public IP, and the requests that depend on it.
+// claim is a change of the owner of a public IP, with the requests that depend on it.
 type claim struct {
 	owner Owner
 	by    []*Request
 }
 
-// claim notes that a Service uses a public IP: its namespace has to be on record before that.
+// claim requests that the namespace is recorded before its Service uses a public IP.
 func (r *Round) claim(ip lb.PublicIP, req *Request) {
 	key := ip.ID.Key()
 	c := r.claims[key]
@@ -252,8 +252,8 @@ func (r *Round) claim(ip lb.PublicIP, req *Request) {
 	c.by = append(c.by, req)
 }
 
-// pickAll picks the public IPs of all requests, oldest Service first, and records the namespaces that
-// become owners. No other round does so at the same time.
+// pickAll selects the public IPs of all requests, oldest Service first, and records new owners. Only one round
+// at a time does this.
 func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 	o.slot <- struct{}{}
 	defer func() { <-o.slot }()
@@ -290,7 +290,7 @@ func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 	r.owners, r.claims = o.record.Owners, nil
 }
 
-// users returns the namespaces that use public IPs that Weir did not make, by the key of the public IP.
+// users returns the namespaces that use public IPs that Weir did not make, by key.
 func (r *Round) users() map[string]string {
 	users := map[string]string{}
 	for key, ip := range r.known {
@@ -304,8 +304,8 @@ func (r *Round) users() map[string]string {
 	return users
 }
 
-// changedOwners returns the owners that differ from the record: of public IPs in use, of those that
-// Services get in this round, and of those that Azure does not have any more.
+// changedOwners returns the owners that differ from the record: public IPs in use, newly assigned, or gone from
+// Azure.
 func (r *Round) changedOwners(users map[string]string, gone []string) map[string]Owner {
 	changed := map[string]Owner{}
 	for key, user := range users {
@@ -324,8 +324,7 @@ func (r *Round) changedOwners(users map[string]string, gone []string) map[string
 	return changed
 }
 
-// prunable returns the keys of recorded public IPs that the lists of Azure have omitted for pruneAfter. The
-// caller holds the lock.
+// prunable returns the keys that lists have omitted for pruneAfter. The caller holds the lock.
 func (o *owners) prunable(r *Round) []string {
 	omitted, gone := map[string]time.Time{}, []string{}
 	for key := range r.owners {
@@ -363,7 +362,7 @@ func (r *Round) warnFree() {
 	}
 }
 
-// namesPublicIP reports whether a Service names a public IP that exists.
+// namesPublicIP reports whether a Service names an existing public IP.
 func (req *Request) namesPublicIP() bool {
 	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil && theirs(*f.PublicIP) })
 }
