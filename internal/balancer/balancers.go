@@ -104,7 +104,6 @@ func (b *Balancers) next(j *job) {
 	}
 }
 
-// queue returns the queue of a step's resource.
 func (b *Balancers) queue(at step) *queue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +133,6 @@ func (b *Balancers) sift(ctx context.Context, jobs []*job, why func(*job) error)
 	})
 }
 
-// done reports the result of a job.
 func (b *Balancers) done(j *job, err error) {
 	if err == nil && j.link.Err == nil {
 		b.rejections.Accept(j.wish())

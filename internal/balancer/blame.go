@@ -27,8 +27,7 @@ type trial func(ctx context.Context, jobs []*job) error
 
 // search bisects jobs to find the namespaces whose Services Azure rejects.
 type search struct {
-	of *Balancers
-	// tries is the number of writes left.
+	of    *Balancers
 	tries int
 }
 
@@ -87,7 +86,6 @@ func middle(jobs []*job) int {
 	return best
 }
 
-// putBack requeues jobs.
 func (b *Balancers) putBack(jobs []*job) {
 	for _, j := range jobs {
 		b.next(j)
@@ -154,7 +152,6 @@ func wish(name string, desired *service.Spec) string {
 	return name
 }
 
-// makesPublicIPs reports whether the job may write public IPs.
 func (j *job) makesPublicIPs() bool {
 	return j.Desired != nil && !j.begun && slices.ContainsFunc(j.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil })
 }

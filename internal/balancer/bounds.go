@@ -26,7 +26,6 @@ func (l *loadBalancer) rejectExceeding(ctx context.Context, jobs []*job) []*job 
 	return l.sift(ctx, jobs, func(j *job) error { return exceeding[j.Owner] })
 }
 
-// readShown reads a load balancer into the cache.
 func (b *Balancers) readShown(ctx context.Context, id lb.LoadBalancerID) error {
 	shown, err := b.cfg.Azure.GetLoadBalancer(ctx, id)
 	switch f := fault.From(err); {

@@ -22,7 +22,7 @@ type conversion struct {
 	// pool is the shared pool, interim its temporary replacement and id the ARM ID of the shared pool.
 	pool, interim string
 	id            lb.PoolID
-	// theirs are the foreign members; why is another reason to retain the pool.
+	// theirs are the foreign members; the next field is any other reason to retain the pool.
 	theirs []string
 	why    string
 }
@@ -30,7 +30,6 @@ type conversion struct {
 // keeps reports whether the shared pool cannot be converted.
 func (c *conversion) keeps() bool { return len(c.theirs) > 0 || c.why != "" }
 
-// kept returns the message that reports a blocked conversion.
 func (c *conversion) kept() plan.Kept {
 	return plan.Kept{Pool: c.id, Members: c.theirs, Converting: true, Why: c.why}
 }
@@ -99,7 +98,6 @@ func (l *loadBalancer) detour(j *job, observed lb.LoadBalancer, all []*conversio
 	}
 }
 
-// uses reports whether a rule of the job refers to the pool.
 func (j *job) uses(observed lb.LoadBalancer, pool string) bool {
 	return slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
 		return hasPrefixFold(r.Name, j.Owner) && strings.EqualFold(r.Pool, pool)

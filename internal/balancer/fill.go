@@ -54,7 +54,6 @@ func (j *job) arrives(observed lb.LoadBalancer, pool string) bool {
 	})
 }
 
-// leavesLater reports whether the job has another load balancer to leave.
 func (j *job) leavesLater() bool {
 	return slices.ContainsFunc(j.steps, func(s step) bool { return s.leaves })
 }

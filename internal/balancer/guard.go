@@ -39,7 +39,6 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 	}
 }
 
-// demands returns the jobs' requests to the security group.
 func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	all := make([]*securitygroup.Request, len(jobs))
 	for i, j := range jobs {
@@ -52,7 +51,6 @@ func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	return all
 }
 
-// settle records the security group results on the jobs.
 func settle(jobs []*job, asked []*securitygroup.Request) {
 	for i, j := range jobs {
 		j.contested(asked[i].Contest)
@@ -62,7 +60,6 @@ func settle(jobs []*job, asked []*securitygroup.Request) {
 	}
 }
 
-// taken returns the addresses of frontends that change or are removed.
 func taken(changes []plan.Change, ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for _, c := range changes {
@@ -121,7 +118,6 @@ func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 	})
 }
 
-// existingSpec returns the spec with the present frontends and rules of the Service.
 func existingSpec(w service.Spec, frontends []lb.Frontend, rules []lb.Rule, addresses []netip.Addr) *service.Spec {
 	w.Frontends, w.Rules = nil, rules
 	for i, f := range frontends {

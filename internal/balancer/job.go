@@ -14,22 +14,17 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// step is the work of a job on one resource.
 type step struct {
-	on lb.LoadBalancerID
-	// leaves marks a removal from the load balancer.
-	leaves bool
-	// secures marks the security group step.
+	on      lb.LoadBalancerID
+	leaves  bool
 	secures bool
-	// publishes marks the Private Link step; clears are the frontends to unpublish.
+	// publishes marks the Private Link step. Otherwise, these frontends must be unpublished.
 	publishes bool
 	clears    []string
 }
 
-// links reports whether the step is on Private Link Services.
 func (s step) links() bool { return s.publishes || len(s.clears) > 0 }
 
-// key returns the key of the step's queue.
 func (s step) key() string {
 	switch {
 	case s.secures:
@@ -40,24 +35,21 @@ func (s step) key() string {
 	return string(s.on.Key())
 }
 
-// job is a request in progress.
 type job struct {
 	Result
 	steps []step
 	// begun is set after the first step; the job can no longer be deferred.
 	begun bool
-	// rules are the rules it may have for now; see hold.
+	// rules are the rules it may have for now.
 	rules []lb.Rule
 	// converting are its shared pools that are not converted yet.
 	converting []*conversion
-	// wanted is the spec with the names of its frontends on this load balancer.
-	wanted *service.Spec
+	wanted     *service.Spec
 	// refused is why the plan or the result check rejects it in this try, or nil.
 	refused error
-	// ips is its public IP request.
-	ips *publicip.Request
-	// link is its Private Link request. clears are the published frontends that it cannot release in this try;
-	// cleared is set after they were unpublished.
+	ips     *publicip.Request
+	// link is its Private Link request. Published frontends that it cannot release in this try are unpublished
+	// before the step is repeated.
 	link    *privatelinkround.Request
 	clears  []string
 	cleared bool
@@ -80,10 +72,8 @@ func newJob(req Request, guarded bool) *job {
 	return j
 }
 
-// namespace returns the namespace of the job's Service.
 func (j *job) namespace() string { return namespaceOf(j.Service) }
 
-// namespaceOf returns the namespace of a Service key.
 func namespaceOf(service string) string {
 	namespace, _, _ := strings.Cut(service, "/")
 	return namespace
@@ -93,7 +83,6 @@ func (j *job) asked() contest.Asked {
 	return contest.Asked{Desired: j.Desired, On: j.On.Key(), Again: j.Again}
 }
 
-// contested records conflicts about the job's parts.
 func (j *job) contested(all ...*contest.Contest) {
 	for _, c := range all {
 		if c != nil {
@@ -102,7 +91,6 @@ func (j *job) contested(all ...*contest.Contest) {
 	}
 }
 
-// causes returns the Services that a request to Azure is sent for.
 func causes(jobs []*job) []calls.Cause {
 	all := make([]calls.Cause, len(jobs))
 	for i, j := range jobs {
@@ -112,7 +100,6 @@ func causes(jobs []*job) []calls.Cause {
 	return all
 }
 
-// unprovided returns why its public IPs are not available, or nil.
 func (j *job) unprovided() error { return j.ips.Err }
 
 // unprovided is (*job).unprovided and also counts rejections.
@@ -123,13 +110,10 @@ func (b *Balancers) unprovided(j *job) error {
 	return j.ips.Err
 }
 
-// leaves reports whether the step removes the Service from the load balancer.
 func (j *job) leaves() bool { return j.steps[0].leaves }
 
-// moves reports whether another load balancer step follows.
 func (j *job) moves() bool { return len(j.steps) > 1 && !j.steps[1].secures && !j.steps[1].links() }
 
-// requests returns the public IP requests of the jobs.
 func requests(jobs []*job) []*publicip.Request {
 	all := make([]*publicip.Request, len(jobs))
 	for i, j := range jobs {

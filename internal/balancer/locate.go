@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Placing is the input of Locate.
+// Placing describes the Service to place.
 type Placing struct {
 	Service, Owner          string
 	Labels, NamespaceLabels map[string]string

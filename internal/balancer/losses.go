@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// RemovalError means a request with Spare would remove addresses. Nothing was changed.
+// RemovalError means that a request which protects addresses would remove some. Nothing was changed.
 type RemovalError struct {
 	// Addresses are the addresses that the Service would lose.
 	Addresses []netip.Addr
@@ -30,7 +30,7 @@ func (e *RemovalError) Error() string {
 	return "it would lose " + strings.Join(texts, ", ")
 }
 
-// endLosing fails the jobs with Spare that would lose addresses, before any write. It reads the load balancer
+// endLosing fails jobs that protect addresses and would lose some, before any write. It reads the load balancer
 // only if a status shows an address that the Service is not known to retain.
 func (l *loadBalancer) endLosing(ctx context.Context, jobs []*job, ips *publicip.Round) {
 	var frontends []lb.Frontend
@@ -64,7 +64,6 @@ func (l *loadBalancer) frontends(ctx context.Context) ([]lb.Frontend, error) {
 	return observed.Frontends, nil
 }
 
-// knownAddresses returns the future addresses of a job's Service, as far as they are known.
 func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for i, f := range j.Desired.Frontends {
@@ -78,14 +77,12 @@ func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	return all
 }
 
-// unkept returns the shown addresses that will not remain.
 func unkept(shown, will []netip.Addr) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(shown), func(a netip.Addr) bool { return slices.Contains(will, a) })
 }
 
 // lost returns the addresses that a job's step removes: unwanted frontends, public IPs to delete, and all shown
-// addresses if the load balancer is no longer one of names. Addresses already removed by another controller do
-// not count.
+// addresses if the load balancer is not in names. Addresses already removed by another controller do not count.
 func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string) []netip.Addr {
 	shown := unkept(j.Shown, j.knownAddresses(ips))
 	if !j.leaves() && slices.ContainsFunc(j.Recorded, func(name string) bool { return !containsFold(names, name) }) {

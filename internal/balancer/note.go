@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/publicip"
 )
 
-// outcome is the result of a try.
 type outcome struct {
 	plan.Plan
 	// jobs are all jobs, due the jobs of the plan, served those for which Azure shows the planned state.
@@ -41,7 +40,6 @@ func (l *loadBalancer) settle(ctx context.Context, o outcome) {
 	}
 }
 
-// noteServed records Azure's state for a served job.
 func (l *loadBalancer) noteServed(j *job, o outcome) {
 	its := changesOf(o.Changes, j.Owner)
 	j.Changed = j.Changed || len(its) > 0
@@ -81,12 +79,10 @@ func (j *job) noteLeft(o outcome) {
 	}
 }
 
-// changesOf returns the changes of an owner's parts.
 func changesOf(changes []plan.Change, owner string) []plan.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) })
 }
 
-// noteAddresses records the addresses of a job's frontends.
 func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 	if j.leaves() {
 		return

@@ -40,7 +40,6 @@ type placement struct {
 	rules, frontends int
 }
 
-// saw records the observed state of a load balancer.
 func (p *placements) saw(balancer lb.LoadBalancer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +93,6 @@ func (b *Balancers) Rules() map[string]int {
 // MachineRules returns the highest rule count per machine, by public load balancer.
 func (b *Balancers) MachineRules() map[string]int { return b.placements.machines.Used() }
 
-// put records where a Service is.
 func (p *placements) put(key string, s placement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,14 +114,12 @@ func lower(names []string) []string {
 	return all
 }
 
-// remove deletes the placement of a Service.
 func (p *placements) remove(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.placed, key)
 }
 
-// elsewhere returns the owners known to be on another load balancer.
 func (p *placements) elsewhere(name string) map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +132,6 @@ func (p *placements) elsewhere(name string) map[string]bool {
 	return owners
 }
 
-// holding returns the load balancers with parts of an owner.
 func (p *placements) holding(owner string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +184,6 @@ func (p *placements) partsOf(owner string) (frontends []lb.Frontend, rules []lb.
 	return frontends, rules
 }
 
-// having returns the load balancer that has a public IP or a private address.
 func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +197,6 @@ func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 	return ""
 }
 
-// rulesAt returns the cached rules at the frontend of a public IP.
 func (p *placements) rulesAt(ip lb.PublicIP) []lb.Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()

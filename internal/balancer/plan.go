@@ -39,7 +39,6 @@ func split(jobs []*job, p plan.Plan) (served []*job) {
 	return served
 }
 
-// input returns the plan's input for the jobs.
 func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	in := l.boundsInput(l.id.Name)
 	in.Observed = seen.observed
@@ -63,7 +62,6 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	return in
 }
 
-// wanted returns what a job's step wants of the load balancer.
 func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: lb.NamesOn(l.id, j.HeldPools), MadePools: lb.NamesOn(l.id, j.MadePools), LeftPools: seen.left.Of(j.Service, l.id, j.OwnPools)}
 	if j.leaves() {

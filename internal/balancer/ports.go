@@ -85,8 +85,7 @@ type Cluster interface {
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 }
 
-// Config configures Balancers. Optional: PrivateLinks, Emptied, Owners, PrivateIPs, LeftPools, Behaviour,
-// Lease, Writes and Made.
+// Config configures Balancers. Fields are required unless their comments say otherwise.
 type Config struct {
 	Settings
 	Azure Azure
@@ -148,7 +147,6 @@ type Settings struct {
 	OpensSubnets     bool
 }
 
-// names returns the names of the cluster's load balancers.
 func (s Settings) names() []string {
 	var all []string
 	for _, c := range s.Configurations {
@@ -157,7 +155,6 @@ func (s Settings) names() []string {
 	return all
 }
 
-// ids returns the IDs of the cluster's load balancers.
 func (s Settings) ids() []lb.LoadBalancerID {
 	var all []lb.LoadBalancerID
 	for _, name := range s.names() {

@@ -54,7 +54,6 @@ func (l *loadBalancer) usersOf(b lb.LoadBalancer) privateip.Users {
 	return privateip.UsersOf(b, serviceOf(l.cfg.Cluster))
 }
 
-// privateWants returns the private addresses that the jobs request. A leaving job requests none.
 func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want {
 	var wants []privateip.Want
 	for _, j := range jobs {

@@ -85,7 +85,6 @@ func (p *published) clear(ctx context.Context, jobs []*job) {
 	}
 }
 
-// balancer returns the last observed load balancer.
 func (p *published) balancer() privatelinkround.Balancer {
 	shown, byAddress := p.placements.newest(p.id.Name)
 	shown.ID = p.id
@@ -102,7 +101,6 @@ func (j *job) unpublished() error {
 	return nil
 }
 
-// publishing returns the Private Link steps of a job, its last ones.
 func (j *job) publishing() []step {
 	if !j.link.Concerned() {
 		return nil
@@ -141,7 +139,6 @@ func (l *loadBalancer) keepPublished(ctx context.Context, due []*job, p plan.Pla
 	return rest
 }
 
-// setAside defers a job until its frontends are unpublished.
 func (j *job) setAside(on lb.LoadBalancerID, frontends []string) {
 	if j.cleared {
 		j.refused = otherwise(on, len(frontends), "frontend "+frontends[0]+" is published, after that was ended")
@@ -200,7 +197,6 @@ func (l *loadBalancer) apart(jobs []*job) []*job {
 	})
 }
 
-// linkRequests returns the Private Link requests of the jobs.
 func linkRequests(jobs []*job) []*privatelinkround.Request {
 	all := make([]*privatelinkround.Request, len(jobs))
 	for i, j := range jobs {
@@ -209,7 +205,7 @@ func linkRequests(jobs []*job) []*privatelinkround.Request {
 	return all
 }
 
-// ReadsLinks returns nil if the Private Link Services of a resource group can be read; see Reads.
+// ReadsLinks returns nil if the Private Link Services of a resource group can be read.
 func (b *Balancers) ReadsLinks(ctx context.Context, group string) error {
 	if b.links == nil {
 		return nil

@@ -35,7 +35,6 @@ func newQueue(b *Balancers, of resource) *queue {
 	return &queue{Balancers: b, of: of, added: make(chan struct{}, 1)}
 }
 
-// remove queues a cleanup of the load balancer.
 func (q *queue) remove(r *removal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +45,6 @@ func (q *queue) remove(r *removal) {
 	}
 }
 
-// endRemovals runs the queued cleanups.
 func (q *queue) endRemovals(ctx context.Context) {
 	q.mu.Lock()
 	all := q.removals
@@ -238,7 +236,6 @@ func (q *queue) pause(ctx context.Context) bool {
 	return false
 }
 
-// changes returns the write demand of the jobs' namespaces.
 func changes(jobs []*job) []turns.Change {
 	all := make([]turns.Change, len(jobs))
 	for i, j := range jobs {

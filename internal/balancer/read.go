@@ -23,19 +23,16 @@ import (
 // snapshot is the input of a plan, without the jobs.
 type snapshot struct {
 	observed lb.LoadBalancer
-	// owners are the owners of Services that may have parts on the load balancer.
-	owners []string
-	// foreign are the members of other owners, by lower-case pool name. emptying counts Weir's members that
-	// must leave before the load balancer can be deleted.
+	owners   []string
+	// Foreign members by lower-case pool name, and the count of Weir's members that must leave before the load
+	// balancer can be deleted.
 	foreign  map[string][]string
 	emptying map[string]int
 	// converting are the shared pools that are not converted yet.
 	converting []*conversion
 	ips        *publicip.Round
-	// left are the pools that Weir made and left, with their Services.
-	left leftpool.Record
-	// links caches Private Link Services.
-	links *privatelinkround.Look
+	left       leftpool.Record
+	links      *privatelinkround.Look
 }
 
 // read reads the load balancer and the related cluster state.
@@ -107,7 +104,8 @@ func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// gate waits for the throttle gate. A closed gate is an error, so that the lane is released.
+// gate waits for the throttle gate. It returns an error if the gate is closed, so that the load balancer is
+// unlocked.
 func (l *loadBalancer) gate(ctx context.Context) error {
 	for {
 		until, why := l.cfg.Azure.Enter(l.id)

@@ -68,7 +68,6 @@ func (u *unneeded) keeps(name string) bool {
 	return u.retained[strings.ToLower(name)]
 }
 
-// done records that a load balancer was processed.
 func (u *unneeded) done(name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -165,7 +164,6 @@ func (b *Balancers) DeleteUnneeded(ctx context.Context) (Deleted, error) {
 	return all, errors.Join(failed...)
 }
 
-// removal is a request to clean up a load balancer.
 type removal struct {
 	Deleted
 	ended chan error // buffered for the result

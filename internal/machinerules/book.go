@@ -15,9 +15,8 @@ import (
 // Book holds the counts of a cluster's load balancers. The zero value is empty. Its methods are safe for
 // concurrent use.
 type Book struct {
-	mu    sync.Mutex
-	shown map[string]plan.Counts // by lower-case load balancer name
-	// claimed are the counts of writes in progress.
+	mu      sync.Mutex
+	shown   map[string]plan.Counts // by lower-case load balancer name
 	claimed map[string]plan.Counts
 }
 

@@ -34,7 +34,6 @@ func (u Usage) total() (all count) {
 	return all
 }
 
-// isShared reports whether another namespace uses the load balancer.
 func (u Usage) isShared(namespace string) bool {
 	for other, n := range u {
 		if other != "" && other != namespace && n != (count{}) {
@@ -53,7 +52,7 @@ type census struct {
 	had map[string]count
 	// places maps each address with a frontend to the owner in the plan; empty for other owners.
 	places map[string]string
-	// byOwner maps owners to namespaces; wants is the total demand per namespace.
+	// byOwner maps owners to namespaces. The demand is per namespace.
 	byOwner map[string]string
 	wants   Usage
 	// onMachines counts the rules of this load balancer per machine, by pool; see machinesExceeded.
@@ -157,7 +156,6 @@ func (in Input) exceedsBound(has, more count, namespace string, shared bool) err
 	return nil
 }
 
-// exceeded returns why a namespace cannot grow, or nil.
 func (c *census) exceeded(namespace string, more count) error {
 	if err := c.exceedsBound(c.of[namespace], more, namespace, c.of.isShared(namespace) || c.wants.isShared(namespace)); err != nil {
 		return err
@@ -197,7 +195,6 @@ func (c *census) largest(d dimension, but string) string {
 	return fmt.Sprintf(": namespace %s has the most, %d, and its bound is %d (%s)", most, d.of(c.of[most]), b.Max, b.By)
 }
 
-// namespaceOf returns the namespace of the Service that a name belongs to; empty if unknown.
 func (in Input) namespaceOf(name string) string {
 	if in.ServiceOf == nil {
 		return ""

@@ -50,7 +50,6 @@ func settle(in Input, accepted []Share) []lb.Frontend {
 	return next
 }
 
-// keeping decides which frontends remain.
 type keeping struct {
 	in                       Input
 	accepted, others, shares roster
@@ -108,7 +107,6 @@ func (k keeping) stays(f lb.Frontend) bool {
 	return k.places[place(f)]
 }
 
-// seatOf returns the name of the frontend at the place that a Service wants.
 func seatOf(next lb.LoadBalancer, s Share, wanted string) string {
 	for _, w := range s.Frontends {
 		if w.Name != wanted {

@@ -9,7 +9,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// roster finds the owner of a name.
 type roster struct {
 	of map[string]string // the owner as given, by lower case
 	at map[string]int    // its first index in the list
@@ -34,7 +33,6 @@ func rosterIn(shares []Share) roster {
 	return rosterOf(list)
 }
 
-// owner returns the first owner that a name belongs to; empty if none.
 func (o roster) owner(name string) string {
 	if len(o.of) == 0 {
 		return ""
@@ -59,8 +57,7 @@ type seats struct {
 	byPort, behind map[portKey]int
 	byPool         map[string][]int
 	at             map[string][]int
-	// frontends are the frontend names that Services want at each place.
-	frontends map[string][]string
+	frontends      map[string][]string
 }
 
 // portKey is a port of a place or pool. Transport lb.All means all ports; an empty transport means any.
@@ -124,7 +121,6 @@ func byName[T any](items []T, name func(T) string) map[string]int {
 	return at
 }
 
-// owns reports whether a name belongs to an owner.
 func owns(owner, name string) bool {
 	if len(name) < len(owner) || !strings.EqualFold(name[:len(owner)], owner) {
 		return false

@@ -30,7 +30,6 @@ func CountRules(b lb.LoadBalancer) Counts {
 	return n
 }
 
-// byPool counts rules by lower-case pool name.
 func byPool(rules []lb.Rule) Counts {
 	return CountRules(lb.LoadBalancer{Rules: rules})
 }

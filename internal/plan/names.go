@@ -33,7 +33,6 @@ func nameFrontends(in Input) []Share {
 	return shares
 }
 
-// nameOf returns the name of a frontend that a Service wants.
 func (in Input) nameOf(s Share, want lb.Frontend) string {
 	another := anotherName(want)
 	for _, is := range in.Observed.Frontends {
@@ -52,7 +51,6 @@ func (in Input) nameOf(s Share, want lb.Frontend) string {
 // dynamic reports whether Azure chooses the address of a frontend.
 func dynamic(f lb.Frontend) bool { return f.PublicIP == "" && !f.Static }
 
-// keptByOthers reports whether anything that is not the Service's refers to a frontend.
 func (in Input) keptByOthers(s Share, frontend string) bool {
 	return in.Observed.Pinned[strings.ToLower(frontend)] || slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool {
 		return strings.EqualFold(r.Frontend, frontend) && !owns(s.Owner, r.Name)
@@ -73,7 +71,6 @@ func anotherName(f lb.Frontend) string {
 	return fmt.Sprintf("%s-%08x%s", stem, h.Sum32(), suffix)
 }
 
-// rename returns a copy of the share with renamed frontends.
 func (s Share) rename(names map[string]string) Share {
 	s.Frontends, s.Rules = slices.Clone(s.Frontends), slices.Clone(s.Rules)
 	for i, f := range s.Frontends {
@@ -123,7 +120,6 @@ func Fixed(want lb.Frontend, owner string, rules []lb.Rule, observed lb.LoadBala
 	return former
 }
 
-// rulesOf returns the rules at a frontend.
 func rulesOf(rules []lb.Rule, frontend string) []lb.Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r lb.Rule) bool { return !strings.EqualFold(r.Frontend, frontend) })
 }

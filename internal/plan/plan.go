@@ -34,7 +34,7 @@ type Share struct {
 	MadePools []string
 	// Needs reports whether a leaving Service needs the address of a frontend elsewhere; nil means no.
 	Needs func(lb.Frontend) bool
-	// Unresolved are more frontends, with unknown addresses. Only Exceeding uses them.
+	// Unresolved are more frontends, with unknown addresses, for the limit check only.
 	Unresolved []lb.Frontend
 	// LeftPools are the OwnPools that Weir made and left because they hold foreign addresses.
 	LeftPools []string
@@ -72,8 +72,8 @@ type Input struct {
 	// can be deleted, by lower-case name. Nil means unknown: a pool of network interfaces then retains the load
 	// balancer.
 	Emptying map[string]int
-	// FamilyOf returns the family of a public frontend; empty if unknown. Made reports whether Weir made the
-	// address of a frontend. Both may be nil.
+	// FamilyOf returns the family of a public frontend; empty if unknown. The second function reports whether
+	// Weir made the address of a frontend. Both may be nil.
 	FamilyOf func(lb.Frontend) lb.Family
 	Made     func(lb.Frontend) bool
 	// Abandoned reports whether the Service of a frontend left it; nil if other Services may use it.
@@ -132,7 +132,6 @@ func Make(in Input) Plan {
 	return p
 }
 
-// accepted returns the Services that the plan does not reject.
 func (p Plan) accepted(shares []Share) []Share {
 	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
 }
@@ -192,7 +191,6 @@ func made(observed lb.LoadBalancer, in Input) bool {
 	return slices.ContainsFunc(observed.Pools, func(p lb.Pool) bool { return contains(in.SharedPools, p.ID.Name) })
 }
 
-// bare reports whether only unreferenced shared pools are left.
 func bare(next lb.LoadBalancer, in Input) bool {
 	return len(next.Frontends)+len(next.Rules)+len(next.Probes)+len(next.Pinned) == 0 &&
 		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool {

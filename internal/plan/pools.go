@@ -13,13 +13,13 @@ import (
 // Kept is a pool or frontend retained for foreign parts.
 type Kept struct {
 	Pool lb.PoolID
-	// Owner is the owner of the Service; empty for a shared pool, which retains its load balancer or, if
-	// Converting, its kind.
+	// Owner is the owner of the Service; empty for a shared pool, which retains its load balancer, or cannot be
+	// converted.
 	Owner      string
 	Converting bool
 	// Why is the reason if it is not a member.
 	Why string
-	// Frontend is the frontend that Azure requires for Members, or for Why; nil for a pool.
+	// Frontend is the frontend that Azure requires; nil for a pool.
 	Frontend *lb.Frontend
 	// Members are the foreign members, for messages.
 	Members []string
@@ -64,7 +64,6 @@ func (e Emptying) String() string {
 	return fmt.Sprintf("load balancer %s is deleted when %s left backend pool %s", e.Pool.LoadBalancer.Name, interfaces, e.Pool.Name)
 }
 
-// mostMembers limits the members in a message.
 const mostMembers = 5
 
 // String returns what is retained, why, and the remedy.
@@ -103,8 +102,8 @@ func (k Kept) String() string {
 		" somebody else's. Whoever put that there has to take it out, or delete what stays"
 }
 
-// let deletes the Service's own pools that are no longer needed, unless they hold foreign members. had are the
-// pools of its former rules, which prove the owner.
+// let deletes the Service's own pools that are no longer needed, unless they hold foreign members. The pools of
+// its former rules, in had, prove the owner.
 func (p *Plan) let(in Input, s Share, had []string) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		name := is.ID.Name
@@ -128,7 +127,6 @@ func (p *Plan) let(in Input, s Share, had []string) {
 	})
 }
 
-// foreignUse names a reference to a pool that belongs to no Service; empty if none.
 func (in Input) foreignUse(next lb.LoadBalancer, is lb.Pool) string {
 	due, others := rosterIn(in.Shares), rosterOf(in.Others)
 	for _, r := range next.Rules {

@@ -52,24 +52,19 @@ func refuse(in Input) map[string]error {
 // mostSweeps limits the retries for rejected Services. Any that would fit later are accepted in the next plan.
 const mostSweeps = 8
 
-// seat is a rule at the place of its frontend.
 type seat struct {
 	lb.Rule
 	place string
 }
 
-// docket is the state of an admission decision.
 type docket struct {
 	Input
 	places map[string]string
-	// owners are the owners of the observed rules; had counts these rules.
-	owners []string
-	had    map[string]int
-	// foreign are the Services that request a foreign pool.
-	foreign map[string]error
-	// there are the observed rules of each place.
-	there map[string][]seat
-	// frontends are the names of the observed frontends of each place.
+	// Owners of the observed rules, and their rule counts.
+	owners    []string
+	had       map[string]int
+	foreign   map[string]error
+	there     map[string][]seat
 	frontends map[string][]string
 	// census is computed on first use.
 	census *census
@@ -179,7 +174,6 @@ func (d *docket) holder(s Share) string {
 	return d.census.largest(d.dimensions()[0], d.census.byOwner[s.Owner])
 }
 
-// seats returns the rules of a share at the places it wants.
 func (s Share) seats() []seat {
 	all := make([]seat, 0, len(s.Rules))
 	for _, f := range s.Frontends {
@@ -264,7 +258,6 @@ func (in Input) clashes(taken *seats, r seat) error {
 		in.called(other), other.Transport, other.BackendPort, r.Pool)
 }
 
-// called returns the name of a rule for messages.
 func (in Input) called(s seat) string {
 	if in.ServiceOf != nil {
 		if of := in.ServiceOf(s.Name); of != "" {
@@ -274,7 +267,6 @@ func (in Input) called(s seat) string {
 	return "rule " + s.Name
 }
 
-// portOf returns the port of a rule for messages.
 func (in Input) portOf(s seat) string {
 	text := fmt.Sprintf("%s port %d", s.Transport, s.FrontendPort)
 	if s.Transport == lb.All {

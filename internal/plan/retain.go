@@ -15,7 +15,6 @@ import (
 // TagRetained is the load balancer tag that names the frontend retained only because Azure requires one.
 const TagRetained = "weir-retained-frontend"
 
-// tagRetainedFor is the tag with the namespace of the Service that had that frontend.
 const tagRetainedFor = "weir-retained-namespace"
 
 // ErrNoIPv4 rejects a Service that would leave the load balancer without an IPv4 frontend.
@@ -108,7 +107,6 @@ func (p *Plan) retain(in Input, accepted []Share) (stranded *Share) {
 
 func (s Share) needs(f lb.Frontend) bool { return s.Needs != nil && s.Needs(f) }
 
-// without returns the plan in which the leaving Service is unchanged.
 func (s *Share) without(in Input, p Plan) Plan {
 	why := fmt.Errorf("the Service cannot leave load balancer %s with its address: Azure requires a frontend there while it has %s. "+
 		"Delete what is not needed there, or keep the Service on that load balancer", in.Observed.ID.Name, strings.Join(p.Kept[len(p.Kept)-1].Members, ", "))
@@ -156,7 +154,6 @@ func (in Input) candidate(next []lb.Frontend, onlyIPv4 bool) *lb.Frontend {
 	return &best
 }
 
-// parts names the parts of a load balancer that require a frontend.
 func (in Input) parts(b lb.LoadBalancer) []string {
 	var all []string
 	for _, pool := range b.Pools {
@@ -180,7 +177,6 @@ func (in Input) foreignParts(b lb.LoadBalancer) []string {
 	return in.parts(all)
 }
 
-// describe returns the name and address of a frontend.
 func describe(f lb.Frontend) string {
 	switch {
 	case f.PublicIP != "":

@@ -40,7 +40,6 @@ func orNone(text string) string {
 	return text
 }
 
-// field is an Azure property and its value.
 type field struct{ name, value string }
 
 func fields(part any) []field {

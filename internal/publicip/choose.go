@@ -154,7 +154,6 @@ func reserved(ip lb.PublicIP, want service.PublicIP, key string) error {
 	return fmt.Errorf("public IP %s was made for Service %s, and only Services of one namespace share an address: choose another, or have both in one namespace", ip.ID.Name, of)
 }
 
-// taggedForNamespace reports whether the tag of a public IP names a Service of a namespace.
 func taggedForNamespace(ip lb.PublicIP, namespace string) bool {
 	return slices.ContainsFunc(strings.Split(lb.Tag(ip.Tags, service.TagService), ","), func(name string) bool {
 		return namespaceOf(strings.TrimSpace(name)) == namespace
@@ -238,7 +237,6 @@ func (c *Config) whose(ip lb.PublicIP, key, owner string, spec *service.Spec) st
 	return ""
 }
 
-// leaveContested leaves the public IPs of a Service unchanged if they are in conflict.
 func (r *Round) leaveContested(req *Request, nexts []lb.PublicIP, changes []bool) {
 	var differ []contest.Undone
 	for _, next := range nexts {
@@ -254,7 +252,6 @@ func (r *Round) leaveContested(req *Request, nexts []lb.PublicIP, changes []bool
 	}
 }
 
-// undone returns the differences of an existing public IP.
 func undone(is, shall lb.PublicIP) []contest.Undone {
 	var texts []string
 	if is.DNSLabel != shall.DNSLabel {

@@ -45,7 +45,6 @@ const ownerTimeout = 10 * time.Second
 // incomplete.
 const pruneAfter = 10 * time.Minute
 
-// maxListed limits the names in a message.
 const maxListed = 10
 
 // owners caches the record. A nil map must be read.
@@ -111,8 +110,7 @@ type usage struct {
 	// left is set if its Service left it but a frontend still has it.
 	left bool
 	// pending is set if the owner is not recorded yet.
-	pending bool
-	// unreadable is why the owner is unknown.
+	pending    bool
 	unreadable error
 	grant      grant.PublicIP
 	// invalid is why a grant is not valid.
@@ -159,10 +157,8 @@ func (u usage) labelError(label string) error {
 		u.ip.ID.Name, orNone(u.ip.DNSLabel), service.DNSLabel, orNone(label), u.remedy())
 }
 
-// madeByWeir reports whether Weir made a public IP, for any namespace.
 func (c *Config) madeByWeir(ip lb.PublicIP) bool { return MadeFor(ip, c.ClusterName) != "" }
 
-// frontendOf returns the name of the cluster's frontend that has a public IP.
 func (c *Config) frontendOf(ip lb.PublicIP) string {
 	for _, id := range c.LoadBalancers {
 		if on := id.String() + "/frontendIPConfigurations/"; hasPrefixFold(ip.UsedBy, on) {
@@ -185,7 +181,6 @@ func namespaceOf(service string) string {
 	return namespace
 }
 
-// usageOf returns the usage of a public IP by a Service.
 func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 	key := ip.ID.Key()
 	u := usage{ip: ip, namespace: namespaceOf(req.Service), user: r.userOf(ip), owner: r.owners[key], unreadable: r.unreadable}
@@ -214,7 +209,6 @@ func (r *Round) mayLabel(u usage) bool {
 	return u.grant.Label || r.cfg.madeByWeir(u.ip) && taggedForNamespace(u.ip, u.namespace)
 }
 
-// ownersNow returns the recorded owners.
 func (k *Keeper) ownersNow(ctx context.Context) (map[string]Owner, error) {
 	k.owners.slot <- struct{}{}
 	defer func() { <-k.owners.slot }()
@@ -362,7 +356,6 @@ func (r *Round) warnFree() {
 	}
 }
 
-// namesPublicIP reports whether a Service names an existing public IP.
 func (req *Request) namesPublicIP() bool {
 	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil && theirs(*f.PublicIP) })
 }

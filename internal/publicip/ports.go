@@ -49,7 +49,6 @@ type Config struct {
 	Services func() (serviceOf func(frontend string) string)
 }
 
-// serviceOf returns a function that names the Service of a frontend.
 func (c *Config) serviceOf() func(frontend string) string {
 	if c.Services == nil {
 		return func(string) string { return "" }
@@ -109,12 +108,10 @@ type Request struct {
 	keys []string
 }
 
-// group returns the resource group of an ID.
 func group(id lb.ResourceID) lb.ResourceID {
 	return lb.ResourceID{SubscriptionID: id.SubscriptionID, ResourceGroup: id.ResourceGroup, Type: lb.TypePublicIP}
 }
 
-// groups returns the resource groups where a Service has or may have public IPs.
 func (c *Config) groups(req *Request) []lb.ResourceID {
 	all := append([]lb.ResourceID{group(c.Group)}, req.Lost...)
 	for _, name := range req.Groups {
@@ -125,7 +122,6 @@ func (c *Config) groups(req *Request) []lb.ResourceID {
 	return append(all, groupsOf(req.Desired)...)
 }
 
-// groupsOf returns the resource groups of the public IPs that a Service wants.
 func groupsOf(spec *service.Spec) []lb.ResourceID {
 	if spec == nil {
 		return nil

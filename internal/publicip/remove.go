@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// removals returns the writes for public IPs that the Services left.
 func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write) {
 	for _, l := range r.leftIn(requests) {
 		now, err := r.cfg.list(ctx, l.group)
@@ -32,7 +31,6 @@ func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write
 	return all
 }
 
-// left is a resource group to search, and the requests it is for.
 type left struct {
 	group lb.ResourceID
 	by    []*Request
@@ -135,7 +133,6 @@ func (r *Round) IsAbandoned(f lb.Frontend) bool {
 	return known && r.cfg.orphan(ip)
 }
 
-// orphan reports whether a public IP is marked as abandoned by its Service.
 func (c *Config) orphan(ip lb.PublicIP) bool {
 	of, tagged := ip.Tags[service.TagService]
 	return tagged && of == "" && MadeFor(ip, c.ClusterName) != ""

@@ -48,7 +48,6 @@ func MadeFor(ip lb.PublicIP, cluster string) (owner string) {
 	return match[1]
 }
 
-// standing is the state of a public IP made for a Service.
 type standing int
 
 const (
@@ -57,7 +56,6 @@ const (
 	occupied           // retained on another load balancer by others, or a port the Service wants is taken
 )
 
-// resolve returns the wanted public IP with its name resolved.
 func resolve(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) standing) service.PublicIP {
 	if want.PrefixAnyFamily && prefixOf(known, want.Prefix, want.Family) {
 		want.Prefix = ""
@@ -107,7 +105,6 @@ func managed(want service.PublicIP, known map[string]lb.PublicIP, standingOf fun
 	return want
 }
 
-// prefixOf reports whether a prefix is known to have another family.
 func prefixOf(known map[string]lb.PublicIP, prefix string, family lb.Family) bool {
 	for _, ip := range known {
 		if strings.EqualFold(ip.Prefix, prefix) && ip.Family != family {
@@ -138,12 +135,10 @@ func (r *Round) spares(req *Request, ip lb.PublicIP) bool {
 	})
 }
 
-// resolve calls the function resolve with the round's state.
 func (r *Round) resolve(want service.PublicIP, req *Request) service.PublicIP {
 	return resolve(want, r.known, func(ip lb.PublicIP) standing { return r.standingOf(ip, want.Family, req) })
 }
 
-// standingOf returns the state of a public IP made for a Service.
 func (r *Round) standingOf(ip lb.PublicIP, family lb.Family, req *Request) standing {
 	if r.cfg.RulesAt == nil || ip.UsedBy == "" || r.cfg.frontendOf(ip) == "" {
 		return available
@@ -162,7 +157,6 @@ func (r *Round) standingOf(ip lb.PublicIP, family lb.Family, req *Request) stand
 	return available
 }
 
-// rulesOf returns the rules that a Service wants at its address of a family.
 func rulesOf(spec *service.Spec, family lb.Family) (rules []lb.Rule) {
 	if spec == nil {
 		return nil
@@ -202,7 +196,6 @@ func Wants(spec *service.Spec, ip lb.PublicIP) bool {
 	})
 }
 
-// mayWant reports whether a frontend may get a public IP.
 func mayWant(want service.PublicIP, ip lb.PublicIP) bool {
 	if want.Address.IsValid() {
 		return want.Address == ip.Address

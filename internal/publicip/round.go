@@ -26,7 +26,7 @@ type Round struct {
 	known map[string]lb.PublicIP // by key
 	// listed are the resource groups that were read completely, by key.
 	listed map[string]bool
-	// owners are the recorded owners, unless unreadable is set; claims are changes of them.
+	// owners are the recorded owners, unless they could not be read; claims are changes of them.
 	owners     map[string]Owner
 	unreadable error
 	claims     map[string]*claim
@@ -181,7 +181,6 @@ func (r *Round) releaseLabel(req *Request, writes map[string]*write) {
 	}
 }
 
-// read reads the public IPs of a resource group.
 func (r *Round) read(ctx context.Context, g lb.ResourceID) error {
 	ips, err := r.cfg.list(ctx, g)
 	r.listed[g.Key()] = err == nil

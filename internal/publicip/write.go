@@ -65,7 +65,6 @@ func Overtaken(requests []*Request) bool {
 	return slices.ContainsFunc(requests, func(req *Request) bool { return fault.From(req.Err).Overtaken() })
 }
 
-// inOrder returns the wanted writes in key order.
 func inOrder(writes map[string]*write) (all []*write) {
 	for _, key := range slices.Sorted(maps.Keys(writes)) {
 		w := writes[key]
@@ -115,7 +114,6 @@ func (w *write) in(ctx context.Context) context.Context {
 	return calls.For(ctx, causes...)
 }
 
-// carryOut updates or deletes a public IP.
 func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (shown lb.PublicIP, err error) {
 	what := "public IP deleted"
 	switch shown = w.next; {
@@ -139,7 +137,6 @@ func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (sho
 	return shown, err
 }
 
-// settle records the state of a written public IP, or the error.
 func (r *Round) settle(ctx context.Context, w *write, shown lb.PublicIP, err error) {
 	switch {
 	case err == nil:

@@ -17,13 +17,11 @@ import (
 // load balancer cannot be written.
 type Closing struct {
 	// admits is the upper bound of the admitted clients; nil if unknown.
-	admits *service.Restriction
-	// requested is the restriction of the running request.
+	admits    *service.Restriction
 	requested service.Restriction
 	// waiting is the backoff of failed requests; retryAt is when the next one is due.
-	waiting Waiting
-	retryAt time.Time
-	// lastError is the last reported error.
+	waiting   Waiting
+	retryAt   time.Time
 	lastError string
 }
 
@@ -45,7 +43,6 @@ func (c *Closing) forgetIfWider(w *service.Spec) {
 // record sets the upper bound to the clients of a restriction.
 func (c *Closing) record(is service.Restriction) { *c = Closing{admits: &is} }
 
-// enforcedRestriction returns the restriction of a Service and whether Weir enforces it.
 func (r *Reconciler) enforcedRestriction(s Service) (is service.Restriction, enforced bool) {
 	if !r.cfg.Settings.Guarded || s.DryRun || !s.Ours(r.cfg.Settings.Class) {
 		return is, false

@@ -17,18 +17,18 @@ type Desired struct {
 	Spec *service.Spec
 	// OwnPools are the names of pools that only this Service may have.
 	OwnPools []string
-	// NamespaceLabels are the labels of the namespace, if used. Selection is the result of the load balancers'
-	// selectors: labels that do not change it do not move the Service.
+	// NamespaceLabels are the labels of the namespace, if used. Only a changed selector result moves the
+	// Service.
 	NamespaceLabels map[string]string
 	Selection       string
-	// Groups are the additional resource groups of its public IPs. Inherited are those where another service
-	// controller may have made unrecorded ones.
+	// Groups are the additional resource groups of its public IPs. The others may hold unrecorded ones made by
+	// another service controller.
 	Groups, Inherited []string
 	// LinkGroups are the resource groups of its Private Link Service, including those where another service
 	// controller may have made one.
 	LinkGroups []string
 	// Problems reject the Service. Flaws are invalid parts that are left out. Unknown are annotations without
-	// effect, and Unenforced describes restrictions without effect.
+	// effect. The last is why restrictions have no effect.
 	Problems   []service.Problem
 	Flaws      []service.Flaw
 	Unknown    []string
@@ -84,7 +84,6 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 	return d, nil
 }
 
-// wrong returns the problems as text.
 func (d Desired) wrong() string {
 	texts := make([]string, len(d.Problems))
 	for i, p := range d.Problems {
@@ -97,7 +96,6 @@ func (d Desired) wrong() string {
 	return text
 }
 
-// flawsOf returns the flaws as text.
 func flawsOf(flaws []service.Flaw) string {
 	texts := make([]string, len(flaws))
 	for i, f := range flaws {
@@ -112,7 +110,6 @@ func (o Settings) ByNamespace() bool {
 	return slices.ContainsFunc(o.Several, func(c service.Configuration) bool { return c.Namespaces != nil })
 }
 
-// selection returns the result of the load balancers' selectors for a Service, one letter each.
 func (o Settings) selection(labels, namespace map[string]string) string {
 	var said []byte
 	for _, conf := range o.Several {
@@ -206,7 +203,6 @@ func union(a, b []string) []string {
 	return all
 }
 
-// mostFormer limits the names in a record.
 const mostFormer = 8
 
 // withFormer adds recorded load balancers that are no longer the cluster's, until the Service is in sync. Users

@@ -4,6 +4,5 @@
 // persist before and after, and which events and conditions to report. Package balancer updates Azure; package
 // kube accesses the API server.
 //
-// Reconciler.Reconcile is the entry point, Next and Settle are the decision functions, and State holds what is
-// known of one Service.
+// Reconciler.Reconcile is the entry point; State holds what is known of one Service.
 package servicelb

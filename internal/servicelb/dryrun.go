@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// rehearsalDeadline limits the reads of a dry run.
 const rehearsalDeadline = time.Minute
 
 // Planned is the last reported dry run; the zero value if the Service has none.
@@ -69,7 +68,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desir
 	return nil
 }
 
-// RefusedError means no load balancer accepts a Service. Any other error of Request is a read error.
+// RefusedError means no load balancer accepts a Service.
 type RefusedError struct{ error }
 
 // Unwrap returns the reason.

@@ -27,7 +27,6 @@ type Emptying struct {
 	one   bool
 }
 
-// begins starts the wait for a result's pools.
 func (m *Emptying) begins(r balancer.Result, now time.Time) {
 	*m = Emptying{asked: &r.Request, until: now.Add(emptiesAgainAfter), pools: r.Emptying}
 }
@@ -38,14 +37,12 @@ func (m *Emptying) emptied(is bool) { m.one = m.one || is && m.asked != nil }
 // due reports whether to send the request again.
 func (m *Emptying) due(now time.Time) bool { return m.asked != nil && (m.one || !now.Before(m.until)) }
 
-// waits reports whether a request for this spec must still wait.
 func (m *Emptying) waits(w *service.Spec, again string, now time.Time) bool {
 	return m.asked != nil && !m.due(now) && m.asked.Again == again && reflect.DeepEqual(m.asked.Desired, w)
 }
 
 func (m *Emptying) ends() { *m = Emptying{} }
 
-// balancers returns the names of the load balancers.
 func (m *Emptying) balancers() []string {
 	var names []string
 	for _, e := range m.pools {

@@ -8,7 +8,6 @@ import "time"
 // cost no write.
 const emptyAfter = 30 * time.Second
 
-// noEndpoints is the message of a Service that is in sync but has no ready endpoints.
 const noEndpoints = "Azure has what the Service wants, but no endpoint is ready to take its traffic"
 
 // Endpoints tracks whether a Service has ready endpoints.

@@ -20,16 +20,14 @@ import (
 // Level is what Azure is known to hold for a Service.
 type Level struct {
 	// request is the request in sync, to be checked again at lookAt (zero means never); nil if unknown.
-	request *balancer.Request
-	lookAt  time.Time
-	// addresses are the addresses in the status.
+	request   *balancer.Request
+	lookAt    time.Time
 	addresses []netip.Addr
 	// selection is the selector result, nodes are the nodes in its security rules.
 	selection string
 	nodes     []netip.Addr
 	// unused is set if public IPs made for it are unused.
-	unused bool
-	// contests are the reported conflicts.
+	unused   bool
 	contests []contest.Contest
 }
 
@@ -37,7 +35,6 @@ type Level struct {
 // the blocker disappears.
 const looksAtKept = 5 * time.Minute
 
-// reached records a request that is now in sync.
 func (l *Level) reached(r balancer.Result, by Pending, now time.Time, lookAgainAfter time.Duration) {
 	req := r.Request
 	req.Leave = nil
@@ -53,7 +50,6 @@ func (l *Level) reached(r balancer.Result, by Pending, now time.Time, lookAgainA
 	}
 }
 
-// shows records the addresses in the status.
 func (l *Level) shows(addresses []netip.Addr) {
 	l.addresses = slices.DeleteFunc(slices.Clone(addresses), func(ip netip.Addr) bool { return !ip.IsValid() })
 }

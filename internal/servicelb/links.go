@@ -50,7 +50,6 @@ func (r *Reconciler) linked(ctx context.Context, s Service, e *entry, res balanc
 	return nil
 }
 
-// links reports changes of a Private Link Service, and each problem once.
 func (r teller) links(s Service, t *Told, link privatelinkround.Outcome) {
 	for _, e := range link.Events {
 		r.reporter.Tell(s, Event{Reason: e.Reason, Text: e.Text})
@@ -67,7 +66,6 @@ func (r teller) links(s Service, t *Told, link privatelinkround.Outcome) {
 	t.links = told
 }
 
-// unlinked returns the error of a Service that has its load balancer but not its Private Link Service.
 func (r *Reconciler) unlinked(ctx context.Context, s Service, st *State, err error) error {
 	st.Level.drop()
 	r.tell.complainOnce(s, &st.Told, troubleOf(err), "private link service: ", err)
@@ -75,7 +73,6 @@ func (r *Reconciler) unlinked(ctx context.Context, s Service, st *State, err err
 	return &retryError{error: err}
 }
 
-// showLink publishes how a Service is published.
 func (all *States) showLink(e *entry, link *privatelinkround.State) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -54,11 +54,12 @@ type Ledger interface {
 	Publish(ctx context.Context, s Service, addresses []netip.Addr) error
 	// RefusePorts sets the errors of ports in a status that shows addresses, and clears the others.
 	RefusePorts(ctx context.Context, s Service, ports map[service.PortRef]string) error
-	// Contested updates the conflict condition; without conflicts it is removed. For anew see Conclusion.
+	// Contested updates the conflict condition; without conflicts it is removed. If anew is set, it must be
+	// written even if the informer cache shows it.
 	Contested(ctx context.Context, s Service, contests []contest.Contest, anew bool) error
 	// Conclude writes the changed conditions and addresses in one request.
 	Conclude(ctx context.Context, s Service, c Conclusion) error
-	// Linked updates the Private Link condition; nil removes it. For anew see Conclusion.
+	// Linked updates the Private Link condition; nil removes it.
 	Linked(ctx context.Context, s Service, state *privatelinkround.State, anew bool) error
 	// Served requeues the BackendPools of a Service after Azure gained or lost its pools.
 	Served(s Service)
@@ -79,7 +80,7 @@ type Ledger interface {
 	Passes(err error) bool
 }
 
-// Errors of a Ledger.
+// Errors of BackendPools and Services.
 var (
 	// ErrGone means the Service was deleted, or is too late to keep.
 	ErrGone = errors.New("the Service is gone")
@@ -106,14 +107,14 @@ type Reporter interface {
 	Tell(s Service, e Event)
 }
 
-// Event is an event for the user. The Reporter escapes and truncates it.
+// Event is an event for the user. The recorder escapes and truncates it.
 type Event struct {
 	Reason  string
 	Warning bool
 	// Text is the message. Err is appended with Azure's code and the retry time.
 	Text string
 	Err  error
-	// If Contest is set, the event describes it instead of Text; it is one of so many.
+	// If set, the event describes the conflict instead of Text; it is one of so many.
 	Contest *contest.Contest
 	Of      int
 }
@@ -151,7 +152,7 @@ type Locator interface {
 	ReadsLinks(ctx context.Context, group string) error
 }
 
-// Balancers processes requests; see balancer.Balancers. Reconciler.Ensured receives the results.
+// Balancers processes requests; see balancer.Balancers.
 type Balancers interface {
 	Locator
 	Ensure(req balancer.Request)

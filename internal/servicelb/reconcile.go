@@ -142,7 +142,6 @@ func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entr
 	return e.absent(name), e, leave
 }
 
-// forget drops the state of a Service.
 func (r *Reconciler) forget(name string) {
 	if e := r.States.known(name); e != nil {
 		r.cfg.Balancers.Forget(name, e.owner)
@@ -277,7 +276,7 @@ func rehearsed(err error) bool {
 	return ok && f.Code == rehearse.CodeRehearsed
 }
 
-// retryError ends a reconcile that must be repeated. unasked is set if no load balancer could be chosen or
+// retryError ends a reconcile that must be repeated. The flag is set if no load balancer could be chosen or
 // public IPs could not be read.
 type retryError struct {
 	error

@@ -22,14 +22,12 @@ const looksAgainHeld = time.Minute
 
 // Removal tracks the addresses that a Service would lose.
 type Removal struct {
-	// losing are the addresses; nil for none.
 	losing []netip.Addr
 	// spec is the spec that would lose them, again when the request is repeated.
 	spec  *service.Spec
 	again time.Time
 }
 
-// begins records the addresses that a Service would lose.
 func (rm *Removal) begins(w *service.Spec, addresses []netip.Addr, now time.Time) {
 	if addresses == nil {
 		addresses = []netip.Addr{}
@@ -86,7 +84,6 @@ func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *servi
 	return true, now.Before(rm.again) && reflect.DeepEqual(w, rm.spec)
 }
 
-// loses records that a Service would lose addresses.
 func (r *Reconciler) loses(s Service, st *State, w *service.Spec, addresses []netip.Addr, now time.Time) {
 	st.Removal.begins(w, addresses, now)
 	r.removals.Loses(s.Name, now)

@@ -94,7 +94,6 @@ func (p *Placement) shows(finalizer bool) { p.bound = p.bound || finalizer }
 // cache may be outdated.
 func (p *Placement) lostFinalizer(s Service) bool { return p.bound && !s.Finalizer }
 
-// next returns the record of a Service with new places and groups.
 func (p *Placement) next(s Service, to Record, class string) Record {
 	r := Record{Places: slices.Clone(to.Places), Groups: slices.Clone(to.Groups), LinkGroups: slices.Clone(to.LinkGroups), Class: p.Class}
 	switch {
@@ -119,7 +118,6 @@ func (p *Placement) recorded(s Service, r Record, class string) bool {
 // wrote records what was persisted.
 func (p *Placement) wrote(r Record) { p.Record, p.free = r, false }
 
-// leaves reports whether a deleted Service may have left parts.
 func (p *Placement) leaves() bool { return len(p.Places) > 0 && !p.free }
 
 // Pending is the last request of a Service.
@@ -128,27 +126,23 @@ type Pending struct {
 	// Running is set until the result arrives. Result is kept until it is persisted.
 	Running bool
 	Result  *balancer.Result
-	// selection and nodes are its inputs; see Level.
+	// Inputs of the request.
 	selection string
 	nodes     []netip.Addr
 }
 
-// asks records a request that is about to be queued.
 func (p *Pending) asks(req balancer.Request, selection string, nodes []netip.Addr) {
 	*p = Pending{asked: &req, Running: true, selection: selection, nodes: nodes}
 }
 
-// ended records the result; nil for none yet.
 func (p *Pending) ended(r *balancer.Result) {
 	if r != nil {
 		p.Running, p.Result = false, r
 	}
 }
 
-// settled clears the result.
 func (p *Pending) settled() { p.Result = nil }
 
-// same reports whether a request repeats the last one.
 func (p *Pending) same(req balancer.Request) bool {
 	return p.asked != nil && p.asked.On == req.On && reflect.DeepEqual(p.asked.Desired, req.Desired)
 }
@@ -180,7 +174,6 @@ func (w *Waiting) fails(err error, pace backoff.Doubling, now time.Time) time.Du
 	return pace.After(w.failures)
 }
 
-// succeeds resets the backoff.
 func (w *Waiting) succeeds() { w.failures = 0 }
 
 // left returns the remaining Retry-After; 0 or less for none.
@@ -199,15 +192,12 @@ type Filling struct {
 	one   bool
 }
 
-// begins starts the wait for a result's pools.
 func (f *Filling) begins(r balancer.Result, now time.Time) {
 	f.asked, f.until, f.pools = &r.Request, now.Add(fillsAgainAfter), r.Filling
 }
 
-// filled records that one of the pools is filled.
 func (f *Filling) filled(is bool) { f.one = f.one || is && f.asked != nil }
 
-// waits reports whether a request for this spec must still wait.
 func (f *Filling) waits(w *service.Spec, again string, now time.Time) bool {
 	return f.asked != nil && !f.one && now.Before(f.until) && f.asked.Again == again && reflect.DeepEqual(f.asked.Desired, w)
 }

@@ -43,17 +43,14 @@ type brought struct {
 	emptied bool
 }
 
-// shown is the read-only view.
 type shown struct {
 	// condition is counted by the metric; empty before the first reconcile.
 	condition Condition
 	// addressed is set while the Service has a load balancer, looked once its next step is known.
 	addressed, looked bool
-	// link is its Private Link state; nil for none.
-	link *privatelinkround.State
+	link              *privatelinkround.State
 	// served is what Azure holds for it; nil if nothing or unknown.
-	served *Served
-	// filling are the pools it waits for.
+	served  *Served
 	filling []lb.PoolID
 	// emptying are the load balancers with pools it waits for.
 	emptying []string
@@ -94,7 +91,6 @@ func (e *entry) absent(name string) Service {
 	}
 }
 
-// of returns the entry of a Service.
 func (all *States) of(s Service) *entry {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -187,7 +183,6 @@ func (all *States) hear(e *entry) {
 	all.showFilling(e)
 }
 
-// show publishes the result of a reconcile.
 func (all *States) show(e *entry, ours bool, now time.Time) {
 	is := e.condition(ours, now)
 	all.mu.Lock()
@@ -196,14 +191,12 @@ func (all *States) show(e *entry, ours bool, now time.Time) {
 	e.shown.looked = e.shown.looked || !e.Pending.Running
 }
 
-// showFilling publishes the pools that a Service waits for.
 func (all *States) showFilling(e *entry) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	e.shown.filling = e.Filling.pools
 }
 
-// showEmptying publishes the load balancers that a Service waits for.
 func (all *States) showEmptying(e *entry) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -22,32 +22,29 @@ import (
 
 // Told is what was reported about a Service.
 type Told struct {
-	// announced is set until the ready event; had is set once the Service had a load balancer.
+	// announced is set until the ready event. The other flag is set once the Service had a load balancer.
 	announced, had bool
-	// last is the last warning; empty once the load balancer is ready. trouble is its condition, warned the
+	// last is the last warning; empty once the load balancer is ready. The others are its condition and the
 	// last logged error.
 	last, warned string
 	trouble      Condition
-	// wrong are the problems of the Service itself once judged; see judges.
+	// wrong are the problems of the Service itself, once validated.
 	wrong  string
 	judged bool
 	// concluded are the conditions already written by this reconcile; the informer cache may not show them yet.
 	// nil for none.
 	concluded []Verdict
-	// wrote are the conditions that this process wrote last, by type.
-	wrote map[string]Verdict
+	wrote     map[string]Verdict
 	// ports are the errors of ports. flaws are those of parts that are left out.
 	ports map[service.PortRef]string
 	flaws string
 	// proxied is the Service that makes this one's probes fail.
 	proxied string
-	// filling are the reported pools that rules wait for.
 	filling map[lb.PoolKey]bool
 	// links are the last Private Link warnings.
 	links map[string]bool
-	// note is the last note of a result. left are the reported pools retained for foreign members, unusedIPs
-	// the reported unused public IPs, emptying the reported pools with remaining network interfaces, unknown
-	// the annotations and unenforced the restrictions without effect.
+	// What was reported last: the note of a result, pools retained for foreign members, unused public IPs,
+	// pools with remaining network interfaces, and annotations and restrictions without effect.
 	note       string
 	left       map[string]bool
 	unusedIPs  map[string]bool
@@ -71,7 +68,6 @@ func (t *Told) planned() {
 	}
 }
 
-// teller sends events, each once.
 type teller struct {
 	reporter Reporter
 	log      *slog.Logger
@@ -194,7 +190,6 @@ func (r teller) filling(s Service, t *Told, pools []lb.PoolID) {
 	t.filling = told
 }
 
-// ensured reports that the load balancer is ready, if that is new.
 func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	if res.Changed || t.announced || t.last != "" {
 		r.reporter.Tell(s, Event{Reason: ReasonEnsured, Text: "Ensured load balancer"})
@@ -289,7 +284,6 @@ func Conditions() []Condition {
 	return []Condition{Ready, Waits, Refused, Failed, Contested, Leaving, Kept, Held, Deferred}
 }
 
-// condition returns the condition after a reconcile.
 func (st *State) condition(ours bool, now time.Time) Condition {
 	switch {
 	case st.Told.trouble == Refused:

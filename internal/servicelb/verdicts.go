@@ -59,7 +59,7 @@ type Verdict struct {
 	Type, Reason, Text string
 }
 
-// Conclusion is the status update of a Service: conditions and, if Shows is set, addresses.
+// Conclusion is the status update of a Service: conditions and optionally addresses.
 type Conclusion struct {
 	Verdicts  []Verdict
 	Shows     bool
@@ -69,7 +69,6 @@ type Conclusion struct {
 	Anew bool
 }
 
-// writes updates the conditions of a Service and remembers them.
 func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclusion) error {
 	for _, v := range c.Verdicts {
 		c.Anew = st.Told.writes(v) || c.Anew
@@ -107,7 +106,6 @@ func Noted(reason string) bool {
 // noVerdicts removes the conditions of a Service that Weir no longer serves.
 func noVerdicts() []Verdict { return []Verdict{{Type: TypeAccepted}, {Type: TypeProgrammed}} }
 
-// judges records whether a Service is valid.
 func (t *Told) judges(d Desired) {
 	t.judged, t.wrong, t.ports = true, "", nil
 	if len(d.Problems)+len(d.Flaws) > 0 {
@@ -151,7 +149,6 @@ func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict
 	return all
 }
 
-// accepted returns the condition TypeAccepted.
 func (t *Told) accepted() Verdict {
 	switch {
 	case t.wrong != "":
@@ -205,7 +202,6 @@ func (st *State) has(s Service) (reason, text string) {
 	return WhyProgrammed, "Azure has what the Service wants"
 }
 
-// troubles maps reported conditions to reasons.
 var troubles = map[Condition]string{Refused: WhyRefused, Failed: WhyFailed, Kept: WhyKept, Held: WhyHeld, Deferred: WhyDeferred}
 
 // heldText precedes the addresses that a Service would lose.
@@ -227,7 +223,6 @@ func (st *State) waitsFor() (reason, text string) {
 	return "", ""
 }
 
-// conclusions writes the conditions at the end of a reconcile.
 func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now time.Time) error {
 	if st.Told.judged && !st.Placement.absent && s.Ours(r.cfg.Settings.Class) {
 		if err := r.cfg.Ledger.RefusePorts(ctx, s, st.Told.ports); err != nil {
