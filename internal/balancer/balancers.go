@@ -95,7 +95,6 @@ func (b *Balancers) Ensure(req Request) {
 	b.next(j)
 }
 
-// next adds a job to the queue of its next step, or completes it.
 func (b *Balancers) next(j *job) {
 	if len(j.steps) == 0 {
 		b.done(j, nil)
@@ -122,7 +121,6 @@ func (b *Balancers) queue(at step) *queue {
 	return q
 }
 
-// sift completes the jobs that why rejects and returns the others.
 func (b *Balancers) sift(ctx context.Context, jobs []*job, why func(*job) error) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		err := why(j)
@@ -172,7 +170,6 @@ const (
 
 // resource processes steps: a load balancer, its Private Link Services or the security group.
 type resource interface {
-	// round processes the next step of some jobs.
 	round(ctx context.Context, jobs []*job)
 }
 

@@ -25,7 +25,7 @@ const mostTries = 24
 // others.
 type trial func(ctx context.Context, jobs []*job) error
 
-// search bisects jobs to find the namespaces whose Services Azure rejects.
+// search bisects jobs to find the namespaces with Services that Azure rejects.
 type search struct {
 	of    *Balancers
 	tries int
@@ -100,7 +100,6 @@ func culpable(err error, now time.Time) bool {
 		f.Code != fault.CodeUnclassified && f.Code != "AuthorizationFailed"
 }
 
-// rejected records that Azure rejected a write of this job alone.
 func (b *Balancers) rejected(j *job, err error) {
 	now := time.Now()
 	if !culpable(err, now) {
@@ -156,7 +155,6 @@ func (j *job) makesPublicIPs() bool {
 	return j.Desired != nil && !j.begun && slices.ContainsFunc(j.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil })
 }
 
-// deferrable reports whether a job can be deferred: it has not started and removes nothing.
 func (j *job) deferrable() bool { return !j.begun && !j.Narrows && !j.Closes && j.Desired != nil }
 
 // deferral returns why a job must wait. namespaces caches the result per namespace.
@@ -202,7 +200,6 @@ func (b *Balancers) rejectedBefore(wish string, desired *service.Spec, now time.
 	return b.deferred(deferredObject, until, fmt.Errorf("Azure rejected it, and another try follows at %s: %w", until.UTC().Format(time.RFC3339), err))
 }
 
-// share returns why a namespace must wait for its next write; nil if it need not.
 func (b *Balancers) share(namespace string, now time.Time) error {
 	if until := b.rejections.Namespace(namespace, now); until.After(now) {
 		return b.deferred(deferredNamespace, until, fmt.Errorf("Azure rejected the last writes for Services of namespace %s: correct them; "+

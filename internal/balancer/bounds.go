@@ -87,7 +87,6 @@ func (b *Balancers) exceedsLocked(p Placing, on string) error {
 	return plan.Exceeding(in)[p.Owner]
 }
 
-// boundsInput returns the part of a plan's input that bounds depend on.
 func (b *Balancers) boundsInput(on string) plan.Input {
 	in := plan.Input{
 		MostRules: b.cfg.MostRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, Bounds: b.cfg.Cluster.Bounds, ServiceOf: serviceOf(b.cfg.Cluster),
@@ -98,8 +97,8 @@ func (b *Balancers) boundsInput(on string) plan.Input {
 	return in
 }
 
-// freshFrontends returns the frontends of a Service as far as they are known before its public IPs are. A
-// frontend whose public IP is selected by address may exist already; it is unresolved.
+// freshFrontends returns a Service's frontends as far as they are known before its public IPs. Those with a
+// public IP selected by address may exist already; they are unresolved.
 func freshFrontends(w *service.Spec) (all, unresolved []lb.Frontend) {
 	for _, f := range w.Frontends {
 		front := f.Frontend

@@ -34,7 +34,6 @@ func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan, missing bool) []*jo
 	})
 }
 
-// differing returns the planned changes of a job's parts, shared parts included.
 func differing(j *job, changes []plan.Change) []contest.Undone {
 	var all []contest.Undone
 	for _, c := range changes {
@@ -47,8 +46,8 @@ func differing(j *job, changes []plan.Change) []contest.Undone {
 	return all
 }
 
-// check compares the load balancer after a write with the plan. Services whose parts differ must retry; the
-// others are returned. If a part without a Service differs, all must retry.
+// check compares the load balancer after a write with the plan and returns the Services in sync; the others
+// must retry. If a part without a Service differs, all must retry.
 func (l *loadBalancer) check(shown lb.LoadBalancer, served []*job, seen snapshot, p plan.Plan) ([]*job, error) {
 	if p.Delete {
 		return served, nil
@@ -83,7 +82,6 @@ func (l *loadBalancer) check(shown lb.LoadBalancer, served []*job, seen snapshot
 	}), nil
 }
 
-// otherwise returns the fault of a write after which Azure shows something else.
 func otherwise(on lb.LoadBalancerID, parts int, first string) error {
 	return &fault.Fault{
 		Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",

@@ -17,7 +17,7 @@ import (
 // an interim pool of addresses, which one write fills in either direction. The next step follows from Azure's
 // state and the existing BackendPools, so a new leader can continue.
 
-// conversion is a shared pool that still has the other kind of members, or whose BackendPool still adds them.
+// conversion is a shared pool that still has, or gets from its BackendPool, the other kind of members.
 type conversion struct {
 	// pool is the shared pool, interim its temporary replacement and id the ARM ID of the shared pool.
 	pool, interim string
@@ -27,7 +27,6 @@ type conversion struct {
 	why    string
 }
 
-// keeps reports whether the shared pool cannot be converted.
 func (c *conversion) keeps() bool { return len(c.theirs) > 0 || c.why != "" }
 
 func (c *conversion) kept() plan.Kept {
@@ -104,7 +103,6 @@ func (j *job) uses(observed lb.LoadBalancer, pool string) bool {
 	})
 }
 
-// takes reports whether the job's rules move to the interim pool.
 func (j *job) takes(c *conversion) bool {
 	return slices.ContainsFunc(j.Pools, func(p service.Pool) bool { return p.Name == c.interim })
 }

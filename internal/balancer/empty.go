@@ -11,7 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Azure rejects the deletion of a load balancer whose pools contain network interfaces. Everything else is
+// Azure rejects the deletion of a load balancer with network interfaces in its pools. Everything else is
 // removed first, the node BackendPools remove the interfaces, and then the last Service is requeued.
 
 // emptying counts the network interfaces that must leave the shared pools before the load balancer can be

@@ -46,7 +46,6 @@ func (l *loadBalancer) awaited(j *job, observed lb.LoadBalancer, members func(lb
 	return all, nil
 }
 
-// arrives reports whether the job's flows are about to move to the pool.
 func (j *job) arrives(observed lb.LoadBalancer, pool string) bool {
 	return j.leavesLater() || slices.ContainsFunc(j.rules, func(r lb.Rule) bool {
 		at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })

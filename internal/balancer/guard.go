@@ -19,7 +19,6 @@ import (
 // concurrent use.
 type guard struct{ *Balancers }
 
-// round processes the next step of the jobs.
 func (g *guard) round(ctx context.Context, jobs []*job) {
 	// Sort: priorities must not depend on the order in which load balancers finish.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
@@ -42,7 +41,7 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	all := make([]*securitygroup.Request, len(jobs))
 	for i, j := range jobs {
-		g.former.Note(j.Owner, j.Addresses) // in case the outcome stays unknown
+		g.former.Note(j.Owner, j.Addresses) // if the outcome is unknown
 		all[i] = &securitygroup.Request{Demand: securitygroup.Demand{
 			Service: j.Service, Owner: j.Owner, Desired: j.wanted, Addresses: j.Addresses, Shown: j.Shown,
 			Had: g.former.Addresses(j.Owner), On: j.On, Again: j.Again, Closes: j.Closes,

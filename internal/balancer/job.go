@@ -45,9 +45,8 @@ type job struct {
 	// converting are its shared pools that are not converted yet.
 	converting []*conversion
 	wanted     *service.Spec
-	// refused is why the plan or the result check rejects it in this try, or nil.
-	refused error
-	ips     *publicip.Request
+	refused    error
+	ips        *publicip.Request
 	// link is its Private Link request. Published frontends that it cannot release in this try are unpublished
 	// before the step is repeated.
 	link    *privatelinkround.Request
@@ -102,7 +101,6 @@ func causes(jobs []*job) []calls.Cause {
 
 func (j *job) unprovided() error { return j.ips.Err }
 
-// unprovided is (*job).unprovided and also counts rejections.
 func (b *Balancers) unprovided(j *job) error {
 	if j.ips.Err != nil {
 		b.rejected(j, j.ips.Err)
@@ -122,7 +120,6 @@ func requests(jobs []*job) []*publicip.Request {
 	return all
 }
 
-// result returns the result of a finished or failed request.
 func (j *job) result(err error) Result {
 	r := j.Result
 	r.Err, r.Changed = err, r.Changed || j.ips.Changed || j.link.Changed

@@ -19,13 +19,11 @@ import (
 // Leftover is an Azure resource named after a Service that does not exist in the cluster, because its finalizer
 // was removed by hand.
 type Leftover struct {
-	// What describes the resource.
 	What string
 	// Service is the owner according to Azure, if known.
 	Service string
 }
 
-// ofService matches names derived from a Service's UID.
 var ofService = regexp.MustCompile(`(?i)^a[0-9a-f]{31}(-|$)`)
 
 // Leftovers lists leftovers in Azure. Weir does not delete them: Azure cannot distinguish clusters of the same

@@ -19,8 +19,7 @@ import (
 type Placing struct {
 	Service, Owner          string
 	Labels, NamespaceLabels map[string]string
-	// Desired is nil if the Service leaves.
-	Desired *service.Spec
+	Desired                 *service.Spec
 	// Recorded are the load balancers that may hold parts of the Service, the assigned one first. If empty,
 	// Azure is read.
 	Recorded []string
@@ -182,7 +181,6 @@ func (b *Balancers) readAll(ctx context.Context) error {
 	return nil
 }
 
-// current returns the configuration of the first of these load balancers.
 func (b *Balancers) current(where []string) string {
 	for _, name := range where {
 		if c, ok := service.ConfigurationOf(name, b.cfg.Configurations); ok {
@@ -232,7 +230,7 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	return all
 }
 
-// pinned returns the configuration whose load balancer has an address that the Service requests.
+// pinned returns the configuration of the load balancer that has a requested address.
 func (b *Balancers) pinned(ctx context.Context, w service.Spec) (string, error) {
 	for _, f := range w.Frontends {
 		id, ip := "", netip.Addr{}

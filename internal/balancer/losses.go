@@ -52,7 +52,6 @@ func (l *loadBalancer) endLosing(ctx context.Context, jobs []*job, ips *publicip
 	}
 }
 
-// frontends returns the frontends in Azure; none if the load balancer does not exist.
 func (l *loadBalancer) frontends(ctx context.Context) ([]lb.Frontend, error) {
 	if err := l.gate(ctx); err != nil {
 		return nil, err

@@ -25,7 +25,6 @@ type outcome struct {
 	ips               *publicip.Round
 }
 
-// settle records Azure's state in the placements and on the jobs.
 func (l *loadBalancer) settle(ctx context.Context, o outcome) {
 	l.log(ctx, o.Plan, o.due)
 	l.placements.saw(o.shown)
@@ -50,7 +49,7 @@ func (l *loadBalancer) noteServed(j *job, o outcome) {
 			j.Awaits, j.steps = true, j.steps[:1]
 		}
 	}
-	if o.shown.Etag == "" { // deleted now, or by a write whose response was lost
+	if o.shown.Etag == "" { // deleted now, or by a write with a lost response
 		j.Gone = append(j.Gone, l.id)
 	}
 	l.noteConversions(j, o.shown)
@@ -66,11 +65,10 @@ func (l *loadBalancer) noteServed(j *job, o outcome) {
 	j.noteAddresses(o.shown, o.ips)
 }
 
-// noteLeft records the state of a job that was left unchanged.
 func (j *job) noteLeft(o outcome) {
 	j.noteAddresses(o.shown, o.ips)
 	for i, f := range j.Desired.Frontends {
-		if j.Addresses[i].IsValid() { // otherwise its frontend is gone, and the last known address stays
+		if j.Addresses[i].IsValid() { // otherwise keep the last known address
 			continue
 		}
 		if at := slices.IndexFunc(j.Shown, f.Frontend.Family.Of); at >= 0 {
@@ -100,7 +98,7 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 }
 
 // noteLeft persists which pools stay for foreign members, before their BackendPools are deleted. It returns the
-// jobs whose pools were recorded.
+// jobs with recorded pools.
 func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, shown lb.LoadBalancer) []*job {
 	left := leftpool.Left{}
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
@@ -128,7 +126,6 @@ func (j *job) noteKept(all []plan.Kept) {
 	}
 }
 
-// stepDone removes a finished step and records its conflicts.
 func (j *job) stepDone(contests *contest.Contests) {
 	j.steps, j.cleared, j.begun = j.steps[1:], false, true
 	j.contested(contests.Shown(contest.PublicIPs, j.Service))
@@ -149,10 +146,8 @@ func (l *loadBalancer) log(ctx context.Context, p plan.Plan, jobs []*job) {
 	}
 }
 
-// mostNamed limits the Services named in a log line.
 const mostNamed = 10
 
-// logFor returns the logger for writes to a resource on behalf of jobs.
 func logFor(log *slog.Logger, kind, name string, jobs []*job) *slog.Logger {
 	var names []string
 	for _, j := range jobs[:min(len(jobs), mostNamed)] {

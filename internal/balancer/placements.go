@@ -26,8 +26,8 @@ type placements struct {
 	read   bool
 	shown  map[string]lb.LoadBalancer // by lower-case name
 	byIP   map[string]bool            // those with addresses in a pool, by lower-case name
-	placed map[string]placement       // by Service
-	nodes  map[string]string          // configuration of each node at startup
+	placed map[string]placement
+	nodes  map[string]string // configuration of each node at startup
 
 	machines machinerules.Book // has its own lock
 }
@@ -57,7 +57,7 @@ func (p *placements) sawLocked(balancer lb.LoadBalancer) {
 		return
 	}
 	p.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
-	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil // not needed
+	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
 	p.shown[name] = balancer
 }
 
@@ -71,7 +71,6 @@ func (p *placements) shownLocked(name string) (shown lb.LoadBalancer, known bool
 	return shown, there || p.read
 }
 
-// newest returns the last observed load balancer and whether a pool had addresses.
 func (p *placements) newest(name string) (shown lb.LoadBalancer, byAddress bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -253,7 +252,6 @@ func (s Settings) nodePlaces(ctx context.Context, azure Azure, all []lb.LoadBala
 	return places, nil
 }
 
-// nodesBehind returns the addresses or machines in the shared pools of a load balancer.
 func (s Settings) nodesBehind(ctx context.Context, azure Azure, balancer lb.LoadBalancer) (nodes []string, err error) {
 	for _, pool := range balancer.Pools {
 		if !containsFold(s.NodePools(), pool.ID.Name) {

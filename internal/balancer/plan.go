@@ -29,7 +29,6 @@ func (l *loadBalancer) plan(ctx context.Context, jobs []*job, seen snapshot) (p 
 	return p, due, nil
 }
 
-// split records why the plan rejects jobs and returns the accepted ones.
 func split(jobs []*job, p plan.Plan) (served []*job) {
 	for _, j := range jobs {
 		if j.refused = p.Refused[j.Owner]; j.refused == nil {

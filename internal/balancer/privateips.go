@@ -29,13 +29,12 @@ func (l *loadBalancer) loadPrivateIPs(ctx context.Context, jobs []*job) {
 	}
 }
 
-// withoutReserved returns the jobs that request no address reserved for another namespace.
 func (l *loadBalancer) withoutReserved(jobs []*job, seen snapshot) []*job {
 	refused := l.privateIPs.Check(l.usersOf(seen.observed), l.privateWants(jobs, seen), time.Now())
 	return withoutRefused(jobs, refused)
 }
 
-// reserve records the planned private addresses and returns the jobs whose addresses were reserved.
+// reserve records the planned private addresses and returns the jobs that got them.
 func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, seen snapshot) []*job {
 	refused := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(seen.observed), l.privateWants(served, seen), time.Now())
 	return withoutRefused(jobs, refused)

@@ -44,7 +44,7 @@ func (c *Config) linkSettings() privatelink.Settings {
 	}
 }
 
-// round processes the next step of the jobs: removals first.
+// round processes removals first.
 func (p *published) round(ctx context.Context, jobs []*job) {
 	ctx = calls.For(ctx, causes(jobs)...)
 	clears := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].clears) == 0 })
@@ -72,7 +72,6 @@ func (p *published) round(ctx context.Context, jobs []*job) {
 	}
 }
 
-// clear deletes the Private Link Services of frontends that the jobs release.
 func (p *published) clear(ctx context.Context, jobs []*job) {
 	frontends := map[string][]*privatelinkround.Request{}
 	for _, j := range jobs {
@@ -92,8 +91,7 @@ func (p *published) balancer() privatelinkround.Balancer {
 }
 
 // unpublished returns why a job cannot continue: a frontend that it releases is still published, or its former
-// Private Link Service now belongs to another owner. A Service that stays keeps its load balancer and gets the
-// error.
+// Private Link Service has another owner.
 func (j *job) unpublished() error {
 	if s := j.steps[0]; len(s.clears) > 0 || j.Desired == nil || s.on.Key() != j.On.Key() {
 		return j.link.Err
@@ -170,7 +168,6 @@ func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan,
 	return rest
 }
 
-// losesFrontends returns the IDs of the job's frontends that no Service uses after the plan.
 func (j *job) losesFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.LoadBalancer) []string {
 	var all []string
 	for _, name := range p.Unused() {
@@ -184,7 +181,6 @@ func (j *job) losesFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.Load
 	return all
 }
 
-// apart moves deferred jobs to the Private Link queue and returns the others.
 func (l *loadBalancer) apart(jobs []*job) []*job {
 	return slices.DeleteFunc(jobs, func(j *job) bool {
 		if len(j.clears) == 0 {

@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/turns"
 )
 
-// queue holds the jobs whose next step is on one resource.
+// queue holds the jobs with their next step on one resource.
 type queue struct {
 	*Balancers
 	of    resource
@@ -21,9 +21,8 @@ type queue struct {
 	// spacing is used by the run goroutine only.
 	spacing turns.Spacing
 
-	mu      sync.Mutex
-	waiting []*job
-	// removals wait for the end of a round.
+	mu       sync.Mutex
+	waiting  []*job
 	removals []*removal
 	// apart is set if the next round serves a namespace that Azure rejected recently.
 	apart bool
@@ -190,7 +189,6 @@ func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func(
 	}
 }
 
-// run processes jobs until ctx is done.
 func (q *queue) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {

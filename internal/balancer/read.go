@@ -26,16 +26,14 @@ type snapshot struct {
 	owners   []string
 	// Foreign members by lower-case pool name, and the count of Weir's members that must leave before the load
 	// balancer can be deleted.
-	foreign  map[string][]string
-	emptying map[string]int
-	// converting are the shared pools that are not converted yet.
+	foreign    map[string][]string
+	emptying   map[string]int
 	converting []*conversion
 	ips        *publicip.Round
 	left       leftpool.Record
 	links      *privatelinkround.Look
 }
 
-// read reads the load balancer and the related cluster state.
 func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Round) (snapshot, error) {
 	observed, err := l.observe(ctx, jobs)
 	if err != nil {
@@ -126,7 +124,7 @@ func (l *loadBalancer) foreign(ctx context.Context, observed lb.LoadBalancer, jo
 	for _, p := range observed.Pools {
 		goes := containsFold(l.cfg.NodePools(), p.ID.Name) ||
 			slices.ContainsFunc(jobs, func(j *job) bool { return containsFold(j.OwnPools, p.ID.Name) })
-		if !goes || p.NIC || len(p.Addresses) == 0 { // for network interfaces see emptying
+		if !goes || p.NIC || len(p.Addresses) == 0 { // network interfaces are counted separately
 			continue
 		}
 		p.ID.LoadBalancer = l.id

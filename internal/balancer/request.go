@@ -20,8 +20,7 @@ type Request struct {
 	// Service is namespace/name.
 	Service string
 	// Owner is the prefix of the names of the Service's Azure resources.
-	Owner string
-	// Created is when the Service was created.
+	Owner   string
 	Created time.Time
 	// OwnPools are the names of pools that only this Service may have.
 	OwnPools []string
@@ -38,7 +37,6 @@ type Request struct {
 	Recorded []string
 	// Spare makes a request with Desired fail with a RemovalError before it would remove an address.
 	Spare bool
-	// Shown are the addresses in the Service's status.
 	Shown []netip.Addr
 	// Narrows is set if the Service is in sync or only admits fewer clients; it is not deferred.
 	Narrows bool
@@ -48,14 +46,12 @@ type Request struct {
 	// Again is the user's retry token for a conflict; a new value retries.
 	Again string
 	// Groups are additional resource groups that may hold public IPs made for the Service.
-	Groups []string
-	// DeleteUnused deletes public IPs that were made for the Service and are unused.
+	Groups       []string
 	DeleteUnused bool
 	// LinkGroups are the resource groups that may hold a Private Link Service of the Service.
 	LinkGroups []string
 }
 
-// Result is the result of a request.
 type Result struct {
 	Request
 	// Err is nil if Azure matches the Service. It carries a *fault.Fault if Azure caused it.
@@ -71,8 +67,7 @@ type Result struct {
 	// Contests are conflicts about the Service's parts: Azure differs from the spec, and Weir stopped writing
 	// or retried since.
 	Contests []contest.Contest
-	// Changed is set if something was written for the Service.
-	Changed bool
+	Changed  bool
 	// Gone are the empty load balancers that were deleted.
 	Gone []lb.LoadBalancerID
 	// Pools are the pools that the Service needs now, with interim pools in place of unconverted ones.

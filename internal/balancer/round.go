@@ -52,7 +52,6 @@ func (l *loadBalancer) prepare(ctx context.Context, jobs []*job) (*publicip.Roun
 	return ips, l.sift(ctx, jobs, l.unprovided)
 }
 
-// publicIPs selects the public IPs of all jobs and writes those needed now.
 func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Round {
 	ctx, cancel := context.WithTimeout(ctx, publicip.Deadline)
 	defer cancel()
@@ -135,7 +134,6 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 	return err
 }
 
-// carryOut applies a plan with the newest addresses of all pools.
 func (l *loadBalancer) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
 	if p.Delete {
 		return lb.LoadBalancer{ID: l.id}, l.cfg.Azure.DeleteLoadBalancer(ctx, observed)

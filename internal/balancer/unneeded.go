@@ -38,7 +38,6 @@ type unneeded struct {
 	orphans bool
 }
 
-// note records the result of a read; orphans are the abandoned public IPs.
 func (u *unneeded) note(s Settings, balancers []lb.LoadBalancer, orphans []lb.PublicIP) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -61,7 +60,6 @@ func isOn(ip lb.PublicIP, balancers []lb.LoadBalancerID) bool {
 	return slices.ContainsFunc(balancers, func(id lb.LoadBalancerID) bool { return hasPrefixFold(ip.UsedBy, id.String()+"/") })
 }
 
-// keeps reports whether the load balancer had a retained frontend when last read.
 func (u *unneeded) keeps(name string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -189,7 +187,6 @@ func (l *loadBalancer) remove(ctx context.Context, r *removal) error {
 	return err
 }
 
-// tryRemove reads, plans without Services, and writes if needed.
 func (l *loadBalancer) tryRemove(ctx context.Context, ips *publicip.Round, valid func() bool) (d Deleted, err error) {
 	seen, err := l.read(ctx, nil, ips)
 	if err != nil {

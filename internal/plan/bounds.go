@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/bound"
 )
 
-// count is the number of parts that a namespace has on a load balancer.
 type count struct{ rules, frontends int }
 
 // Usage is the number of parts per namespace. Parts without a known Service have the empty key.
@@ -43,13 +42,11 @@ func (u Usage) isShared(namespace string) bool {
 	return false
 }
 
-// census counts the parts of namespaces and Services.
 type census struct {
 	Input
 	of    Usage
 	total count
-	// had counts the existing parts of each Service in the plan, by owner.
-	had map[string]count
+	had   map[string]count
 	// places maps each address with a frontend to the owner in the plan; empty for other owners.
 	places map[string]string
 	// byOwner maps owners to namespaces. The demand is per namespace.

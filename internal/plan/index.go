@@ -184,7 +184,7 @@ func poolInUse(b lb.LoadBalancer, p lb.Pool) bool {
 		slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, p.ID.Name) })
 }
 
-// contains compares case-insensitively, as Azure does.
+// Azure names are case-insensitive.
 func contains(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

@@ -48,7 +48,6 @@ func (in Input) nameOf(s Share, want lb.Frontend) string {
 	return want.Name
 }
 
-// dynamic reports whether Azure chooses the address of a frontend.
 func dynamic(f lb.Frontend) bool { return f.PublicIP == "" && !f.Static }
 
 func (in Input) keptByOthers(s Share, frontend string) bool {
@@ -124,7 +123,6 @@ func rulesOf(rules []lb.Rule, frontend string) []lb.Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r lb.Rule) bool { return !strings.EqualFold(r.Frontend, frontend) })
 }
 
-// rulesAt returns the rules at a frontend, those of an owner and those of others.
 func rulesAt(rules []lb.Rule, frontend, owner string) (own, others []lb.Rule) {
 	for _, r := range rulesOf(rules, frontend) {
 		if owns(owner, r.Name) {

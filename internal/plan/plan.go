@@ -23,8 +23,7 @@ type Share struct {
 	Frontends []lb.Frontend
 	Probes    []lb.Probe
 	Rules     []lb.Rule
-	// Pools are the pools of the rules.
-	Pools []lb.Pool
+	Pools     []lb.Pool
 	// OwnPools are the names of pools that only this Service uses or used.
 	OwnPools []string
 	// HeldPools are the OwnPools recorded as the Service's.
@@ -83,7 +82,6 @@ type Input struct {
 	ServiceOf, AddressAt func(string) string
 }
 
-// Plan is the result of Make.
 type Plan struct {
 	// Next is the desired load balancer; equal to the observed one if there is no change. Pools have their
 	// observed members.

@@ -28,8 +28,7 @@ type Kept struct {
 // Emptying is a pool that blocks the deletion of its load balancer until its network interfaces have left, or a
 // shared pool that is being converted.
 type Emptying struct {
-	Pool lb.PoolID
-	// Interfaces is the number of Weir's network interfaces in it.
+	Pool       lb.PoolID
 	Interfaces int
 	// Interim is the temporary replacement of a pool being converted. Rules is the number of rules still on the
 	// old pool; its members remain until it is 0.
@@ -140,7 +139,6 @@ func (in Input) foreignUse(next lb.LoadBalancer, is lb.Pool) string {
 	return ""
 }
 
-// pinnedBy is why a pinned frontend or pool is retained.
 const pinnedBy = "an outbound or inbound NAT rule refers to it"
 
 // keepPinned reports frontends of Services that are retained only because a part other than a rule refers to

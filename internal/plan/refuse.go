@@ -14,8 +14,8 @@ import (
 
 // refuse returns the rejected Services, by owner, with the reason. All Services in the plan release their rules
 // first, so that they can swap ports; a rejected one retains its rules, which may conflict with others. So a
-// Service never loses a port it has, and a free port goes to the first that wants it. Services over the bound
-// of their namespace are rejected first and never cause a rejection in another namespace.
+// Service never loses a port it has, and the first Service that wants a free port gets it. Services over the
+// bound of their namespace are rejected first and never cause a rejection in another namespace.
 func refuse(in Input) map[string]error {
 	d, exceeding, turn := docketOf(in), Exceeding(in), map[string]int{}
 	refused := maps.Clone(exceeding)
@@ -66,10 +66,8 @@ type docket struct {
 	foreign   map[string]error
 	there     map[string][]seat
 	frontends map[string][]string
-	// census is computed on first use.
-	census *census
-	// swept is set once a Service fits that did not at first.
-	swept bool
+	census    *census
+	swept     bool
 }
 
 func docketOf(in Input) *docket {

@@ -20,7 +20,6 @@ const tagRetainedFor = "weir-retained-namespace"
 // ErrNoIPv4 rejects a Service that would leave the load balancer without an IPv4 frontend.
 var ErrNoIPv4 = errors.New("Azure requires an IPv4 frontend beside IPv6 ones") //nolint:staticcheck // a name begins it
 
-// isRetained reports whether a frontend was retained only because Azure required one.
 func (in Input) isRetained(f lb.Frontend) bool {
 	return f.Name != "" && strings.EqualFold(lb.Tag(in.Observed.Tags, TagRetained), f.Name)
 }

@@ -80,7 +80,6 @@ func without(r, other lb.SecurityRule) lb.SecurityRule {
 	return r
 }
 
-// mostNamed limits the addresses of a rule in a message.
 const mostNamed = 5
 
 func only(list, other []string) []string {

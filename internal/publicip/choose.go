@@ -46,7 +46,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, o
 			return ip, false, err
 		}
 	}
-	// A public IP whose last write failed is written again even if it looks correct.
+	// Retry a failed write even if the public IP looks correct.
 	write = !theirs(want) && (ip.Provisioning == lb.Failed || ip.Etag != "" && !ip.Address.IsValid())
 	next = ip
 	next.Tags = maps.Clone(ip.Tags)
@@ -94,7 +94,6 @@ func made(want service.PublicIP, location string) lb.PublicIP {
 // ErrBasic means the load balancer must be migrated to the Standard SKU first.
 var ErrBasic = errors.New("Weir writes Standard ones only; weir migrate plan shows how it becomes one, and each address stays") //nolint:staticcheck // a name begins it
 
-// fits returns why a public IP cannot be used for the frontend, or nil.
 func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalancerID) error {
 	switch {
 	case ip.SKU != lb.Standard && hasPrefixFold(ip.UsedBy, on.String()+"/"):

@@ -29,7 +29,6 @@ func (r *Round) labels(ctx context.Context, requests []*Request) (first, writes 
 	return first, writes
 }
 
-// label adds the user-provided public IPs to write for a Service.
 func (r *Round) label(req *Request, writes map[string]*write) {
 	for _, f := range req.Desired.Frontends {
 		if f.PublicIP == nil {

@@ -103,7 +103,7 @@ func (o *owners) save(ctx context.Context, store OwnerStore, changed map[string]
 // usage holds the facts that decide whether a Service may use a public IP that Weir did not make.
 type usage struct {
 	ip        lb.PublicIP
-	namespace string // of the Service
+	namespace string
 	// user is the namespace of the Service at its frontend; empty if it is free.
 	user  string
 	owner Owner
@@ -113,8 +113,7 @@ type usage struct {
 	pending    bool
 	unreadable error
 	grant      grant.PublicIP
-	// invalid is why a grant is not valid.
-	invalid error
+	invalid    error
 }
 
 // check returns whether the namespace must be recorded as owner before the public IP is used, or why a Service
@@ -139,7 +138,6 @@ func (u usage) check() (claims bool, err error) {
 		u.ip.ID.Name, u.owner.Namespace, u.owner.Since.UTC().Format(time.RFC3339), u.remedy())
 }
 
-// remedy returns how an administrator grants the public IP to the namespace.
 func (u usage) remedy() string {
 	text := fmt.Sprintf("have an administrator add %s/%s to the annotation %s of Namespace %s", u.ip.ID.ResourceGroup, u.ip.ID.Name, grant.PublicIPAnnotation, u.namespace)
 	if u.grant.Tagged {
@@ -151,7 +149,6 @@ func (u usage) remedy() string {
 	return text
 }
 
-// labelError returns why the DNS label of the public IP is not changed.
 func (u usage) labelError(label string) error {
 	return fmt.Errorf("public IP %s has DNS label %s, and %s asks for %s. The DNS label of a public IP that Weir did not make changes only with a grant. Remove that annotation, or %s",
 		u.ip.ID.Name, orNone(u.ip.DNSLabel), service.DNSLabel, orNone(label), u.remedy())
@@ -168,7 +165,7 @@ func (c *Config) frontendOf(ip lb.PublicIP) string {
 	return ""
 }
 
-// userOf returns the namespace of the Service whose frontend has a public IP; empty if unknown.
+// userOf returns the namespace at the frontend of a public IP; empty if unknown.
 func (r *Round) userOf(ip lb.PublicIP) string {
 	if frontend := r.cfg.frontendOf(ip); frontend != "" {
 		return namespaceOf(r.serviceOf()(frontend))
@@ -298,8 +295,8 @@ func (r *Round) users() map[string]string {
 	return users
 }
 
-// changedOwners returns the owners that differ from the record: public IPs in use, newly assigned, or gone from
-// Azure.
+// changedOwners returns the owners that differ from the record: public IPs in use, newly assigned, or missing
+// in Azure.
 func (r *Round) changedOwners(users map[string]string, gone []string) map[string]Owner {
 	changed := map[string]Owner{}
 	for key, user := range users {

@@ -88,7 +88,6 @@ type Request struct {
 	Service, Owner string
 	// Created is when the Service was created: the older of two Services that name a public IP gets it.
 	Created time.Time
-	// Desired is what the Service wants; nil if it leaves.
 	Desired *service.Spec
 	Asked   contest.Asked
 	// Groups are additional resource groups that may hold public IPs made for the Service.
@@ -100,10 +99,8 @@ type Request struct {
 	// DeleteUnused deletes unused public IPs that were made for the Service.
 	DeleteUnused bool
 
-	// Changed is set if something was written for it.
 	Changed bool
-	// Err is why its public IPs are not available.
-	Err error
+	Err     error
 	// keys are the public IPs of its frontends; empty for private ones.
 	keys []string
 }

@@ -36,7 +36,6 @@ type left struct {
 	by    []*Request
 }
 
-// leftIn returns the resource groups where Services may have left public IPs.
 func (r *Round) leftIn(requests []*Request) []*left {
 	var all []*left
 	add := func(id lb.ResourceID, req *Request) {

@@ -35,11 +35,10 @@ type Round struct {
 	first, writes map[string]*write
 	// brought are the user-provided public IPs to change, with their requests: written after the load balancer.
 	brought map[string][]*Request
-	// retired are the public IPs of frontends that the round removed.
 	retired []lb.ResourceID
 }
 
-// write is a public IP to update or delete, with its requests; none if its Service is gone.
+// write is a public IP to update or delete, with its requests; none if its Service was deleted.
 type write struct {
 	next    lb.PublicIP
 	deletes bool
@@ -86,7 +85,6 @@ func (k *Keeper) Read(ctx context.Context, on lb.LoadBalancerID) (*Round, error)
 	return r, r.read(ctx, group(k.cfg.Group))
 }
 
-// pick selects the public IPs of a Service and queues the necessary writes.
 func (r *Round) pick(req *Request) {
 	var nexts []lb.PublicIP
 	var changes []bool

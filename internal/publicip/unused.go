@@ -32,7 +32,6 @@ func (r *Round) Unused(req *Request) (all []Unused) {
 	return all
 }
 
-// isUnused reports whether a public IP was made for a Service in sync and is unused.
 func (r *Round) isUnused(req *Request, ip lb.PublicIP) bool {
 	free := ip.UsedBy == "" || slices.ContainsFunc(r.retired, func(id lb.ResourceID) bool { return id.Key() == ip.ID.Key() })
 	settled := req.Err == nil && req.Desired != nil && !req.Leaves && !req.Moves && len(req.keys) == len(req.Desired.Frontends)

@@ -25,7 +25,6 @@ type Closing struct {
 	lastError string
 }
 
-// isNeeded reports whether the group may admit clients outside the restriction.
 func (c *Closing) isNeeded(is service.Restriction) bool {
 	return !is.IsOpen() && (c.admits == nil || !c.admits.IsWithin(is))
 }
@@ -40,7 +39,6 @@ func (c *Closing) forgetIfWider(w *service.Spec) {
 	}
 }
 
-// record sets the upper bound to the clients of a restriction.
 func (c *Closing) record(is service.Restriction) { *c = Closing{admits: &is} }
 
 func (r *Reconciler) enforcedRestriction(s Service) (is service.Restriction, enforced bool) {

@@ -13,7 +13,6 @@ import (
 
 // Desired is what a Service wants of its load balancer.
 type Desired struct {
-	// Spec is nil if the Service leaves.
 	Spec *service.Spec
 	// OwnPools are the names of pools that only this Service may have.
 	OwnPools []string
@@ -35,10 +34,9 @@ type Desired struct {
 	Unenforced string
 	// Restricts is set if an invalid Service's restrictions are enforced.
 	Restricts bool
-	// Proxied is the Service on the load balancer whose PROXY protocol makes this one's probes fail; empty for
-	// none.
-	Proxied string
-	// NodesChanged is set if its security rules name outdated nodes.
+	// Proxied is a Service on the load balancer with PROXY protocol, which makes this one's probes fail; empty
+	// for none.
+	Proxied      string
 	NodesChanged bool
 }
 
@@ -192,7 +190,6 @@ type groupError struct{ error }
 // Unwrap returns the read error.
 func (e groupError) Unwrap() error { return e.error }
 
-// union returns the names of both lists in order, without duplicates.
 func union(a, b []string) []string {
 	all := slices.Clone(a)
 	for _, name := range b {

@@ -17,10 +17,9 @@ const rehearsalDeadline = time.Minute
 
 // Planned is the last reported dry run; the zero value if the Service has none.
 type Planned struct {
-	said bool
-	spec *service.Spec
-	text string
-	// until is when the dry run is repeated without a change.
+	said  bool
+	spec  *service.Spec
+	text  string
 	until time.Time
 }
 
@@ -41,7 +40,6 @@ func (p *Planned) says(w *service.Spec, text string, now time.Time, lookAgainAft
 
 func (p *Planned) ends() { *p = Planned{} }
 
-// rehearse reports what would change in Azure for a Service and changes nothing.
 func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desired, now time.Time) error {
 	if st.Plan.holds(d.Spec, now) {
 		st.Told.planned()

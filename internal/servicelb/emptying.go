@@ -31,10 +31,8 @@ func (m *Emptying) begins(r balancer.Result, now time.Time) {
 	*m = Emptying{asked: &r.Request, until: now.Add(emptiesAgainAfter), pools: r.Emptying}
 }
 
-// emptied records that a BackendPool of one of the pools was deleted.
 func (m *Emptying) emptied(is bool) { m.one = m.one || is && m.asked != nil }
 
-// due reports whether to send the request again.
 func (m *Emptying) due(now time.Time) bool { return m.asked != nil && (m.one || !now.Before(m.until)) }
 
 func (m *Emptying) waits(w *service.Spec, again string, now time.Time) bool {

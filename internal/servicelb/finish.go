@@ -108,7 +108,6 @@ func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step St
 	return r.conclude(ctx, s, &e.State, step, res, now)
 }
 
-// writePools creates and deletes the BackendPools of a result.
 func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step Step, res balancer.Result, now time.Time) error {
 	st := &e.State
 	switch step {
@@ -198,7 +197,6 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 	return nil
 }
 
-// dropGone deletes the node BackendPools of deleted load balancers.
 func (r *Reconciler) dropGone(ctx context.Context, res balancer.Result) error {
 	for _, id := range res.Gone {
 		if err := r.cfg.Ledger.DropNodePools(ctx, id); err != nil {

@@ -26,9 +26,8 @@ type Level struct {
 	// selection is the selector result, nodes are the nodes in its security rules.
 	selection string
 	nodes     []netip.Addr
-	// unused is set if public IPs made for it are unused.
-	unused   bool
-	contests []contest.Contest
+	unused    bool
+	contests  []contest.Contest
 }
 
 // looksAtKept is the resync period of a load balancer with a blocked pool conversion; there is no event when
@@ -63,13 +62,11 @@ func (l *Level) holds(d Desired, again string, now time.Time) bool {
 		reflect.DeepEqual(l.request.Desired, d.Spec) && (l.lookAt.IsZero() || now.Before(l.lookAt))
 }
 
-// looked reports whether the request was a resync of a Service in sync.
 func (l *Level) looked(by Pending, r balancer.Request) bool {
 	return l.request != nil && r.Desired != nil && l.request.Again == r.Again && l.request.On == r.On && reflect.DeepEqual(l.request.Desired, r.Desired) &&
 		l.selection == by.selection && slices.Equal(l.nodes, by.nodes)
 }
 
-// needs reports whether the Service currently uses a BackendPool.
 func (l *Level) needs(p LostPool) bool {
 	return l.request != nil && strings.EqualFold(l.request.On.Name, p.LoadBalancer) &&
 		(p.Pool == "" || slices.ContainsFunc(l.request.Desired.Pools, func(pool service.Pool) bool { return pool.Name == p.Pool }))
@@ -91,7 +88,6 @@ func lookAt(balancer string, now time.Time, period time.Duration) time.Time {
 	return at
 }
 
-// truce returns when the first conflict is retried; zero if there is none.
 func truce(contests []contest.Contest) (first time.Time) {
 	for _, c := range contests {
 		if first.IsZero() || !c.Until.IsZero() && c.Until.Before(first) {

@@ -17,7 +17,6 @@ import (
 // event in the cluster.
 const looksAtLinks = 5 * time.Minute
 
-// linkGroups returns the resource groups of the Private Link Services that a Service requests.
 func (o Settings) linkGroups(w *service.Spec) []string {
 	if w == nil || w.Link == nil {
 		return nil

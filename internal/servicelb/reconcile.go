@@ -150,7 +150,6 @@ func (r *Reconciler) forget(name string) {
 	r.removals.Stays(name)
 }
 
-// next performs the next step of a Service without a running request.
 func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Time) error {
 	st := &e.State
 	d, err := r.desired(ctx, s)
@@ -270,7 +269,6 @@ func (r *Reconciler) again(ctx context.Context, s Service, st *State, err error,
 	return st.wait(now), nil
 }
 
-// rehearsed reports whether a dry run was deferred because the read budget is used up.
 func rehearsed(err error) bool {
 	f, ok := errors.AsType[*fault.Fault](err)
 	return ok && f.Code == rehearse.CodeRehearsed

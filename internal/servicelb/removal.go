@@ -23,7 +23,7 @@ const looksAgainHeld = time.Minute
 // Removal tracks the addresses that a Service would lose.
 type Removal struct {
 	losing []netip.Addr
-	// spec is the spec that would lose them, again when the request is repeated.
+	// spec would lose them; the request is repeated at the given time.
 	spec  *service.Spec
 	again time.Time
 }
@@ -37,7 +37,6 @@ func (rm *Removal) begins(w *service.Spec, addresses []netip.Addr, now time.Time
 
 func (rm *Removal) ends() { *rm = Removal{} }
 
-// wouldLose reports whether a request failed because it would remove addresses.
 func wouldLose(err error) (*balancer.RemovalError, bool) {
 	return errors.AsType[*balancer.RemovalError](err)
 }
@@ -89,7 +88,6 @@ func (r *Reconciler) loses(s Service, st *State, w *service.Spec, addresses []ne
 	r.removals.Loses(s.Name, now)
 }
 
-// spared records that no addresses are lost, or that the user allowed it.
 func (r *Reconciler) spared(s Service, st *State) {
 	if st.Told.trouble == Held {
 		st.Told.trouble, st.Told.last = "", ""

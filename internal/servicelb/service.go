@@ -15,11 +15,9 @@ import (
 // Service is the part of a Kubernetes Service that matters for its load balancer.
 type Service struct {
 	// Name is namespace/name.
-	Name string
-	UID  string
-	// Created is the creation time.
-	Created time.Time
-	// Generation is metadata.generation, if set.
+	Name       string
+	UID        string
+	Created    time.Time
 	Generation int64
 	Ownership
 	Record Record

@@ -45,7 +45,6 @@ func absentState(place string) State {
 	return State{Placement: Placement{Record: Record{Places: []string{place}}}, Told: Told{had: true, announced: true}}
 }
 
-// loses handles a deleted BackendPool.
 func (st *State) loses(p LostPool) {
 	if st.Level.needs(p) {
 		st.Level.drop()
@@ -87,7 +86,6 @@ type Placement struct {
 	absent, deleting bool
 }
 
-// shows records whether the informer cache shows Weir's finalizer.
 func (p *Placement) shows(finalizer bool) { p.bound = p.bound || finalizer }
 
 // lostFinalizer reports whether another client removed the finalizer, so that it is added again. The informer
@@ -115,7 +113,6 @@ func (p *Placement) recorded(s Service, r Record, class string) bool {
 		kept == (len(r.Places) > 0) && reflect.DeepEqual(p.Class, r.Class)
 }
 
-// wrote records what was persisted.
 func (p *Placement) wrote(r Record) { p.Record, p.free = r, false }
 
 func (p *Placement) leaves() bool { return len(p.Places) > 0 && !p.free }

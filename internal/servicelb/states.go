@@ -50,9 +50,8 @@ type shown struct {
 	addressed, looked bool
 	link              *privatelinkround.State
 	// served is what Azure holds for it; nil if nothing or unknown.
-	served  *Served
-	filling []lb.PoolID
-	// emptying are the load balancers with pools it waits for.
+	served   *Served
+	filling  []lb.PoolID
 	emptying []string
 }
 
@@ -66,7 +65,6 @@ type Served struct {
 	Pools []service.Pool
 }
 
-// Has reports whether a pool is one of them.
 func (s *Served) Has(at lb.PoolID) bool {
 	return s != nil && s.On.Key() == at.LoadBalancer.Key() &&
 		slices.ContainsFunc(s.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, at.Name) })

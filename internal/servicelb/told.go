@@ -36,13 +36,11 @@ type Told struct {
 	concluded []Verdict
 	wrote     map[string]Verdict
 	// ports are the errors of ports. flaws are those of parts that are left out.
-	ports map[service.PortRef]string
-	flaws string
-	// proxied is the Service that makes this one's probes fail.
+	ports   map[service.PortRef]string
+	flaws   string
 	proxied string
 	filling map[lb.PoolKey]bool
-	// links are the last Private Link warnings.
-	links map[string]bool
+	links   map[string]bool
 	// What was reported last: the note of a result, pools retained for foreign members, unused public IPs,
 	// pools with remaining network interfaces, and annotations and restrictions without effect.
 	note       string
@@ -74,7 +72,6 @@ type teller struct {
 	settings Settings
 }
 
-// announce reports the start of work if the spec changed.
 func (r teller) announce(s Service, st *State, req balancer.Request) {
 	t := &st.Told
 	switch {
@@ -98,14 +95,13 @@ func (r teller) complain(s Service, t *Told, is Condition, text string, err erro
 	r.reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: err})
 }
 
-// complainOnce is complain for an error that stays until the Service changes.
+// complainOnce warns about an error that persists until the Service changes.
 func (r teller) complainOnce(s Service, t *Told, is Condition, text string, err error) {
 	if !words.Same(t.last, complaint(text, err)) {
 		r.complain(s, t, is, text, err)
 	}
 }
 
-// deferred reports once that a Service waits for its next write.
 func (r teller) deferred(s Service, t *Told, err error) {
 	if t.trouble != Deferred {
 		r.reporter.Tell(s, Event{Reason: ReasonDeferred, Warning: true, Text: "Deferred: ", Err: err})
@@ -143,7 +139,6 @@ func (r teller) desired(s Service, t *Told, d Desired) {
 	t.unknown, t.unenforced, t.flaws, t.proxied = d.Unknown, d.Unenforced, flaws, d.Proxied
 }
 
-// keptPools reports the pools retained for foreign members, each once.
 func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
 	told := map[string]bool{}
 	for _, k := range kept {
@@ -155,7 +150,6 @@ func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
 	t.left = told
 }
 
-// unusedIPs reports unused public IPs made for the Service, each once.
 func (r teller) unusedIPs(s Service, t *Told, unused []publicip.Unused) {
 	told := map[string]bool{}
 	for _, ip := range unused {
@@ -178,7 +172,6 @@ func (r teller) emptying(s Service, t *Told, pools []plan.Emptying) {
 	t.emptying = told
 }
 
-// filling reports the pools that rules wait for, each once.
 func (r teller) filling(s Service, t *Told, pools []lb.PoolID) {
 	told := map[lb.PoolKey]bool{}
 	for _, p := range pools {
@@ -200,13 +193,11 @@ func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	t.reached(res)
 }
 
-// reached records that the ready event was sent.
 func (t *Told) reached(res balancer.Result) {
 	t.last, t.note, t.announced, t.had, t.filling = "", res.Note, false, true, nil
 	t.trouble, t.warned = "", ""
 }
 
-// deleted reports that the load balancer was removed, if there was one.
 func (r teller) deleted(s Service, t *Told) {
 	if t.had {
 		r.reporter.Tell(s, Event{Reason: ReasonDeleted, Text: "Deleted load balancer"})
@@ -223,7 +214,6 @@ func (o Settings) whyKept(s Service) string {
 		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.class(), o.Class)
 }
 
-// kept reports once that a Service of another class retains its resources.
 func (r teller) kept(ctx context.Context, s Service, t *Told, why string) {
 	if t.trouble != Kept {
 		r.reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + why})
@@ -243,7 +233,6 @@ func (r teller) warn(ctx context.Context, t *Told, what, name string, err error)
 	log(ctx, what, "service", name, "err", err)
 }
 
-// held reports once that a removal waits for the user.
 func (r teller) held(ctx context.Context, s Service, st *State, losing, all int) {
 	if st.Told.trouble == Held {
 		return

@@ -116,7 +116,6 @@ func (t *Told) judges(d Desired) {
 	}
 }
 
-// wrongPorts returns the ports with problems or flaws, with the first of each.
 func wrongPorts(d Desired) map[service.PortRef]string {
 	of := map[service.PortRef]string{}
 	add := func(p service.Problem) {
@@ -138,7 +137,7 @@ func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict
 	switch ours := s.Ours(class); {
 	case st.Placement.absent, s.Deleting && st.Told.trouble == "":
 		return nil // deleted with the Service
-	case !ours && st.Placement.free: // already removed; see conclude
+	case !ours && st.Placement.free: // already removed
 		return nil
 	case ours && st.Told.judged:
 		all = append(all, st.Told.accepted())
@@ -204,7 +203,6 @@ func (st *State) has(s Service) (reason, text string) {
 
 var troubles = map[Condition]string{Refused: WhyRefused, Failed: WhyFailed, Kept: WhyKept, Held: WhyHeld, Deferred: WhyDeferred}
 
-// heldText precedes the addresses that a Service would lose.
 func heldText(is Condition) string {
 	if is == Held {
 		return "A person has to allow it, with the annotation " + AllowRemovalAnnotation + ", that the Service loses "
@@ -212,7 +210,6 @@ func heldText(is Condition) string {
 	return ""
 }
 
-// waitsFor returns what a Service without an error waits for.
 func (st *State) waitsFor() (reason, text string) {
 	switch {
 	case st.Told.last != "":
@@ -241,7 +238,7 @@ func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now 
 func (r *Reconciler) concludes(ctx context.Context, s Service, st *State, res balancer.Result, now time.Time) error {
 	c := Conclusion{Shows: true, Addresses: st.Level.addresses}
 	if res.Link.Err == nil && len(res.Contests) == 0 {
-		after := *st // as settle and conclude leave it
+		after := *st // the state that completion would leave
 		after.Told.reached(res)
 		after.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
 		r.endpoints(s, &after, now)
