@@ -121,9 +121,9 @@ func (b *Balancers) queue(at step) *queue {
 	return q
 }
 
-func (b *Balancers) sift(ctx context.Context, jobs []*job, why func(*job) error) []*job {
+func (b *Balancers) sift(ctx context.Context, jobs []*job, check func(*job) error) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
-		err := why(j)
+		err := check(j)
 		if err != nil && ctx.Err() == nil { // jobs interrupted by shutdown get no result
 			b.done(j, err)
 		}

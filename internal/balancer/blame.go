@@ -32,13 +32,13 @@ type search struct {
 }
 
 // among writes the jobs and returns those in sync. The others failed or were requeued.
-func (b *Balancers) among(ctx context.Context, jobs []*job, write trial) (level []*job) {
+func (b *Balancers) among(ctx context.Context, jobs []*job, write trial) (inSync []*job) {
 	return (&search{b, mostTries}).halve(ctx, jobs, write)
 }
 
 // halve writes the jobs. If Azure rejects the write, it writes each half of the namespaces. It does not bisect
 // within a namespace: those jobs are requeued, so that they delay no other namespace.
-func (s *search) halve(ctx context.Context, jobs []*job, write trial) (level []*job) {
+func (s *search) halve(ctx context.Context, jobs []*job, write trial) (inSync []*job) {
 	if len(jobs) == 0 || ctx.Err() != nil {
 		return nil
 	}
@@ -119,9 +119,9 @@ func (b *Balancers) Reject(name string, desired *service.Spec, err error) {
 	b.reject(wish(name, desired), desired, err)
 }
 
-func (b *Balancers) reject(wish string, desired *service.Spec, err error) {
+func (b *Balancers) reject(key string, desired *service.Spec, err error) {
 	if f, is := errors.AsType[*fault.Fault](err); is && f.Class == fault.Terminal && f.Reason == "refused" && f.Code != fault.CodeUnclassified {
-		b.rejections.Reject(wish, fingerprint(desired), err, time.Now())
+		b.rejections.Reject(key, fingerprint(desired), err, time.Now())
 	}
 }
 
@@ -192,8 +192,8 @@ const (
 )
 
 // rejectedBefore returns why this spec is not retried yet; nil if it may be.
-func (b *Balancers) rejectedBefore(wish string, desired *service.Spec, now time.Time) error {
-	until, err := b.rejections.Object(wish, func() string { return fingerprint(desired) }, now)
+func (b *Balancers) rejectedBefore(key string, desired *service.Spec, now time.Time) error {
+	until, err := b.rejections.Object(key, func() string { return fingerprint(desired) }, now)
 	if err == nil {
 		return nil
 	}

@@ -27,14 +27,14 @@ func (l *loadBalancer) rejectExceeding(ctx context.Context, jobs []*job) []*job 
 }
 
 func (b *Balancers) readShown(ctx context.Context, id lb.LoadBalancerID) error {
-	shown, err := b.cfg.Azure.GetLoadBalancer(ctx, id)
+	observed, err := b.cfg.Azure.GetLoadBalancer(ctx, id)
 	switch f := fault.From(err); {
 	case f != nil && f.Class == fault.Stale:
 		b.placements.saw(lb.LoadBalancer{ID: id})
 	case err != nil:
 		return err
 	default:
-		b.placements.saw(shown)
+		b.placements.saw(observed)
 	}
 	return nil
 }
@@ -55,12 +55,12 @@ func (b *Balancers) look(ctx context.Context, id lb.LoadBalancerID) error {
 func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 	in := l.boundsInput(l.id.Name)
 	l.placements.mu.Lock()
-	shown, known := l.placements.shownLocked(l.id.Name)
+	observed, known := l.placements.shownLocked(l.id.Name)
 	l.placements.mu.Unlock()
 	if !known {
 		return nil
 	}
-	in.Observed = shown
+	in.Observed = observed
 	for _, j := range jobs {
 		s := plan.Share{Owner: j.Owner, Namespace: j.namespace()}
 		if !j.leaves() {
@@ -76,11 +76,11 @@ func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 // caller holds the lock of the placements.
 func (b *Balancers) exceedsLocked(p Placing, on string) error {
 	in := b.boundsInput(on)
-	shown, known := b.placements.shownLocked(on)
+	observed, known := b.placements.shownLocked(on)
 	if !known {
 		return nil
 	}
-	in.Observed = shown
+	in.Observed = observed
 	s := plan.Share{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.Rules}
 	s.Frontends, s.Unresolved = freshFrontends(p.Desired)
 	in.Shares = []plan.Share{s}

@@ -48,12 +48,12 @@ func differing(j *job, changes []plan.Change) []contest.Undone {
 
 // check compares the load balancer after a write with the plan and returns the Services in sync; the others
 // must retry. If a part without a Service differs, all must retry.
-func (l *loadBalancer) check(shown lb.LoadBalancer, served []*job, seen snapshot, p plan.Plan) ([]*job, error) {
+func (l *loadBalancer) check(observed lb.LoadBalancer, served []*job, snap snapshot, p plan.Plan) ([]*job, error) {
 	if p.Delete {
 		return served, nil
 	}
-	seen.observed = shown
-	again := plan.Make(l.input(served, seen))
+	snap.observed = observed
+	again := plan.Make(l.input(served, snap))
 	if again.Empty() {
 		return served, nil
 	}

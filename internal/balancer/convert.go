@@ -83,8 +83,8 @@ func (l *loadBalancer) detour(j *job, observed lb.LoadBalancer, all []*conversio
 		}
 		c := all[at]
 		j.converting = append(j.converting, c)
-		_, there := poolNamed(observed, c.interim)
-		if l.cfg.Emptied || c.keeps() && (!there || j.uses(observed, c.pool)) {
+		_, exists := poolNamed(observed, c.interim)
+		if l.cfg.Emptied || c.keeps() && (!exists || j.uses(observed, c.pool)) {
 			j.Pools[i].Interfaces = !p.Interfaces
 			continue
 		}
@@ -124,14 +124,14 @@ func (l *loadBalancer) retired(jobs []*job, observed lb.LoadBalancer, all []*con
 }
 
 // noteConversions records the unconverted pools of a job and what each waits for.
-func (l *loadBalancer) noteConversions(j *job, shown lb.LoadBalancer) {
+func (l *loadBalancer) noteConversions(j *job, observed lb.LoadBalancer) {
 	for _, c := range j.converting {
 		if c.keeps() {
 			j.noteKept([]plan.Kept{c.kept()})
 			continue
 		}
-		e := plan.Emptying{Pool: c.id, Interim: c.interim, Joined: l.cfg.Interfaces, Rules: shown.RulesTo(c.pool)}
-		if is, there := poolNamed(shown, c.pool); there && is.NIC {
+		e := plan.Emptying{Pool: c.id, Interim: c.interim, Joined: l.cfg.Interfaces, Rules: observed.RulesTo(c.pool)}
+		if is, exists := poolNamed(observed, c.pool); exists && is.NIC {
 			e.Interfaces = len(is.Addresses)
 		}
 		j.Emptying = append(j.Emptying, e)

@@ -38,10 +38,10 @@ func (l *loadBalancer) emptying(ctx context.Context, observed lb.LoadBalancer, j
 		if err != nil {
 			return nil, err
 		}
-		name, ours := strings.ToLower(p.ID.Name), len(p.Addresses)-len(theirs)
+		name, managed := strings.ToLower(p.ID.Name), len(p.Addresses)-len(theirs)
 		switch {
-		case !l.cfg.Emptied && (ours > 0 || l.cfg.Cluster.Fills(p.ID)):
-			counts[name] = ours
+		case !l.cfg.Emptied && (managed > 0 || l.cfg.Cluster.Fills(p.ID)):
+			counts[name] = managed
 		case len(theirs) > 0:
 			foreign[name] = theirs
 		}

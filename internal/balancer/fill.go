@@ -27,19 +27,19 @@ func (l *loadBalancer) fresh(j *job, p service.Pool) []lb.Address {
 func (l *loadBalancer) awaited(j *job, observed lb.LoadBalancer, members func(lb.Pool) (lb.Pool, error)) ([]lb.PoolID, error) {
 	var all []lb.PoolID
 	for _, p := range j.Pools {
-		is, there := poolNamed(observed, p.Name)
-		if !there && len(l.fresh(j, p)) > 0 {
+		is, exists := poolNamed(observed, p.Name)
+		if !exists && len(l.fresh(j, p)) > 0 {
 			continue
 		}
-		waits := l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
-		if !waits && is.NIC && !l.cfg.Emptied && j.arrives(observed, p.Name) {
+		pending := l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
+		if !pending && is.NIC && !l.cfg.Emptied && j.arrives(observed, p.Name) {
 			is, err := members(is)
 			if err != nil {
 				return nil, err
 			}
-			waits = l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
+			pending = l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
 		}
-		if waits {
+		if pending {
 			all = append(all, lb.PoolID{LoadBalancer: l.id, Name: p.Name})
 		}
 	}
@@ -90,7 +90,7 @@ func poolNamed(b lb.LoadBalancer, name string) (lb.Pool, bool) {
 }
 
 // staying returns the rules that keep their present pool, and the pools they wait for, until these are filled.
-func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID, converting []*conversion) (stay []lb.Rule, waits []lb.PoolID) {
+func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID, converting []*conversion) (stay []lb.Rule, pending []lb.PoolID) {
 	stay = slices.Clone(rules)
 	for i, r := range stay {
 		to := slices.IndexFunc(awaited, func(id lb.PoolID) bool { return strings.EqualFold(id.Name, r.Pool) })
@@ -102,11 +102,11 @@ func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID, con
 			continue
 		}
 		stay[i].Pool = from
-		if !slices.Contains(waits, awaited[to]) {
-			waits = append(waits, awaited[to])
+		if !slices.Contains(pending, awaited[to]) {
+			pending = append(pending, awaited[to])
 		}
 	}
-	return stay, waits
+	return stay, pending
 }
 
 // whereFlowsAre returns the pool that a rule uses until its new pool is filled; empty for none. A new rule has

@@ -23,13 +23,13 @@ func (g *guard) round(ctx context.Context, jobs []*job) {
 	// Sort: priorities must not depend on the order in which load balancers finish.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
 	jobs = g.lookUp(ctx, jobs)
-	level := g.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+	inSync := g.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
 		demands := g.demands(jobs)
 		err := g.group.Write(ctx, demands, logFor(g.cfg.Log, "securityGroup", g.cfg.SecurityGroup.Name, jobs))
 		settle(jobs, demands)
 		return err
 	})
-	for _, j := range g.sift(ctx, level, (*job).unprovided) {
+	for _, j := range g.sift(ctx, inSync, (*job).unprovided) {
 		j.steps, j.begun = j.steps[1:], true
 		if !j.Closes { // otherwise clients are still admitted at these addresses
 			g.former.Forget(j.Owner)

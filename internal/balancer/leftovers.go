@@ -50,32 +50,32 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	}
 	b.unneeded.note(b.cfg.Settings, balancers, slices.DeleteFunc(slices.Clone(ips), func(ip lb.PublicIP) bool { return !b.ips.IsOrphan(ip) }))
 	// Include Services known before the list call: one deleted since may still own these resources.
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for _, r := range append(before, b.cfg.Cluster.Reached()...) {
-		there[strings.ToLower(r.Owner)] = true
+		exists[strings.ToLower(r.Owner)] = true
 	}
-	gone := func(name string) bool {
+	isMissing := func(name string) bool {
 		owner, _, _ := strings.Cut(name, "-")
-		return ofService.MatchString(name) && !there[strings.ToLower(owner)]
+		return ofService.MatchString(name) && !exists[strings.ToLower(owner)]
 	}
 	var all []Leftover
 	for _, balancer := range balancers {
 		used := map[string]bool{}
 		for _, r := range balancer.Rules {
-			used[strings.ToLower(r.Frontend)] = used[strings.ToLower(r.Frontend)] || !gone(r.Name)
-			if gone(r.Name) {
+			used[strings.ToLower(r.Frontend)] = used[strings.ToLower(r.Frontend)] || !isMissing(r.Name)
+			if isMissing(r.Name) {
 				all = append(all, Leftover{What: "rule " + r.Name + " of load balancer " + balancer.ID.Name})
 			}
 		}
 		for _, f := range balancer.Frontends {
-			if gone(f.Name) && !used[strings.ToLower(f.Name)] { // another Service may share the frontend
+			if isMissing(f.Name) && !used[strings.ToLower(f.Name)] { // another Service may share the frontend
 				all = append(all, Leftover{What: "frontend " + f.Name + " of load balancer " + balancer.ID.Name})
 			}
 		}
 	}
 	for _, ip := range ips {
 		of, tagged := ip.Tags[service.TagService]
-		if tagged && of != "" && gone(publicip.MadeFor(ip, b.cfg.ClusterName)) { // an orphan is deleted with its last user
+		if tagged && of != "" && isMissing(publicip.MadeFor(ip, b.cfg.ClusterName)) { // an orphan is deleted with its last user
 			all = append(all, Leftover{What: "public IP " + ip.ID.Name, Service: of})
 		}
 	}

@@ -30,7 +30,7 @@ const locateDeadline = time.Minute
 
 // Locate returns the name of the load balancer that a Service belongs to, empty if it leaves, and the load
 // balancers to remove it from. An error without a *fault.Fault is a problem of the Service.
-func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []string, err error) {
+func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, removeFrom []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
 	defer cancel()
 	multiple := service.Places(b.cfg.Configurations)
@@ -89,15 +89,15 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 	b.placements.putLocked(p.Service, placement{at: lower([]string{on}), owner: p.Owner, rules: rules, frontends: frontends})
 	for _, name := range where {
 		if !strings.EqualFold(name, on) {
-			leave = append(leave, name)
+			removeFrom = append(removeFrom, name)
 		}
 	}
-	if len(leave) > 0 { // before it is removed from its load balancers
+	if len(removeFrom) > 0 { // before it is removed from its load balancers
 		if err := b.exceedsLocked(p, on); err != nil {
 			return "", nil, err
 		}
 	}
-	return on, leave, nil
+	return on, removeFrom, nil
 }
 
 // guardable returns why the security group cannot enforce the Service's restrictions, before anything is made
@@ -210,20 +210,20 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	in := b.boundsInput("")
 	for _, c := range b.cfg.Configurations {
 		name := strings.ToLower(service.LoadBalancerName(c.Name, p.Desired.Internal))
-		shown, exists := b.placements.shown[name]
-		for _, r := range shown.Rules {
+		observed, exists := b.placements.shown[name]
+		for _, r := range observed.Rules {
 			if owner, _, _ := strings.Cut(r.Name, "-"); !known[owner] {
 				count(name, namespaceOf(in.ServiceOf(r.Name)), 1, 0)
 			}
 		}
-		for _, f := range shown.Frontends {
+		for _, f := range observed.Frontends {
 			if owner, _, _ := strings.Cut(f.Name, "-"); !known[owner] {
 				count(name, namespaceOf(in.ServiceOf(f.Name)), 0, 1)
 			}
 		}
 		in.Observed.ID.Name = service.LoadBalancerName(c.Name, p.Desired.Internal)
 		all[c.Name] = service.Occupancy{
-			Exists: exists, HasFrontend: len(shown.Frontends) > 0, Rules: used[name].Rules(),
+			Exists: exists, HasFrontend: len(observed.Frontends) > 0, Rules: used[name].Rules(),
 			Exceeded: plan.ExceedsBound(in, used[name], namespaceOf(p.Service), len(p.Desired.Rules), len(p.Desired.Frontends)),
 		}
 	}

@@ -76,16 +76,16 @@ func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	return all
 }
 
-func unkept(shown, will []netip.Addr) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(shown), func(a netip.Addr) bool { return slices.Contains(will, a) })
+func unkept(observed, will []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(observed), func(a netip.Addr) bool { return slices.Contains(will, a) })
 }
 
 // lost returns the addresses that a job's step removes: unwanted frontends, public IPs to delete, and all shown
 // addresses if the load balancer is not in names. Addresses already removed by another controller do not count.
 func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string) []netip.Addr {
-	shown := unkept(j.Shown, j.knownAddresses(ips))
+	observed := unkept(j.Shown, j.knownAddresses(ips))
 	if !j.leaves() && slices.ContainsFunc(j.Recorded, func(name string) bool { return !containsFold(names, name) }) {
-		return shown
+		return observed
 	}
 	var all []netip.Addr
 	lose := func(a netip.Addr) {
@@ -100,13 +100,13 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 		}
 		address := addressOf(f, ips)
 		if lose(address); !address.IsValid() { // in a resource group that was not read
-			for _, a := range shown {
+			for _, a := range observed {
 				lose(a)
 			}
 		}
 	}
 	for _, a := range ips.Unwanted(j.ips) {
-		if slices.Contains(shown, a) {
+		if slices.Contains(observed, a) {
 			lose(a)
 		}
 	}

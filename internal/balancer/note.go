@@ -54,7 +54,7 @@ func (l *loadBalancer) noteServed(j *job, o outcome) {
 	}
 	l.noteConversions(j, o.shown)
 	for _, name := range append(l.cfg.InterimPools(), j.OwnPools...) {
-		if _, there := poolNamed(o.shown, name); !there {
+		if _, exists := poolNamed(o.shown, name); !exists {
 			j.Without = append(j.Without, lb.PoolID{LoadBalancer: l.id, Name: name})
 		}
 	}
@@ -81,7 +81,7 @@ func changesOf(changes []plan.Change, owner string) []plan.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) })
 }
 
-func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
+func (j *job) noteAddresses(observed lb.LoadBalancer, ips *publicip.Round) {
 	if j.leaves() {
 		return
 	}
@@ -90,8 +90,8 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 		addr := f.Frontend.PrivateIP
 		if ip, public := ips.Of(j.ips, i); public {
 			addr = ip.Address
-		} else if at := plan.FrontendOf(shown, j.wanted.Rules, f.Frontend.Name); at >= 0 && !f.Frontend.Static {
-			addr = shown.Frontends[at].PrivateIP
+		} else if at := plan.FrontendOf(observed, j.wanted.Rules, f.Frontend.Name); at >= 0 && !f.Frontend.Static {
+			addr = observed.Frontends[at].PrivateIP
 		}
 		j.Addresses = append(j.Addresses, addr)
 	}
@@ -99,7 +99,7 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 
 // noteLeft persists which pools stay for foreign members, before their BackendPools are deleted. It returns the
 // jobs with recorded pools.
-func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, shown lb.LoadBalancer) []*job {
+func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, observed lb.LoadBalancer) []*job {
 	left := leftpool.Left{}
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		for _, k := range p.Kept {
@@ -107,7 +107,7 @@ func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, sh
 				left[k.Pool] = j.Service
 			}
 		}
-		err := l.left.Note(ctx, left, l.id, shown)
+		err := l.left.Note(ctx, left, l.id, observed)
 		if err != nil && slices.ContainsFunc(p.Kept, func(k plan.Kept) bool { return k.Frontend == nil && k.Owner == j.Owner }) {
 			j.refused = err
 		}

@@ -63,15 +63,15 @@ func (p *placements) sawLocked(balancer lb.LoadBalancer) {
 
 // shownLocked returns the last observed load balancer; false if unknown. A load balancer that does not exist
 // has no etag.
-func (p *placements) shownLocked(name string) (shown lb.LoadBalancer, known bool) {
-	shown, there := p.shown[strings.ToLower(name)]
-	if shown.ID.Name == "" {
-		shown.ID.Name = name
+func (p *placements) shownLocked(name string) (observed lb.LoadBalancer, known bool) {
+	observed, exists := p.shown[strings.ToLower(name)]
+	if observed.ID.Name == "" {
+		observed.ID.Name = name
 	}
-	return shown, there || p.read
+	return observed, exists || p.read
 }
 
-func (p *placements) newest(name string) (shown lb.LoadBalancer, byAddress bool) {
+func (p *placements) newest(name string) (observed lb.LoadBalancer, byAddress bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name = strings.ToLower(name)
@@ -83,8 +83,8 @@ func (b *Balancers) Rules() map[string]int {
 	b.placements.mu.Lock()
 	defer b.placements.mu.Unlock()
 	count := make(map[string]int, len(b.placements.shown))
-	for _, shown := range b.placements.shown {
-		count[shown.ID.Name] = len(shown.Rules)
+	for _, observed := range b.placements.shown {
+		count[observed.ID.Name] = len(observed.Rules)
 	}
 	return count
 }
@@ -148,13 +148,13 @@ func (p *placements) holding(owner string) []string {
 
 // hasLocked counts an owner's parts of a load balancer. The caller holds the lock.
 func (p *placements) hasLocked(name, owner string) (rules, frontends int) {
-	shown := p.shown[strings.ToLower(name)]
-	for _, r := range shown.Rules {
+	observed := p.shown[strings.ToLower(name)]
+	for _, r := range observed.Rules {
 		if hasPrefixFold(r.Name, owner) {
 			rules++
 		}
 	}
-	for _, f := range shown.Frontends {
+	for _, f := range observed.Frontends {
 		if hasPrefixFold(f.Name, owner) {
 			frontends++
 		}

@@ -29,23 +29,23 @@ func (l *loadBalancer) loadPrivateIPs(ctx context.Context, jobs []*job) {
 	}
 }
 
-func (l *loadBalancer) withoutReserved(jobs []*job, seen snapshot) []*job {
-	refused := l.privateIPs.Check(l.usersOf(seen.observed), l.privateWants(jobs, seen), time.Now())
-	return withoutRefused(jobs, refused)
+func (l *loadBalancer) withoutReserved(jobs []*job, snap snapshot) []*job {
+	rejected := l.privateIPs.Check(l.usersOf(snap.observed), l.privateWants(jobs, snap), time.Now())
+	return withoutRefused(jobs, rejected)
 }
 
 // reserve records the planned private addresses and returns the jobs that got them.
-func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, seen snapshot) []*job {
-	refused := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(seen.observed), l.privateWants(served, seen), time.Now())
-	return withoutRefused(jobs, refused)
+func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, snap snapshot) []*job {
+	rejected := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(snap.observed), l.privateWants(served, snap), time.Now())
+	return withoutRefused(jobs, rejected)
 }
 
-func withoutRefused(jobs []*job, refused map[string]error) []*job {
+func withoutRefused(jobs []*job, rejected map[string]error) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
-		if err := refused[j.Owner]; err != nil {
+		if err := rejected[j.Owner]; err != nil {
 			j.refused = err
 		}
-		return refused[j.Owner] != nil
+		return rejected[j.Owner] != nil
 	})
 }
 
@@ -53,7 +53,7 @@ func (l *loadBalancer) usersOf(b lb.LoadBalancer) privateip.Users {
 	return privateip.UsersOf(b, serviceOf(l.cfg.Cluster))
 }
 
-func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want {
+func (l *loadBalancer) privateWants(jobs []*job, snap snapshot) []privateip.Want {
 	var wants []privateip.Want
 	for _, j := range jobs {
 		if j.leaves() || !j.Desired.Internal {
@@ -61,7 +61,7 @@ func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want
 		}
 		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
 		for _, f := range j.wanted.Frontends {
-			if key := privateip.Key(plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, seen.observed, l.cfg.Owed)); key != "" {
+			if key := privateip.Key(plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, snap.observed, l.cfg.Owed)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}

@@ -85,9 +85,9 @@ func (p *published) clear(ctx context.Context, jobs []*job) {
 }
 
 func (p *published) balancer() privatelinkround.Balancer {
-	shown, byAddress := p.placements.newest(p.id.Name)
-	shown.ID = p.id
-	return privatelinkround.Balancer{Shown: shown, ByAddress: byAddress || !p.cfg.Interfaces}
+	observed, byAddress := p.placements.newest(p.id.Name)
+	observed.ID = p.id
+	return privatelinkround.Balancer{Shown: observed, ByAddress: byAddress || !p.cfg.Interfaces}
 }
 
 // unpublished returns why a job cannot continue: a frontend that it releases is still published, or its former
@@ -115,26 +115,26 @@ func (j *job) publishing() []step {
 
 // keepPublished defers jobs that would remove a published frontend and returns the others. Only jobs with a
 // recorded Private Link Service are checked.
-func (l *loadBalancer) keepPublished(ctx context.Context, due []*job, p plan.Plan, seen snapshot) (rest []*job) {
+func (l *loadBalancer) keepPublished(ctx context.Context, due []*job, p plan.Plan, snap snapshot) (remaining []*job) {
 	for _, j := range due {
 		j.clears = nil
 		if l.links == nil || !j.link.Concerned() {
-			rest = append(rest, j)
+			remaining = append(remaining, j)
 			continue
 		}
-		gone := j.losesFrontends(l.id, p, seen.observed)
-		if len(gone) > 0 {
-			if gone, j.refused = seen.links.Published(ctx, j.link, gone); j.refused != nil {
+		removed := j.losesFrontends(l.id, p, snap.observed)
+		if len(removed) > 0 {
+			if removed, j.refused = snap.links.Published(ctx, j.link, removed); j.refused != nil {
 				continue
 			}
 		}
-		if len(gone) == 0 {
-			rest = append(rest, j)
+		if len(removed) == 0 {
+			remaining = append(remaining, j)
 			continue
 		}
-		j.setAside(l.id, gone)
+		j.setAside(l.id, removed)
 	}
-	return rest
+	return remaining
 }
 
 func (j *job) setAside(on lb.LoadBalancerID, frontends []string) {
@@ -148,13 +148,13 @@ func (j *job) setAside(on lb.LoadBalancerID, frontends []string) {
 // unforeseen defers jobs that would remove a published frontend without a record of it: the frontend is shared,
 // or comes from another controller. It is called only after Azure rejected a write for this reason. It returns
 // the other jobs.
-func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan, seen snapshot, refused error) (rest []*job) {
-	if refused == nil || l.links == nil || !culpable(refused, time.Now()) && !strings.Contains(fault.From(refused).Code, "InUse") {
+func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan, snap snapshot, rejected error) (remaining []*job) {
+	if rejected == nil || l.links == nil || !culpable(rejected, time.Now()) && !strings.Contains(fault.From(rejected).Code, "InUse") {
 		return jobs
 	}
 	for _, j := range jobs {
-		if gone := j.losesFrontends(l.id, p, seen.observed); len(gone) > 0 && !j.link.Concerned() {
-			published, err := seen.links.Published(ctx, j.link, gone)
+		if removed := j.losesFrontends(l.id, p, snap.observed); len(removed) > 0 && !j.link.Concerned() {
+			published, err := snap.links.Published(ctx, j.link, removed)
 			if err != nil { // the role may lack the permission: return Azure's error
 				return jobs
 			}
@@ -163,9 +163,9 @@ func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan,
 				continue
 			}
 		}
-		rest = append(rest, j)
+		remaining = append(remaining, j)
 	}
-	return rest
+	return remaining
 }
 
 func (j *job) losesFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.LoadBalancer) []string {

@@ -69,7 +69,7 @@ func (q *queue) add(j *job) {
 }
 
 // take returns the jobs of the next round and a function to call after it. It completes jobs that are deferred.
-func (q *queue) take(ctx context.Context, now time.Time) (taken []*job, release func()) {
+func (q *queue) take(ctx context.Context, now time.Time) (batch []*job, release func()) {
 	q.mu.Lock()
 	select {
 	case <-q.added: // a stale signal would start a round for a single job
@@ -83,9 +83,9 @@ func (q *queue) take(ctx context.Context, now time.Time) (taken []*job, release 
 		}
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return deferred[j] != nil })
-	taken, release = q.reserve(q.pick(now), now)
+	batch, release = q.reserve(q.pick(now), now)
 	is := map[*job]bool{}
-	for _, j := range taken {
+	for _, j := range batch {
 		is[j] = true
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return is[j] })
@@ -95,7 +95,7 @@ func (q *queue) take(ctx context.Context, now time.Time) (taken []*job, release 
 			q.done(j, err)
 		}
 	}
-	return taken, release
+	return batch, release
 }
 
 // pick returns the oldest jobs, one namespace after another. Recently rejected namespaces are written alone, at
@@ -148,7 +148,7 @@ func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
 
 // reserve reserves write budget for a round and defers jobs without budget. Started and leaving jobs are never
 // deferred.
-func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func()) {
+func (q *queue) reserve(jobs []*job, now time.Time) (batch []*job, release func()) {
 	if q.cfg.Writes == nil || len(jobs) == 0 {
 		return jobs, func() {}
 	}
@@ -180,9 +180,9 @@ func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func(
 			}
 			room[j.namespace()]--
 		}
-		taken = append(taken, j)
+		batch = append(batch, j)
 	}
-	return taken, func() {
+	return batch, func() {
 		for namespace, n := range got {
 			q.cfg.Writes.Release(subscription, namespace, n)
 		}
@@ -218,9 +218,9 @@ func (q *queue) pause(ctx context.Context) bool {
 		q.mu.Lock()
 		waiting := changes(q.waiting)
 		q.mu.Unlock()
-		waits, next := len(waiting) > 0, q.spacing.NextAt(waiting)
-		if !waits || !next.After(time.Now()) {
-			return waits
+		pending, next := len(waiting) > 0, q.spacing.NextAt(waiting)
+		if !pending || !next.After(time.Now()) {
+			return pending
 		}
 		timer := time.NewTimer(time.Until(next))
 		select {

@@ -106,12 +106,12 @@ func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
 // unlocked.
 func (l *loadBalancer) gate(ctx context.Context) error {
 	for {
-		until, why := l.cfg.Azure.Enter(l.id)
+		until, reason := l.cfg.Azure.Enter(l.id)
 		switch {
 		case until.IsZero():
 			return nil
-		case why != "":
-			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: until, Err: errors.New("not sent: " + why)}
+		case reason != "":
+			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: until, Err: errors.New("not sent: " + reason)}
 		case sleep.For(ctx, time.Until(until)) != nil:
 			return ctx.Err()
 		}

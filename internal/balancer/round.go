@@ -28,13 +28,13 @@ func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
 	ctx = calls.For(ctx, causes(jobs)...)
 	ips, jobs := l.prepare(ctx, l.rejectExceeding(ctx, jobs))
-	level := l.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+	inSync := l.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
 		return l.write(ctx, jobs, ips)
 	})
-	level = l.apart(level)
-	ips.Label(ctx, requests(level))
-	ips.Remove(ctx, requests(level))
-	for _, j := range l.sift(ctx, level, l.unprovided) {
+	inSync = l.apart(inSync)
+	ips.Label(ctx, requests(inSync))
+	ips.Remove(ctx, requests(inSync))
+	for _, j := range l.sift(ctx, inSync, l.unprovided) {
 		j.Unused = ips.Unused(j.ips)
 		j.stepDone(&l.contests)
 		l.next(j)
@@ -89,45 +89,45 @@ func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round
 	for _, j := range jobs {
 		j.refused, j.clears = nil, nil // by an earlier try
 	}
-	seen, err := l.read(ctx, jobs, ips)
+	snap, err := l.read(ctx, jobs, ips)
 	if err != nil {
 		return err
 	}
-	p, due, err := l.plan(ctx, jobs, seen)
+	p, due, err := l.plan(ctx, jobs, snap)
 	if err != nil {
 		return err
 	}
-	shown, writes := seen.observed, !p.Empty() || seen.observed.Provisioning == lb.Failed
+	observed, writes := snap.observed, !p.Empty() || snap.observed.Provisioning == lb.Failed
 	served := split(due, p)
 	if writes {
-		if rest := l.reserve(ctx, jobs, served, seen); len(rest) < len(jobs) {
-			if len(rest) == 0 {
+		if remaining := l.reserve(ctx, jobs, served, snap); len(remaining) < len(jobs) {
+			if len(remaining) == 0 {
 				return nil
 			}
-			return l.try(ctx, rest, ips, valid)
+			return l.try(ctx, remaining, ips, valid)
 		}
-		if l.cfg.Interfaces && !l.placements.machines.Claim(seen.observed, p.Next) {
+		if l.cfg.Interfaces && !l.placements.machines.Claim(snap.observed, p.Next) {
 			return l.try(ctx, jobs, ips, valid)
 		}
 		if !valid() {
 			return contest.ErrLeaseLost
 		}
-		shown, err = l.carryOut(ctx, seen.observed, p)
-		if rest := l.unforeseen(ctx, jobs, p, seen, err); len(rest) < len(jobs) {
-			if len(rest) == 0 {
+		observed, err = l.carryOut(ctx, snap.observed, p)
+		if remaining := l.unforeseen(ctx, jobs, p, snap, err); len(remaining) < len(jobs) {
+			if len(remaining) == 0 {
 				return nil
 			}
-			return l.try(ctx, rest, ips, valid)
+			return l.try(ctx, remaining, ips, valid)
 		}
 	}
 	if err == nil && writes {
-		served, err = l.check(shown, served, seen, p)
+		served, err = l.check(observed, served, snap, p)
 	}
 	if err == nil {
-		served = noteLeft(ctx, l, served, p, shown)
-		l.settle(ctx, outcome{p, jobs, due, served, shown, ips})
-		l.privateIPs.Note(ctx, l.id.Name, l.usersOf(shown), time.Now())
-		if seen.observed.Etag == "" && shown.Etag != "" && l.cfg.Made != nil {
+		served = noteLeft(ctx, l, served, p, observed)
+		l.settle(ctx, outcome{p, jobs, due, served, observed, ips})
+		l.privateIPs.Note(ctx, l.id.Name, l.usersOf(observed), time.Now())
+		if snap.observed.Etag == "" && observed.Etag != "" && l.cfg.Made != nil {
 			l.cfg.Made(l.id)
 		}
 	}

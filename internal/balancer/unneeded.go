@@ -79,29 +79,29 @@ func (u *unneeded) removed(again bool) {
 	u.orphans = again
 }
 
-func (u *unneeded) rest() (gone []lb.LoadBalancerID, orphans bool) {
+func (u *unneeded) rest() (missing []lb.LoadBalancerID, orphans bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.gone, u.orphans
 }
 
-// forgetPools drops the record of left pools that Azure no longer has. before is the record from before the
+// forgetPools drops the record of left pools that Azure no longer has. recorded is the record from before the
 // load balancers were read.
-func (b *Balancers) forgetPools(ctx context.Context, before []lb.PoolKey, balancers []lb.LoadBalancer) error {
-	there := map[lb.PoolKey]bool{}
+func (b *Balancers) forgetPools(ctx context.Context, recorded []lb.PoolKey, balancers []lb.LoadBalancer) error {
+	exists := map[lb.PoolKey]bool{}
 	known := map[lb.LoadBalancerKey]bool{}
 	for _, id := range b.cfg.ids() {
 		known[id.Key()] = true
 	}
 	add := func(balancer lb.LoadBalancer) {
 		for _, p := range balancer.Pools {
-			there[lb.PoolID{LoadBalancer: balancer.ID, Name: p.ID.Name}.Key()] = true
+			exists[lb.PoolID{LoadBalancer: balancer.ID, Name: p.ID.Name}.Key()] = true
 		}
 	}
 	for _, balancer := range balancers {
 		add(balancer)
 	}
-	for _, key := range before { // azure.json may have named other load balancers before
+	for _, key := range recorded { // azure.json may have named other load balancers before
 		at := key.LoadBalancer()
 		if known[at] {
 			continue
@@ -117,7 +117,7 @@ func (b *Balancers) forgetPools(ctx context.Context, before []lb.PoolKey, balanc
 		}
 		add(other)
 	}
-	return b.left.Forget(ctx, slices.DeleteFunc(slices.Clone(before), func(key lb.PoolKey) bool { return there[key] }))
+	return b.left.Forget(ctx, slices.DeleteFunc(slices.Clone(recorded), func(key lb.PoolKey) bool { return exists[key] }))
 }
 
 // DeleteUnneeded deletes empty pools that Weir left to other owners, load balancers on which only a frontend
@@ -127,8 +127,8 @@ func (b *Balancers) DeleteUnneeded(ctx context.Context) (Deleted, error) {
 	record, err := b.left.Load(ctx)
 	failed, all := []error{err}, Deleted{}
 	for _, id := range b.cfg.ids() {
-		shown, _ := b.placements.newest(id.Name)
-		if !b.unneeded.keeps(id.Name) && lb.Tag(shown.Tags, plan.TagRetained) == "" && len(record.On(id)) == 0 {
+		observed, _ := b.placements.newest(id.Name)
+		if !b.unneeded.keeps(id.Name) && lb.Tag(observed.Tags, plan.TagRetained) == "" && len(record.On(id)) == 0 {
 			continue
 		}
 		r := removal{ended: make(chan error, 1)}
@@ -146,16 +146,16 @@ func (b *Balancers) DeleteUnneeded(ctx context.Context) (Deleted, error) {
 			return all, ctx.Err()
 		}
 	}
-	gone, orphans := b.unneeded.rest()
-	for _, id := range gone {
-		if shown, _ := b.placements.newest(id.Name); shown.Etag == "" { // it was not recreated since
+	missing, orphans := b.unneeded.rest()
+	for _, id := range missing {
+		if observed, _ := b.placements.newest(id.Name); observed.Etag == "" { // it was not recreated since
 			all.Gone = append(all.Gone, id)
 		}
 	}
 	if orphans {
 		ips, err := b.ips.Read(ctx, b.cfg.ids()[0])
 		if failed = append(failed, err); err == nil {
-			b.unneeded.removed(slices.ContainsFunc(ips.Orphans(), func(ip lb.PublicIP) bool { return ip.UsedBy == "" || isOn(ip, gone) }))
+			b.unneeded.removed(slices.ContainsFunc(ips.Orphans(), func(ip lb.PublicIP) bool { return ip.UsedBy == "" || isOn(ip, missing) }))
 			ips.Remove(ctx, nil)
 		}
 	}
@@ -188,30 +188,30 @@ func (l *loadBalancer) remove(ctx context.Context, r *removal) error {
 }
 
 func (l *loadBalancer) tryRemove(ctx context.Context, ips *publicip.Round, valid func() bool) (d Deleted, err error) {
-	seen, err := l.read(ctx, nil, ips)
+	snap, err := l.read(ctx, nil, ips)
 	if err != nil {
 		return d, err
 	}
-	in := l.input(nil, seen)
+	in := l.input(nil, snap)
 	in.Abandoned = ips.IsAbandoned
-	retained := lb.Tag(seen.observed.Tags, plan.TagRetained) != "" || slices.ContainsFunc(seen.observed.Frontends, ips.IsAbandoned)
-	if retained && len(seen.owners) > 0 || !retained && len(in.Left) == 0 { // a Service may be about to use the retained frontend
-		l.placements.saw(seen.observed)
+	retained := lb.Tag(snap.observed.Tags, plan.TagRetained) != "" || slices.ContainsFunc(snap.observed.Frontends, ips.IsAbandoned)
+	if retained && len(snap.owners) > 0 || !retained && len(in.Left) == 0 { // a Service may be about to use the retained frontend
+		l.placements.saw(snap.observed)
 		return d, nil
 	}
-	p, shown := plan.Make(in), seen.observed
+	p, observed := plan.Make(in), snap.observed
 	if !p.Empty() {
 		if !valid() {
 			return d, contest.ErrLeaseLost
 		}
-		if shown, err = l.carryOut(ctx, seen.observed, p); err != nil {
+		if observed, err = l.carryOut(ctx, snap.observed, p); err != nil {
 			return d, err
 		}
 	}
-	l.settle(ctx, outcome{Plan: p, shown: shown, ips: ips})
-	l.privateIPs.Note(ctx, l.id.Name, l.usersOf(shown), time.Now())
-	if d.Emptying = p.Emptying; shown.Etag == "" {
+	l.settle(ctx, outcome{Plan: p, shown: observed, ips: ips})
+	l.privateIPs.Note(ctx, l.id.Name, l.usersOf(observed), time.Now())
+	if d.Emptying = p.Emptying; observed.Etag == "" {
 		d.Gone = []lb.LoadBalancerID{l.id}
 	}
-	return d, l.left.Note(ctx, nil, l.id, shown)
+	return d, l.left.Note(ctx, nil, l.id, observed)
 }

@@ -68,9 +68,9 @@ func (k *Keeper) Has(pool lb.PoolKey) bool {
 // Left maps pools left for foreign members to the Services they were made for.
 type Left map[lb.PoolID]string
 
-// Note records the pools left on a load balancer and drops those that Azure no longer has. shown is the load
+// Note records the pools left on a load balancer and drops those that Azure no longer has. observed is the load
 // balancer after the write.
-func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, shown lb.LoadBalancer) error {
+func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, observed lb.LoadBalancer) error {
 	record, err := k.Load(ctx)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, show
 		}
 	}
 	for key := range record {
-		if key.LoadBalancer() == on.Key() && !slices.ContainsFunc(shown.Pools, func(is lb.Pool) bool { return lb.PoolID{LoadBalancer: on, Name: is.ID.Name}.Key() == key }) {
+		if key.LoadBalancer() == on.Key() && !slices.ContainsFunc(observed.Pools, func(is lb.Pool) bool { return lb.PoolID{LoadBalancer: on, Name: is.ID.Name}.Key() == key }) {
 			changed[key] = ""
 		}
 	}

@@ -45,18 +45,18 @@ func (b *Book) Beside(name string) plan.Counts {
 }
 
 func (b *Book) besideLocked(name string) plan.Counts {
-	beside := plan.Counts{}
+	peer := plan.Counts{}
 	for _, all := range []map[string]plan.Counts{b.shown, b.claimed} {
 		for other, counts := range all {
 			if other == strings.ToLower(name) || twins(other) != twins(name) {
 				continue
 			}
 			for pool, n := range counts {
-				beside[pool] = max(beside[pool], n)
+				peer[pool] = max(peer[pool], n)
 			}
 		}
 	}
-	return beside
+	return peer
 }
 
 // Claim records a write before it is sent. It returns false and records nothing if the twin has since gained
@@ -64,9 +64,9 @@ func (b *Book) besideLocked(name string) plan.Counts {
 func (b *Book) Claim(was, next lb.LoadBalancer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	had, beside := plan.CountRules(was), b.besideLocked(next.ID.Name)
+	had, peer := plan.CountRules(was), b.besideLocked(next.ID.Name)
 	for pool, n := range plan.CountRules(next) {
-		if n > had[pool] && n+beside[pool] > lb.MaxMachineRules {
+		if n > had[pool] && n+peer[pool] > lb.MaxMachineRules {
 			return false
 		}
 	}
@@ -83,9 +83,9 @@ func (b *Book) Used() map[string]int {
 	defer b.mu.Unlock()
 	used := map[string]int{}
 	for name, counts := range b.shown {
-		beside := b.besideLocked(name)
+		peer := b.besideLocked(name)
 		for pool, n := range counts {
-			used[twins(name)] = max(used[twins(name)], n+beside[pool])
+			used[twins(name)] = max(used[twins(name)], n+peer[pool])
 		}
 	}
 	return used

@@ -89,7 +89,7 @@ func censusOf(in Input) *census {
 func (c *census) growth(s Share) count {
 	had, fresh := c.had[s.Owner], 0
 	for _, f := range s.Frontends {
-		if owner, there := c.places[place(f)]; !there || owner == s.Owner {
+		if owner, exists := c.places[place(f)]; !exists || owner == s.Owner {
 			fresh++
 		}
 	}
@@ -122,7 +122,7 @@ func Exceeding(in Input) map[string]error {
 		c.of.Add(namespace, more.rules, more.frontends)
 		c.total = count{c.total.rules + more.rules, c.total.frontends + more.frontends}
 		for _, f := range s.Frontends {
-			if _, there := c.places[place(f)]; !there {
+			if _, exists := c.places[place(f)]; !exists {
 				c.places[place(f)] = s.Owner
 			}
 		}
@@ -184,12 +184,12 @@ func (c *census) largest(d dimension, but string) string {
 	if len(names) == 0 || c.Bounds == nil {
 		return ""
 	}
-	most := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(d.of(c.of[a]), d.of(c.of[b])) })
-	if most == but {
+	top := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(d.of(c.of[a]), d.of(c.of[b])) })
+	if top == but {
 		return ""
 	}
-	b := c.Bounds(most).Of(d.annotation, d.capacity, true)
-	return fmt.Sprintf(": namespace %s has the most, %d, and its bound is %d (%s)", most, d.of(c.of[most]), b.Max, b.By)
+	b := c.Bounds(top).Of(d.annotation, d.capacity, true)
+	return fmt.Sprintf(": namespace %s has the most, %d, and its bound is %d (%s)", top, d.of(c.of[top]), b.Max, b.By)
 }
 
 func (in Input) namespaceOf(name string) string {

@@ -26,7 +26,7 @@ func settle(in Input, accepted []Share) []lb.Frontend {
 	next := make([]lb.Frontend, 0, len(in.Observed.Frontends)+len(accepted))
 	at := map[string]int{} // the first of each place
 	add := func(f lb.Frontend) {
-		if _, there := at[place(f)]; !there {
+		if _, exists := at[place(f)]; !exists {
 			at[place(f)] = len(next)
 		}
 		next = append(next, f)
@@ -39,8 +39,8 @@ func settle(in Input, accepted []Share) []lb.Frontend {
 	}
 	for _, s := range accepted {
 		for _, f := range s.Frontends {
-			switch i, there := at[place(f)]; {
-			case !there:
+			switch i, exists := at[place(f)]; {
+			case !exists:
 				add(f)
 			case strings.EqualFold(next[i].Name, f.Name) && !sameFrontend(next[i], f):
 				next[i] = f
@@ -86,17 +86,17 @@ func (k keeping) stays(f lb.Frontend) bool {
 	if k.in.Observed.Pinned[name] {
 		return true
 	}
-	ours := false
+	managed := false
 	for _, r := range k.rules[name] {
 		if k.accepted.owner(r.Name) == "" {
 			return true // a rule that does not change
 		}
-		ours = true
+		managed = true
 	}
-	if k.in.isRetained(f) || !ours && k.in.Abandoned != nil && k.in.Abandoned(f) {
+	if k.in.isRetained(f) || !managed && k.in.Abandoned != nil && k.in.Abandoned(f) {
 		return k.places[place(f)]
 	}
-	if k.accepted.owner(f.Name) == "" && (!ours || k.others.owner(f.Name) != "" || k.shares.owner(f.Name) != "") {
+	if k.accepted.owner(f.Name) == "" && (!managed || k.others.owner(f.Name) != "" || k.shares.owner(f.Name) != "") {
 		return true
 	}
 	for _, at := range k.named[name] {

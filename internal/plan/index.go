@@ -18,7 +18,7 @@ func rosterOf(list []string) roster {
 	o := roster{of: make(map[string]string, len(list)), at: make(map[string]int, len(list))}
 	for i, owner := range list {
 		lower := strings.ToLower(owner)
-		if _, there := o.of[lower]; !there {
+		if _, exists := o.of[lower]; !exists {
 			o.of[lower], o.at[lower] = owner, i
 		}
 	}
@@ -42,7 +42,7 @@ func (o roster) owner(name string) string {
 		if end < len(lower) && lower[end] != '-' {
 			continue
 		}
-		if _, there := o.of[lower[:end]]; there && (first == "" || o.at[lower[:end]] < o.at[first]) {
+		if _, exists := o.of[lower[:end]]; exists && (first == "" || o.at[lower[:end]] < o.at[first]) {
 			first = lower[:end]
 		}
 	}
@@ -88,7 +88,7 @@ func note(first map[portKey]int, place string, transport lb.Transport, port int3
 		port = 0
 	}
 	for _, d := range []portKey{{place, transport, port}, {place: place}} {
-		if _, there := first[d]; !there {
+		if _, exists := first[d]; !exists {
 			first[d] = at
 		}
 	}
@@ -102,7 +102,7 @@ func meets(first map[portKey]int, place string, transport lb.Transport, port int
 	}
 	found := -1
 	for _, d := range keys {
-		if at, there := first[d]; there && (found < 0 || at < found) {
+		if at, exists := first[d]; exists && (found < 0 || at < found) {
 			found = at
 		}
 	}
@@ -114,7 +114,7 @@ func byName[T any](items []T, name func(T) string) map[string]int {
 	at := make(map[string]int, len(items))
 	for i, item := range items {
 		lower := strings.ToLower(name(item))
-		if _, there := at[lower]; !there {
+		if _, exists := at[lower]; !exists {
 			at[lower] = i
 		}
 	}
@@ -134,13 +134,13 @@ func owned[T any](owner string, name func(T) string) func(T) bool {
 
 // merge replaces the owned items by the desired ones. Retained items keep their position, and equal items are
 // unchanged, to keep writes minimal.
-func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(is, shall T) bool) []T {
+func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(current, want T) bool) []T {
 	next := make([]T, 0, len(items)+len(desired))
-	at, kept := byName(desired, name), map[string]bool{}
-	strange := slices.ContainsFunc(desired, func(w T) bool { return !owned(w) }) // a shared probe
+	at, retained := byName(desired, name), map[string]bool{}
+	hasShared := slices.ContainsFunc(desired, func(w T) bool { return !owned(w) }) // a shared probe
 	for _, item := range items {
-		ours := owned(item)
-		if !ours && !strange {
+		managed := owned(item)
+		if !managed && !hasShared {
 			next = append(next, item)
 			continue
 		}
@@ -148,17 +148,17 @@ func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, s
 		i, stays := at[lower]
 		switch {
 		case stays:
-			kept[lower] = true
+			retained[lower] = true
 			if !same(item, desired[i]) {
 				item = desired[i]
 			}
-		case ours:
+		case managed:
 			continue
 		}
 		next = append(next, item)
 	}
 	for _, w := range desired {
-		if !kept[strings.ToLower(name(w))] {
+		if !retained[strings.ToLower(name(w))] {
 			next = append(next, w)
 		}
 	}

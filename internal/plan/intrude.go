@@ -29,7 +29,7 @@ func (in Input) spellPlace(f lb.Frontend) string {
 // address, delay its removal or take its ports. Existing sharing continues. A frontend to be released still
 // counts until the release is written. A frontend belongs to its Service's namespace even without rules,
 // because every port may have the no_lb_rule annotation.
-func (d *docket) intrudes(s Share, taken *seats) error {
+func (d *docket) intrudes(s Share, accepted *seats) error {
 	mine := d.namespaceOf(s.Owner)
 	if mine == "" {
 		return nil
@@ -46,8 +46,8 @@ func (d *docket) intrudes(s Share, taken *seats) error {
 			return err
 		}
 		rules := d.there[at]
-		for _, i := range taken.at[at] {
-			rules = append(rules[:len(rules):len(rules)], taken.all[i])
+		for _, i := range accepted.at[at] {
+			rules = append(rules[:len(rules):len(rules)], accepted.all[i])
 		}
 		for _, other := range rules {
 			if theirs := d.namespaceOf(other.Name); theirs == "" || theirs == mine || owns(s.Owner, other.Name) {
@@ -55,7 +55,7 @@ func (d *docket) intrudes(s Share, taken *seats) error {
 			}
 			return fmt.Errorf("%w: %s has %s. %s", ErrAddressTaken, d.called(other), d.spellPlace(f), takenAdvice)
 		}
-		for _, name := range append(slices.Clone(d.frontends[at]), taken.frontends[at]...) {
+		for _, name := range append(slices.Clone(d.frontends[at]), accepted.frontends[at]...) {
 			if theirs := d.namespaceOf(name); theirs != "" && theirs != mine {
 				return fmt.Errorf("%w: frontend %s of Service %s has %s. %s", ErrAddressTaken, name, d.ServiceOf(name), d.spellPlace(f), takenAdvice)
 			}

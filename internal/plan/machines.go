@@ -56,12 +56,12 @@ func (c *census) machinesExceeded(s Share) error {
 	}
 	more := c.grows(s)
 	for pool, n := range more {
-		has, beside := c.onMachines[pool], c.Beside[pool]
-		if would := has + beside + n; n > 0 && would > lb.MaxMachineRules {
+		has, peer := c.onMachines[pool], c.Beside[pool]
+		if would := has + peer + n; n > 0 && would > lb.MaxMachineRules {
 			return fmt.Errorf("machines would have %d load balancing and inbound NAT rules in backend pool %s, and Azure takes %d for a network interface: "+
 				"load balancer %s has %d, its internal or public twin has %d, and the Service adds %d. Delete ports or Services, move Services to another load balancer, "+
 				`or set "loadBalancerBackendPoolConfigurationType": "nodeIP" in azure.json`,
-				would, pool, lb.MaxMachineRules, c.Observed.ID.Name, has, beside, n)
+				would, pool, lb.MaxMachineRules, c.Observed.ID.Name, has, peer, n)
 		}
 	}
 	for pool, n := range more {

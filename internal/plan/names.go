@@ -135,9 +135,9 @@ func rulesAt(rules []lb.Rule, frontend, owner string) (own, others []lb.Rule) {
 }
 
 // HasPortOf reports whether the existing rules at an address use a port of the wanted rules.
-func HasPortOf(there, wanted []lb.Rule) bool {
+func HasPortOf(existing, wanted []lb.Rule) bool {
 	taken := newSeats()
-	for _, r := range there {
+	for _, r := range existing {
 		taken.add(seat{Rule: r})
 	}
 	return slices.ContainsFunc(wanted, func(r lb.Rule) bool { return meets(taken.byPort, "", r.Transport, r.FrontendPort) >= 0 })
@@ -145,14 +145,14 @@ func HasPortOf(there, wanted []lb.Rule) bool {
 
 // FrontendOf returns the index of a Service's frontend: the one of its rules, else the one with the wanted
 // name; -1 if none.
-func FrontendOf(shown lb.LoadBalancer, rules []lb.Rule, wanted string) int {
+func FrontendOf(observed lb.LoadBalancer, rules []lb.Rule, wanted string) int {
 	at := wanted
 	for _, r := range rules {
-		is := slices.IndexFunc(shown.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+		is := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
 		if r.Frontend == wanted && is >= 0 {
-			at = shown.Rules[is].Frontend
+			at = observed.Rules[is].Frontend
 			break
 		}
 	}
-	return slices.IndexFunc(shown.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.Name, at) })
+	return slices.IndexFunc(observed.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.Name, at) })
 }

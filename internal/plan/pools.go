@@ -111,9 +111,9 @@ func (p *Plan) let(in Input, s Share, had []string) {
 		}
 		foreign := in.Foreign[strings.ToLower(name)]
 		if poolInUse(p.Next, is) {
-			why := in.foreignUse(p.Next, is)
-			if why != "" && (contains(had, name) || contains(s.MadePools, name) || contains(s.HeldPools, name)) {
-				p.Kept = append(p.Kept, Kept{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}, Owner: s.Owner, Why: why})
+			reason := in.foreignUse(p.Next, is)
+			if reason != "" && (contains(had, name) || contains(s.MadePools, name) || contains(s.HeldPools, name)) {
+				p.Kept = append(p.Kept, Kept{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}, Owner: s.Owner, Why: reason})
 			}
 			return false
 		}

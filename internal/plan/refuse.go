@@ -18,25 +18,25 @@ import (
 // bound of their namespace are rejected first and never cause a rejection in another namespace.
 func refuse(in Input) map[string]error {
 	d, exceeding, turn := docketOf(in), Exceeding(in), map[string]int{}
-	refused := maps.Clone(exceeding)
+	rejected := maps.Clone(exceeding)
 	for again := true; again; {
-		again = d.weigh(refused, func(owner string, err error) (restart bool) {
-			refused[owner], turn[owner] = err, len(turn)
+		again = d.weigh(rejected, func(owner string, err error) (restart bool) {
+			rejected[owner], turn[owner] = err, len(turn)
 			return d.had[owner] > 0
 		})
 	}
 	for range mostSweeps { // some may fit by now
 		freed := false
 		for i, s := range in.Shares {
-			why := refused[s.Owner]
-			if why == nil || exceeding[s.Owner] != nil || !freed && !d.madeRoom(i, turn) {
+			reason := rejected[s.Owner]
+			if reason == nil || exceeding[s.Owner] != nil || !freed && !d.madeRoom(i, turn) {
 				continue
 			}
-			delete(refused, s.Owner)
+			delete(rejected, s.Owner)
 			fits := true
-			d.weigh(refused, func(string, error) bool { fits = false; return true })
+			d.weigh(rejected, func(string, error) bool { fits = false; return true })
 			if !fits {
-				refused[s.Owner] = why
+				rejected[s.Owner] = reason
 				continue
 			}
 			freed = true
@@ -46,7 +46,7 @@ func refuse(in Input) map[string]error {
 		}
 		d.swept = true
 	}
-	return refused
+	return rejected
 }
 
 // mostSweeps limits the retries for rejected Services. Any that would fit later are accepted in the next plan.
@@ -98,43 +98,43 @@ func docketOf(in Input) *docket {
 // madeRoom reports whether a Service of higher precedence was rejected, so that this one may fit now.
 func (d *docket) madeRoom(i int, turn map[string]int) bool {
 	return d.swept || slices.ContainsFunc(d.Shares[:i], func(s Share) bool {
-		at, refused := turn[s.Owner]
-		return refused && at > turn[d.Shares[i].Owner]
+		at, rejected := turn[s.Owner]
+		return rejected && at > turn[d.Shares[i].Owner]
 	})
 }
 
 // weigh calls unfit for each Service that does not fit, in order, until unfit returns true; rejected Services
 // count with their observed rules. It reports whether unfit stopped it.
-func (d *docket) weigh(refused map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
-	taken := newSeats()
+func (d *docket) weigh(rejected map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
+	accepted := newSeats()
 	for i, r := range d.Observed.Rules {
-		if owner := d.owners[i]; owner == "" || refused[owner] != nil {
-			taken.add(seat{r, d.places[strings.ToLower(r.Frontend)]})
+		if owner := d.owners[i]; owner == "" || rejected[owner] != nil {
+			accepted.add(seat{r, d.places[strings.ToLower(r.Frontend)]})
 		}
 	}
 	reserved := 0
 	for _, s := range d.Shares {
-		if refused[s.Owner] == nil {
+		if rejected[s.Owner] == nil {
 			reserved += min(len(s.Rules), d.had[s.Owner])
 		}
 	}
 	for _, s := range d.Shares {
-		if refused[s.Owner] != nil {
+		if rejected[s.Owner] != nil {
 			continue
 		}
 		reserved -= min(len(s.Rules), d.had[s.Owner])
-		if err := d.fits(s, taken, reserved); err != nil {
+		if err := d.fits(s, accepted, reserved); err != nil {
 			if unfit(s.Owner, err) {
 				return true
 			}
 			continue
 		}
 		for _, r := range s.seats() {
-			taken.add(r)
+			accepted.add(r)
 		}
 		for _, f := range s.Frontends {
 			at := place(f)
-			taken.frontends[at] = append(taken.frontends[at], f.Name)
+			accepted.frontends[at] = append(accepted.frontends[at], f.Name)
 		}
 	}
 	return false
@@ -142,22 +142,22 @@ func (d *docket) weigh(refused map[string]error, unfit func(owner string, err er
 
 // fits returns why a Service does not fit with the accepted rules and those reserved for later Services, or
 // nil.
-func (d *docket) fits(s Share, taken *seats, reserved int) error {
-	if err := d.poolTaken(s, taken); err != nil {
+func (d *docket) fits(s Share, accepted *seats, reserved int) error {
+	if err := d.poolTaken(s, accepted); err != nil {
 		return err
 	}
 	if err := d.foreign[s.Owner]; err != nil {
 		return err
 	}
-	if err := d.intrudes(s, taken); err != nil {
+	if err := d.intrudes(s, accepted); err != nil {
 		return err
 	}
 	desired := s.seats()
-	if n := len(taken.all) + reserved + len(desired); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
+	if n := len(accepted.all) + reserved + len(desired); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
 		return fmt.Errorf("load balancer %s would have %d rules, and may have %d%s", d.Observed.ID.Name, n, d.MostRules, d.holder(s))
 	}
 	for _, r := range desired {
-		if err := d.clashes(taken, r); err != nil {
+		if err := d.clashes(accepted, r); err != nil {
 			return err
 		}
 	}
@@ -186,13 +186,13 @@ func (s Share) seats() []seat {
 }
 
 // poolTaken rejects an own pool if another Service has one of the same name: their members would mix.
-func (in Input) poolTaken(s Share, taken *seats) error {
+func (in Input) poolTaken(s Share, accepted *seats) error {
 	for _, p := range s.Pools {
 		if !contains(s.OwnPools, p.ID.Name) {
 			continue
 		}
-		for _, at := range taken.byPool[strings.ToLower(p.ID.Name)] {
-			other := taken.all[at]
+		for _, at := range accepted.byPool[strings.ToLower(p.ID.Name)] {
+			other := accepted.all[at]
 			switch {
 			case owns(s.Owner, other.Name):
 			case in.ServiceOf != nil && in.ServiceOf(other.Name) == "":
@@ -239,19 +239,19 @@ var ErrPortTaken = errors.New("the address is shared, and the port is taken")
 
 // clashes returns an error for the first rule that Azure rejects together with r: same frontend port, or same
 // backend port of the nodes.
-func (in Input) clashes(taken *seats, r seat) error {
-	front, back := meets(taken.byPort, r.place, r.Transport, r.FrontendPort), -1
+func (in Input) clashes(accepted *seats, r seat) error {
+	front, back := meets(accepted.byPort, r.place, r.Transport, r.FrontendPort), -1
 	if !r.FloatingIP {
-		back = meets(taken.behind, strings.ToLower(r.Pool), r.Transport, r.BackendPort)
+		back = meets(accepted.behind, strings.ToLower(r.Pool), r.Transport, r.BackendPort)
 	}
 	switch {
 	case front < 0 && back < 0:
 		return nil
 	case front >= 0 && (back < 0 || front <= back):
-		other := taken.all[front]
+		other := accepted.all[front]
 		return fmt.Errorf("%w: by %s, %s", ErrPortTaken, in.called(other), in.portOf(other))
 	}
-	other := taken.all[back]
+	other := accepted.all[back]
 	return fmt.Errorf("%s already sends %s flows to port %d of pool %s, and without floating IP no two rules may",
 		in.called(other), other.Transport, other.BackendPort, r.Pool)
 }

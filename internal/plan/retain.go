@@ -107,12 +107,12 @@ func (p *Plan) retain(in Input, accepted []Share) (stranded *Share) {
 func (s Share) needs(f lb.Frontend) bool { return s.Needs != nil && s.Needs(f) }
 
 func (s *Share) without(in Input, p Plan) Plan {
-	why := fmt.Errorf("the Service cannot leave load balancer %s with its address: Azure requires a frontend there while it has %s. "+
+	reason := fmt.Errorf("the Service cannot leave load balancer %s with its address: Azure requires a frontend there while it has %s. "+
 		"Delete what is not needed there, or keep the Service on that load balancer", in.Observed.ID.Name, strings.Join(p.Kept[len(p.Kept)-1].Members, ", "))
 	in.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(o Share) bool { return o.Owner == s.Owner })
 	in.Others = append(slices.Clone(in.Others), s.Owner)
 	p = Make(in)
-	p.Refused[s.Owner] = why
+	p.Refused[s.Owner] = reason
 	return p
 }
 

@@ -115,8 +115,8 @@ func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalance
 // inUse returns an error if something else uses a public IP. That may be the Service itself, on a load balancer
 // that azure.json no longer names and Weir no longer writes.
 func inUse(ip lb.PublicIP, owner string, on lb.LoadBalancerID) error {
-	if beside := strings.TrimSuffix(on.String(), on.Name); hasPrefixFold(ip.UsedBy, beside) {
-		name, frontend, _ := strings.Cut(ip.UsedBy[len(beside):], "/frontendIPConfigurations/")
+	if peer := strings.TrimSuffix(on.String(), on.Name); hasPrefixFold(ip.UsedBy, peer) {
+		name, frontend, _ := strings.Cut(ip.UsedBy[len(peer):], "/frontendIPConfigurations/")
 		if hasPrefixFold(frontend, owner) {
 			return fmt.Errorf("public IP %s is still in use by load balancer %s, where the Service was before: name that in azure.json again, "+
 				"and have the Service leave it by %s", ip.ID.Name, name, service.Configurations)
@@ -236,29 +236,29 @@ func (c *Config) whose(ip lb.PublicIP, key, owner string, spec *service.Spec) st
 	return ""
 }
 
-func (r *Round) leaveContested(req *Request, nexts []lb.PublicIP, changes []bool) {
+func (r *Round) leaveContested(req *Request, updates []lb.PublicIP, changes []bool) {
 	var differ []contest.Undone
-	for _, next := range nexts {
+	for _, next := range updates {
 		differ = append(differ, undone(r.known[next.ID.Key()], next)...)
 	}
 	if !r.cfg.Contests.Leave(contest.PublicIPs, req.Service, req.Asked, "its public IPs", differ, time.Now()) {
 		return
 	}
-	for i, next := range nexts {
+	for i, next := range updates {
 		if is := r.known[next.ID.Key()]; is.Etag != "" {
-			nexts[i], changes[i] = is, false
+			updates[i], changes[i] = is, false
 		}
 	}
 }
 
-func undone(is, shall lb.PublicIP) []contest.Undone {
+func undone(is, want lb.PublicIP) []contest.Undone {
 	var texts []string
-	if is.DNSLabel != shall.DNSLabel {
-		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(shall.DNSLabel)))
+	if is.DNSLabel != want.DNSLabel {
+		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(want.DNSLabel)))
 	}
-	for _, name := range slices.Sorted(maps.Keys(shall.Tags)) {
-		if was := lb.Tag(is.Tags, name); was != shall.Tags[name] {
-			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(was), orNone(shall.Tags[name])))
+	for _, name := range slices.Sorted(maps.Keys(want.Tags)) {
+		if was := lb.Tag(is.Tags, name); was != want.Tags[name] {
+			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(was), orNone(want.Tags[name])))
 		}
 	}
 	if is.Etag == "" || len(texts) == 0 {

@@ -297,7 +297,7 @@ func (r *Round) users() map[string]string {
 
 // changedOwners returns the owners that differ from the record: public IPs in use, newly assigned, or missing
 // in Azure.
-func (r *Round) changedOwners(users map[string]string, gone []string) map[string]Owner {
+func (r *Round) changedOwners(users map[string]string, pruned []string) map[string]Owner {
 	changed := map[string]Owner{}
 	for key, user := range users {
 		if r.owners[key].Namespace != user {
@@ -309,7 +309,7 @@ func (r *Round) changedOwners(users map[string]string, gone []string) map[string
 			changed[key] = c.owner
 		}
 	}
-	for _, key := range gone {
+	for _, key := range pruned {
 		changed[key] = Owner{}
 	}
 	return changed
@@ -317,7 +317,7 @@ func (r *Round) changedOwners(users map[string]string, gone []string) map[string
 
 // prunable returns the keys that lists have omitted for pruneAfter. The caller holds the lock.
 func (o *owners) prunable(r *Round) []string {
-	omitted, gone := map[string]time.Time{}, []string{}
+	omitted, pruned := map[string]time.Time{}, []string{}
 	for key := range r.owners {
 		since := o.omitted[key]
 		if id, err := lb.ParseResourceID(key, lb.TypePublicIP); err == nil && r.listed[group(id).Key()] {
@@ -328,7 +328,7 @@ func (o *owners) prunable(r *Round) []string {
 				since = time.Now()
 			}
 			if time.Since(since) >= pruneAfter {
-				gone = append(gone, key)
+				pruned = append(pruned, key)
 			}
 		}
 		if !since.IsZero() {
@@ -336,7 +336,7 @@ func (o *owners) prunable(r *Round) []string {
 		}
 	}
 	o.omitted = omitted
-	return gone
+	return pruned
 }
 
 // warnFree warns that there is no record: the first namespace that names a free public IP gets it.

@@ -23,8 +23,8 @@ func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write
 		}
 		slices.SortFunc(now, func(a, b lb.PublicIP) int { return strings.Compare(a.ID.Key(), b.ID.Key()) })
 		for _, ip := range now {
-			if gone, ok := r.removalOf(requests, ip); ok {
-				all = append(all, gone)
+			if removal, ok := r.removalOf(requests, ip); ok {
+				all = append(all, removal)
 			}
 		}
 	}

@@ -143,13 +143,13 @@ func (r *Round) standingOf(ip lb.PublicIP, family lb.Family, req *Request) stand
 	if r.cfg.RulesAt == nil || ip.UsedBy == "" || r.cfg.frontendOf(ip) == "" {
 		return available
 	}
-	there := r.cfg.RulesAt(ip)
-	others := slices.DeleteFunc(slices.Clone(there), func(rule lb.Rule) bool { return hasPrefixFold(rule.Name, req.Owner) })
+	existing := r.cfg.RulesAt(ip)
+	others := slices.DeleteFunc(slices.Clone(existing), func(rule lb.Rule) bool { return hasPrefixFold(rule.Name, req.Owner) })
 	here := hasPrefixFold(ip.UsedBy, r.on.String()+"/")
 	switch {
 	case !here && len(others) > 0:
 		return occupied
-	case here && len(others) < len(there):
+	case here && len(others) < len(existing):
 		return serving
 	case here && plan.HasPortOf(others, rulesOf(req.Desired, family)):
 		return occupied

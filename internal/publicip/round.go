@@ -86,7 +86,7 @@ func (k *Keeper) Read(ctx context.Context, on lb.LoadBalancerID) (*Round, error)
 }
 
 func (r *Round) pick(req *Request) {
-	var nexts []lb.PublicIP
+	var updates []lb.PublicIP
 	var changes []bool
 	wants := make([]service.PublicIP, len(req.Desired.Frontends))
 	for i, f := range req.Desired.Frontends {
@@ -104,24 +104,24 @@ func (r *Round) pick(req *Request) {
 		if claims {
 			r.claim(next, req)
 		}
-		nexts, changes = append(nexts, next), append(changes, changed)
+		updates, changes = append(updates, next), append(changes, changed)
 	}
-	r.leaveContested(req, nexts, changes)
+	r.leaveContested(req, updates, changes)
 	for i, f := range req.Desired.Frontends {
 		if f.PublicIP == nil {
 			req.keys = append(req.keys, "")
 			continue
 		}
-		key := nexts[i].ID.Key()
+		key := updates[i].ID.Key()
 		req.keys = append(req.keys, key)
 		switch {
 		case theirs(wants[i]) && (changes[i] || len(r.brought[key]) > 0):
 			r.brought[key] = append(r.brought[key], req)
-			r.known[key] = nexts[i] // a request for another label gets an error
-		case changes[i] && wants[i].LabelElsewhere && nexts[i].Etag != "": // before the other public IP gets the label
-			r.change(r.first, nexts[i], req)
+			r.known[key] = updates[i] // a request for another label gets an error
+		case changes[i] && wants[i].LabelElsewhere && updates[i].Etag != "": // before the other public IP gets the label
+			r.change(r.first, updates[i], req)
 		case changes[i]:
-			r.change(r.writes, nexts[i], req)
+			r.change(r.writes, updates[i], req)
 		case r.writes[key] != nil:
 			r.writes[key].by = append(r.writes[key].by, req)
 		}

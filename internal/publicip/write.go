@@ -88,10 +88,10 @@ func (r *Round) carryOut(ctx context.Context, writes []*write) {
 		all.SetLimit(atOnce)
 		for _, w := range writes {
 			all.Go(func() error {
-				shown, err := r.cfg.carryOut(w.in(ctx), w, valid)
+				observed, err := r.cfg.carryOut(w.in(ctx), w, valid)
 				mu.Lock()
 				defer mu.Unlock()
-				r.settle(ctx, w, shown, err)
+				r.settle(ctx, w, observed, err)
 				return nil
 			})
 		}
@@ -114,33 +114,33 @@ func (w *write) in(ctx context.Context) context.Context {
 	return calls.For(ctx, causes...)
 }
 
-func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (shown lb.PublicIP, err error) {
+func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (observed lb.PublicIP, err error) {
 	what := "public IP deleted"
-	switch shown = w.next; {
+	switch observed = w.next; {
 	case !valid():
-		return shown, contest.ErrLeaseLost
+		return observed, contest.ErrLeaseLost
 	case w.deletes:
 		err = c.Azure.DeletePublicIP(ctx, w.next)
 	default:
 		if what = "public IP written"; w.next.Etag == "" {
 			what = "public IP created"
 		}
-		shown, err = c.Azure.PutPublicIP(ctx, w.next)
-		if err == nil && !shown.Address.IsValid() {
+		observed, err = c.Azure.PutPublicIP(ctx, w.next)
+		if err == nil && !observed.Address.IsValid() {
 			err = fmt.Errorf("public IP %s: Azure made it without an address", w.next.ID.Name)
 		}
 	}
 	if err == nil {
-		c.Log.InfoContext(ctx, what, "publicIP", shown.ID.Name, "resourceGroup", shown.ID.ResourceGroup,
-			"address", shown.Address, "service", shown.Tags[service.TagService])
+		c.Log.InfoContext(ctx, what, "publicIP", observed.ID.Name, "resourceGroup", observed.ID.ResourceGroup,
+			"address", observed.Address, "service", observed.Tags[service.TagService])
 	}
-	return shown, err
+	return observed, err
 }
 
-func (r *Round) settle(ctx context.Context, w *write, shown lb.PublicIP, err error) {
+func (r *Round) settle(ctx context.Context, w *write, observed lb.PublicIP, err error) {
 	switch {
 	case err == nil:
-		r.known[w.next.ID.Key()] = shown
+		r.known[w.next.ID.Key()] = observed
 	case len(w.by) == 0:
 		r.cfg.Log.WarnContext(ctx, "a public IP is left whose Service is gone: the next change of a Service tries again",
 			"publicIP", w.next.ID.String(), "err", err)

@@ -25,8 +25,8 @@ type Closing struct {
 	lastError string
 }
 
-func (c *Closing) isNeeded(is service.Restriction) bool {
-	return !is.IsOpen() && (c.admits == nil || !c.admits.IsWithin(is))
+func (c *Closing) isNeeded(restriction service.Restriction) bool {
+	return !restriction.IsOpen() && (c.admits == nil || !c.admits.IsWithin(restriction))
 }
 
 // retryAfter returns the delay before a failed request is retried; 0 for none.
@@ -39,29 +39,29 @@ func (c *Closing) forgetIfWider(w *service.Spec) {
 	}
 }
 
-func (c *Closing) record(is service.Restriction) { *c = Closing{admits: &is} }
+func (c *Closing) record(restriction service.Restriction) { *c = Closing{admits: &restriction} }
 
-func (r *Reconciler) enforcedRestriction(s Service) (is service.Restriction, enforced bool) {
+func (r *Reconciler) enforcedRestriction(s Service) (restriction service.Restriction, enforced bool) {
 	if !r.cfg.Settings.Guarded || s.DryRun || !s.Ours(r.cfg.Settings.Class) {
-		return is, false
+		return restriction, false
 	}
-	is = service.RestrictionOf(s.Object)
-	return is, !is.IsOpen()
+	restriction = service.RestrictionOf(s.Object)
+	return restriction, !restriction.IsOpen()
 }
 
 // closeGroup requests that the security group is closed to clients that the Service no longer admits.
 func (r *Reconciler) closeGroup(s Service, st *State, now time.Time) {
-	is, enforced := r.enforcedRestriction(s)
-	if !enforced || len(st.Placement.Places) == 0 || st.Closing.retryAfter(now) > 0 || !st.Closing.isNeeded(is) {
+	restriction, enforced := r.enforcedRestriction(s)
+	if !enforced || len(st.Placement.Places) == 0 || st.Closing.retryAfter(now) > 0 || !st.Closing.isNeeded(restriction) {
 		return
 	}
-	if st.Closing.admits == nil && !is.Access.Limited() && !slices.ContainsFunc(st.Placement.Places, isPublic) {
+	if st.Closing.admits == nil && !restriction.Access.Limited() && !slices.ContainsFunc(st.Placement.Places, isPublic) {
 		return // an internal Service without restrictions has no rules
 	}
-	st.Closing.requested, st.Pending.Running = is, true
+	st.Closing.requested, st.Pending.Running = restriction, true
 	r.cfg.Balancers.Ensure(balancer.Request{
 		Service: s.Name, Owner: service.Owner(s.UID), Created: s.Created, Shown: s.Shown, Groups: st.Placement.Groups, Again: s.WriteAgain,
-		Desired: &service.Spec{Owner: service.Owner(s.UID), Internal: is.Internal, Access: is.Access}, Closes: true,
+		Desired: &service.Spec{Owner: service.Owner(s.UID), Internal: restriction.Internal, Access: restriction.Access}, Closes: true,
 	})
 }
 

@@ -159,11 +159,11 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 			}
 		}
 	}
-	on, leave, err := by.Locate(ctx, balancer.Placing{
+	on, removeFrom, err := by.Locate(ctx, balancer.Placing{
 		Service: s.Name, Owner: service.Owner(s.UID), Labels: s.Object.Labels, NamespaceLabels: d.NamespaceLabels,
 		Desired: d.Spec, Recorded: recorded.Places,
 	})
-	if err != nil || on == "" && len(leave) == 0 {
+	if err != nil || on == "" && len(removeFrom) == 0 {
 		return balancer.Request{}, nil, err
 	}
 	req := balancer.Request{
@@ -171,12 +171,12 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 		Shown: s.Shown, Groups: union(union(recorded.Groups, d.Groups), d.Inherited), Again: s.WriteAgain,
 		LinkGroups: union(recorded.LinkGroups, d.LinkGroups), DeleteUnused: s.AllowRemoval,
 	}
-	places := leave
+	places := removeFrom
 	if on != "" {
-		places = append([]string{on}, leave...)
+		places = append([]string{on}, removeFrom...)
 		req.On = by.ID(on)
 	}
-	for _, name := range leave {
+	for _, name := range removeFrom {
 		req.Leave = append(req.Leave, by.ID(name))
 	}
 	req.HeldPools, req.MadePools = r.cfg.Cluster.HeldPools(s, d.OwnPools, append(slices.Clone(req.Leave), req.On))

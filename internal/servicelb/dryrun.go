@@ -29,13 +29,13 @@ func (p Planned) holds(w *service.Spec, now time.Time) bool {
 }
 
 // says records a dry run result and reports whether it changed.
-func (p *Planned) says(w *service.Spec, text string, now time.Time, lookAgainAfter time.Duration) (news bool) {
-	news = !p.said || p.text != text
+func (p *Planned) says(w *service.Spec, text string, now time.Time, lookAgainAfter time.Duration) (changed bool) {
+	changed = !p.said || p.text != text
 	*p = Planned{said: true, spec: w, text: text}
 	if lookAgainAfter > 0 {
 		p.until = now.Add(lookAgainAfter)
 	}
-	return news
+	return changed
 }
 
 func (p *Planned) ends() { *p = Planned{} }
@@ -95,9 +95,9 @@ func (r *Reconciler) WriteDown(ctx context.Context, res balancer.Result) error {
 	if err := r.dropGone(ctx, res); err != nil {
 		return err
 	}
-	s, there := r.cfg.Cluster.Service(res.Service)
+	s, exists := r.cfg.Cluster.Service(res.Service)
 	switch {
-	case !there || res.Err != nil:
+	case !exists || res.Err != nil:
 		return nil
 	case res.Desired == nil:
 		return r.cfg.Ledger.DropPools(ctx, s, nil, res.Without)

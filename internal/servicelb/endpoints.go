@@ -29,17 +29,17 @@ func (r *Reconciler) endpoints(s Service, st *State, now time.Time) time.Duratio
 	return sooner(st.Endpoints.wait(now), st.Unfilled.wait(now))
 }
 
-// sees records whether a Service has endpoints; shown is the reason in its status. New endpoints are reported
-// at once, missing ones after a delay.
-func (e *Endpoints) sees(has bool, shown string, now time.Time) {
+// sees records whether a Service has endpoints; reason is that of its condition. New endpoints are reported at
+// once, missing ones after a delay.
+func (e *Endpoints) sees(hasEndpoints bool, reason string, now time.Time) {
 	switch {
-	case has:
+	case hasEndpoints:
 		*e = Endpoints{}
 		return
 	case e.since.IsZero():
 		e.since = now
 	}
-	e.empty = e.empty || shown == WhyNoEndpoints || !now.Before(e.since.Add(emptyAfter))
+	e.empty = e.empty || reason == WhyNoEndpoints || !now.Before(e.since.Add(emptyAfter))
 }
 
 // wait returns when to check a Service without endpoints again; 0 for never.

@@ -88,7 +88,7 @@ func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step St
 	if err := r.writePools(ctx, s, e, step, res, now); err != nil {
 		return err
 	}
-	shown, publishes := e.Level.addresses, true
+	observed, publishes := e.Level.addresses, true
 	switch step {
 	case Finish:
 		publishes = false
@@ -98,10 +98,10 @@ func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step St
 	case Fill: // a moving Service keeps its address until it can leave
 		publishes = len(res.Leave) == 0
 	case Empty, Release: // it keeps the retained address
-		shown, publishes = nil, !s.Deleting && !res.Awaits
+		observed, publishes = nil, !s.Deleting && !res.Awaits
 	}
 	if publishes {
-		if err := r.cfg.Ledger.Publish(ctx, s, shown); err != nil {
+		if err := r.cfg.Ledger.Publish(ctx, s, observed); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 	default:
 		if err := r.MakePools(ctx, s, res); err != nil {
 			// Nodes are usually placed by the next try.
-			if why, ok := errors.AsType[NotPlacedError](err); ok && why.Why != "" {
+			if reason, ok := errors.AsType[NotPlacedError](err); ok && reason.Why != "" {
 				r.tell.complainOnce(s, &st.Told, Failed, err.Error(), nil)
 			}
 			return err
@@ -239,8 +239,8 @@ func (r *Reconciler) contested(ctx context.Context, s Service, st *State, contes
 	}
 	st.Told.wrote[typeContests] = is
 	for _, c := range contests {
-		told := slices.ContainsFunc(st.Level.contests, func(o contest.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) })
-		if !told && !c.Until.IsZero() {
+		reported := slices.ContainsFunc(st.Level.contests, func(o contest.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) })
+		if !reported && !c.Until.IsZero() {
 			r.cfg.Reporter.Tell(s, Event{Reason: ReasonContested, Warning: true, Contest: &c, Of: len(contests)})
 		}
 	}

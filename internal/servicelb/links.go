@@ -31,7 +31,7 @@ func (r *Reconciler) linked(ctx context.Context, s Service, e *entry, res balanc
 	if e.Pending.Result != nil { // reported, even if later steps must be repeated
 		e.Pending.Result.Link.Events = nil
 	}
-	if asked := res.Desired != nil && res.Desired.Link != nil; asked && link.State == nil {
+	if wantsLink := res.Desired != nil && res.Desired.Link != nil; wantsLink && link.State == nil {
 		return nil // not reached yet
 	}
 	r.States.showLink(e, link.State)
@@ -56,13 +56,13 @@ func (r teller) links(s Service, t *Told, link privatelinkround.Outcome) {
 	if link.Err != nil {
 		return
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, e := range link.Warnings {
-		if told[e.Text] = true; !t.links[e.Text] {
+		if reported[e.Text] = true; !t.links[e.Text] {
 			r.reporter.Tell(s, Event{Reason: e.Reason, Warning: true, Text: e.Text})
 		}
 	}
-	t.links = told
+	t.links = reported
 }
 
 func (r *Reconciler) unlinked(ctx context.Context, s Service, st *State, err error) error {

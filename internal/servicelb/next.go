@@ -56,8 +56,8 @@ func Next(st State, s Service, d Desired, now time.Time) Step {
 	return Ask
 }
 
-// Settle returns the step after a result. ours is false for a leaving Service; looked is set for a resync.
-func Settle(r balancer.Result, ours, looked bool) Step {
+// Settle returns the step after a result. managed is false for a leaving Service.
+func Settle(r balancer.Result, managed, isResync bool) Step {
 	if r.Err != nil {
 		if _, held := wouldLose(r.Err); held {
 			return Hold
@@ -66,7 +66,7 @@ func Settle(r balancer.Result, ours, looked bool) Step {
 		switch {
 		case f.Deferred():
 			return Defer
-		case looked && f.Unsent() && !r.Changed:
+		case isResync && f.Unsent() && !r.Changed:
 			return PutOff
 		case f != nil && f.Code == contest.CodeUpdating:
 			return TryAgain
@@ -74,13 +74,13 @@ func Settle(r balancer.Result, ours, looked bool) Step {
 		return Complain
 	}
 	switch {
-	case len(r.Filling) > 0 && ours:
+	case len(r.Filling) > 0 && managed:
 		return Fill
 	case (r.Desired == nil || r.Awaits) && len(r.Emptying) > 0:
 		return Empty
 	case r.Desired == nil:
 		return Release
-	case !ours:
+	case !managed:
 		return Drop
 	}
 	return Finish

@@ -54,13 +54,13 @@ type Ledger interface {
 	Publish(ctx context.Context, s Service, addresses []netip.Addr) error
 	// RefusePorts sets the errors of ports in a status that shows addresses, and clears the others.
 	RefusePorts(ctx context.Context, s Service, ports map[service.PortRef]string) error
-	// Contested updates the conflict condition; without conflicts it is removed. If anew is set, it must be
+	// Contested updates the conflict condition; without conflicts it is removed. If changed is set, it must be
 	// written even if the informer cache shows it.
-	Contested(ctx context.Context, s Service, contests []contest.Contest, anew bool) error
+	Contested(ctx context.Context, s Service, contests []contest.Contest, changed bool) error
 	// Conclude writes the changed conditions and addresses in one request.
 	Conclude(ctx context.Context, s Service, c Conclusion) error
 	// Linked updates the Private Link condition; nil removes it.
-	Linked(ctx context.Context, s Service, state *privatelinkround.State, anew bool) error
+	Linked(ctx context.Context, s Service, state *privatelinkround.State, changed bool) error
 	// Served requeues the BackendPools of a Service after Azure gained or lost its pools.
 	Served(s Service)
 	// MakePools creates the BackendPools of pools and returns the names of the Service's own. DropPools deletes

@@ -63,19 +63,19 @@ func New(cfg Config) *Reconciler {
 // Reconcile performs the next step for a Service and updates its status. It returns the delay before the next
 // call without a change; 0 for never.
 func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) (again time.Duration, err error) {
-	s, e, leave := r.enter(ctx, name)
+	s, e, unlock := r.enter(ctx, name)
 	if e == nil {
 		return 0, nil
 	}
-	defer leave()
+	defer unlock()
 	st := &e.State
 	st.Told.concluded = nil
 	r.States.hear(e)
 	defer func() { r.States.show(e, s.Ours(r.cfg.Settings.Class), now) }()
 
-	switch why := r.cfg.Settings.whyKept(s); {
-	case why != "":
-		r.tell.kept(ctx, s, &st.Told, why) // until it is deleted, or another process serves its class
+	switch reason := r.cfg.Settings.whyKept(s); {
+	case reason != "":
+		r.tell.kept(ctx, s, &st.Told, reason) // until it is deleted, or another process serves its class
 	case st.Pending.Running: // its result triggers a reconcile
 	default:
 		if res := st.Pending.Result; res != nil {
@@ -101,12 +101,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 
 // enter locks a Service and returns it with its entry; a deleted one is replaced by a substitute. The entry is
 // nil if there is nothing to do.
-func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, leave func()) {
+func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, unlock func()) {
 	class := r.cfg.Settings.Class
-	s, there := r.cfg.Cluster.Service(name)
+	s, exists := r.cfg.Cluster.Service(name)
 	bare := false // deleted without its finalizer: only this process knows what is left
 	switch {
-	case !there:
+	case !exists:
 		e = r.States.known(name)
 	case s.Ours(class) || s.Held(class):
 		e = r.States.of(s)
@@ -125,21 +125,21 @@ func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entr
 	case <-ctx.Done():
 		return Service{}, nil, nil
 	}
-	leave = func() { <-e.turn }
-	if (!there || bare) && !e.Placement.leaves() {
-		leave()
+	unlock = func() { <-e.turn }
+	if (!exists || bare) && !e.Placement.leaves() {
+		unlock()
 		r.forget(name)
 		return Service{}, nil, nil
 	}
-	if there {
+	if exists {
 		if e.Placement.absent { // it seemed deleted because a list was empty
 			e.Level.drop()
 		}
 		e.Placement.absent, e.Placement.deleting = false, s.Deleting
-		return s, e, leave
+		return s, e, unlock
 	}
 	e.Placement.absent = true
-	return e.absent(name), e, leave
+	return e.absent(name), e, unlock
 }
 
 func (r *Reconciler) forget(name string) {
@@ -199,8 +199,8 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	e.Emptying.ends()
 	r.States.showFilling(e)
 	r.States.showEmptying(e)
-	spare, waits := r.sparing(ctx, s, st, d.Spec, now)
-	if waits {
+	protect, pending := r.sparing(ctx, s, st, d.Spec, now)
+	if pending {
 		return nil
 	}
 	req, places, err := r.request(ctx, r.cfg.Balancers, s, st.Placement.Record, d)
@@ -214,7 +214,7 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 		return r.writeDown(ctx, s, e, Release, balancer.Result{}, now)
 	}
 	req.Narrows = narrows
-	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
+	req.Spare, req.Recorded = protect, withFormer(places, st.Placement.Places)
 	st.Closing.forgetIfWider(d.Spec)
 	err = r.record(ctx, s, st, Record{Places: req.Recorded, Groups: req.Groups, LinkGroups: req.LinkGroups}) // before Azure can hold any part of it
 	if err == nil {
@@ -248,11 +248,11 @@ func (r *Reconciler) again(ctx context.Context, s Service, st *State, err error,
 	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Deferred() {
 		return max(f.RetryAt.Sub(now), time.Millisecond), nil
 	}
-	if why, ok := errors.AsType[*retryError](err); ok {
-		if why.unasked && !rehearsed(err) && ctx.Err() == nil { // a shutdown is not an error of the Service
+	if reason, ok := errors.AsType[*retryError](err); ok {
+		if reason.unasked && !rehearsed(err) && ctx.Err() == nil { // a shutdown is not an error of the Service
 			st.Level.drop() // if it is reverted, the error must be cleared
-			r.tell.complain(s, &st.Told, troubleOf(err), "nothing can be asked of Azure yet: ", why.error)
-			r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, why.error)
+			r.tell.complain(s, &st.Told, troubleOf(err), "nothing can be asked of Azure yet: ", reason.error)
+			r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, reason.error)
 		}
 		return st.Waiting.fails(err, r.cfg.Pace, now), nil
 	}

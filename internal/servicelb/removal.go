@@ -54,7 +54,7 @@ func (o Settings) spares(s Service, p Placement, w *service.Spec) bool {
 }
 
 // sparing reports whether the request must spare addresses, and whether it must wait.
-func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (spare, waits bool) {
+func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (protect, pending bool) {
 	if !r.cfg.Settings.spares(s, st.Placement, w) {
 		r.spared(s, st)
 		return false, false
@@ -66,9 +66,9 @@ func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *servi
 	if rm.losing == nil {
 		return true, false
 	}
-	shown := r.cfg.Cluster.Addressed()
-	all := r.States.addressed(shown)
-	v := r.removals.Judge(s.Name, all, r.States.looked(shown), now)
+	services := r.cfg.Cluster.Addressed()
+	all := r.States.addressed(services)
+	v := r.removals.Judge(s.Name, all, r.States.looked(services), now)
 	switch {
 	case v.May:
 		return false, false

@@ -105,12 +105,12 @@ func (p *Placement) next(s Service, to Record, class string) Record {
 
 // recorded reports whether a record and its finalizer are already persisted.
 func (p *Placement) recorded(s Service, r Record, class string) bool {
-	kept := s.Finalizer
+	retained := s.Finalizer
 	if len(r.Places) == 0 || s.Deleting { // a deleted Service cannot get a finalizer
-		kept = s.Held(class)
+		retained = s.Held(class)
 	}
 	return slices.Equal(p.Places, r.Places) && slices.Equal(p.Groups, r.Groups) && slices.Equal(p.LinkGroups, r.LinkGroups) &&
-		kept == (len(r.Places) > 0) && reflect.DeepEqual(p.Class, r.Class)
+		retained == (len(r.Places) > 0) && reflect.DeepEqual(p.Class, r.Class)
 }
 
 func (p *Placement) wrote(r Record) { p.Record, p.free = r, false }

@@ -113,7 +113,7 @@ func (all *States) forget(name string) {
 }
 
 // Known returns the UID of a known Service.
-func (all *States) Known(name string) (uid string, is bool) {
+func (all *States) Known(name string) (uid string, ok bool) {
 	if e := all.known(name); e != nil {
 		return e.uid, true
 	}
@@ -181,11 +181,11 @@ func (all *States) hear(e *entry) {
 	all.showFilling(e)
 }
 
-func (all *States) show(e *entry, ours bool, now time.Time) {
-	is := e.condition(ours, now)
+func (all *States) show(e *entry, managed bool, now time.Time) {
+	condition := e.condition(managed, now)
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	e.shown.condition, e.shown.addressed = is, len(e.Placement.Places) > 0 && e.Told.had
+	e.shown.condition, e.shown.addressed = condition, len(e.Placement.Places) > 0 && e.Told.had
 	e.shown.looked = e.shown.looked || !e.Pending.Running
 }
 
@@ -251,11 +251,11 @@ func (all *States) Count() map[Condition]int {
 	return count
 }
 
-// addressed counts Services with an address of Weir's, including deleted ones not yet removed. shown are those
-// with an address in their status.
-func (all *States) addressed(shown []string) int {
+// addressed counts Services with an address of Weir's, including deleted ones not yet removed, and the given
+// ones.
+func (all *States) addressed(services []string) int {
 	names := map[string]bool{}
-	for _, name := range shown {
+	for _, name := range services {
 		names[name] = true
 	}
 	all.mu.Lock()
@@ -268,11 +268,11 @@ func (all *States) addressed(shown []string) int {
 	return len(names)
 }
 
-// looked reports whether the next step is known for every Service with an address in its status.
-func (all *States) looked(shown []string) bool {
+// looked reports whether the next step of all the Services is known.
+func (all *States) looked(services []string) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	return !slices.ContainsFunc(shown, func(name string) bool {
+	return !slices.ContainsFunc(services, func(name string) bool {
 		e := all.byName[name]
 		return e == nil || !e.shown.looked
 	})

@@ -90,15 +90,15 @@ func (r teller) announce(s Service, st *State, req balancer.Request) {
 }
 
 // complain reports a failure of Azure or the plan: a text followed by the error.
-func (r teller) complain(s Service, t *Told, is Condition, text string, err error) {
-	t.last, t.trouble = complaint(text, err), is
+func (r teller) complain(s Service, t *Told, condition Condition, text string, err error) {
+	t.last, t.trouble = complaint(text, err), condition
 	r.reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: err})
 }
 
 // complainOnce warns about an error that persists until the Service changes.
-func (r teller) complainOnce(s Service, t *Told, is Condition, text string, err error) {
+func (r teller) complainOnce(s Service, t *Told, condition Condition, text string, err error) {
 	if !words.Same(t.last, complaint(text, err)) {
-		r.complain(s, t, is, text, err)
+		r.complain(s, t, condition, text, err)
 	}
 }
 
@@ -139,48 +139,48 @@ func (r teller) desired(s Service, t *Told, d Desired) {
 	t.unknown, t.unenforced, t.flaws, t.proxied = d.Unknown, d.Unenforced, flaws, d.Proxied
 }
 
-func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
-	told := map[string]bool{}
-	for _, k := range kept {
+func (r teller) keptPools(s Service, t *Told, retained []plan.Kept) {
+	reported := map[string]bool{}
+	for _, k := range retained {
 		text := k.String()
-		if told[text] = true; !t.left[text] {
+		if reported[text] = true; !t.left[text] {
 			r.reporter.Tell(s, Event{Reason: ReasonPoolKept, Warning: true, Text: text})
 		}
 	}
-	t.left = told
+	t.left = reported
 }
 
 func (r teller) unusedIPs(s Service, t *Told, unused []publicip.Unused) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, ip := range unused {
 		text := ip.String()
-		if told[text] = true; !t.unusedIPs[text] {
+		if reported[text] = true; !t.unusedIPs[text] {
 			r.reporter.Tell(s, Event{Reason: ReasonIPUnused, Warning: true, Text: text})
 		}
 	}
-	t.unusedIPs = told
+	t.unusedIPs = reported
 }
 
 // emptying reports pools with remaining network interfaces, each once: a changed count is not reported.
 func (r teller) emptying(s Service, t *Told, pools []plan.Emptying) {
-	told := map[lb.PoolKey]bool{}
+	reported := map[lb.PoolKey]bool{}
 	for _, e := range pools {
-		if told[e.Pool.Key()] = true; !t.emptying[e.Pool.Key()] {
+		if reported[e.Pool.Key()] = true; !t.emptying[e.Pool.Key()] {
 			r.reporter.Tell(s, Event{Reason: ReasonPoolEmptying, Text: e.String()})
 		}
 	}
-	t.emptying = told
+	t.emptying = reported
 }
 
 func (r teller) filling(s Service, t *Told, pools []lb.PoolID) {
-	told := map[lb.PoolKey]bool{}
+	reported := map[lb.PoolKey]bool{}
 	for _, p := range pools {
-		if told[p.Key()] = true; !t.filling[p.Key()] {
+		if reported[p.Key()] = true; !t.filling[p.Key()] {
 			r.reporter.Tell(s, Event{Reason: ReasonPoolFilling, Text: fmt.Sprintf(
 				"flows stay where they are until backend pool %s of load balancer %s holds its members; its BackendPool says what keeps it", p.Name, p.LoadBalancer.Name)})
 		}
 	}
-	t.filling = told
+	t.filling = reported
 }
 
 func (r teller) ensured(s Service, t *Told, res balancer.Result) {
@@ -214,13 +214,13 @@ func (o Settings) whyKept(s Service) string {
 		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.class(), o.Class)
 }
 
-func (r teller) kept(ctx context.Context, s Service, t *Told, why string) {
+func (r teller) kept(ctx context.Context, s Service, t *Told, reason string) {
 	if t.trouble != Kept {
-		r.reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + why})
+		r.reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + reason})
 		r.log.WarnContext(ctx, "a Service of another class keeps what Weir made for it", "service", s.Name,
 			"class", s.class(), "served", r.settings.Class)
 	}
-	t.trouble, t.last = Kept, why
+	t.trouble, t.last = Kept, reason
 }
 
 // warn logs an error of a Service's load balancer; repeated errors at debug level.
@@ -273,7 +273,7 @@ func Conditions() []Condition {
 	return []Condition{Ready, Waits, Refused, Failed, Contested, Leaving, Kept, Held, Deferred}
 }
 
-func (st *State) condition(ours bool, now time.Time) Condition {
+func (st *State) condition(managed bool, now time.Time) Condition {
 	switch {
 	case st.Told.trouble == Refused:
 		return Refused
@@ -281,7 +281,7 @@ func (st *State) condition(ours bool, now time.Time) Condition {
 		return Waits
 	case st.Told.trouble != "":
 		return st.Told.trouble
-	case !ours:
+	case !managed:
 		return Leaving
 	case st.Level.request != nil && len(st.Level.contests) > 0:
 		return Contested

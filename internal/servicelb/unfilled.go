@@ -16,8 +16,8 @@ type Unfilled struct {
 	since time.Time
 }
 
-// sees records which pool is empty; shown is the reason in the status. A filled pool is reported at once.
-func (u *Unfilled) sees(pool, shown string, now time.Time) {
+// sees records which pool is empty; reason is that of the condition. A filled pool is reported at once.
+func (u *Unfilled) sees(pool, reason string, now time.Time) {
 	if pool == "" {
 		*u = Unfilled{}
 		return
@@ -25,7 +25,7 @@ func (u *Unfilled) sees(pool, shown string, now time.Time) {
 	if u.pool = pool; u.since.IsZero() {
 		u.since = now
 	}
-	u.is = u.is || shown == WhyPoolEmpty || !now.Before(u.since.Add(emptyAfter))
+	u.is = u.is || reason == WhyPoolEmpty || !now.Before(u.since.Add(emptyAfter))
 }
 
 // wait returns when to check the pool again; 0 for never.

@@ -84,7 +84,7 @@ func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclus
 
 // writes reports whether a condition differs from the last one written. The written state is unknown until the
 // request succeeds.
-func (t *Told) writes(v Verdict) (anew bool) {
+func (t *Told) writes(v Verdict) (changed bool) {
 	if t.wrote == nil {
 		t.wrote = map[string]Verdict{}
 	}
@@ -119,8 +119,8 @@ func (t *Told) judges(d Desired) {
 func wrongPorts(d Desired) map[service.PortRef]string {
 	of := map[service.PortRef]string{}
 	add := func(p service.Problem) {
-		if port, why := p.OfPort(); port.Port != 0 && of[port] == "" {
-			of[port] = why
+		if port, reason := p.OfPort(); port.Port != 0 && of[port] == "" {
+			of[port] = reason
 		}
 	}
 	for _, p := range d.Problems {
@@ -134,12 +134,12 @@ func wrongPorts(d Desired) map[service.PortRef]string {
 
 // verdicts returns the conditions after a reconcile, without unknown ones: these keep their previous value.
 func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict) {
-	switch ours := s.Ours(class); {
+	switch managed := s.Ours(class); {
 	case st.Placement.absent, s.Deleting && st.Told.trouble == "":
 		return nil // deleted with the Service
-	case !ours && st.Placement.free: // already removed
+	case !managed && st.Placement.free: // already removed
 		return nil
-	case ours && st.Told.judged:
+	case managed && st.Told.judged:
 		all = append(all, st.Told.accepted())
 	}
 	if reason, text := st.programmed(s, class, now); reason != "" {
@@ -163,18 +163,18 @@ func (t *Told) accepted() Verdict {
 // programmed returns reason and message of TypeProgrammed; empty while unknown. A retry does not change it
 // before its result.
 func (st *State) programmed(s Service, class string, now time.Time) (reason, text string) {
-	ours, t := s.Ours(class), st.Told
+	managed, t := s.Ours(class), st.Told
 	switch {
-	case ours && t.judged && t.wrong != "":
+	case managed && t.judged && t.wrong != "":
 		return WhyNotAccepted, "Azure keeps what it had of the Service: see the condition " + TypeAccepted
-	case ours && s.DryRun && t.trouble == "" && !st.Pending.Running:
+	case managed && s.DryRun && t.trouble == "" && !st.Pending.Running:
 		return WhyDryRun, "Nothing is written to Azure while the Service is only planned: the last event with reason " + ReasonDryRun + " says what would change"
-	case st.Pending.Running && t.trouble == "" && t.announced && ours:
+	case st.Pending.Running && t.trouble == "" && t.announced && managed:
 		return WhyUpdating, "Azure is asked for what the Service wants, and has not got all of it yet"
-	case st.Pending.Running && (ours || t.trouble != ""):
+	case st.Pending.Running && (managed || t.trouble != ""):
 		return "", ""
 	}
-	switch is := st.condition(ours, now); is {
+	switch condition := st.condition(managed, now); condition {
 	case Ready:
 		return st.has(s)
 	case Contested:
@@ -184,7 +184,7 @@ func (st *State) programmed(s Service, class string, now time.Time) (reason, tex
 	case Waits:
 		return st.waitsFor()
 	default:
-		return troubles[is], heldText(is) + t.last
+		return troubles[condition], heldText(condition) + t.last
 	}
 }
 
@@ -203,8 +203,8 @@ func (st *State) has(s Service) (reason, text string) {
 
 var troubles = map[Condition]string{Refused: WhyRefused, Failed: WhyFailed, Kept: WhyKept, Held: WhyHeld, Deferred: WhyDeferred}
 
-func heldText(is Condition) string {
-	if is == Held {
+func heldText(condition Condition) string {
+	if condition == Held {
 		return "A person has to allow it, with the annotation " + AllowRemovalAnnotation + ", that the Service loses "
 	}
 	return ""
