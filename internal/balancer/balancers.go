@@ -41,7 +41,7 @@ type Balancers struct {
 	start func(*queue)
 }
 
-// New returns Balancers that accept requests at once and process them during Run.
+// New returns a reconciler that accepts requests at once and processes them during Run.
 func New(cfg Config) *Balancers {
 	b := &Balancers{cfg: cfg, queues: map[string]*queue{}}
 	b.placements.reading = make(chan struct{}, 1)
@@ -86,7 +86,7 @@ func (b *Balancers) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Ensure queues a request and returns at once; Done receives the result. A Service has one request at a time.
+// Ensure queues a request and returns at once. A Service has one request at a time.
 func (b *Balancers) Ensure(req Request) {
 	j := newJob(req, b.group != nil)
 	if b.links != nil && !req.Closes {

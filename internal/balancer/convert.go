@@ -107,8 +107,8 @@ func (j *job) takes(c *conversion) bool {
 	return slices.ContainsFunc(j.Pools, func(p service.Pool) bool { return p.Name == c.interim })
 }
 
-// retired returns the shared pools to delete once no rule refers to them: converted pools and interim pools
-// that are no longer needed.
+// retired returns the shared pools to delete once no rule refers to them: replaced pools and unneeded interim
+// pools.
 func (l *loadBalancer) retired(jobs []*job, observed lb.LoadBalancer, all []*conversion) []string {
 	names := l.cfg.InterimPools()
 	for _, c := range all {

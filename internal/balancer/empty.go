@@ -15,9 +15,9 @@ import (
 // removed first, the node BackendPools remove the interfaces, and then the last Service is requeued.
 
 // emptying counts the network interfaces that must leave the shared pools before the load balancer can be
-// deleted, by lower-case pool name. A remaining BackendPool counts too: it also updates scale set models.
-// Members without a BackendPool go into foreign. It returns nil without calling Azure unless the last Services
-// leave.
+// deleted, by lower-case pool name. A remaining BackendPool counts too, because it also updates scale set
+// models. Members without a BackendPool are added to foreign. It returns nil without calling Azure unless the
+// last Services leave.
 func (l *loadBalancer) emptying(ctx context.Context, observed lb.LoadBalancer, jobs []*job, foreign map[string][]string) (map[string]int, error) {
 	if !l.cfg.Interfaces && !l.cfg.Converts || !last(observed, jobs) {
 		return nil, nil //nolint:nilnil // nobody has looked

@@ -25,7 +25,8 @@ import (
 // Azure reads and writes load balancers and public IPs. Errors carry a *fault.Fault. Implementations are safe
 // for concurrent use.
 type Azure interface {
-	// Enter waits for the throttle gate of a load balancer; see poolupdate.Azure.
+	// Enter returns zero if a write may start now, otherwise when to call again. why is set if the throttle
+	// gate is closed; see poolupdate.Azure.
 	Enter(id lb.LoadBalancerID) (until time.Time, why string)
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
@@ -42,7 +43,7 @@ type Azure interface {
 	PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error)
 }
 
-// Lanes is implemented by poolupdate.Lanes.
+// Lanes is implemented by package poolupdate.
 type Lanes interface {
 	// Lock locks a load balancer: none of its pools is written until unlock is called.
 	Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error)
@@ -67,8 +68,9 @@ type Cluster interface {
 	// Foreign describes the members of a Service pool that Weir did not add: addresses, and network interfaces
 	// of machines that are not nodes.
 	Foreign(ctx context.Context, pool lb.Pool) ([]string, error)
-	// Fills reports whether a BackendPool made by Weir refers to the pool, Binds whether any does.
+	// Fills reports whether a BackendPool made by Weir refers to the pool.
 	Fills(pool lb.PoolID) bool
+	// Binds reports whether any BackendPool refers to the pool.
 	Binds(pool lb.PoolID) bool
 	// Reached returns all Services of type LoadBalancer, whatever controller serves them, and those with
 	// possible parts in Azure.
@@ -79,13 +81,14 @@ type Cluster interface {
 	Sharers(owners map[string]bool) map[string]privatelink.Sharer
 	// Bounds returns the bounds of a Namespace.
 	Bounds(namespace string) bound.Settings
-	// Nodes returns the addresses of all nodes. NodesOf returns those of the nodes behind a load balancer, or
-	// of all nodes for a Service with its own pools; false if unknown.
+	// Nodes returns the addresses of all nodes.
 	Nodes() []netip.Addr
+	// NodesOf returns the addresses of the nodes behind a load balancer, or of all nodes for a Service with its
+	// own pools; false if unknown.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 }
 
-// Config configures Balancers. Fields are required unless their comments say otherwise.
+// Config holds dependencies and settings. Fields are required unless their comments say otherwise.
 type Config struct {
 	Settings
 	Azure Azure

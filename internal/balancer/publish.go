@@ -26,7 +26,7 @@ type published struct {
 	id lb.LoadBalancerID
 }
 
-// newLinks returns the Keeper of Private Link Services; nil if they are disabled.
+// newLinks returns nil if Private Link Services are disabled.
 func (b *Balancers) newLinks() *privatelinkround.Keeper {
 	if b.cfg.PrivateLinks == nil {
 		return nil

@@ -89,7 +89,7 @@ func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalance
 	return observed, nil
 }
 
-// enter locks the load balancer and waits for the throttle gate.
+// enter locks the load balancer and waits until a write may start.
 func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
 	unlock, err = l.cfg.Lanes.Lock(ctx, l.id)
 	if err != nil {
@@ -102,7 +102,7 @@ func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// gate waits for the throttle gate. It returns an error if the gate is closed, so that the load balancer is
+// gate waits until a write may start. A closed throttle gate is an error, so that the load balancer is
 // unlocked.
 func (l *loadBalancer) gate(ctx context.Context) error {
 	for {

@@ -33,7 +33,7 @@ type Keeper struct {
 	of    Record
 }
 
-// New returns a Keeper; a nil Store keeps the record in memory.
+// New returns an instance that reads the record on first use; a nil Store keeps it in memory.
 func New(store Store) *Keeper { return &Keeper{store: store, slot: make(chan struct{}, 1)} }
 
 // Record maps pools to Services.

@@ -156,8 +156,8 @@ func (p *Plan) keepPinned(accepted []Share) {
 	}
 }
 
-// retire deletes replaced shared pools without rules, and empty pools left for other owners. Foreign members or
-// network interfaces retain a pool.
+// retire deletes replaced shared pools without rules, and empty pools left for other owners. Foreign members
+// and network interfaces retain a pool.
 func (p *Plan) retire(in Input) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		retired := contains(in.Retired, is.ID.Name) && len(in.Foreign[strings.ToLower(is.ID.Name)]) == 0

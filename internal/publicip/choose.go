@@ -115,8 +115,8 @@ func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalance
 // inUse returns an error if something else uses a public IP. That may be the Service itself, on a load balancer
 // that azure.json no longer names and Weir no longer writes.
 func inUse(ip lb.PublicIP, owner string, on lb.LoadBalancerID) error {
-	if peer := strings.TrimSuffix(on.String(), on.Name); hasPrefixFold(ip.UsedBy, peer) {
-		name, frontend, _ := strings.Cut(ip.UsedBy[len(peer):], "/frontendIPConfigurations/")
+	if prefix := strings.TrimSuffix(on.String(), on.Name); hasPrefixFold(ip.UsedBy, prefix) {
+		name, frontend, _ := strings.Cut(ip.UsedBy[len(prefix):], "/frontendIPConfigurations/")
 		if hasPrefixFold(frontend, owner) {
 			return fmt.Errorf("public IP %s is still in use by load balancer %s, where the Service was before: name that in azure.json again, "+
 				"and have the Service leave it by %s", ip.ID.Name, name, service.Configurations)

@@ -22,7 +22,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// store is a record that survives the Keeper.
+// store is a record that survives the process.
 type store struct {
 	record         OwnerRecord
 	reads, writes  int

@@ -21,7 +21,7 @@ type Azure interface {
 	DeletePublicIP(ctx context.Context, ip lb.PublicIP) error
 }
 
-// Config configures a Keeper. Only Lease is optional.
+// Config holds dependencies and settings. Only Lease is optional.
 type Config struct {
 	Azure Azure
 	// Lease keeps other controllers away during a write; nil means none.
@@ -41,10 +41,10 @@ type Config struct {
 	Owners OwnerStore
 	// Grants returns the annotation grant.PublicIPAnnotation of a Namespace; nil grants nothing.
 	Grants func(namespace string) string
-	// RulesAt returns the cached rules at the frontend of a public IP; nil knows none. Look reads a load
-	// balancer into that cache.
+	// RulesAt returns the cached rules at the frontend of a public IP; nil knows none.
 	RulesAt func(ip lb.PublicIP) []lb.Rule
-	Look    func(ctx context.Context, on lb.LoadBalancerID) error
+	// Look reads a load balancer into that cache.
+	Look func(ctx context.Context, on lb.LoadBalancerID) error
 	// Services returns a function that names the Service of a frontend; nil knows none.
 	Services func() (serviceOf func(frontend string) string)
 }
@@ -62,7 +62,7 @@ type Keeper struct {
 	owners owners
 }
 
-// New returns a Keeper.
+// New returns an instance without cached owners.
 func New(cfg Config) *Keeper {
 	return &Keeper{cfg: cfg, owners: owners{slot: make(chan struct{}, 1)}}
 }
@@ -92,7 +92,7 @@ type Request struct {
 	Asked   contest.Asked
 	// Groups are additional resource groups that may hold public IPs made for the Service.
 	Groups []string
-	// Leaves is set if it leaves the round's load balancer, Moves if it is on another one.
+	// Set if it leaves the round's load balancer, and if it is on another one.
 	Leaves, Moves bool
 	// Lost are the resource groups of the public IPs of its former frontends.
 	Lost []lb.ResourceID

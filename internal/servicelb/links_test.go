@@ -109,7 +109,7 @@ func TestAnInheritedPrivateLinkServiceIsLookedFor(t *testing.T) {
 	}
 }
 
-// unreadableLinks are Balancers that cannot read Private Link Services.
+// unreadableLinks fails reads of Private Link Services.
 type unreadableLinks struct{ *world }
 
 func (unreadableLinks) ReadsLinks(context.Context, string) error { return errForbidden }

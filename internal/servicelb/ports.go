@@ -63,16 +63,16 @@ type Ledger interface {
 	Linked(ctx context.Context, s Service, state *privatelinkround.State, changed bool) error
 	// Served requeues the BackendPools of a Service after Azure gained or lost its pools.
 	Served(s Service)
-	// MakePools creates the BackendPools of pools and returns the names of the Service's own. DropPools deletes
-	// the others that Weir made for it; pools that no longer exist need no update.
+	// MakePools creates the BackendPools of pools and returns the names of the Service's own.
 	MakePools(ctx context.Context, s Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error)
+	// DropPools deletes the others that Weir made for it; pools that no longer exist need no update.
 	DropPools(ctx context.Context, s Service, keep []string, gone []lb.PoolID) error
 	// DropNodePools deletes the node BackendPools of a deleted load balancer.
 	DropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 	// EmptyPools removes the network interfaces from pools that block the deletion of a load balancer, and all
-	// members from pools replaced by a conversion. States.Emptied is called when a BackendPool of them is
-	// deleted. DropInterim deletes the BackendPools of deleted interim pools.
+	// members from pools replaced by a conversion.
 	EmptyPools(ctx context.Context, pools []plan.Emptying) error
+	// DropInterim deletes the BackendPools of deleted interim pools.
 	DropInterim(ctx context.Context, gone []lb.PoolID) error
 	// Planned sets the dry run result on the Service's BackendPools.
 	Planned(ctx context.Context, s Service, text string) error
@@ -114,7 +114,7 @@ type Event struct {
 	// Text is the message. Err is appended with Azure's code and the retry time.
 	Text string
 	Err  error
-	// If set, the event describes the conflict instead of Text; it is one of so many.
+	// If set, the event describes the conflict instead of Text. Of is the number of conflicts.
 	Contest *contest.Contest
 	Of      int
 }
@@ -142,7 +142,7 @@ const (
 	ReasonDryRun            = "DryRun"
 )
 
-// Locator selects load balancers; implemented by balancer.Balancers and balancer.Rehearsal.
+// Locator selects load balancers; implemented by packages balancer and rehearse.
 type Locator interface {
 	Locate(ctx context.Context, p balancer.Placing) (on string, leave []string, err error)
 	ID(name string) lb.LoadBalancerID
@@ -152,11 +152,11 @@ type Locator interface {
 	ReadsLinks(ctx context.Context, group string) error
 }
 
-// Balancers processes requests; see balancer.Balancers.
+// Balancers processes requests; implemented by package balancer.
 type Balancers interface {
 	Locator
 	Ensure(req balancer.Request)
-	// Defer returns why no request of a Service is sent to Azure now; see balancer.Balancers.
+	// Defer returns why no request of a Service is sent to Azure now.
 	Defer(name string, desired *service.Spec, narrows bool, now time.Time) error
 	// Reject records a read that failed because of a name in the Service.
 	Reject(name string, desired *service.Spec, err error)

@@ -37,7 +37,7 @@ type Service struct {
 
 // Record is what Weir persisted on a Service.
 type Record struct {
-	// Places are the load balancers that may hold parts of it, the assigned one first. Groups are the
+	// Places are the load balancers that may hold parts of it, the assigned one first. The others are the
 	// additional resource groups that may hold its public IPs.
 	Places, Groups []string
 	// LinkGroups are the resource groups that may hold its Private Link Service.

@@ -20,7 +20,7 @@ const (
 	// TypeProgrammed is True once Azure is in sync; otherwise its reason is what is waited for.
 	TypeProgrammed = "weir.dev/Programmed"
 
-	typeContests, typeLink = "contests", "link" // internal keys of conditions that a Ledger formats
+	typeContests, typeLink = "contests", "link" // internal keys; the status store formats these conditions
 )
 
 // Reasons of TypeAccepted. WhyOpen: accepted, but any client may connect. WhyPartial: accepted without the

@@ -141,7 +141,7 @@ func TestConditionsThatACopyShowsLate(t *testing.T) {
 	})
 }
 
-// The same for conditions that the Ledger formats: conflicts and Private Link Services.
+// The same for conflict and Private Link conditions.
 func TestContestsAndLinksThatACopyShowsLate(t *testing.T) {
 	w := newWorld(t)
 	e := &entry{State: State{}}

@@ -56,7 +56,7 @@ type world struct {
 	declines error
 	// defers returns the deferral of a request; nil defers nothing.
 	defers func(name string, desired *service.Spec, narrows bool, now time.Time) error
-	// unreadable is the error of reading a resource group that the Service names; rejected counts Reject calls.
+	// unreadable is the error of reading a resource group that the Service names.
 	unreadable error
 	rejected   int
 	// stops cancels the context while a load balancer is chosen.
@@ -70,7 +70,7 @@ type world struct {
 	concluded int
 	// copied are the conditions in an outdated informer cache.
 	copied map[string]Verdict
-	// anew records for each condition that a Ledger formats whether anew was set.
+	// anew records for each conflict or link condition whether it was written again.
 	anew []bool
 	// refused are the rejected ports in the status.
 	proxied string
