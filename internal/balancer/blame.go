@@ -191,7 +191,6 @@ const (
 	deferredShare     = "share used"
 )
 
-// rejectedBefore returns why this spec is not retried yet; nil if it may be.
 func (b *Balancers) rejectedBefore(key string, desired *service.Spec, now time.Time) error {
 	until, err := b.rejections.Object(key, func() string { return fingerprint(desired) }, now)
 	if err == nil {

@@ -39,7 +39,6 @@ func (b *Balancers) readShown(ctx context.Context, id lb.LoadBalancerID) error {
 	return nil
 }
 
-// look reads a load balancer unless it is cached.
 func (b *Balancers) look(ctx context.Context, id lb.LoadBalancerID) error {
 	b.placements.mu.Lock()
 	_, known := b.placements.shownLocked(id.Name)

@@ -123,7 +123,6 @@ func (l *loadBalancer) retired(jobs []*job, observed lb.LoadBalancer, all []*con
 	return names
 }
 
-// noteConversions records the unconverted pools of a job and what each waits for.
 func (l *loadBalancer) noteConversions(j *job, observed lb.LoadBalancer) {
 	for _, c := range j.converting {
 		if c.keeps() {

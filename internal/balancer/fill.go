@@ -23,7 +23,6 @@ func (l *loadBalancer) fresh(j *job, p service.Pool) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(l.cfg.Cluster.Fresh(j.Service, l.id, p)), func(a lb.Address) bool { return a.AdminState == lb.Down })
 }
 
-// awaited returns the pools that a job's rules move to and that still lack members.
 func (l *loadBalancer) awaited(j *job, observed lb.LoadBalancer, members func(lb.Pool) (lb.Pool, error)) ([]lb.PoolID, error) {
 	var all []lb.PoolID
 	for _, p := range j.Pools {

@@ -39,10 +39,8 @@ type job struct {
 	Result
 	steps []step
 	// begun is set after the first step; the job can no longer be deferred.
-	begun bool
-	// rules are the rules it may have for now.
-	rules []lb.Rule
-	// converting are its shared pools that are not converted yet.
+	begun      bool
+	rules      []lb.Rule
 	converting []*conversion
 	wanted     *service.Spec
 	refused    error

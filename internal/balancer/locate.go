@@ -230,7 +230,6 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	return all
 }
 
-// pinned returns the configuration of the load balancer that has a requested address.
 func (b *Balancers) pinned(ctx context.Context, w service.Spec) (string, error) {
 	for _, f := range w.Frontends {
 		id, ip := "", netip.Addr{}

@@ -17,7 +17,6 @@ import (
 
 // RemovalError means that a request which protects addresses would remove some. Nothing was changed.
 type RemovalError struct {
-	// Addresses are the addresses that the Service would lose.
 	Addresses []netip.Addr
 }
 

@@ -19,7 +19,6 @@ import (
 // placements caches the last observed state of the cluster's load balancers and where Services were placed
 // since.
 type placements struct {
-	// reading is held during the initial list call.
 	reading chan struct{}
 
 	mu     sync.Mutex // guards the fields below

@@ -68,20 +68,15 @@ type Cluster interface {
 	// Foreign describes the members of a Service pool that Weir did not add: addresses, and network interfaces
 	// of machines that are not nodes.
 	Foreign(ctx context.Context, pool lb.Pool) ([]string, error)
-	// Fills reports whether a BackendPool made by Weir refers to the pool.
 	Fills(pool lb.PoolID) bool
-	// Binds reports whether any BackendPool refers to the pool.
 	Binds(pool lb.PoolID) bool
 	// Reached returns all Services of type LoadBalancer, whatever controller serves them, and those with
 	// possible parts in Azure.
 	Reached() []securitygroup.Reached
-	// AllowedPublicIPs returns the annotation grant.PublicIPAnnotation of a Namespace.
 	AllowedPublicIPs(namespace string) string
 	// Sharers returns the Private Link settings of Services at shared frontends; see privatelinkround.Cluster.
 	Sharers(owners map[string]bool) map[string]privatelink.Sharer
-	// Bounds returns the bounds of a Namespace.
 	Bounds(namespace string) bound.Settings
-	// Nodes returns the addresses of all nodes.
 	Nodes() []netip.Addr
 	// NodesOf returns the addresses of the nodes behind a load balancer, or of all nodes for a Service with its
 	// own pools; false if unknown.
@@ -106,7 +101,7 @@ type Config struct {
 	LeftPools leftpool.Store
 	// Owed returns the address that a dynamic private frontend must get, if any; nil means none.
 	Owed func(f lb.Frontend) (netip.Addr, bool)
-	// Behaviour is the known behavior of Azure. Unknown behavior is not relied on.
+	// Behaviour is the known behavior of Azure; the rest is not relied on.
 	Behaviour behaviour.Behaviour
 	// Lease keeps other controllers away during a write; nil means none.
 	Lease contest.Lease
@@ -114,7 +109,7 @@ type Config struct {
 	Writes *pace.Budgets
 	// Deferred counts deferred Services by reason; nil is allowed.
 	Deferred func(reason string)
-	// Done receives the result of each request. It is called concurrently.
+	// Done receives each result. It is called concurrently.
 	Done func(Result)
 	// Made is called after a load balancer was recreated, so that its Services are requeued. It is called
 	// concurrently; nil is allowed.
@@ -129,8 +124,7 @@ type Config struct {
 type Settings struct {
 	service.Settings
 	// Place is the resource group of the load balancers; its Name is not used.
-	Place lb.LoadBalancerID
-	// Location is the region of new resources.
+	Place    lb.LoadBalancerID
 	Location string
 	// Configurations are the cluster's load balancers, at least one; each has an internal twin.
 	Configurations []service.Configuration

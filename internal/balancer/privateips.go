@@ -34,7 +34,6 @@ func (l *loadBalancer) withoutReserved(jobs []*job, snap snapshot) []*job {
 	return withoutRefused(jobs, rejected)
 }
 
-// reserve records the planned private addresses and returns the jobs that got them.
 func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, snap snapshot) []*job {
 	rejected := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(snap.observed), l.privateWants(served, snap), time.Now())
 	return withoutRefused(jobs, rejected)

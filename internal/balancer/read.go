@@ -89,7 +89,6 @@ func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalance
 	return observed, nil
 }
 
-// enter locks the load balancer and waits until a write may start.
 func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
 	unlock, err = l.cfg.Lanes.Lock(ctx, l.id)
 	if err != nil {

@@ -31,8 +31,7 @@ type Request struct {
 	// Desired is what the Service wants on On; nil if it leaves.
 	Desired *service.Spec
 	On      lb.LoadBalancerID
-	// Leave are the other load balancers that may hold parts of the Service.
-	Leave []lb.LoadBalancerID
+	Leave   []lb.LoadBalancerID
 	// Recorded are all load balancers that may hold parts of the Service, including those no longer configured.
 	Recorded []string
 	// Spare makes a request with Desired fail with a RemovalError before it would remove an address.
@@ -43,8 +42,7 @@ type Request struct {
 	// Closes only removes access that Desired does not allow from the security group. Nothing is opened; only
 	// Access and Internal of Desired matter.
 	Closes bool
-	// Again is the user's retry token for a conflict; a new value retries.
-	Again string
+	Again  string
 	// Groups are additional resource groups that may hold public IPs made for the Service.
 	Groups       []string
 	DeleteUnused bool
@@ -58,7 +56,7 @@ type Result struct {
 	Err error
 	// Addresses are the addresses of the wanted frontends, in order.
 	Addresses []netip.Addr
-	// Note is a message for the user after a success; empty for none.
+	// Note is a message for the user after a success.
 	Note string
 	// Kept are unneeded pools retained for foreign members; also set with an error.
 	Kept []plan.Kept
@@ -68,8 +66,7 @@ type Result struct {
 	// or retried since.
 	Contests []contest.Contest
 	Changed  bool
-	// Gone are the empty load balancers that were deleted.
-	Gone []lb.LoadBalancerID
+	Gone     []lb.LoadBalancerID
 	// Pools are the pools that the Service needs now, with interim pools in place of unconverted ones.
 	Pools []service.Pool
 	// Filling are the pools that must fill before the request can continue. The Service keeps its present pools

@@ -72,7 +72,6 @@ func (u *unneeded) done(name string) {
 	delete(u.retained, strings.ToLower(name))
 }
 
-// removed records whether to look for abandoned public IPs again.
 func (u *unneeded) removed(again bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

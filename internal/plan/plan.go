@@ -24,9 +24,7 @@ type Share struct {
 	Probes    []lb.Probe
 	Rules     []lb.Rule
 	Pools     []lb.Pool
-	// OwnPools are the names of pools that only this Service uses or used.
-	OwnPools []string
-	// HeldPools are the OwnPools recorded as the Service's.
+	OwnPools  []string
 	HeldPools []string
 	// MadePools are the HeldPools that Weir made and fills. They are deleted with their Service, even before a
 	// rule refers to them.
@@ -45,7 +43,6 @@ type Input struct {
 	Observed lb.LoadBalancer
 	// Shares are the Services to plan, in order of precedence.
 	Shares []Share
-	// Others are the owners of the other Services on this load balancer.
 	Others []string
 	// MostRules limits the rules of the load balancer; 0 means no limit. RulesBy names the setting behind it;
 	// empty means Azure's limit. MaxFrontends limits the frontends; 0 means no limit.
@@ -90,12 +87,10 @@ type Plan struct {
 	Delete bool
 	// Changes are the differences: additions in dependency order, removals last in reverse.
 	Changes []Change
-	// Kept are the pools and frontends retained for foreign parts.
-	Kept []Kept
+	Kept    []Kept
 	// Emptying are the pools that block the deletion of the load balancer until their network interfaces have
 	// left.
 	Emptying []Emptying
-	// Retained is a frontend that no Service needs but Azure requires; nil for none.
 	Retained *lb.Frontend
 	// Refused are the rejected Services by owner, with the reason. Their parts are unchanged.
 	Refused map[string]error

@@ -21,8 +21,7 @@ type Kept struct {
 	Why string
 	// Frontend is the frontend that Azure requires; nil for a pool.
 	Frontend *lb.Frontend
-	// Members are the foreign members, for messages.
-	Members []string
+	Members  []string
 }
 
 // Emptying is a pool that blocks the deletion of its load balancer until its network interfaces have left, or a

@@ -59,8 +59,7 @@ type seat struct {
 
 type docket struct {
 	Input
-	places map[string]string
-	// Owners of the observed rules, and their rule counts.
+	places    map[string]string
 	owners    []string
 	had       map[string]int
 	foreign   map[string]error

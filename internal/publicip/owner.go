@@ -108,8 +108,7 @@ type usage struct {
 	user  string
 	owner Owner
 	// left is set if its Service left it but a frontend still has it.
-	left bool
-	// pending is set if the owner is not recorded yet.
+	left       bool
 	pending    bool
 	unreadable error
 	grant      grant.PublicIP
@@ -232,7 +231,6 @@ type claim struct {
 	by    []*Request
 }
 
-// claim requests that the namespace is recorded before its Service uses a public IP.
 func (r *Round) claim(ip lb.PublicIP, req *Request) {
 	key := ip.ID.Key()
 	c := r.claims[key]

@@ -32,10 +32,8 @@ type Config struct {
 	// ClusterName is part of the tags and names of new public IPs.
 	ClusterName string
 	// Group is the default resource group; its Name is not used.
-	Group lb.ResourceID
-	// Location is the region of new public IPs.
-	Location string
-	// LoadBalancers are the cluster's load balancers.
+	Group         lb.ResourceID
+	Location      string
 	LoadBalancers []lb.LoadBalancerID
 	// Owners persists which namespaces own public IPs that Weir did not make; nil keeps them in memory.
 	Owners OwnerStore
@@ -91,11 +89,9 @@ type Request struct {
 	Desired *service.Spec
 	Asked   contest.Asked
 	// Groups are additional resource groups that may hold public IPs made for the Service.
-	Groups []string
-	// Set if it leaves the round's load balancer, and if it is on another one.
+	Groups        []string
 	Leaves, Moves bool
-	// Lost are the resource groups of the public IPs of its former frontends.
-	Lost []lb.ResourceID
+	Lost          []lb.ResourceID
 	// DeleteUnused deletes unused public IPs that were made for the Service.
 	DeleteUnused bool
 

@@ -66,7 +66,6 @@ func (r *Round) leftIn(requests []*Request) []*left {
 	return all
 }
 
-// removalOf returns the write for an unneeded public IP; false if it is unchanged.
 func (r *Round) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
 	req := r.leftBy(requests, ip)
 	switch {

@@ -29,7 +29,6 @@ func (c *Closing) isNeeded(restriction service.Restriction) bool {
 	return !restriction.IsOpen() && (c.admits == nil || !c.admits.IsWithin(restriction))
 }
 
-// retryAfter returns the delay before a failed request is retried; 0 for none.
 func (c *Closing) retryAfter(now time.Time) time.Duration { return max(c.retryAt.Sub(now), 0) }
 
 // forgetIfWider clears the upper bound before a request that may admit more clients.

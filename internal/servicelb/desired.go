@@ -13,8 +13,7 @@ import (
 
 // Desired is what a Service wants of its load balancer.
 type Desired struct {
-	Spec *service.Spec
-	// OwnPools are the names of pools that only this Service may have.
+	Spec     *service.Spec
 	OwnPools []string
 	// NamespaceLabels are the labels of the namespace, if used. Only a changed selector result moves the
 	// Service.
@@ -32,8 +31,7 @@ type Desired struct {
 	Flaws      []service.Flaw
 	Unknown    []string
 	Unenforced string
-	// Restricts is set if an invalid Service's restrictions are enforced.
-	Restricts bool
+	Restricts  bool
 	// Proxied is a Service on the load balancer with PROXY protocol, which makes this one's probes fail; empty
 	// for none.
 	Proxied      string

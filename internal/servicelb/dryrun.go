@@ -28,7 +28,6 @@ func (p Planned) holds(w *service.Spec, now time.Time) bool {
 	return p.said && reflect.DeepEqual(p.spec, w) && (p.until.IsZero() || now.Before(p.until))
 }
 
-// says records a dry run result and reports whether it changed.
 func (p *Planned) says(w *service.Spec, text string, now time.Time, lookAgainAfter time.Duration) (changed bool) {
 	changed = !p.said || p.text != text
 	*p = Planned{said: true, spec: w, text: text}

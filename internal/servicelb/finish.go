@@ -154,7 +154,6 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 	return nil
 }
 
-// conclude completes a result: Azure is in sync with the Service, or holds nothing of it.
 func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step Step, res balancer.Result, now time.Time) error {
 	switch step {
 	case Finish:
@@ -225,7 +224,6 @@ func (r *Reconciler) createPools(ctx context.Context, s Service, on lb.LoadBalan
 	return r.cfg.Ledger.MakePools(ctx, s, on, pools)
 }
 
-// contested reports conflicts of a Service, once each, and updates its condition.
 func (r *Reconciler) contested(ctx context.Context, s Service, st *State, contests []contest.Contest) error {
 	if st.Placement.absent {
 		return nil

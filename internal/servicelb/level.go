@@ -23,7 +23,6 @@ type Level struct {
 	request   *balancer.Request
 	lookAt    time.Time
 	addresses []netip.Addr
-	// selection is the selector result, nodes are the nodes in its security rules.
 	selection string
 	nodes     []netip.Addr
 	unused    bool

@@ -36,11 +36,9 @@ type Cluster interface {
 	// NodesOf returns the node addresses behind a load balancer, or of all nodes for a Service with its own
 	// pools; false if unknown.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
-	// HasEndpoints reports whether a Service has ready endpoints.
 	HasEndpoints(name string) bool
 	// EmptyPool returns the name of a pool that is empty in Azure but should have members; empty if none.
 	EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string
-	// Addressed returns Weir's Services with an address in their status.
 	Addressed() []string
 }
 
@@ -50,7 +48,6 @@ type Ledger interface {
 	// Record persists what Azure may hold of a Service before a request is sent. With places it adds the
 	// finalizer, without any it removes it.
 	Record(ctx context.Context, s Service, r Record) error
-	// Publish writes the addresses into the status if they changed.
 	Publish(ctx context.Context, s Service, addresses []netip.Addr) error
 	// RefusePorts sets the errors of ports in a status that shows addresses, and clears the others.
 	RefusePorts(ctx context.Context, s Service, ports map[service.PortRef]string) error
@@ -59,7 +56,6 @@ type Ledger interface {
 	Contested(ctx context.Context, s Service, contests []contest.Contest, changed bool) error
 	// Conclude writes the changed conditions and addresses in one request.
 	Conclude(ctx context.Context, s Service, c Conclusion) error
-	// Linked updates the Private Link condition; nil removes it.
 	Linked(ctx context.Context, s Service, state *privatelinkround.State, changed bool) error
 	// Served requeues the BackendPools of a Service after Azure gained or lost its pools.
 	Served(s Service)
@@ -67,12 +63,10 @@ type Ledger interface {
 	MakePools(ctx context.Context, s Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error)
 	// DropPools deletes the others that Weir made for it; pools that no longer exist need no update.
 	DropPools(ctx context.Context, s Service, keep []string, gone []lb.PoolID) error
-	// DropNodePools deletes the node BackendPools of a deleted load balancer.
 	DropNodePools(ctx context.Context, id lb.LoadBalancerID) error
 	// EmptyPools removes the network interfaces from pools that block the deletion of a load balancer, and all
 	// members from pools replaced by a conversion.
 	EmptyPools(ctx context.Context, pools []plan.Emptying) error
-	// DropInterim deletes the BackendPools of deleted interim pools.
 	DropInterim(ctx context.Context, gone []lb.PoolID) error
 	// Planned sets the dry run result on the Service's BackendPools.
 	Planned(ctx context.Context, s Service, text string) error
@@ -156,9 +150,7 @@ type Locator interface {
 type Balancers interface {
 	Locator
 	Ensure(req balancer.Request)
-	// Defer returns why no request of a Service is sent to Azure now.
 	Defer(name string, desired *service.Spec, narrows bool, now time.Time) error
-	// Reject records a read that failed because of a name in the Service.
 	Reject(name string, desired *service.Spec, err error)
 	// Forget drops the placement and reserved capacity of a Service that was never recorded.
 	Forget(name, owner string)

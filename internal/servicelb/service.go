@@ -20,10 +20,8 @@ type Service struct {
 	Created    time.Time
 	Generation int64
 	Ownership
-	Record Record
-	// Shown are the addresses in the status.
-	Shown []netip.Addr
-	// Programmed is the reason of that condition; empty if there is none.
+	Record     Record
+	Shown      []netip.Addr
 	Programmed string
 	// Object is the input of the spec, without pool names.
 	Object service.Service
@@ -31,8 +29,7 @@ type Service struct {
 	// user's retry token for a conflict.
 	DryRun, AllowRemoval bool
 	WriteAgain           string
-	// Problems are the errors of Weir's annotations.
-	Problems []service.Problem
+	Problems             []service.Problem
 }
 
 // Record is what Weir persisted on a Service.

@@ -103,7 +103,6 @@ func (p *Placement) next(s Service, to Record, class string) Record {
 	return r
 }
 
-// recorded reports whether a record and its finalizer are already persisted.
 func (p *Placement) recorded(s Service, r Record, class string) bool {
 	retained := s.Finalizer
 	if len(r.Places) == 0 || s.Deleting { // a deleted Service cannot get a finalizer
@@ -151,13 +150,10 @@ const throttledFor = 10 * time.Second
 // Waiting is the backoff of a Service. It replaces the work queue's backoff, which counts a queued request as a
 // success.
 type Waiting struct {
-	// notBefore is Azure's Retry-After.
 	notBefore time.Time
-	// failures counts consecutive failures of Azure or the plan.
-	failures int
+	failures  int
 }
 
-// fails returns the delay before a retry.
 func (w *Waiting) fails(err error, pace backoff.Doubling, now time.Time) time.Duration {
 	f, _ := errors.AsType[*fault.Fault](err)
 	if f != nil && f.RetryAt.After(now) { // whatever the outcome

@@ -166,7 +166,6 @@ func (all *States) PoolFilled(name string, pool lb.PoolID) bool {
 	return true
 }
 
-// hear moves the received notifications into the state.
 func (all *States) hear(e *entry) {
 	all.mu.Lock()
 	b := e.brought

@@ -28,9 +28,8 @@ type Told struct {
 	// last logged error.
 	last, warned string
 	trouble      Condition
-	// wrong are the problems of the Service itself, once validated.
-	wrong  string
-	judged bool
+	wrong        string
+	judged       bool
 	// concluded are the conditions already written by this reconcile; the informer cache may not show them yet.
 	// nil for none.
 	concluded []Verdict
@@ -89,7 +88,6 @@ func (r teller) announce(s Service, st *State, req balancer.Request) {
 	t.announced, t.trouble = true, ""
 }
 
-// complain reports a failure of Azure or the plan: a text followed by the error.
 func (r teller) complain(s Service, t *Told, condition Condition, text string, err error) {
 	t.last, t.trouble = complaint(text, err), condition
 	r.reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: err})
@@ -223,7 +221,6 @@ func (r teller) kept(ctx context.Context, s Service, t *Told, reason string) {
 	t.trouble, t.last = Kept, reason
 }
 
-// warn logs an error of a Service's load balancer; repeated errors at debug level.
 func (r teller) warn(ctx context.Context, t *Told, what, name string, err error) {
 	log := r.log.WarnContext
 	if words.Same(t.warned, err.Error()) {

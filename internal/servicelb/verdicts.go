@@ -103,7 +103,6 @@ func Noted(reason string) bool {
 	return reason == WhyOpen || reason == WhyPartial || reason == WhyNotGuarded || reason == WhyNoEndpoints
 }
 
-// noVerdicts removes the conditions of a Service that Weir no longer serves.
 func noVerdicts() []Verdict { return []Verdict{{Type: TypeAccepted}, {Type: TypeProgrammed}} }
 
 func (t *Told) judges(d Desired) {
