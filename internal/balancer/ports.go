@@ -47,9 +47,9 @@ type Azure interface {
 type Lanes interface {
 	// Lock locks a load balancer: none of its pools is written until unlock is called.
 	Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error)
-	// Carry adds the newest addresses to the pools with a pending change. The lane must be locked. Call settled
-	// exactly once: with the pools after the write, or nil if it failed; mayLand means the failed write may
-	// still take effect.
+	// Carry adds the newest addresses to the pools with a pending change. The load balancer must be locked.
+	// Call settled exactly once: with the pools after the write, or nil if it failed; mayLand means the failed
+	// write may still take effect.
 	Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, settled func(shown []lb.Pool, mayLand bool))
 }
 
