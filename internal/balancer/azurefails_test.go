@@ -17,14 +17,14 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// lists is an Azure that can list, and fails at one thing.
+// lists is an Azure whose list calls work; one operation fails.
 type lists struct {
 	Azure
 	balancers []lb.LoadBalancer
 	ips       []lb.PublicIP
 	fails     string
-	groups    []string // whose public IPs were asked for
-	asked     []string // load balancers, each by itself
+	groups    []string // read groups
+	asked     []string // load balancers read one by one
 }
 
 var errNotNow = errors.New("not now")
@@ -66,7 +66,7 @@ func listed(azure Azure) *Balancers {
 	}})
 }
 
-// Whoever asks whether a resource group can be read hears it of that one.
+// An unreadable resource group fails only checks of that group.
 func TestWhetherAGroupCanBeRead(t *testing.T) {
 	azure := &lists{}
 	b := listed(azure)
@@ -79,7 +79,7 @@ func TestWhetherAGroupCanBeRead(t *testing.T) {
 	}
 }
 
-// Nothing is said of leftovers where Azure was not heard to the end, for what is not seen is not gone.
+// An incomplete read reports no leftovers: what was not seen may exist.
 func TestLeftoversOfAnAzureThatFails(t *testing.T) {
 	for _, fails := range []string{"load balancer", "public IPs"} {
 		if all, err := listed(&lists{fails: fails}).Leftovers(t.Context()); !errors.Is(err, errNotNow) || all != nil || !strings.Contains(err.Error(), fails) {
@@ -88,8 +88,7 @@ func TestLeftoversOfAnAzureThatFails(t *testing.T) {
 	}
 }
 
-// Leftovers are looked for on the cluster's own load balancers, and nothing else is read of its resource
-// group: others' may be large.
+// Leftovers reads only the cluster's load balancers; foreign ones may be large.
 func TestLeftoversAskForNoMoreThanTheClustersOwn(t *testing.T) {
 	azure := &lists{}
 	if _, err := listed(azure).Leftovers(t.Context()); err != nil {
@@ -100,7 +99,7 @@ func TestLeftoversAskForNoMoreThanTheClustersOwn(t *testing.T) {
 	}
 }
 
-// A load balancer that cannot be listed is no empty one: nobody is placed.
+// If load balancers cannot be listed, no Service is placed.
 func TestNobodyIsPlacedUnseen(t *testing.T) {
 	azure := &lists{fails: "load balancers"}
 	b := listed(azure)
@@ -117,7 +116,7 @@ func TestNobodyIsPlacedUnseen(t *testing.T) {
 	}
 }
 
-// A Service goes where the address is that it asks for.
+// A Service is placed where its requested address is.
 func TestAnAddressPinsItsService(t *testing.T) {
 	ip := netip.MustParseAddr("198.18.0.7")
 	id := lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips", Type: lb.TypePublicIP, Name: "mine"}
@@ -155,8 +154,7 @@ func TestAnAddressPinsItsService(t *testing.T) {
 	}
 }
 
-// The rules of others are counted where they are: those of Services that were placed, and on a load
-// balancer those of nobody who is known.
+// Rules of other Services count on their load balancer, as do rules without a known Service.
 func TestHowMuchOfALoadBalancerIsTaken(t *testing.T) {
 	b := listed(&lists{})
 	b.placements.put("shop/a", placement{at: []string{"kubernetes"}, owner: "aa", rules: 3})
@@ -182,7 +180,6 @@ func TestHowMuchOfALoadBalancerIsTaken(t *testing.T) {
 	}
 }
 
-// What a Service would lose, by what is on its load balancer.
 func TestWhatAServiceWouldLose(t *testing.T) {
 	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	shown := []netip.Addr{two, one}

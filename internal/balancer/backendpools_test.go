@@ -21,8 +21,8 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// backendPool is what Kubernetes keeps of a pool that Weir fills, the record of what it wrote
-// included: it outlives the process. Only a stage that keeps pools has them.
+// backendPool is the BackendPool in Kubernetes with its record; it survives the process. Only a stage with
+// pools has them.
 type backendPool struct {
 	ref      poolschedule.Ref
 	id       lb.PoolID
@@ -32,7 +32,7 @@ type backendPool struct {
 	deleting bool
 }
 
-// pools are the lanes' view of the stage, for one process.
+// pools implements the pool updater's view of the stage for one process.
 type pools struct{ process *process }
 
 func (p pools) stage() *stage { return p.process.stage }
@@ -46,7 +46,7 @@ func (p pools) of(ref poolschedule.Ref) *backendPool {
 	return b
 }
 
-// members are what a pool has to hold. The caller holds s.mu.
+// members returns the desired members of a pool. The caller holds s.mu.
 func (s *stage) members(pool service.Pool) []lb.Address {
 	nodes := []lb.Address{{Name: "n1", IP: netip.MustParseAddr("10.0.9.1")}, {Name: "n2", IP: netip.MustParseAddr("10.0.9.2")}}
 	if pool.Family == lb.IPv6 {
@@ -63,7 +63,6 @@ func (s *stage) members(pool service.Pool) []lb.Address {
 	return nodes
 }
 
-// Relevant implements poolupdate.Cluster.
 func (p pools) Relevant(op poolschedule.Operation) bool {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
@@ -72,7 +71,6 @@ func (p pools) Relevant(op poolschedule.Operation) bool {
 
 var errNoBackendPool = errors.New("the BackendPool is gone")
 
-// Desired implements poolupdate.Cluster.
 func (p pools) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
@@ -88,7 +86,6 @@ func (p pools) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	return d, nil
 }
 
-// Record implements poolattempt.Ledger.
 func (p pools) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Intent) error {
 	p.stage().mu.Lock()
 	defer p.stage().mu.Unlock()
@@ -100,10 +97,8 @@ func (p pools) Record(_ context.Context, ref poolschedule.Ref, in poolwrite.Inte
 	return nil
 }
 
-// Wait implements poolupdate.Reporter.
 func (p pools) Wait(poolupdate.Waiting) {}
 
-// Report implements poolupdate.Reporter.
 func (p pools) Report(_ context.Context, r poolupdate.Report) {
 	s := p.stage()
 	s.mu.Lock()
@@ -133,7 +128,7 @@ func (p pools) Report(_ context.Context, r poolupdate.Report) {
 	}
 }
 
-// lookAgain looks for a pool that was not there.
+// lookAgain retries a pool that did not exist.
 func (p pools) lookAgain(b *backendPool) {
 	there := sleep.For(p.process.ctx, 5*time.Minute) == nil
 	p.stage().mu.Lock()
@@ -144,8 +139,7 @@ func (p pools) lookAgain(b *backendPool) {
 	}
 }
 
-// makePools makes the BackendPools that a Service needs, and returns their names. The caller holds
-// s.mu.
+// makePools creates the BackendPools of a Service and returns their names. The caller holds s.mu.
 func (p *process) makePools(res balancer.Result) (needed map[string]bool) {
 	s := p.stage
 	needed = map[string]bool{}
@@ -169,8 +163,8 @@ func (p *process) makePools(res balancer.Result) (needed map[string]bool) {
 	return needed
 }
 
-// fillFirst makes the BackendPools of pools that have to be filled before flows are sent there,
-// and has the Service asked for again when one is. The caller holds s.mu.
+// fillFirst creates BackendPools that must fill before flows move; a filled one requeues the Service. The
+// caller holds s.mu.
 func (p *process) fillFirst(name string, cl *claim, res balancer.Result) {
 	var waits []string
 	for _, id := range res.Filling {
@@ -182,7 +176,7 @@ func (p *process) fillFirst(name string, cl *claim, res balancer.Result) {
 	p.later(name, cl, 30*time.Second)
 }
 
-// filled has the Services asked for again that wait for a pool.
+// filled requeues the Services that wait for a pool.
 func (p *process) filled(pool lb.PoolID) {
 	s := p.stage
 	s.mu.Lock()
@@ -199,8 +193,7 @@ func (p *process) filled(pool lb.PoolID) {
 	}
 }
 
-// keepPools makes the BackendPools of a Service that has what it wants, and lets go of those
-// that it had before. The caller holds s.mu.
+// keepPools creates the BackendPools of a Service in sync and deletes its former ones. The caller holds s.mu.
 func (p *process) keepPools(res balancer.Result) {
 	s := p.stage
 	if s.backends == nil {
@@ -222,7 +215,7 @@ func (p *process) keepPools(res balancer.Result) {
 	}
 }
 
-// look has the lanes of a process that begins look at all pools.
+// lookAtPools queues all pools after a start.
 func (p *process) lookAtPools() {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -232,7 +225,7 @@ func (p *process) lookAtPools() {
 	}
 }
 
-// taint has a node drain, or not any more.
+// taint starts or stops draining a node.
 func (s *stage) taint(node string, drains bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +241,6 @@ func (s *stage) taint(node string, drains bool) {
 	}
 }
 
-// Foreign implements balancer.Cluster.
 func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	s := p.stage
 	s.mu.Lock()
@@ -266,7 +258,7 @@ func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	case b != nil && b.recorded.Taken:
 		ours = b.recorded.Written
 	case b != nil && !p.had[name] && !p.balancers.LeftToOthers(b.id.Key()):
-		return nil, nil // all are ours when it is taken
+		return nil, nil // all members become Weir's
 	}
 	var foreign []string
 	for _, a := range pool.Addresses {
@@ -277,7 +269,7 @@ func (p *process) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	return foreign, nil
 }
 
-// foreignInterfaces are those of a pool that are not called as a machine of a node is: n1, n2 and so on.
+// foreignInterfaces returns the interfaces of a pool that do not belong to a node (n1, n2, ...).
 func (s *stage) foreignInterfaces(pool lb.Pool) []string {
 	var foreign []string
 	for _, a := range pool.Addresses {
@@ -290,7 +282,7 @@ func (s *stage) foreignInterfaces(pool lb.Pool) []string {
 	return foreign
 }
 
-// Fills implements balancer.Cluster: in a stage of interfaces people make them join and leave.
+// Fills implements balancer.Cluster. In a stage of interfaces, scripts make them join and leave.
 func (p *process) Fills(pool lb.PoolID) bool {
 	s := p.stage
 	s.mu.Lock()
@@ -298,7 +290,6 @@ func (p *process) Fills(pool lb.PoolID) bool {
 	return s.filled[pool.LoadBalancer.Name+"/"+pool.Name]
 }
 
-// Binds implements balancer.Cluster.
 func (p *process) Binds(pool lb.PoolID) bool {
 	s := p.stage
 	s.mu.Lock()
@@ -306,8 +297,7 @@ func (p *process) Binds(pool lb.PoolID) bool {
 	return s.backends[pool.LoadBalancer.Name+"/"+pool.Name] != nil
 }
 
-// held are the pools of a Service's own that it has BackendPools for, on any load balancer. The
-// caller holds s.mu.
+// held returns a Service's own pools with BackendPools, on any load balancer. The caller holds s.mu.
 func (s *stage) held(name string) []lb.PoolID {
 	var all []lb.PoolID
 	for _, of := range slices.Sorted(maps.Keys(s.backends)) {

@@ -18,8 +18,7 @@ import (
 	"weir.dev/weir/internal/securitygroup"
 )
 
-// Balancers bring load balancers level with requests. Its methods may be called from any
-// goroutine, at any time.
+// Balancers reconciles load balancers with requests. Its methods are safe for concurrent use.
 type Balancers struct {
 	cfg        Config
 	placements placements
@@ -31,18 +30,18 @@ type Balancers struct {
 	contests   contest.Contests
 	inProgress contest.InProgress
 	unneeded   unneeded
-	// rejections are what Azure rejected of Services, by name, and of which namespaces.
+	// rejections counts what Azure rejected, per Service and namespace.
 	rejections pace.Rejections
-	// former are addresses that the security group may still know; nil without one.
+	// former holds addresses that the security group may still allow; nil without a group.
 	former *securitygroup.Former
 
-	mu     sync.Mutex        // guards what follows
-	queues map[string]*queue // by the key of a step
-	// start runs a queue in the background; nil before Run and after it.
+	mu     sync.Mutex        // guards the fields below
+	queues map[string]*queue // by step key
+	// start runs a queue in the background; nil outside Run.
 	start func(*queue)
 }
 
-// New returns Balancers that take requests at once and work on them during Run.
+// New returns a reconciler that accepts requests at once and processes them during Run.
 func New(cfg Config) *Balancers {
 	b := &Balancers{cfg: cfg, queues: map[string]*queue{}}
 	b.placements.reading = make(chan struct{}, 1)
@@ -66,8 +65,8 @@ func New(cfg Config) *Balancers {
 	return b
 }
 
-// Run works until the context is done, and returns when nothing is in progress any more.
-// What still waits then is dropped without a word.
+// Run processes jobs until ctx is done and returns when no work is in progress. Jobs still waiting are dropped
+// without a result.
 func (b *Balancers) Run(ctx context.Context) {
 	if b.group != nil {
 		b.group.Begin()
@@ -87,8 +86,7 @@ func (b *Balancers) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Ensure queues a request. It waits for nothing; Done hears what came of it. A Service
-// has one request at a time.
+// Ensure queues a request and returns at once. A Service has one request at a time.
 func (b *Balancers) Ensure(req Request) {
 	j := newJob(req, b.group != nil)
 	if b.links != nil && !req.Closes {
@@ -97,7 +95,6 @@ func (b *Balancers) Ensure(req Request) {
 	b.next(j)
 }
 
-// next hands a job to the queue of its next step, or ends it.
 func (b *Balancers) next(j *job) {
 	if len(j.steps) == 0 {
 		b.done(j, nil)
@@ -106,7 +103,6 @@ func (b *Balancers) next(j *job) {
 	}
 }
 
-// queue is that of a step's resource.
 func (b *Balancers) queue(at step) *queue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,18 +121,16 @@ func (b *Balancers) queue(at step) *queue {
 	return q
 }
 
-// sift ends the jobs that something keeps from their step, and returns the others.
-func (b *Balancers) sift(ctx context.Context, jobs []*job, why func(*job) error) []*job {
+func (b *Balancers) sift(ctx context.Context, jobs []*job, check func(*job) error) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
-		err := why(j)
-		if err != nil && ctx.Err() == nil { // what the end of the process stopped is dropped without a word
+		err := check(j)
+		if err != nil && ctx.Err() == nil { // jobs interrupted by shutdown get no result
 			b.done(j, err)
 		}
 		return err != nil
 	})
 }
 
-// done tells what came of a job.
 func (b *Balancers) done(j *job, err error) {
 	if err == nil && j.link.Err == nil {
 		b.rejections.Accept(j.wish())
@@ -148,16 +142,16 @@ func (b *Balancers) done(j *job, err error) {
 	b.cfg.Done(j.result(err))
 }
 
-// What a round writes. These are labels of a metric.
+// Resources that a round writes; values of a metric label.
 const (
-	// ResourceLoadBalancer is that of the load balancer itself.
+	// ResourceLoadBalancer is the load balancer itself.
 	ResourceLoadBalancer  = "load balancer"
 	resourcePublicIP      = "public IP"
 	resourceSecurityGroup = "security group"
 	resourcePrivateLink   = "private link service"
 )
 
-// overtaken counts writes of a resource that were tried twice.
+// overtaken returns a function that counts writes of a resource that needed a second attempt.
 func (b *Balancers) overtaken(resource string) func(settled bool) {
 	return func(settled bool) {
 		if b.cfg.Overtaken != nil {
@@ -167,19 +161,17 @@ func (b *Balancers) overtaken(resource string) func(settled bool) {
 }
 
 const (
-	// gathers is how long a resource waits for more Services after the first one, so
-	// that those that appear together are written together.
+	// gathers is how long a queue waits for more Services before a round, so that they share a write.
 	gathers = 250 * time.Millisecond
-	// mostAtOnce bounds the Services of one round: the first of a thousand need not wait for
-	// the public IPs of all.
+	// mostAtOnce limits the Services per round: the first of a thousand must not wait for the public IPs of
+	// all.
 	mostAtOnce = 100
 )
 
-// resource is what the next steps of jobs are on: a load balancer, or the security group.
+// resource processes steps: a load balancer, its Private Link Services or the security group.
 type resource interface {
-	// round makes the next step of some jobs.
 	round(ctx context.Context, jobs []*job)
 }
 
-// LeftToOthers reports whether Weir made a pool for a Service, and left it to the addresses of others.
+// LeftToOthers reports whether Weir made the pool for a Service and left it because it holds foreign addresses.
 func (b *Balancers) LeftToOthers(pool lb.PoolKey) bool { return b.left.Has(pool) }

@@ -17,29 +17,28 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// mostTries bounds the writes by which a round finds out of which namespaces Azure rejects Services: twice the
-// depth of a search among a hundred, and room for a second one.
+// mostTries limits the writes of one search for rejected namespaces: twice the depth of a bisection of 100
+// jobs, plus room for a second search.
 const mostTries = 24
 
-// trial is a write for some jobs. Those that the plan refuses say so, and an error is that of all
+// trial writes some jobs. A job that the plan rejects carries its own error; the returned error applies to all
 // others.
 type trial func(ctx context.Context, jobs []*job) error
 
-// search is one for the namespaces of the Services that Azure rejects.
+// search bisects jobs to find the namespaces with Services that Azure rejects.
 type search struct {
-	of *Balancers
-	// tries are the writes that it may still make.
+	of    *Balancers
 	tries int
 }
 
-// among writes the jobs, and returns those with their step done. All others have failed, or wait for another round.
-func (b *Balancers) among(ctx context.Context, jobs []*job, write trial) (level []*job) {
+// among writes the jobs and returns those in sync. The others failed or were requeued.
+func (b *Balancers) among(ctx context.Context, jobs []*job, write trial) (inSync []*job) {
 	return (&search{b, mostTries}).halve(ctx, jobs, write)
 }
 
-// halve writes the jobs. If Azure rejects that, it writes half of the namespaces, and then the others. Within a
-// namespace nothing is searched now: its jobs wait for rounds of their own, which hold up no neighbor.
-func (s *search) halve(ctx context.Context, jobs []*job, write trial) (level []*job) {
+// halve writes the jobs. If Azure rejects the write, it writes each half of the namespaces. It does not bisect
+// within a namespace: those jobs are requeued, so that they delay no other namespace.
+func (s *search) halve(ctx context.Context, jobs []*job, write trial) (inSync []*job) {
 	if len(jobs) == 0 || ctx.Err() != nil {
 		return nil
 	}
@@ -76,8 +75,7 @@ func (s *search) halve(ctx context.Context, jobs []*job, write trial) (level []*
 	return nil
 }
 
-// middle returns where another namespace begins, as close to the middle as there is one; 0 if all jobs are of one
-// namespace. The jobs are sorted by it.
+// middle returns the namespace boundary closest to the middle of the sorted jobs; 0 if there is one namespace.
 func middle(jobs []*job) int {
 	best := 0
 	for i := 1; i < len(jobs); i++ {
@@ -88,27 +86,24 @@ func middle(jobs []*job) int {
 	return best
 }
 
-// putBack has jobs wait for another round.
 func (b *Balancers) putBack(jobs []*job) {
 	for _, j := range jobs {
 		b.next(j)
 	}
 }
 
-// culpable reports whether one of several Services may be to blame for an error: Azure
-// looked at the content and refused it. Missing rights are everybody's trouble, and where
-// Azure asks for patience nobody is looked for: that would take more writes.
+// culpable reports whether one Service may have caused the error: Azure rejected the content. Missing
+// permissions affect all Services, and a Retry-After forbids the extra writes of a search.
 func culpable(err error, now time.Time) bool {
 	f := fault.From(err)
 	return f.Class == fault.Terminal && !f.RetryAt.After(now) && (f.Reason == "refused" || f.Reason == "operation_failed") &&
 		f.Code != fault.CodeUnclassified && f.Code != "AuthorizationFailed"
 }
 
-// rejected counts what Azure rejected of one job alone.
 func (b *Balancers) rejected(j *job, err error) {
 	now := time.Now()
 	if !culpable(err, now) {
-		b.reject(j.wish(), j.Desired, err) // for another reason than what it wants
+		b.reject(j.wish(), j.Desired, err) // for a reason other than its spec
 		return
 	}
 	width := 1
@@ -119,18 +114,18 @@ func (b *Balancers) rejected(j *job, err error) {
 	b.rejections.Reject(j.wish(), fingerprint(j.Desired), err, now)
 }
 
-// Reject counts what Azure rejected for a Service, whosever fault that is: it is tried again after a pause.
+// Reject records that Azure rejected a Service, whatever the cause. It is retried after a pause.
 func (b *Balancers) Reject(name string, desired *service.Spec, err error) {
 	b.reject(wish(name, desired), desired, err)
 }
 
-func (b *Balancers) reject(wish string, desired *service.Spec, err error) {
+func (b *Balancers) reject(key string, desired *service.Spec, err error) {
 	if f, is := errors.AsType[*fault.Fault](err); is && f.Class == fault.Terminal && f.Reason == "refused" && f.Code != fault.CodeUnclassified {
-		b.rejections.Reject(wish, fingerprint(desired), err, time.Now())
+		b.rejections.Reject(key, fingerprint(desired), err, time.Now())
 	}
 }
 
-// fingerprint stands for a spec: that of a Service may be large.
+// fingerprint returns a short hash of a spec, which may be large.
 func fingerprint(desired *service.Spec) string {
 	text, err := json.Marshal(desired)
 	if err != nil {
@@ -140,8 +135,8 @@ func fingerprint(desired *service.Spec) string {
 	return string(sum[:])
 }
 
-// wish is the name of what a job wants. What a Service wants and that it leaves are rejected apart: it may leave
-// whatever else was rejected of it. Requests that close the security group are rejected apart, too.
+// wish returns the key under which rejections of a job are counted. Removal and closing have their own keys, so
+// that other rejections do not block them.
 func (j *job) wish() string {
 	if j.Closes {
 		return "close " + j.Service
@@ -156,15 +151,13 @@ func wish(name string, desired *service.Spec) string {
 	return name
 }
 
-// makesPublicIPs reports whether public IPs may be written for a job.
 func (j *job) makesPublicIPs() bool {
 	return j.Desired != nil && !j.begun && slices.ContainsFunc(j.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil })
 }
 
-// deferrable reports whether a job may be put off: it has not begun, and takes nothing away.
 func (j *job) deferrable() bool { return !j.begun && !j.Narrows && !j.Closes && j.Desired != nil }
 
-// deferral returns why a job has to wait. namespaces are those that were looked at before.
+// deferral returns why a job must wait. namespaces caches the result per namespace.
 func (q *queue) deferral(j *job, namespaces map[string]error, now time.Time) error {
 	if j.begun {
 		return nil
@@ -180,9 +173,9 @@ func (q *queue) deferral(j *job, namespaces map[string]error, now time.Time) err
 	return err
 }
 
-// Defer returns why no request for a Service is sent to Azure now: Azure has rejected what it wanted, or its namespace
-// has used up its share of writes. It reads nothing of Azure. Narrows is true for a Service that only admits fewer
-// clients than before.
+// Defer returns why no request of a Service is sent to Azure now: its spec was rejected or its namespace has no
+// write budget left. It does not call Azure. narrows marks a Service that only admits fewer clients than
+// before.
 func (b *Balancers) Defer(name string, desired *service.Spec, narrows bool, now time.Time) error {
 	if err := b.rejectedBefore(wish(name, desired), desired, now); err != nil || desired == nil || narrows {
 		return err
@@ -191,23 +184,21 @@ func (b *Balancers) Defer(name string, desired *service.Spec, narrows bool, now 
 	return b.share(namespace, now)
 }
 
-// Reasons of deferrals. These are labels of a metric.
+// Reasons of deferrals; values of a metric label.
 const (
 	deferredObject    = "rejected service"
 	deferredNamespace = "rejected writes"
 	deferredShare     = "share used"
 )
 
-// rejectedBefore returns why what a Service wants is not tried yet; nil if it is.
-func (b *Balancers) rejectedBefore(wish string, desired *service.Spec, now time.Time) error {
-	until, err := b.rejections.Object(wish, func() string { return fingerprint(desired) }, now)
+func (b *Balancers) rejectedBefore(key string, desired *service.Spec, now time.Time) error {
+	until, err := b.rejections.Object(key, func() string { return fingerprint(desired) }, now)
 	if err == nil {
 		return nil
 	}
 	return b.deferred(deferredObject, until, fmt.Errorf("Azure rejected it, and another try follows at %s: %w", until.UTC().Format(time.RFC3339), err))
 }
 
-// share returns why a namespace has to wait for its next write; nil if it has not.
 func (b *Balancers) share(namespace string, now time.Time) error {
 	if until := b.rejections.Namespace(namespace, now); until.After(now) {
 		return b.deferred(deferredNamespace, until, fmt.Errorf("Azure rejected the last writes for Services of namespace %s: correct them; "+

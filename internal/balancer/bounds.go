@@ -11,36 +11,34 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// rejectExceeding ends the jobs that the plan would refuse for a bound, before a public IP is made
-// for them, and returns the others. It judges what Azure showed last; what looks exceeded is
-// read again first, because others may have removed rules.
+// rejectExceeding fails the jobs that would exceed a bound, before public IPs are made for them, and returns
+// the others. It uses the cached load balancer and reads it again before rejecting, because other clients may
+// have removed rules.
 func (l *loadBalancer) rejectExceeding(ctx context.Context, jobs []*job) []*job {
 	exceeding := l.exceeding(jobs)
 	if len(exceeding) == 0 {
 		return jobs
 	}
 	if l.readShown(ctx, l.id) != nil {
-		return jobs // the round meets the same error
+		return jobs // the round gets the same error
 	}
 	exceeding = l.exceeding(jobs)
 	return l.sift(ctx, jobs, func(j *job) error { return exceeding[j.Owner] })
 }
 
-// readShown reads what a load balancer has.
 func (b *Balancers) readShown(ctx context.Context, id lb.LoadBalancerID) error {
-	shown, err := b.cfg.Azure.GetLoadBalancer(ctx, id)
+	observed, err := b.cfg.Azure.GetLoadBalancer(ctx, id)
 	switch f := fault.From(err); {
 	case f != nil && f.Class == fault.Stale:
 		b.placements.saw(lb.LoadBalancer{ID: id})
 	case err != nil:
 		return err
 	default:
-		b.placements.saw(shown)
+		b.placements.saw(observed)
 	}
 	return nil
 }
 
-// look reads what a load balancer has, unless that is known.
 func (b *Balancers) look(ctx context.Context, id lb.LoadBalancerID) error {
 	b.placements.mu.Lock()
 	_, known := b.placements.shownLocked(id.Name)
@@ -51,17 +49,17 @@ func (b *Balancers) look(ctx context.Context, id lb.LoadBalancerID) error {
 	return b.readShown(ctx, id)
 }
 
-// exceeding returns the jobs that would exceed a bound, by owner; none while it is not known what the
-// load balancer has.
+// exceeding returns an error for each job that would exceed a bound, by owner; nil while the load balancer is
+// unknown.
 func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 	in := l.boundsInput(l.id.Name)
 	l.placements.mu.Lock()
-	shown, known := l.placements.shownLocked(l.id.Name)
+	observed, known := l.placements.shownLocked(l.id.Name)
 	l.placements.mu.Unlock()
 	if !known {
 		return nil
 	}
-	in.Observed = shown
+	in.Observed = observed
 	for _, j := range jobs {
 		s := plan.Share{Owner: j.Owner, Namespace: j.namespace()}
 		if !j.leaves() {
@@ -73,22 +71,21 @@ func (l *loadBalancer) exceeding(jobs []*job) map[string]error {
 	return plan.Exceeding(in)
 }
 
-// exceedsLocked returns why a Service that moves to a load balancer would exceed a bound there; nil
-// if it would not. The caller holds the lock of the placements.
+// exceedsLocked returns why a Service that moves to a load balancer would exceed a bound there, or nil. The
+// caller holds the lock of the placements.
 func (b *Balancers) exceedsLocked(p Placing, on string) error {
 	in := b.boundsInput(on)
-	shown, known := b.placements.shownLocked(on)
+	observed, known := b.placements.shownLocked(on)
 	if !known {
 		return nil
 	}
-	in.Observed = shown
+	in.Observed = observed
 	s := plan.Share{Owner: p.Owner, Namespace: namespaceOf(p.Service), Rules: p.Desired.Rules}
 	s.Frontends, s.Unresolved = freshFrontends(p.Desired)
 	in.Shares = []plan.Share{s}
 	return plan.Exceeding(in)[p.Owner]
 }
 
-// boundsInput is the part of a plan's input that bounds depend on.
 func (b *Balancers) boundsInput(on string) plan.Input {
 	in := plan.Input{
 		MostRules: b.cfg.MostRules, RulesBy: b.cfg.RulesBy, MaxFrontends: lb.MaxFrontends, Bounds: b.cfg.Cluster.Bounds, ServiceOf: serviceOf(b.cfg.Cluster),
@@ -99,8 +96,8 @@ func (b *Balancers) boundsInput(on string) plan.Input {
 	return in
 }
 
-// freshFrontends are the frontends of a Service as far as they are known before its public IPs are.
-// One whose public IP is found by its address may be there already, and is unresolved.
+// freshFrontends returns a Service's frontends as far as they are known before its public IPs. Those with a
+// public IP selected by address may exist already; they are unresolved.
 func freshFrontends(w *service.Spec) (all, unresolved []lb.Frontend) {
 	for _, f := range w.Frontends {
 		front := f.Frontend

@@ -16,13 +16,13 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// The Service of a neighbour is in the next batch, however many of one namespace came before.
+// A Service of another namespace is in the next batch, however many Services of one namespace came before.
 func TestACrowdHoldsANeighbourUpByOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		defer s.close()
 		var names []string
-		for i := range 280 { // beside a neighbor it may have half of 600 frontends
+		for i := range 280 { // shared: the limit is half of 600 frontends
 			names = append(names, fmt.Sprintf("crowd/s%04d", i))
 		}
 		names = append(names, "shop/web")
@@ -41,7 +41,7 @@ func TestACrowdHoldsANeighbourUpByOneBatch(t *testing.T) {
 	})
 }
 
-// However often a Service is edited while it is served, it costs what two edits cost.
+// Any number of edits during a round costs as much as two.
 func TestManyEditsCostFewCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -65,8 +65,8 @@ func TestManyEditsCostFewCalls(t *testing.T) {
 	})
 }
 
-// Rehearsals that come together read Azure once, and whoever has each of them read something
-// else is stopped by their share, which comes back.
+// Concurrent dry runs share their reads of Azure; a namespace whose dry runs read different things is limited
+// by its read budget, which refills.
 func TestRehearsalsShareTheirReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -95,7 +95,7 @@ func TestRehearsalsShareTheirReads(t *testing.T) {
 			}
 			return results[0].Err
 		}
-		for i := range 15 { // four a second
+		for i := range 15 { // four per second
 			if err := once(i, resources); err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// busyAzure shows load balancers from which somebody takes a rule as soon as they are written.
+// busyAzure shows load balancers that lose a rule right after each write.
 type busyAzure struct {
 	balancer.Azure
 	rule string
@@ -26,8 +26,7 @@ func (a busyAzure) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.L
 	return shown, err
 }
 
-// The check after a write is for those alone who were in it: one that was refused may fit
-// beside what Azure shows by now, and is no reason to doubt the write.
+// The check after a write covers only the Services in it: a rejected Service may fit by now.
 func TestTheCheckAfterAWriteIsForThoseWhoWereInIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()

@@ -16,58 +16,57 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// record is what Kubernetes keeps of a Service: it outlives the process.
+// record is the Service in Kubernetes; it survives the process.
 type record struct {
 	service.Service
 	namespaceLabels map[string]string
 	rank            int
 	deleted         bool
-	// places is the finalizer and the annotation of places in one.
+	// places combines the finalizer and the annotation of load balancers.
 	places []string
-	// groups are the resource groups that may have public IPs of it, recorded likewise.
+	// groups are the recorded resource groups of public IPs.
 	groups []string
-	// links are the resource groups that may have Private Link Services of it, recorded likewise, and
-	// owns is true if its status says that it owns one.
+	// links are the recorded resource groups of Private Link Services; owns is set if the status reports one.
 	links []string
 	owns  bool
-	// held is true if it is only rehearsed.
+	// held marks a dry run.
 	held   bool
 	status []netip.Addr
-	// again is what a person wrote who wants a contest to be taken up again.
+	// again is the user's retry token for a conflict.
 	again string
-	// servedAt is when it last got what it wants.
+	// servedAt is when it was last in sync.
 	servedAt time.Time
 }
 
-// claim is what the process remembers of a Service; see the controller of Services.
+// claim is the in-memory state of a Service, as in the Service controller.
 type claim struct {
 	owner       string
-	busy, dirty bool // somebody looks at it, and has to look again
-	running     bool // a request is under way
-	sleeps      int  // how many will look later
+	busy, dirty bool // being reconciled, and must be reconciled again
+	running     bool // a request is running
+	sleeps      int  // number of delayed reconciles
 	result      *balancer.Result
 	level       *service.Spec
-	// labels are those with which level was asked for, asked those of the last request.
+	// labels belong to level, asked to the last request.
 	labels, asked map[string]string
 	fails         int
 	notBefore     time.Time
 	told          string
 	contests      []balancer.Contest
-	// waits are the pools that have to be filled before it is asked for again, or waitsUntil.
+	// waits are the pools that must fill, until waitsUntil.
 	waits      []string
 	waitsUntil time.Time
-	// linked is what was said last of its Private Link Service.
+	// linked is the last reported Private Link state.
 	linked string
-	// holds is whom the security group admits at most; closing is what it is closed to, and not before closesAt.
+	// holds is the upper bound of admitted clients. closing is the restriction to apply, not before closesAt.
 	holds    *service.Restriction
 	closing  service.Restriction
 	closesAt time.Time
-	unclosed string // the last error of that
-	// empties is true while interfaces have to leave what it has left, and it is asked again by waitsUntil.
+	unclosed string // the last error of closing
+	// empties is set while interfaces must leave; retried at waitsUntil.
 	empties bool
 }
 
-// apply creates or changes a Service, and has the process look at it.
+// apply creates or changes a Service and reconciles it.
 func (s *stage) apply(name string, spec service.Service, namespaceLabels map[string]string) {
 	s.mu.Lock()
 	r := s.services[name]
@@ -90,7 +89,7 @@ func (s *stage) apply(name string, spec service.Service, namespaceLabels map[str
 	s.process.kick(name)
 }
 
-// remove deletes a Service: it goes when nothing of it is left.
+// remove deletes a Service; it disappears once nothing is left.
 func (s *stage) remove(name string) {
 	s.mu.Lock()
 	if r := s.services[name]; r != nil {
@@ -100,7 +99,7 @@ func (s *stage) remove(name string) {
 	s.process.kick(name)
 }
 
-// kick has somebody look at a Service.
+// kick starts a reconcile of a Service.
 func (p *process) kick(name string) {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -148,11 +147,10 @@ func (p *process) work(name string, cl *claim) {
 	}
 }
 
-// apart is how long a Service waits so that no two go on in the same instant: which of them
-// would be first is up to the scheduler.
+// apart spreads Services over distinct instants, so that their order does not depend on the scheduler.
 func apart(rank int) time.Duration { return time.Duration(rank) * time.Microsecond }
 
-// later looks again after a while. The caller holds s.mu.
+// later reconciles after a delay. The caller holds s.mu.
 func (p *process) later(name string, cl *claim, d time.Duration) {
 	if p.dead {
 		return
@@ -169,10 +167,9 @@ func (p *process) later(name string, cl *claim, d time.Duration) {
 	})
 }
 
-// inTurn has Services go on in their order: who waits for the first list goes on in one instant,
-// and the first has the place.
+// inTurn orders Services that wait for the first list: the first gets the place.
 func (p *process) inTurn(r *record) {
-	_, _ = p.balancers.NodePlaces(p.ctx) // Locate meets the same error
+	_, _ = p.balancers.NodePlaces(p.ctx) // Locate returns the same error
 	_ = sleep.For(p.ctx, apart(r.rank))
 }
 
@@ -225,7 +222,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	on, leave, err := p.balancers.Locate(p.ctx, balancer.Placing{
 		Service: name, Owner: spec.Owner(), Labels: spec.Labels, NamespaceLabels: labels, Desired: desired, Recorded: places,
 	})
-	_ = sleep.For(p.ctx, apart(r.rank)) // whoever waited for the same list goes on in the same instant
+	_ = sleep.For(p.ctx, apart(r.rank)) // Services that waited for the same list continue at the same instant
 	s.mu.Lock()
 	if p.dead {
 		return 0, nil
@@ -241,7 +238,7 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	if on != "" {
 		r.places = append([]string{on}, leave...)
 	}
-	for _, was := range places { // what is not the cluster's any more stays on record until all is there
+	for _, was := range places { // load balancers of other clusters stay recorded until all is in place
 		if !slices.Contains(r.places, was) {
 			r.places = append(r.places, was)
 		}
@@ -276,8 +273,8 @@ func (p *process) reconcile(name string, r *record, cl *claim) (again time.Durat
 	return 0, nil
 }
 
-// closes closes the security group to clients whom a Service does not admit any more, and reports whether that is under
-// way. The caller holds s.mu.
+// closes closes the security group to clients the Service no longer admits and reports whether that is in
+// progress. The caller holds s.mu.
 func (p *process) closes(name string, r *record, cl *claim) bool {
 	is := service.RestrictionOf(r.Service)
 	if p.stage.settings.SecurityGroup.Name == "" || r.deleted || len(r.places) == 0 || is.IsOpen() || cl.holds != nil && cl.holds.IsWithin(is) || time.Now().Before(cl.closesAt) {
@@ -294,7 +291,7 @@ func (p *process) closes(name string, r *record, cl *claim) bool {
 	return true
 }
 
-// groupsOf are the resource groups of the public IPs that are made for a Service.
+// groupsOf returns the resource groups of public IPs made for a Service.
 func groupsOf(w *service.Spec) []string {
 	var groups []string
 	if w == nil {

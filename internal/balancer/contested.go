@@ -15,9 +15,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// uncontested returns the jobs but for those whose parts of the load balancer are contested:
-// these stay as they are. Where all of it is missing that is one part, apart from what was undone in it: without a load
-// balancer nobody is served, and only who deletes it again wants that so.
+// uncontested returns the jobs without conflicts; the parts of the others stay as they are. A missing load
+// balancer is a conflict of its own: deleting it again is the only change that keeps it missing.
 func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan, missing bool) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		switch {
@@ -35,8 +34,6 @@ func (l *loadBalancer) uncontested(jobs []*job, p plan.Plan, missing bool) []*jo
 	})
 }
 
-// differing are the changes of what a job has on the load balancer, what it shares with
-// others included.
 func differing(j *job, changes []plan.Change) []contest.Undone {
 	var all []contest.Undone
 	for _, c := range changes {
@@ -49,14 +46,14 @@ func differing(j *job, changes []plan.Change) []contest.Undone {
 	return all
 }
 
-// check compares what Azure shows after a write with what was written. The Services whose parts
-// are otherwise have to try again, and the others are returned; if a part is nobody's, all have to.
-func (l *loadBalancer) check(shown lb.LoadBalancer, served []*job, seen snapshot, p plan.Plan) ([]*job, error) {
+// check compares the load balancer after a write with the plan and returns the Services in sync; the others
+// must retry. If a part without a Service differs, all must retry.
+func (l *loadBalancer) check(observed lb.LoadBalancer, served []*job, snap snapshot, p plan.Plan) ([]*job, error) {
 	if p.Delete {
 		return served, nil
 	}
-	seen.observed = shown
-	again := plan.Make(l.input(served, seen))
+	snap.observed = observed
+	again := plan.Make(l.input(served, snap))
 	if again.Empty() {
 		return served, nil
 	}
@@ -85,7 +82,6 @@ func (l *loadBalancer) check(shown lb.LoadBalancer, served []*job, seen snapshot
 	}), nil
 }
 
-// otherwise is the fault of a write after which Azure shows something else.
 func otherwise(on lb.LoadBalancerID, parts int, first string) error {
 	return &fault.Fault{
 		Class: fault.Retriable, Code: fault.CodeOutcomeUnknown, Reason: "outcome_unknown",

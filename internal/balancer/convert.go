@@ -13,32 +13,27 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Azure mixes no addresses with network interfaces in one pool. So where the shared pool of a load
-// balancer is to hold the other kind, its rules send flows to an interim pool of addresses meanwhile: that
-// is filled by one write, whatever the direction. What is done next follows from what Azure shows, and
-// from the BackendPools that there are, so whoever starts in the middle goes on.
+// An Azure pool holds either addresses or network interfaces. To convert a shared pool, its rules first move to
+// an interim pool of addresses, which one write fills in either direction. The next step follows from Azure's
+// state and the existing BackendPools, so a new leader can continue.
 
-// conversion is a shared pool that is of the other kind yet: Azure shows members of that kind, or a
-// BackendPool of Weir's puts them there.
+// conversion is a shared pool that still has, or gets from its BackendPool, the other kind of members.
 type conversion struct {
-	// pool is the name of the shared pool, interim that of the one that stands in for it, and id where
-	// the shared one is.
+	// pool is the shared pool, interim its temporary replacement and id the ARM ID of the shared pool.
 	pool, interim string
 	id            lb.PoolID
-	// theirs are the members that somebody else has put there, and why says what else keeps it as it is.
+	// theirs are the foreign members; the next field is any other reason to retain the pool.
 	theirs []string
 	why    string
 }
 
-// keeps reports whether a shared pool cannot become one of the other kind.
 func (c *conversion) keeps() bool { return len(c.theirs) > 0 || c.why != "" }
 
-// kept is what people are told of that.
 func (c *conversion) kept() plan.Kept {
 	return plan.Kept{Pool: c.id, Members: c.theirs, Converting: true, Why: c.why}
 }
 
-// conversions are those of a load balancer's shared pools; none unless azure.json names the kind.
+// conversions returns the shared pools to convert; none unless azure.json sets the kind.
 func (l *loadBalancer) conversions(ctx context.Context, observed lb.LoadBalancer) ([]*conversion, error) {
 	if !l.cfg.Converts {
 		return nil, nil
@@ -77,9 +72,8 @@ func (l *loadBalancer) conversions(ctx context.Context, observed lb.LoadBalancer
 	return all, nil
 }
 
-// detour gives a job the pools and rules that it can have for now: interim pools in the place of those
-// that are of the other kind yet. One that cannot become of this kind stays, with all that sends flows
-// to it. A rehearsal shows the end, and says of the way there what noteConversions does.
+// detour gives a job the pools and rules it can have for now: interim pools replace unconverted ones. A pool
+// that cannot be converted keeps its rules. A dry run shows the final state; noteConversions reports the steps.
 func (l *loadBalancer) detour(j *job, observed lb.LoadBalancer, all []*conversion) {
 	j.Pools, j.rules, j.converting = slices.Clone(j.wanted.Pools), slices.Clone(j.wanted.Rules), nil
 	for i, p := range j.Pools {
@@ -89,8 +83,8 @@ func (l *loadBalancer) detour(j *job, observed lb.LoadBalancer, all []*conversio
 		}
 		c := all[at]
 		j.converting = append(j.converting, c)
-		_, there := poolNamed(observed, c.interim)
-		if l.cfg.Emptied || c.keeps() && (!there || j.uses(observed, c.pool)) {
+		_, exists := poolNamed(observed, c.interim)
+		if l.cfg.Emptied || c.keeps() && (!exists || j.uses(observed, c.pool)) {
 			j.Pools[i].Interfaces = !p.Interfaces
 			continue
 		}
@@ -103,21 +97,18 @@ func (l *loadBalancer) detour(j *job, observed lb.LoadBalancer, all []*conversio
 	}
 }
 
-// uses reports whether a rule of a job sends flows to a pool.
 func (j *job) uses(observed lb.LoadBalancer, pool string) bool {
 	return slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {
 		return hasPrefixFold(r.Name, j.Owner) && strings.EqualFold(r.Pool, pool)
 	})
 }
 
-// takes reports whether a job has its flows sent to the interim pool of a conversion.
 func (j *job) takes(c *conversion) bool {
 	return slices.ContainsFunc(j.Pools, func(p service.Pool) bool { return p.Name == c.interim })
 }
 
-// retired are the shared pools that go as soon as no rule refers to them: one that rules have left for
-// its interim pool, and an interim pool that nobody needs any more, or that nobody is to come to from the
-// shared one.
+// retired returns the shared pools to delete once no rule refers to them: replaced pools and unneeded interim
+// pools.
 func (l *loadBalancer) retired(jobs []*job, observed lb.LoadBalancer, all []*conversion) []string {
 	names := l.cfg.InterimPools()
 	for _, c := range all {
@@ -132,15 +123,14 @@ func (l *loadBalancer) retired(jobs []*job, observed lb.LoadBalancer, all []*con
 	return names
 }
 
-// noteConversions notes what of the pools that a job needs is of the other kind yet, and what is waited for.
-func (l *loadBalancer) noteConversions(j *job, shown lb.LoadBalancer) {
+func (l *loadBalancer) noteConversions(j *job, observed lb.LoadBalancer) {
 	for _, c := range j.converting {
 		if c.keeps() {
 			j.noteKept([]plan.Kept{c.kept()})
 			continue
 		}
-		e := plan.Emptying{Pool: c.id, Interim: c.interim, Joined: l.cfg.Interfaces, Rules: shown.RulesTo(c.pool)}
-		if is, there := poolNamed(shown, c.pool); there && is.NIC {
+		e := plan.Emptying{Pool: c.id, Interim: c.interim, Joined: l.cfg.Interfaces, Rules: observed.RulesTo(c.pool)}
+		if is, exists := poolNamed(observed, c.pool); exists && is.NIC {
 			e.Interfaces = len(is.Addresses)
 		}
 		j.Emptying = append(j.Emptying, e)

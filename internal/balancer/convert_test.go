@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// kinds is a cluster of which some members are somebody else's, and some BackendPools of the other kind.
+// kinds is a cluster with some foreign members and some BackendPools of the other kind.
 type kinds struct {
 	Cluster
 	foreign          []string
@@ -26,7 +26,7 @@ func (k kinds) Converts(pool lb.PoolID) (is, paused bool) {
 	return k.converts && pool.Name == "k", k.paused
 }
 
-// knows is an Azure that knows the machines of a pool.
+// knows is an Azure that resolves the machines of a pool.
 type knows struct {
 	Azure
 	err error
@@ -34,14 +34,14 @@ type knows struct {
 
 func (s knows) Machines(_ context.Context, pool lb.Pool) (lb.Pool, error) { return pool, s.err }
 
-// Where a Service's rules go while the shared pool is of the other kind, and which pools go then.
+// Where rules go while the shared pool has the other kind, and which pools are then deleted.
 func TestWhereRulesGoMeanwhile(t *testing.T) {
 	const interim = "k_addresses"
 	named := func(name string, nic bool, members int) lb.Pool {
 		return lb.Pool{ID: lb.PoolID{Name: name}, NIC: nic, Addresses: make([]lb.Address, members)}
 	}
 	for about, tt := range map[string]struct {
-		absent, interfaces, rehearsal bool // absent: the key is
+		absent, interfaces, rehearsal bool // absent: without the key
 		cluster                       kinds
 		pools                         []lb.Pool
 		rule                          string // the pool of the Service's rule; empty for none
@@ -96,9 +96,8 @@ func TestWhereRulesGoMeanwhile(t *testing.T) {
 	}
 }
 
-// A Service moves while the cluster goes from one kind of pool to the other: its BackendPools are those of
-// where it has arrived, whatever the pools are like on the load balancer that it leaves. One that only
-// leaves, because the process before it has had it arrive, needs what it wants.
+// A Service that moves during a conversion gets the BackendPools of its new load balancer, whatever the pools
+// of the old one. One that only leaves, because the previous process moved it, needs its wanted pools.
 func TestWhoLeavesKeepsThePoolsOfWhereItArrived(t *testing.T) {
 	interim := service.Pool{Name: "k_addresses", Family: lb.IPv4, Shared: true}
 	shared := service.Pool{Name: "k", Family: lb.IPv4, Shared: true}
@@ -124,7 +123,7 @@ func TestWhoLeavesKeepsThePoolsOfWhereItArrived(t *testing.T) {
 	}
 }
 
-// Who cannot be told whose the members of a pool are moves nothing.
+// If the owners of a pool's members are unknown, nothing moves.
 func TestAPoolOfWhichNobodyKnowsWhoIsInIt(t *testing.T) {
 	broken := errors.New("not now")
 	for _, c := range []Config{{Azure: knows{err: broken}, Cluster: kinds{}}, {Azure: knows{}, Cluster: kinds{err: broken}}} {

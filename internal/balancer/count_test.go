@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// act is something that happens to many Services at once, and what it took.
+// act is a change of many Services at once, with its cost.
 type act struct {
 	name                  string
 	lbWrites, ipWrites    int
@@ -22,7 +22,7 @@ type act struct {
 	median, most, virtual time.Duration
 }
 
-// many has Services appear together, changes one annotation of all, and deletes all.
+// many creates Services together, changes one annotation of all, and deletes all.
 func many(t *testing.T, services int) (acts []act) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
@@ -47,7 +47,7 @@ func many(t *testing.T, services int) (acts []act) {
 	return acts
 }
 
-// act does something to all Services, and waits until all are served.
+// act changes all Services and waits until all are in sync.
 func (s *stage) act(name string, names []string, do func(string)) act {
 	s.emu.ClearCalls()
 	start := time.Now()
@@ -79,7 +79,7 @@ func (s *stage) act(name string, names []string, do func(string)) act {
 	return a
 }
 
-// Services that appear, change or go together cost a load balancer few writes.
+// Services created, changed or deleted together cost few writes.
 func TestManyServicesCostFewWrites(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -94,8 +94,8 @@ func TestManyServicesCostFewWrites(t *testing.T) {
 	}
 }
 
-// BenchmarkServices tells what 300 Services cost on one load balancer, in writes a Service
-// and in seconds of Azure's time, with the latencies of the emulator's model.
+// BenchmarkServices reports the cost of 300 Services on one load balancer, in writes per Service and seconds of
+// emulated Azure time.
 func BenchmarkServices(b *testing.B) {
 	const services = 300
 	for b.Loop() {

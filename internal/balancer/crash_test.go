@@ -17,26 +17,26 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// deed is a change of the cluster during which the process dies.
+// deed is a change of the cluster during which the process is killed.
 type deed struct {
 	about string
-	on    []string // configurations; empty is the cluster's one
+	on    []string // configurations; empty means the default one
 	before,
-	after string // Services, as scripts write them
+	after string // Services in script syntax
 	deleted []string
-	then    []string // go after those, though the process may be dead by then
-	guarded bool     // there is a security group
-	foreign bool     // another controller has a pool on the load balancer
-	// gone are Services that go before, and what others have on the load balancer goes after them: a pool, or an
-	// address in the pool of joined.
+	then    []string // deleted afterwards, possibly without a running process
+	guarded bool     // with a security group
+	foreign bool     // with a pool of another controller
+	// gone are Services deleted before. Foreign parts are removed after them: a pool, or an address in the pool
+	// of joined.
 	gone   []string
 	joined string
-	// rejects is true where Azure rejects all writes of load balancers, and group is whom the security group admits in
-	// the end, where that is not all that Services want; "new" stands for ranges.
+	// rejects makes Azure reject all load balancer writes. group is the final security group if it differs from
+	// what Services want; "new" means ranges.
 	rejects bool
 	group   string
-	// links is true where frontends may be published, and connected is what more private endpoints are
-	// connected to before than one round disconnects.
+	// links enables Private Link Services. connected are private endpoints connected before, more than one
+	// round disconnects.
 	links     bool
 	connected string
 }
@@ -174,8 +174,8 @@ shop/c: {ports: 82, azure-pip-name: mine, azure-pls-create: "true"}`, deleted: [
 	{about: "two who share a published frontend go together", links: true, before: sharesPublished, connected: "pls-a001", deleted: []string{"shop/a", "shop/b"}},
 }
 
-// Wherever the process dies, the next one ends where it would have ended: nothing is left
-// over, no address is lost, and nothing of others was touched.
+// Wherever the process is killed, the next one reaches the same end: no leftovers, no lost address, no foreign
+// change.
 func TestKilledAtEveryCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -193,7 +193,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 			for nth := 1; nth <= calls; nth++ {
 				for _, after := range []bool{false, true} {
 					again := 0
-					if after { // the next one dies, too
+					if after { // the next one is killed too
 						again = 1 + nth%4
 					}
 					got, _ := play(t, d, killPoint{nth, after}, killPoint{again, !after})
@@ -207,8 +207,8 @@ func TestKilledAtEveryCall(t *testing.T) {
 	}
 }
 
-// play does a deed, killing the process at these points one after the other. It returns what
-// Azure holds in the end, and how many calls the deed took.
+// play runs a deed and kills the process at the given points. It returns the final state of Azure and the
+// number of calls.
 func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,7 +234,7 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		defer s.close()
 		s.put("publicIPAddresses/mine", `{location: eastus, sku: {name: Standard}, properties: {publicIPAllocationMethod: Static}}`)
 		s.put("loadBalancers/theirs", `{location: eastus, sku: {name: Standard}, properties: {frontendIPConfigurations: [{name: theirs, properties: {subnet: {id: ~/virtualNetworks/net/subnets/nodes}}}], backendAddressPools: [{name: a001}]}}`)
-		for text := range strings.Lines(d.before) { // one after the other
+		for text := range strings.Lines(d.before) { // in order
 			s.applyAll(text)
 			s.settle(time.Hour)
 		}
@@ -268,7 +268,7 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		most := time.Hour
 		if d.rejects {
 			must(s.emu.SetFaults("rules:\n- {match: {method: PUT, path: \"" + network + "/loadBalancers/*\"}, action: {status: 400, code: QuotaExceeded}}\n"))
-			most = 20 * time.Second // then it is tried again for ever
+			most = 20 * time.Second // after that it is retried forever
 		}
 		s.applyAll(d.after)
 		for _, name := range d.deleted {
@@ -298,7 +298,7 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 		if err := s.check(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Minute) // Azure ends what the last process began
+		time.Sleep(time.Minute) // Azure completes running operations
 		end = unranked(anonymous(s.cloud().spell(), known))
 		if d.joined != "" {
 			end += "left pools: " + s.left.spell()
@@ -307,7 +307,7 @@ func play(t *testing.T, d deed, kills ...killPoint) (end string, calls int) {
 	return end, calls
 }
 
-// arm sets the first of these points, counted from now.
+// arm sets the first kill point, counted from now.
 func (s *stage) arm(kills []killPoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,11 +319,10 @@ func (s *stage) arm(kills []killPoint) {
 
 var addressRule = regexp.MustCompile(`\b(\d+\.\d+\.\d+\.\d+|[0-9a-f]+:[0-9a-f:]+:[0-9a-f:]*)`)
 
-// known are the addresses that Azure has given so far.
+// known returns the addresses assigned so far.
 func (s *stage) known() []string { return addressRule.FindAllString(s.cloud().spell(), -1) }
 
-// anonymous replaces all addresses but the known ones: which new ones Azure gives depends
-// on who asks first.
+// anonymous replaces all other addresses: which ones Azure assigns depends on the order of requests.
 func anonymous(text string, known []string) string {
 	return addressRule.ReplaceAllStringFunc(text, func(found string) string {
 		if _, err := netip.ParseAddr(found); err != nil || slices.Contains(known, found) {
@@ -335,11 +334,10 @@ func anonymous(text string, known []string) string {
 
 var rankRule = regexp.MustCompile(`(?m)^  \d+ (Allow|Deny)`)
 
-// admissionRule finds the rules of a security group, unranked.
+// admissionRule matches the rules of a security group, without priorities.
 var admissionRule = regexp.MustCompile(`(?m)^  (Allow|Deny) .*\n?`)
 
-// unranked sorts the rules of a security group, without their priorities: those that all
-// allow have them in the order in which they came.
+// unranked sorts security rules without priorities: these depend on the order of arrival.
 func unranked(text string) string {
 	rest, rules, found := strings.Cut(text, "networkSecurityGroups/nsg\n")
 	if !found {

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// crowd has many Services appear together. Some may be poisoned: nothing in them is wrong
-// that Weir could know of, but Azure refuses them.
+// crowd creates many Services together. Poisoned ones look valid, but Azure rejects them.
 func (s *stage) crowd(d *datadriven.TestData) {
 	count, err := strconv.Atoi(d.CmdArgs[0].Key)
 	must(err)
@@ -35,7 +34,7 @@ func (s *stage) crowd(d *datadriven.TestData) {
 			annotate(&spec, service.PLSSubnet, "links")
 		}
 		if slices.Contains(poisoned, strconv.Itoa(i)) || slices.Contains(poisoned, "all") {
-			annotate(&spec, service.IPv4, fmt.Sprintf("10.77.0.%d", 10+i)) // the subnet has 10.0.0.0/16
+			annotate(&spec, service.IPv4, fmt.Sprintf("10.77.0.%d", 10+i)) // the subnet is 10.0.0.0/16
 		}
 		s.mu.Lock()
 		name := fmt.Sprintf("crowd/s%03d", s.uids)
@@ -44,7 +43,7 @@ func (s *stage) crowd(d *datadriven.TestData) {
 	}
 }
 
-// mend takes the poison out.
+// mend fixes the poisoned Services.
 func (s *stage) mend() {
 	for _, name := range s.names() {
 		s.mu.Lock()
@@ -67,7 +66,7 @@ func simple() service.Service {
 
 func annotate(spec *service.Service, name, value string) { spec.Annotations[name] = value }
 
-// standing says how many Services have what they want, and who has not.
+// standing reports how many Services are in sync, and which are not.
 func (s *stage) standing() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

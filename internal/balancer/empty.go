@@ -11,13 +11,13 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Azure deletes no load balancer with network interfaces in its pools. So all else goes first, its
-// BackendPools of nodes have the interfaces leave, and whoever was the last on it is asked again.
+// Azure rejects the deletion of a load balancer with network interfaces in its pools. Everything else is
+// removed first, the node BackendPools remove the interfaces, and then the last Service is requeued.
 
-// emptying counts the network interfaces that have to leave the shared pools before the load balancer
-// can go, by the pools' names in lower case. A BackendPool that is there yet counts as well: it has
-// scale sets forget the pool, too. What is left without one is somebody else's, and goes into foreign.
-// Nobody is asked for machines before the last of the Services leaves: then it is nil.
+// emptying counts the network interfaces that must leave the shared pools before the load balancer can be
+// deleted, by lower-case pool name. A remaining BackendPool counts too, because it also updates scale set
+// models. Members without a BackendPool are added to foreign. It returns nil without calling Azure unless the
+// last Services leave.
 func (l *loadBalancer) emptying(ctx context.Context, observed lb.LoadBalancer, jobs []*job, foreign map[string][]string) (map[string]int, error) {
 	if !l.cfg.Interfaces && !l.cfg.Converts || !last(observed, jobs) {
 		return nil, nil //nolint:nilnil // nobody has looked
@@ -38,10 +38,10 @@ func (l *loadBalancer) emptying(ctx context.Context, observed lb.LoadBalancer, j
 		if err != nil {
 			return nil, err
 		}
-		name, ours := strings.ToLower(p.ID.Name), len(p.Addresses)-len(theirs)
+		name, managed := strings.ToLower(p.ID.Name), len(p.Addresses)-len(theirs)
 		switch {
-		case !l.cfg.Emptied && (ours > 0 || l.cfg.Cluster.Fills(p.ID)):
-			counts[name] = ours
+		case !l.cfg.Emptied && (managed > 0 || l.cfg.Cluster.Fills(p.ID)):
+			counts[name] = managed
 		case len(theirs) > 0:
 			foreign[name] = theirs
 		}
@@ -49,7 +49,7 @@ func (l *loadBalancer) emptying(ctx context.Context, observed lb.LoadBalancer, j
 	return counts, nil
 }
 
-// last reports whether all rules of a load balancer are of jobs that leave it.
+// last reports whether all rules of the load balancer belong to leaving jobs.
 func last(observed lb.LoadBalancer, jobs []*job) bool {
 	leaving := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !j.leaves() })
 	return (len(leaving) > 0 || len(jobs) == 0) && !slices.ContainsFunc(observed.Rules, func(r lb.Rule) bool {

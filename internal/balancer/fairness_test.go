@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// A namespace with a rejected Service, and new Services all the time, leaves rounds to other namespaces with a rejected Service.
+// A namespace with constantly new rejected Services leaves rounds to other rejected namespaces.
 func TestASuspectNamespaceKeepsNoOtherOneOut(t *testing.T) {
 	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
 	q, now := newQueue(l.Balancers, l), time.Now()
@@ -37,7 +37,7 @@ func TestASuspectNamespaceKeepsNoOtherOneOut(t *testing.T) {
 	t.Error("the victim has had none of 100 rounds")
 }
 
-// A Service that is refused by the bound of its namespace keeps no Service of a neighbor from a load balancer.
+// A Service rejected by the bound of its namespace does not block a Service of another namespace.
 func TestARefusedServiceTakesNoPlaceOfANeighbor(t *testing.T) {
 	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
 	b := l.Balancers
@@ -62,7 +62,7 @@ func TestARefusedServiceTakesNoPlaceOfANeighbor(t *testing.T) {
 	}
 }
 
-// A Service that is gone before anything of it was recorded leaves no place behind.
+// A Service deleted before it was recorded leaves no placement.
 func TestAForgottenServiceHasNoPlace(t *testing.T) {
 	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
 	b := l.Balancers

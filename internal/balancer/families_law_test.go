@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// familySettings are annotations that say which addresses a Service has.
+// familySettings are annotations that select a Service's addresses.
 var familySettings = []map[string]string{
 	{},
 	{"azure-pip-name": "four"},
@@ -34,8 +34,8 @@ var familySettings = []map[string]string{
 	{"azure-load-balancer-internal": "true", "azure-load-balancer-ipv6": "fd00::9"},
 }
 
-// Whatever second family a Service gets or gives up, in any order and over restarts, the address of a family that
-// it keeps stays; also if Azure has its IPv6 by the names without a suffix.
+// However a Service changes its second family, across restarts, the address of a retained family stays; also
+// with IPv6 names without suffix.
 func TestLawAddressesOfFamiliesStay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		with := rapid.SampledFrom(familySettings).Draw(rt, "annotations")
@@ -47,7 +47,7 @@ func TestLawAddressesOfFamiliesStay(t *testing.T) {
 	})
 }
 
-// changeFamilies gives a Service one list of families after the other, and returns what it lost by that.
+// changeFamilies applies lists of families in order and returns an error if an address was lost.
 func changeFamilies(t *testing.T, with map[string]string, older bool, steps []string) (err error) {
 	synctest.Test(t, func(*testing.T) {
 		s := newStage()
@@ -77,7 +77,7 @@ func changeFamilies(t *testing.T, with map[string]string, older bool, steps []st
 			s.mu.Lock()
 			refused, shown := s.process.claims["shop/web"].told, slices.Clone(s.services["shop/web"].status)
 			s.mu.Unlock()
-			if refused != "" { // an annotation that names nothing of this family: nothing changes
+			if refused != "" { // an annotation for another family changes nothing
 				continue
 			}
 			now := map[lb.Family]netip.Addr{}
@@ -102,7 +102,7 @@ func changeFamilies(t *testing.T, with map[string]string, older bool, steps []st
 	return err
 }
 
-// olderNames gives the Service IPv6 alone as the Azure cloud provider did, and returns the address.
+// olderNames creates an IPv6-only Service as cloud-provider-azure did and returns its address.
 func (s *stage) olderNames(internal bool, subnet string) netip.Addr {
 	s.mu.Lock()
 	s.uids = 2

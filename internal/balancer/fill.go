@@ -13,11 +13,9 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// fresh is what a pool holds in the write that makes it: nothing, unless Azure is known to fill
-// new pools by the write of their load balancer. The pool's lane fills it, on record first. What
-// is to be Down is left to the lane in either case: a pool that is being made has no record yet,
-// and a Down that is on no record is nobody's to take back. To new flows it is the same. Network
-// interfaces join by themselves, and none can join a pool that holds addresses.
+// fresh returns the initial members of a new pool: none, unless Azure is known to fill pools in the load
+// balancer's write. Admin state Down is left to the pool updater, which records it first; an unrecorded Down
+// would never be reset. Network interfaces join by themselves, and cannot join a pool that contains addresses.
 func (l *loadBalancer) fresh(j *job, p service.Pool) []lb.Address {
 	if p.Interfaces || l.cfg.Behaviour.WholeWriteNewPools != behaviour.Filled {
 		return nil
@@ -25,31 +23,28 @@ func (l *loadBalancer) fresh(j *job, p service.Pool) []lb.Address {
 	return slices.DeleteFunc(slices.Clone(l.cfg.Cluster.Fresh(j.Service, l.id, p)), func(a lb.Address) bool { return a.AdminState == lb.Down })
 }
 
-// awaited are the pools that a job's rules are to send flows to, and that lack members which are to be in
-// them: the write that makes a pool does not fill it.
 func (l *loadBalancer) awaited(j *job, observed lb.LoadBalancer, members func(lb.Pool) (lb.Pool, error)) ([]lb.PoolID, error) {
 	var all []lb.PoolID
 	for _, p := range j.Pools {
-		is, there := poolNamed(observed, p.Name)
-		if !there && len(l.fresh(j, p)) > 0 {
+		is, exists := poolNamed(observed, p.Name)
+		if !exists && len(l.fresh(j, p)) > 0 {
 			continue
 		}
-		waits := l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
-		if !waits && is.NIC && !l.cfg.Emptied && j.arrives(observed, p.Name) {
+		pending := l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
+		if !pending && is.NIC && !l.cfg.Emptied && j.arrives(observed, p.Name) {
 			is, err := members(is)
 			if err != nil {
 				return nil, err
 			}
-			waits = l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
+			pending = l.cfg.Cluster.Awaits(j.Service, l.id, p, is)
 		}
-		if waits {
+		if pending {
 			all = append(all, lb.PoolID{LoadBalancer: l.id, Name: p.Name})
 		}
 	}
 	return all, nil
 }
 
-// arrives reports whether a job has flows elsewhere that are about to go to a pool.
 func (j *job) arrives(observed lb.LoadBalancer, pool string) bool {
 	return j.leavesLater() || slices.ContainsFunc(j.rules, func(r lb.Rule) bool {
 		at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
@@ -57,13 +52,12 @@ func (j *job) arrives(observed lb.LoadBalancer, pool string) bool {
 	})
 }
 
-// leavesLater reports whether a job has another load balancer to leave yet.
 func (j *job) leavesLater() bool {
 	return slices.ContainsFunc(j.steps, func(s step) bool { return s.leaves })
 }
 
-// nodesIn returns how a pool of network interfaces is without those of others, whom its members are
-// counted with. Azure is asked once for each pool.
+// nodesIn returns a function that removes foreign members from a pool of network interfaces. It calls Azure
+// once per pool.
 func (l *loadBalancer) nodesIn(ctx context.Context) func(lb.Pool) (lb.Pool, error) {
 	known := map[string]lb.Pool{}
 	return func(is lb.Pool) (lb.Pool, error) {
@@ -80,7 +74,7 @@ func (l *loadBalancer) nodesIn(ctx context.Context) func(lb.Pool) (lb.Pool, erro
 		if err != nil {
 			return is, err
 		}
-		is.Addresses = is.Addresses[min(len(theirs), len(is.Addresses)):] // of interfaces the number counts
+		is.Addresses = is.Addresses[min(len(theirs), len(is.Addresses)):] // only the number of interfaces matters
 		known[name] = is
 		return is, nil
 	}
@@ -94,9 +88,8 @@ func poolNamed(b lb.LoadBalancer, name string) (lb.Pool, bool) {
 	return b.Pools[at], true
 }
 
-// staying returns the rules, and the awaited pools that some of them wait for: one whose flows
-// have somewhere to go keeps that until the pool where they are to go is filled.
-func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID, converting []*conversion) (stay []lb.Rule, waits []lb.PoolID) {
+// staying returns the rules that keep their present pool, and the pools they wait for, until these are filled.
+func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID, converting []*conversion) (stay []lb.Rule, pending []lb.PoolID) {
 	stay = slices.Clone(rules)
 	for i, r := range stay {
 		to := slices.IndexFunc(awaited, func(id lb.PoolID) bool { return strings.EqualFold(id.Name, r.Pool) })
@@ -108,16 +101,15 @@ func staying(rules []lb.Rule, observed lb.LoadBalancer, awaited []lb.PoolID, con
 			continue
 		}
 		stay[i].Pool = from
-		if !slices.Contains(waits, awaited[to]) {
-			waits = append(waits, awaited[to])
+		if !slices.Contains(pending, awaited[to]) {
+			pending = append(pending, awaited[to])
 		}
 	}
-	return stay, waits
+	return stay, pending
 }
 
-// whereFlowsAre is the pool where a rule's flows go until the one that it is to have is filled; empty for
-// none. A new rule has flows nowhere, but an interim pool may never fill: it goes where the rules are
-// that wait for that, which nobody empties.
+// whereFlowsAre returns the pool that a rule uses until its new pool is filled; empty for none. A new rule has
+// no flows, but an interim pool may never fill: the new rule joins the rules that wait for it.
 func whereFlowsAre(r lb.Rule, observed lb.LoadBalancer, converting []*conversion) string {
 	at := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
 	if at >= 0 {
@@ -130,14 +122,13 @@ func whereFlowsAre(r lb.Rule, observed lb.LoadBalancer, converting []*conversion
 	return converting[of].pool
 }
 
-// hold notes which rules of the jobs stay with the pools that they have, by what was read, and
-// for which pools that is. Whoever moves to another load balancer, and need not leave before he
-// arrives, keeps what he has until the pools there are filled.
+// hold records which rules of the jobs keep their pools, and the pools that must fill first. A Service that
+// moves to another load balancer keeps its rules until the new pools are filled.
 func (l *loadBalancer) hold(ctx context.Context, jobs []*job, observed lb.LoadBalancer, converting []*conversion) error {
 	members := l.nodesIn(ctx)
 	for _, j := range jobs {
 		j.rules, j.converting, j.Filling = nil, nil, nil
-		if j.Desired == nil || j.leaves() { // of who leaves, its pools are those where it has arrived
+		if j.Desired == nil || j.leaves() { // a leaving Service waits for the pools of its new load balancer
 			continue
 		}
 		l.detour(j, observed, converting)
@@ -153,14 +144,13 @@ func (l *loadBalancer) hold(ctx context.Context, jobs []*job, observed lb.LoadBa
 	return nil
 }
 
-// waitsForFill ends what a job cannot do before its pools are filled, and reports whether there
-// is anything.
+// waitsForFill truncates a job at the step that must wait for its pools and reports whether it must wait.
 func (j *job) waitsForFill() bool {
 	if len(j.Filling) == 0 {
 		return false
 	}
 	if j.leavesLater() {
-		j.steps = nil // nor is the way to what it has closed
+		j.steps = nil // the security group is not closed either
 	}
 	return true
 }

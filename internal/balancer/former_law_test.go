@@ -15,19 +15,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// formerWait is long enough for tries that are refused at first.
+// formerWait covers tries that are rejected at first.
 const formerWait = 3 * time.Minute
 
-// formerStage has a Service web, and others that share the address which it had.
+// formerStage has a Service web and others that share its former address.
 type formerStage struct {
 	*stage
 }
 
-// apply has a Service want this, and returns why it is refused, and the addresses of its status.
+// apply sets the spec of a Service and returns its rejection and status addresses.
 func (s formerStage) apply(name string, fields map[string]string) (refused string, shown []netip.Addr) {
 	s.mu.Lock()
 	if c := s.process.claims[name]; c != nil {
-		c.told = "" // of an earlier wish
+		c.told = "" // from an earlier spec
 	}
 	s.mu.Unlock()
 	s.stage.apply(name, specOf(fields), nil)
@@ -43,7 +43,7 @@ func (s formerStage) status(name string) []netip.Addr {
 	return slices.Clone(s.services[name].status)
 }
 
-// formerWishes are what web wants: with an address of its own choice, which others share, and without one.
+// formerWishes are specs of web: with a requested address that others share, and without.
 var formerWishes = map[string]struct{ asks, shares, plain map[string]string }{
 	"internal": {
 		map[string]string{"azure-load-balancer-internal": "true", "azure-load-balancer-ipv4": "10.0.0.50"},
@@ -57,7 +57,7 @@ var formerWishes = map[string]struct{ asks, shares, plain map[string]string }{
 	},
 }
 
-// formerAways are how web gives its address up while others keep it.
+// formerAways are ways for web to give up its address while others retain it.
 var formerAways = map[string]map[string]string{
 	"of the other kind": {"families": "IPv4"},
 	"of IPv6 alone":     {"families": "IPv6"},
@@ -69,7 +69,7 @@ func formerFields(of map[string]string, families, ports string) map[string]strin
 	return all
 }
 
-// away is what web wants while it is away from the address of a kind.
+// formerAway returns the spec of web while it is away from an address.
 func formerAway(kind, how string) map[string]string {
 	all := maps.Clone(formerAways[how])
 	all["ports"] = "80"
@@ -79,8 +79,8 @@ func formerAway(kind, how string) map[string]string {
 	return all
 }
 
-// A Service that asks for no address gets its former one back while its ports are free there, and else a new one, which it
-// keeps from then on. One that asks for it is refused.
+// A Service that requests no address gets its former one back if its ports are free there, otherwise a new one
+// that it retains. One that requests the address is rejected.
 func TestAFormerAddressWhosePortIsTaken(t *testing.T) {
 	for kind, wish := range formerWishes {
 		for how := range formerAways {
@@ -135,8 +135,8 @@ func TestAFormerAddressWhosePortIsTaken(t *testing.T) {
 	}
 }
 
-// Whatever addresses and families a Service had, others share or take: while it asks for no address it is not refused for
-// a port that was free when it came, and the address of a family that it keeps stays.
+// A Service that requests no address is never rejected for a port that was free when it was created, and the
+// address of a retained family stays.
 func TestLawNoAddressAskedFor(t *testing.T) {
 	steps := []string{"web IPv4", "web IPv6", "web IPv4 IPv6", "web asks", "web away", "other kind", "beside", "taker", "no beside", "no taker", "restart"}
 	rapid.Check(t, func(rt *rapid.T) {

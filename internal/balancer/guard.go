@@ -15,35 +15,33 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// guard has the security group admit whom Services say. Its round alone writes the group, and
-// holds up no load balancer. It is of one goroutine.
+// guard writes the security group. Its round is the only writer and does not block load balancers. Not safe for
+// concurrent use.
 type guard struct{ *Balancers }
 
-// round makes the next step of these jobs.
 func (g *guard) round(ctx context.Context, jobs []*job) {
-	// In which order load balancers are ready is chance: priorities are not to depend on it.
+	// Sort: priorities must not depend on the order in which load balancers finish.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.Service, b.Service) })
 	jobs = g.lookUp(ctx, jobs)
-	level := g.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+	inSync := g.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
 		demands := g.demands(jobs)
 		err := g.group.Write(ctx, demands, logFor(g.cfg.Log, "securityGroup", g.cfg.SecurityGroup.Name, jobs))
 		settle(jobs, demands)
 		return err
 	})
-	for _, j := range g.sift(ctx, level, (*job).unprovided) {
+	for _, j := range g.sift(ctx, inSync, (*job).unprovided) {
 		j.steps, j.begun = j.steps[1:], true
-		if !j.Closes { // else clients are still admitted at these addresses
+		if !j.Closes { // otherwise clients are still admitted at these addresses
 			g.former.Forget(j.Owner)
 		}
 		g.next(j)
 	}
 }
 
-// demands are what the jobs ask of the group.
 func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	all := make([]*securitygroup.Request, len(jobs))
 	for i, j := range jobs {
-		g.former.Note(j.Owner, j.Addresses) // should the outcome stay unknown
+		g.former.Note(j.Owner, j.Addresses) // if the outcome is unknown
 		all[i] = &securitygroup.Request{Demand: securitygroup.Demand{
 			Service: j.Service, Owner: j.Owner, Desired: j.wanted, Addresses: j.Addresses, Shown: j.Shown,
 			Had: g.former.Addresses(j.Owner), On: j.On, Again: j.Again, Closes: j.Closes,
@@ -52,7 +50,6 @@ func (g *guard) demands(jobs []*job) []*securitygroup.Request {
 	return all
 }
 
-// settle notes on the jobs what came of what they asked of the group.
 func settle(jobs []*job, asked []*securitygroup.Request) {
 	for i, j := range jobs {
 		j.contested(asked[i].Contest)
@@ -62,7 +59,6 @@ func settle(jobs []*job, asked []*securitygroup.Request) {
 	}
 }
 
-// taken are the addresses of frontends that change or go.
 func taken(changes []plan.Change, ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for _, c := range changes {
@@ -73,8 +69,7 @@ func taken(changes []plan.Change, ips *publicip.Round) []netip.Addr {
 	return all
 }
 
-// addressOf is the address of a frontend; not valid if its public IP is in no resource group that
-// was read.
+// addressOf returns the address of a frontend; invalid if its public IP was not read.
 func addressOf(f lb.Frontend, ips *publicip.Round) netip.Addr {
 	if f.PublicIP == "" {
 		return f.PrivateIP
@@ -83,10 +78,9 @@ func addressOf(f lb.Frontend, ips *publicip.Round) netip.Addr {
 	return ip.Address
 }
 
-// lookUp asks Azure what the Services have that are about to leave or to be closed, unless this process has opened the
-// group for them, and returns all jobs but those that leave and for which Azure does not say. Nothing has been taken
-// from them yet: the group closes first. If Azure does not say, a Service is closed at the addresses that are known, and
-// its request fails.
+// lookUp reads from Azure the frontends of Services that leave or are closed, unless this process opened the
+// group for them. It returns all jobs except leaving ones that could not be read: the group must close before
+// anything is removed. If the read fails, a Service is closed at its known addresses and its request fails.
 func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 	var unknown []*job
 	for _, j := range jobs {
@@ -123,7 +117,6 @@ func (g *guard) lookUp(ctx context.Context, jobs []*job) []*job {
 	})
 }
 
-// existingSpec returns a spec with the frontends and rules that the Service has now.
 func existingSpec(w service.Spec, frontends []lb.Frontend, rules []lb.Rule, addresses []netip.Addr) *service.Spec {
 	w.Frontends, w.Rules = nil, rules
 	for i, f := range frontends {

@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// What Services ask for while no process runs: the addresses that their status shows, and
-// those of the nodes, are closed all the same.
+// Changes while no process runs are closed: the status addresses and the node addresses.
 func TestWhatChangedWhileNobodyRanIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(func(set *balancer.Settings) {
@@ -44,9 +43,8 @@ shop/direct: {ports: 82, azure-load-balancer-internal: "true"}`)
 	})
 }
 
-// A Service leaves whose status shows nothing: its type changed while no process ran, or the last
-// process died before it told the address. What was let in there is shut out, what others wrote
-// into the group stays, and so does a neighbour's address.
+// A Service without status addresses leaves: its type changed while no process ran, or the last process died
+// before the status update. Its access is closed; foreign rules and other Services' addresses stay.
 func TestWhatNoStatusShowsIsClosed(t *testing.T) {
 	for about, change := range map[string]string{
 		"a public address":        `{ports: 80}`,
@@ -93,14 +91,13 @@ func TestWhatNoStatusShowsIsClosed(t *testing.T) {
 	}
 }
 
-// secured is what the security group says.
 func secured(s *stage) string {
 	_, group, _ := strings.Cut(s.cloud().spell(), "networkSecurityGroups/nsg\n")
 	return group
 }
 
-// A node leaves while a process runs that does not know yet what a Service wants. As long as that is
-// so the rules stay as they are, the former node in them included; then it is closed.
+// A node leaves while a new process does not know all Services. The rules stay until it does, then the node's
+// address is closed.
 func TestANodeThatLeftIsClosedOnceItsServicesAreKnown(t *testing.T) {
 	for about, writesBefore := range map[string]bool{"before the first write": false, "after a write": true} {
 		t.Run(about, func(t *testing.T) {
@@ -150,8 +147,8 @@ func TestANodeThatLeftIsClosedOnceItsServicesAreKnown(t *testing.T) {
 	}
 }
 
-// What Services restrict while no process runs is closed by the next one, though nothing else can be written or is valid, the
-// status shows no address, and a Service that shares the address is not understood.
+// Restrictions made while no process runs are enforced by the next one, even if nothing else is valid or can be
+// written, the status has no address, and a Service sharing the address is invalid.
 func TestWhatIsRestrictedWhileNobodyRanIsClosed(t *testing.T) {
 	for about, restricted := range map[string]string{
 		"invalid":             `{ports: 81, ranges: 192.0.2.0/24, azure-load-balancer-tcp-idle-timeout: 3}`,

@@ -14,51 +14,39 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// step is what a job does on one load balancer.
 type step struct {
-	on lb.LoadBalancerID
-	// leaves is true if the Service goes from there.
-	leaves bool
-	// secures is true for the step on the security group.
+	on      lb.LoadBalancerID
+	leaves  bool
 	secures bool
-	// publishes is true for the step on what publishes the frontends, and clears are the frontends
-	// that have to be published no more.
+	// publishes marks the Private Link step. Otherwise, these frontends must be unpublished.
 	publishes bool
 	clears    []string
 }
 
-// links reports whether the step is on Private Link Services.
 func (s step) links() bool { return s.publishes || len(s.clears) > 0 }
 
-// key is that of the queue of a step.
 func (s step) key() string {
 	switch {
 	case s.secures:
-		return "" // there is one
+		return "" // there is one security group
 	case s.links():
 		return "private link services/" + string(s.on.Key())
 	}
 	return string(s.on.Key())
 }
 
-// job is a request on its way, and what has come of it so far.
 type job struct {
 	Result
 	steps []step
-	// begun is true once one of its steps is done: it is not put off any more.
-	begun bool
-	// rules are those that it wants on the load balancer of the step for now; see hold.
-	rules []lb.Rule
-	// converting are the shared pools among those that it needs which are of the other kind yet.
+	// begun is set after the first step; the job can no longer be deferred.
+	begun      bool
+	rules      []lb.Rule
 	converting []*conversion
-	// wanted is what it wants on the load balancer of the step, by the names that it has there.
-	wanted *service.Spec
-	// refused is why the plan, or what Azure shows, has nothing for it in this try; nil if it has.
-	refused error
-	// ips is what it wants of public IPs.
-	ips *publicip.Request
-	// link is what it wants of Private Link Services. clears are the frontends that it cannot let go of
-	// in this try, because they are published, and cleared is true once that was ended for the step.
+	wanted     *service.Spec
+	refused    error
+	ips        *publicip.Request
+	// link is its Private Link request. Published frontends that it cannot release in this try are unpublished
+	// before the step is repeated.
 	link    *privatelinkround.Request
 	clears  []string
 	cleared bool
@@ -81,10 +69,8 @@ func newJob(req Request, guarded bool) *job {
 	return j
 }
 
-// namespace is that of a job's Service.
 func (j *job) namespace() string { return namespaceOf(j.Service) }
 
-// namespaceOf is the namespace of a Service, by its name.
 func namespaceOf(service string) string {
 	namespace, _, _ := strings.Cut(service, "/")
 	return namespace
@@ -94,7 +80,6 @@ func (j *job) asked() contest.Asked {
 	return contest.Asked{Desired: j.Desired, On: j.On.Key(), Again: j.Again}
 }
 
-// contested notes the contests that there are about what a job has.
 func (j *job) contested(all ...*contest.Contest) {
 	for _, c := range all {
 		if c != nil {
@@ -103,7 +88,6 @@ func (j *job) contested(all ...*contest.Contest) {
 	}
 }
 
-// causes are the Services for whose sake Azure is asked.
 func causes(jobs []*job) []calls.Cause {
 	all := make([]calls.Cause, len(jobs))
 	for i, j := range jobs {
@@ -113,10 +97,8 @@ func causes(jobs []*job) []calls.Cause {
 	return all
 }
 
-// unprovided is why it has not the public IPs that it wants; nil if it has.
 func (j *job) unprovided() error { return j.ips.Err }
 
-// unprovided is (*job).unprovided, and counts what Azure rejected.
 func (b *Balancers) unprovided(j *job) error {
 	if j.ips.Err != nil {
 		b.rejected(j, j.ips.Err)
@@ -124,13 +106,10 @@ func (b *Balancers) unprovided(j *job) error {
 	return j.ips.Err
 }
 
-// leaves reports whether a job's Service goes from the load balancer of the step.
 func (j *job) leaves() bool { return j.steps[0].leaves }
 
-// moves reports whether there are more steps on load balancers.
 func (j *job) moves() bool { return len(j.steps) > 1 && !j.steps[1].secures && !j.steps[1].links() }
 
-// requests are what jobs want of public IPs.
 func requests(jobs []*job) []*publicip.Request {
 	all := make([]*publicip.Request, len(jobs))
 	for i, j := range jobs {
@@ -139,7 +118,6 @@ func requests(jobs []*job) []*publicip.Request {
 	return all
 }
 
-// result is what comes of a request with its last step, or with an error.
 func (j *job) result(err error) Result {
 	r := j.Result
 	r.Err, r.Changed = err, r.Changed || j.ips.Changed || j.link.Changed
@@ -150,14 +128,12 @@ func (j *job) result(err error) Result {
 	return r
 }
 
-// steps orders what a request takes. An address that was on one load balancer can be on
-// another only when it has left, so public ones leave first; for others it is better
-// that the new frontend is there before the old one goes.
+// steps orders the work of a request. A public address must leave one load balancer before another can use it;
+// otherwise the new frontend is made before the old one is removed.
 //
-// The security group opens when the addresses are known, and closes before they are given
-// up: what Azure gets back it may give to somebody else, and nothing may be let in there.
-// Flows that are open outlive the rule that let them in. A request that closes has no other step, so a restriction is
-// in force even if the load balancer cannot be written.
+// The security group opens when the addresses are known and closes before they are released, because Azure may
+// assign them to another customer. Established flows outlive the rule that admitted them. A closing request has
+// no other step, so a restriction takes effect even if the load balancer cannot be written.
 func steps(req Request, guarded bool) []step {
 	all := stepsOnBalancers(req)
 	switch {

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// edit is one change of the cluster. One without a Service is a restart.
+// edit is one change of the cluster; without a Service it is a restart.
 type edit struct {
 	name  string
 	uid   string
@@ -26,7 +26,7 @@ type edit struct {
 	waits time.Duration
 }
 
-// pools and policies that the drawn Services choose from.
+// Pools and policies of the generated Services.
 var (
 	lawNames = []string{"shop/a", "shop/b", "shop/c", "shop/d"}
 	lawRules = []map[string]string{
@@ -35,15 +35,14 @@ var (
 	}
 )
 
-// anchors are Services that stay: Azure takes no load balancer whose frontends are all IPv6.
+// anchors are permanent Services: Azure rejects a load balancer with only IPv6 frontends.
 var anchors = []edit{
 	{name: "shop/e", uid: "401", spec: map[string]string{"ports": "9000"}},
 	{name: "shop/f", uid: "501", spec: map[string]string{"ports": "9001", "azure-load-balancer-internal": "true"}},
 }
 
-// drawEdits draws a story. The last two Services share an address, so that each has ports
-// of its own, and they never ask for another: whoever brought the frontend could not leave
-// it to the other.
+// drawEdits generates a history. The last two Services share an address, so they use distinct ports and never
+// request another one: the frontend's creator could not leave.
 func drawEdits(t *rapid.T) []edit {
 	var edits []edit
 	families := []string{"IPv4", "IPv4 IPv6", "IPv6 IPv4"}
@@ -83,7 +82,7 @@ func drawSpec(t *rapid.T, name string, families []string) map[string]string {
 	}
 	spec := maps.Clone(rapid.SampledFrom(lawRules).Draw(t, "rules"))
 	if spec["azure-disable-load-balancer-floating-ip"] != "" {
-		port += at // two of them cannot have the same port of the pool of all nodes
+		port += at // two of them cannot have the same port in the shared node pool
 	}
 	spec["ports"] = fmt.Sprint(port)
 	if rapid.Bool().Draw(t, "second port") {
@@ -108,12 +107,9 @@ func drawSpec(t *rapid.T, name string, families []string) map[string]string {
 	return spec
 }
 
-// However the Services came to what they are, Azure ends as if it had seen nothing but the
-// end: the same load balancers, and on each the same rules, probes and pools of Services,
-// and the same public IPs with the same labels and tags. Not compared are addresses; the
-// names of frontends, for whoever comes first to a shared address gives it his: a rule is
-// compared by the address that its frontend has; and shared pools that no rule needs, which
-// stay as long as their load balancer.
+// Whatever the path, Azure ends in the same state: load balancers, Service rules, probes and pools, public IPs
+// with labels and tags. Not compared: addresses; frontend names, which the first Service at a shared address
+// determines; shared pools without rules, which stay with their load balancer.
 func TestLawThePathDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		edits := drawEdits(rt)
@@ -143,8 +139,8 @@ func TestLawThePathDoesNotMatter(t *testing.T) {
 	})
 }
 
-// walk makes edits, and returns where Azure comes to rest. Then it asks again, and restarts:
-// nothing may be written any more.
+// walk applies edits and returns the final state of Azure. A resync and a restart after that must write
+// nothing.
 func walk(t *testing.T, edits []edit) (end string, err error) {
 	synctest.Test(t, func(*testing.T) {
 		s := newStage()
@@ -159,7 +155,7 @@ func walk(t *testing.T, edits []edit) (end string, err error) {
 				s.remove(e.name)
 			default:
 				if uid, ok := uids[e.name]; ok && uid != e.uid {
-					s.settle(2 * time.Hour) // Kubernetes has one Service of a name at a time
+					s.settle(2 * time.Hour) // Kubernetes has one Service per name
 				}
 				uids[e.name] = e.uid
 				spec := specOf(e.spec)
@@ -188,7 +184,7 @@ func walk(t *testing.T, edits []edit) (end string, err error) {
 	return end, err
 }
 
-// essence spells what is compared.
+// essence formats the compared state.
 func (c cloud) essence(set service.Settings) string {
 	var lines []string
 	for _, b := range c.balancers {

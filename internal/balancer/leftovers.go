@@ -16,20 +16,18 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Leftover is something in Azure that is named as a Service's, and no Service of the cluster
-// has it: whoever took a finalizer away by hand left it.
+// Leftover is an Azure resource named after a Service that does not exist in the cluster, because its finalizer
+// was removed by hand.
 type Leftover struct {
-	// What says what it is, for people.
 	What string
-	// Service is whom Azure says that it was made for, if it does.
+	// Service is the owner according to Azure, if known.
 	Service string
 }
 
-// ofService is how all names begin that are made of a Service's UID.
 var ofService = regexp.MustCompile(`(?i)^a[0-9a-f]{31}(-|$)`)
 
-// Leftovers asks Azure for them. They are not deleted: nothing in Azure tells a cluster from
-// another of the same name, nor what Weir made from what the Azure cloud provider did.
+// Leftovers lists leftovers in Azure. Weir does not delete them: Azure cannot distinguish clusters of the same
+// name, nor Weir's resources from those of cloud-provider-azure.
 func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
 	defer cancel()
@@ -51,33 +49,33 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 		return nil, err
 	}
 	b.unneeded.note(b.cfg.Settings, balancers, slices.DeleteFunc(slices.Clone(ips), func(ip lb.PublicIP) bool { return !b.ips.IsOrphan(ip) }))
-	// One that came meanwhile has nothing of this, and one that went may have had it.
-	there := map[string]bool{}
+	// Include Services known before the list call: one deleted since may still own these resources.
+	exists := map[string]bool{}
 	for _, r := range append(before, b.cfg.Cluster.Reached()...) {
-		there[strings.ToLower(r.Owner)] = true
+		exists[strings.ToLower(r.Owner)] = true
 	}
-	gone := func(name string) bool {
+	isMissing := func(name string) bool {
 		owner, _, _ := strings.Cut(name, "-")
-		return ofService.MatchString(name) && !there[strings.ToLower(owner)]
+		return ofService.MatchString(name) && !exists[strings.ToLower(owner)]
 	}
 	var all []Leftover
 	for _, balancer := range balancers {
 		used := map[string]bool{}
 		for _, r := range balancer.Rules {
-			used[strings.ToLower(r.Frontend)] = used[strings.ToLower(r.Frontend)] || !gone(r.Name)
-			if gone(r.Name) {
+			used[strings.ToLower(r.Frontend)] = used[strings.ToLower(r.Frontend)] || !isMissing(r.Name)
+			if isMissing(r.Name) {
 				all = append(all, Leftover{What: "rule " + r.Name + " of load balancer " + balancer.ID.Name})
 			}
 		}
 		for _, f := range balancer.Frontends {
-			if gone(f.Name) && !used[strings.ToLower(f.Name)] { // a Service may share it whose own has gone
+			if isMissing(f.Name) && !used[strings.ToLower(f.Name)] { // another Service may share the frontend
 				all = append(all, Leftover{What: "frontend " + f.Name + " of load balancer " + balancer.ID.Name})
 			}
 		}
 	}
 	for _, ip := range ips {
 		of, tagged := ip.Tags[service.TagService]
-		if tagged && of != "" && gone(publicip.MadeFor(ip, b.cfg.ClusterName)) { // an empty one is found by whoever lets go of it last
+		if tagged && of != "" && isMissing(publicip.MadeFor(ip, b.cfg.ClusterName)) { // an orphan is deleted with its last user
 			all = append(all, Leftover{What: "public IP " + ip.ID.Name, Service: of})
 		}
 	}
@@ -85,14 +83,13 @@ func (b *Balancers) Leftovers(ctx context.Context) ([]Leftover, error) {
 	return all, nil
 }
 
-// own reads the cluster's own load balancers, each by itself: a list has those of others as well, with
-// all members of their pools, which is most of what is read.
+// own reads the cluster's load balancers one by one; a list would include foreign ones with all pool members.
 func (b *Balancers) own(ctx context.Context) ([]lb.LoadBalancer, error) {
 	var all []lb.LoadBalancer
 	for _, name := range b.cfg.names() {
 		one, err := b.cfg.Azure.GetLoadBalancer(ctx, b.ID(name))
 		if f := fault.From(err); f != nil && f.Class == fault.Stale {
-			continue // there is none
+			continue // it does not exist
 		}
 		if err != nil {
 			return nil, fmt.Errorf("load balancer %s: %w", name, err)

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// What a Service leaves whose finalizer somebody took away is found, and not touched; what
-// Services have, share, or leave to others, and what people called otherwise, is none of it.
+// Leftovers of a Service without finalizer are found and not changed. Resources in use, shared, retained for
+// others or with other names are not reported.
 func TestLeftoversAreFoundAndStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -22,7 +22,7 @@ func TestLeftoversAreFoundAndStay(t *testing.T) {
 		for i, c := range []string{"b", "c", "d", "e"} {
 			spec := specOf(map[string]string{"ports": []string{"80", "80", "81", "80"}[i]})
 			spec.UID = long(c)
-			if c == "d" { // shares the address of c's
+			if c == "d" { // shares c's address
 				spec.Annotations["service.beta.kubernetes.io/azure-pip-name"] = clusterName + "-a" + long("c")
 			}
 			s.apply("shop/"+c, spec, nil)

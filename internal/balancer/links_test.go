@@ -14,13 +14,13 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// linked has frontends published, and subnets opened for that.
+// linked enables Private Link Services and subnet changes.
 func linked(set *balancer.Settings) {
 	set.Interfaces, set.OpensSubnets = true, true
 	set.PrivateLinks = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources}
 }
 
-// linkGroupsOf are the resource groups of the Private Link Services that a Service asks for.
+// linkGroupsOf returns the resource groups of the Private Link Services that a Service requests.
 func (s *stage) linkGroupsOf(w *service.Spec) []string {
 	if w == nil || w.Link == nil {
 		return nil
@@ -28,7 +28,7 @@ func (s *stage) linkGroupsOf(w *service.Spec) []string {
 	return []string{cmp.Or(w.Link.ResourceGroup, s.settings.PrivateLinks.ResourceGroup)}
 }
 
-// linked tells what came of a Private Link Service, once of the same. The caller holds s.mu.
+// linked traces a Private Link result once. The caller holds s.mu.
 func (p *process) linked(name string, r *record, cl *claim, res balancer.Result) {
 	for _, e := range res.Link.Events {
 		p.stage.trace("%s: %s: %s", name, e.Reason, wordy(e.Text))
@@ -49,7 +49,7 @@ func (p *process) linked(name string, r *record, cl *claim, res balancer.Result)
 	cl.linked = said
 }
 
-// wordy spells ids and aliases short.
+// wordy shortens IDs and aliases.
 func wordy(text string) string {
 	var words []string
 	for word := range strings.FieldsSeq(text) {
@@ -64,7 +64,7 @@ func wordy(text string) string {
 	return strings.Join(words, " ")
 }
 
-// guidless leaves out what Azure appends to the names of connections.
+// guidless removes the suffix that Azure appends to connection names.
 func guidless(word string) string {
 	name, guid, ok := strings.Cut(word, ".")
 	if ok && len(guid) == 36 && strings.Count(guid, "-") == 4 {

@@ -15,38 +15,33 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Placing asks where a Service belongs.
+// Placing describes the Service to place.
 type Placing struct {
 	Service, Owner          string
 	Labels, NamespaceLabels map[string]string
-	// Desired is nil if the Service leaves.
-	Desired *service.Spec
-	// Recorded are the load balancers, by name, that may hold parts of the Service, the
-	// first being that where it belongs; empty if nothing is recorded, and Azure is asked.
+	Desired                 *service.Spec
+	// Recorded are the load balancers that may hold parts of the Service, the assigned one first. If empty,
+	// Azure is read.
 	Recorded []string
 }
 
-// locateDeadline bounds what a Service waits for the lists that it needs: where Azure falls
-// silent, whoever asked can do something else.
+// locateDeadline limits how long a Service waits for the lists it needs when Azure does not respond.
 const locateDeadline = time.Minute
 
-// Locate returns the load balancer, by name, where a Service belongs, which is empty if it
-// leaves, and those that it has to leave. An error without a *fault.Fault is about the
-// Service.
-func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []string, err error) {
+// Locate returns the name of the load balancer that a Service belongs to, empty if it leaves, and the load
+// balancers to remove it from. An error without a *fault.Fault is a problem of the Service.
+func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, removeFrom []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
 	defer cancel()
 	multiple := service.Places(b.cfg.Configurations)
-	// Whoever may edit a Service may edit its record: it never leads to a load balancer that
-	// is not the cluster's.
+	// A user who can edit a Service can edit its record: ignore load balancers of other clusters.
 	where := slices.DeleteFunc(slices.Clone(p.Recorded), func(name string) bool { return !containsFold(b.cfg.names(), name) })
 	if len(where) == 0 || multiple || p.Desired == nil {
 		if err := b.readAll(ctx); err != nil {
 			return "", nil, err
 		}
 	}
-	// Whoever leaves leaves for good: what the record does not tell, because somebody edited
-	// it while nobody watched, would stay for ever.
+	// Removal is final: include load balancers missing from an edited record.
 	if len(where) == 0 || p.Desired == nil {
 		for _, name := range b.placements.holding(p.Owner) {
 			if !containsFold(where, name) {
@@ -82,7 +77,7 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 		if err != nil {
 			return "", nil, err
 		}
-		// One that is refused where it is, or has its address, takes no room of others there.
+		// A Service that is rejected where it is, or has its address there, needs no free capacity.
 		if occupied[configuration].Exceeded != nil {
 			rules, frontends = b.placements.hasLocked(service.LoadBalancerName(configuration, p.Desired.Internal), p.Owner)
 		}
@@ -94,19 +89,19 @@ func (b *Balancers) Locate(ctx context.Context, p Placing) (on string, leave []s
 	b.placements.putLocked(p.Service, placement{at: lower([]string{on}), owner: p.Owner, rules: rules, frontends: frontends})
 	for _, name := range where {
 		if !strings.EqualFold(name, on) {
-			leave = append(leave, name)
+			removeFrom = append(removeFrom, name)
 		}
 	}
-	if len(leave) > 0 { // before it leaves what it has
+	if len(removeFrom) > 0 { // before it is removed from its load balancers
 		if err := b.exceedsLocked(p, on); err != nil {
 			return "", nil, err
 		}
 	}
-	return on, leave, nil
+	return on, removeFrom, nil
 }
 
-// guardable returns why the security group would not keep a Service as it says: before anything is
-// made for it. Without a group nothing follows from what it says.
+// guardable returns why the security group cannot enforce the Service's restrictions, before anything is made
+// for it. nil without a group.
 func (b *Balancers) guardable(ctx context.Context, p Placing) error {
 	if b.group == nil {
 		return nil
@@ -123,8 +118,8 @@ func (b *Balancers) guardable(ctx context.Context, p Placing) error {
 	return b.group.Admits(ctx, p.Service, p.Owner, p.Desired)
 }
 
-// Forget drops the place of a Service, and the room promised to it in the security group. The Service is gone, and nothing
-// of it is in Azure.
+// Forget drops the placement of a deleted Service and its capacity in the security group. Azure holds nothing
+// of it.
 func (b *Balancers) Forget(name, owner string) {
 	b.placements.remove(name)
 	if b.group != nil {
@@ -132,8 +127,8 @@ func (b *Balancers) Forget(name, owner string) {
 	}
 }
 
-// Reads returns nil if the public IPs of a resource group can be read. One that cannot, say
-// because its name is mistyped, would hold a Service for ever once it is on record.
+// Reads returns nil if the public IPs of a resource group can be read. A Service with an unreadable group on
+// record, for example a misspelled name, could never be deleted.
 func (b *Balancers) Reads(ctx context.Context, group string) error {
 	ctx, cancel := context.WithTimeout(ctx, locateDeadline)
 	defer cancel()
@@ -143,18 +138,17 @@ func (b *Balancers) Reads(ctx context.Context, group string) error {
 	return nil
 }
 
-// ID is the id of one of the cluster's load balancers.
+// ID returns the ID of one of the cluster's load balancers.
 func (b *Balancers) ID(name string) lb.LoadBalancerID {
 	id := b.cfg.Place
 	id.Name = name
 	return id
 }
 
-// Names are those of all load balancers that are the cluster's.
+// Names returns the names of the cluster's load balancers.
 func (b *Balancers) Names() []string { return b.cfg.names() }
 
-// readAll reads all load balancers of the resource group, once. Those of others are not
-// looked at.
+// readAll reads all load balancers of the resource group once and ignores foreign ones.
 func (b *Balancers) readAll(ctx context.Context) error {
 	select {
 	case b.placements.reading <- struct{}{}:
@@ -187,7 +181,6 @@ func (b *Balancers) readAll(ctx context.Context) error {
 	return nil
 }
 
-// current is the configuration of the first of these load balancers.
 func (b *Balancers) current(where []string) string {
 	for _, name := range where {
 		if c, ok := service.ConfigurationOf(name, b.cfg.Configurations); ok {
@@ -197,7 +190,7 @@ func (b *Balancers) current(where []string) string {
 	return ""
 }
 
-// occupied counts the rules of others on each configuration. The caller holds the lock of the placements.
+// occupied counts the rules of other Services per configuration. The caller holds the lock of the placements.
 func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	all := map[string]service.Occupancy{}
 	known := map[string]bool{p.Owner: true}
@@ -217,27 +210,26 @@ func (b *Balancers) occupied(p Placing) map[string]service.Occupancy {
 	in := b.boundsInput("")
 	for _, c := range b.cfg.Configurations {
 		name := strings.ToLower(service.LoadBalancerName(c.Name, p.Desired.Internal))
-		shown, exists := b.placements.shown[name]
-		for _, r := range shown.Rules {
+		observed, exists := b.placements.shown[name]
+		for _, r := range observed.Rules {
 			if owner, _, _ := strings.Cut(r.Name, "-"); !known[owner] {
 				count(name, namespaceOf(in.ServiceOf(r.Name)), 1, 0)
 			}
 		}
-		for _, f := range shown.Frontends {
+		for _, f := range observed.Frontends {
 			if owner, _, _ := strings.Cut(f.Name, "-"); !known[owner] {
 				count(name, namespaceOf(in.ServiceOf(f.Name)), 0, 1)
 			}
 		}
 		in.Observed.ID.Name = service.LoadBalancerName(c.Name, p.Desired.Internal)
 		all[c.Name] = service.Occupancy{
-			Exists: exists, HasFrontend: len(shown.Frontends) > 0, Rules: used[name].Rules(),
+			Exists: exists, HasFrontend: len(observed.Frontends) > 0, Rules: used[name].Rules(),
 			Exceeded: plan.ExceedsBound(in, used[name], namespaceOf(p.Service), len(p.Desired.Rules), len(p.Desired.Frontends)),
 		}
 	}
 	return all
 }
 
-// pinned is the configuration whose load balancer has an address that a Service asks for.
 func (b *Balancers) pinned(ctx context.Context, w service.Spec) (string, error) {
 	for _, f := range w.Frontends {
 		id, ip := "", netip.Addr{}

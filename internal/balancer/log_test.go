@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The log names the Services of a write, and each public IP that comes or goes.
+// The log names the Services of a write and each created or deleted public IP.
 func TestTheLogNamesWhatIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -15,10 +15,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// RemovalError says that a request which spares addresses would take some away. Nothing was
-// changed for it.
+// RemovalError means that a request which protects addresses would remove some. Nothing was changed.
 type RemovalError struct {
-	// Addresses are those that the Service would lose.
 	Addresses []netip.Addr
 }
 
@@ -31,9 +29,8 @@ func (e *RemovalError) Error() string {
 	return "it would lose " + strings.Join(texts, ", ")
 }
 
-// endLosing ends the jobs that spare addresses and would take some away, before anything is
-// written for them. The load balancer is read only if a status shows an address that its
-// Service is not known to keep.
+// endLosing fails jobs that protect addresses and would lose some, before any write. It reads the load balancer
+// only if a status shows an address that the Service is not known to retain.
 func (l *loadBalancer) endLosing(ctx context.Context, jobs []*job, ips *publicip.Round) {
 	var frontends []lb.Frontend
 	var failed error
@@ -54,7 +51,6 @@ func (l *loadBalancer) endLosing(ctx context.Context, jobs []*job, ips *publicip
 	}
 }
 
-// frontends are those that Azure shows; none if there is no load balancer.
 func (l *loadBalancer) frontends(ctx context.Context) ([]lb.Frontend, error) {
 	if err := l.gate(ctx); err != nil {
 		return nil, err
@@ -66,7 +62,6 @@ func (l *loadBalancer) frontends(ctx context.Context) ([]lb.Frontend, error) {
 	return observed.Frontends, nil
 }
 
-// knownAddresses are the addresses that a job's Service will have, as far as they are known.
 func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	var all []netip.Addr
 	for i, f := range j.Desired.Frontends {
@@ -80,19 +75,16 @@ func (j *job) knownAddresses(ips *publicip.Round) []netip.Addr {
 	return all
 }
 
-// unkept are the addresses that are shown, and not among those that will be there.
-func unkept(shown, will []netip.Addr) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(shown), func(a netip.Addr) bool { return slices.Contains(will, a) })
+func unkept(observed, will []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(observed), func(a netip.Addr) bool { return slices.Contains(will, a) })
 }
 
-// lost are the addresses that a job's step takes away from its Service: those of its frontends
-// here that it does not want, of public IPs that would be deleted, and all that it showed on a
-// load balancer that is not the cluster's any more; names are those of the cluster's. What somebody else has taken away already
-// is none of them.
+// lost returns the addresses that a job's step removes: unwanted frontends, public IPs to delete, and all shown
+// addresses if the load balancer is not in names. Addresses already removed by another controller do not count.
 func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string) []netip.Addr {
-	shown := unkept(j.Shown, j.knownAddresses(ips))
+	observed := unkept(j.Shown, j.knownAddresses(ips))
 	if !j.leaves() && slices.ContainsFunc(j.Recorded, func(name string) bool { return !containsFold(names, name) }) {
-		return shown
+		return observed
 	}
 	var all []netip.Addr
 	lose := func(a netip.Addr) {
@@ -106,14 +98,14 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 			continue
 		}
 		address := addressOf(f, ips)
-		if lose(address); !address.IsValid() { // of a resource group that is not looked at
-			for _, a := range shown {
+		if lose(address); !address.IsValid() { // in a resource group that was not read
+			for _, a := range observed {
 				lose(a)
 			}
 		}
 	}
 	for _, a := range ips.Unwanted(j.ips) {
-		if slices.Contains(shown, a) {
+		if slices.Contains(observed, a) {
 			lose(a)
 		}
 	}
@@ -121,8 +113,7 @@ func (j *job) lost(ips *publicip.Round, frontends []lb.Frontend, names []string)
 	return all
 }
 
-// keeps reports whether a Service has the address of one of its frontends after the step, here
-// or where it moves.
+// keeps reports whether a Service retains the address of a frontend after the step, here or where it moves.
 func keeps(j *job, f lb.Frontend, wanted []service.Frontend, ips *publicip.Round) bool {
 	if f.PublicIP != "" {
 		ip, known := ips.ByID(f.PublicIP)

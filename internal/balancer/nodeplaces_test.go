@@ -14,13 +14,13 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// listing is an Azure that can list load balancers, and counts how often it is asked.
+// listing is an Azure that counts list calls.
 type listing struct {
 	Azure
 	all   []lb.LoadBalancer
 	err   error
 	asked int
-	// machines is why the machines of interfaces cannot be read.
+	// machines is the error of resolving machines.
 	machines error
 }
 
@@ -37,7 +37,7 @@ func holding(balancer, pool string, ips ...string) lb.LoadBalancer {
 	return lb.LoadBalancer{ID: lb.LoadBalancerID{Name: balancer}, Etag: "1", Pools: []lb.Pool{p}}
 }
 
-// Where nodes are is what the shared pools show, of all load balancers of a configuration.
+// A node is where the shared pools of a configuration's load balancers show it.
 func TestNodePlaces(t *testing.T) {
 	azure := &listing{
 		err: errors.New("not now"),
@@ -45,8 +45,8 @@ func TestNodePlaces(t *testing.T) {
 			holding("LB-2", "kubernetes", "10.0.0.2", "10.0.0.9"),
 			holding("lb-2-internal", "Kubernetes-ipv6", "fd00::2"),
 			holding("kubernetes-internal", "kubernetes", "10.0.0.1", "10.0.0.9"),
-			holding("kubernetes", "shop-web", "10.0.0.3"), // a Service's own
-			holding("lb-3", "kubernetes", "10.0.0.4"),     // somebody else's
+			holding("kubernetes", "shop-web", "10.0.0.3"), // a Service's own pool
+			holding("lb-3", "kubernetes", "10.0.0.4"),     // foreign
 			holding("lb-2-internal-x", "kubernetes", "10.0.0.5"),
 		},
 	}
@@ -70,7 +70,7 @@ func TestNodePlaces(t *testing.T) {
 	}
 }
 
-// Machines tells that of an interface by its name.
+// Machines derives the machine from the interface name.
 func (l *listing) Machines(_ context.Context, pool lb.Pool) (lb.Pool, error) {
 	if pool.Addresses = slices.Clone(pool.Addresses); l.machines != nil {
 		return lb.Pool{}, l.machines
@@ -83,8 +83,7 @@ func (l *listing) Machines(_ context.Context, pool lb.Pool) (lb.Pool, error) {
 	return pool, nil
 }
 
-// In a pool of network interfaces nodes are known by their machines. Where there is one load balancer
-// nobody asks.
+// In a pool of network interfaces, nodes are identified by machine. With one load balancer there is no read.
 func TestNodePlacesOfInterfaces(t *testing.T) {
 	nics := func(balancer string, interfaces ...string) lb.LoadBalancer {
 		b := holding(balancer, "kubernetes")
@@ -116,7 +115,7 @@ func TestNodePlacesOfInterfaces(t *testing.T) {
 	}
 }
 
-// A single load balancer with conditions is no different from one of several.
+// A single load balancer with conditions works like one of several.
 func TestASingleLoadBalancerWithConditions(t *testing.T) {
 	desired := &service.Spec{}
 	for _, tt := range []struct {

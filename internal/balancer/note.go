@@ -17,17 +17,14 @@ import (
 	"weir.dev/weir/internal/publicip"
 )
 
-// outcome is what came of a try.
 type outcome struct {
 	plan.Plan
-	// jobs are all, due those that are not left as they are, and served those of them for whom
-	// Azure shows what was planned.
+	// jobs are all jobs, due the jobs of the plan, served those for which Azure shows the planned state.
 	jobs, due, served []*job
 	shown             lb.LoadBalancer
 	ips               *publicip.Round
 }
 
-// settle notes what Azure has, for the Services that are placed next and on the jobs.
 func (l *loadBalancer) settle(ctx context.Context, o outcome) {
 	l.log(ctx, o.Plan, o.due)
 	l.placements.saw(o.shown)
@@ -42,7 +39,6 @@ func (l *loadBalancer) settle(ctx context.Context, o outcome) {
 	}
 }
 
-// noteServed notes what Azure has for a job that was served.
 func (l *loadBalancer) noteServed(j *job, o outcome) {
 	its := changesOf(o.Changes, j.Owner)
 	j.Changed = j.Changed || len(its) > 0
@@ -53,27 +49,26 @@ func (l *loadBalancer) noteServed(j *job, o outcome) {
 			j.Awaits, j.steps = true, j.steps[:1]
 		}
 	}
-	if o.shown.Etag == "" { // deleted now, or by a write whose answer was lost
+	if o.shown.Etag == "" { // deleted now, or by a write with a lost response
 		j.Gone = append(j.Gone, l.id)
 	}
 	l.noteConversions(j, o.shown)
 	for _, name := range append(l.cfg.InterimPools(), j.OwnPools...) {
-		if _, there := poolNamed(o.shown, name); !there {
+		if _, exists := poolNamed(o.shown, name); !exists {
 			j.Without = append(j.Without, lb.PoolID{LoadBalancer: l.id, Name: name})
 		}
 	}
-	if l.former != nil && j.Desired != nil { // one that goes has been closed
+	if l.former != nil && j.Desired != nil { // a leaving Service is closed already
 		l.former.Note(j.Owner, taken(its, o.ips))
 	}
 	j.ips.Lost = append(j.ips.Lost, publicip.Lost(its)...)
 	j.noteAddresses(o.shown, o.ips)
 }
 
-// noteLeft notes what a job has that is left as it is.
 func (j *job) noteLeft(o outcome) {
 	j.noteAddresses(o.shown, o.ips)
 	for i, f := range j.Desired.Frontends {
-		if j.Addresses[i].IsValid() { // else its frontend is gone, and what people know of it stays
+		if j.Addresses[i].IsValid() { // otherwise keep the last known address
 			continue
 		}
 		if at := slices.IndexFunc(j.Shown, f.Frontend.Family.Of); at >= 0 {
@@ -82,13 +77,11 @@ func (j *job) noteLeft(o outcome) {
 	}
 }
 
-// changesOf are the changes of an owner's parts.
 func changesOf(changes []plan.Change, owner string) []plan.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c plan.Change) bool { return !hasPrefixFold(c.Name, owner) })
 }
 
-// noteAddresses notes the addresses of a job's frontends.
-func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
+func (j *job) noteAddresses(observed lb.LoadBalancer, ips *publicip.Round) {
 	if j.leaves() {
 		return
 	}
@@ -97,16 +90,16 @@ func (j *job) noteAddresses(shown lb.LoadBalancer, ips *publicip.Round) {
 		addr := f.Frontend.PrivateIP
 		if ip, public := ips.Of(j.ips, i); public {
 			addr = ip.Address
-		} else if at := plan.FrontendOf(shown, j.wanted.Rules, f.Frontend.Name); at >= 0 && !f.Frontend.Static {
-			addr = shown.Frontends[at].PrivateIP
+		} else if at := plan.FrontendOf(observed, j.wanted.Rules, f.Frontend.Name); at >= 0 && !f.Frontend.Static {
+			addr = observed.Frontends[at].PrivateIP
 		}
 		j.Addresses = append(j.Addresses, addr)
 	}
 }
 
-// noteLeft records which pools of these jobs stay for others, before their BackendPools go, and returns the jobs but
-// for those whose pools could not be recorded.
-func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, shown lb.LoadBalancer) []*job {
+// noteLeft persists which pools stay for foreign members, before their BackendPools are deleted. It returns the
+// jobs with recorded pools.
+func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, observed lb.LoadBalancer) []*job {
 	left := leftpool.Left{}
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
 		for _, k := range p.Kept {
@@ -114,7 +107,7 @@ func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, sh
 				left[k.Pool] = j.Service
 			}
 		}
-		err := l.left.Note(ctx, left, l.id, shown)
+		err := l.left.Note(ctx, left, l.id, observed)
 		if err != nil && slices.ContainsFunc(p.Kept, func(k plan.Kept) bool { return k.Frontend == nil && k.Owner == j.Owner }) {
 			j.refused = err
 		}
@@ -122,8 +115,8 @@ func noteLeft(ctx context.Context, l *loadBalancer, jobs []*job, p plan.Plan, sh
 	})
 }
 
-// noteKept notes the pools and frontends that stay for others: a Service's own, and of one that
-// leaves those that keep the load balancer.
+// noteKept records the retained pools and frontends: a Service's own and, if it leaves, those that retain the
+// load balancer.
 func (j *job) noteKept(all []plan.Kept) {
 	for _, k := range all {
 		its := k.Owner == j.Owner || k.Owner == "" && j.leaves() || k.Converting || k.Frontend != nil && hasPrefixFold(k.Frontend.Name, j.Owner)
@@ -133,11 +126,10 @@ func (j *job) noteKept(all []plan.Kept) {
 	}
 }
 
-// stepDone takes a job's step off, and notes the contests about what it has.
 func (j *job) stepDone(contests *contest.Contests) {
 	j.steps, j.cleared, j.begun = j.steps[1:], false, true
 	j.contested(contests.Shown(contest.PublicIPs, j.Service))
-	if !j.waitsForFill() && !slices.ContainsFunc(j.converting, j.takes) { // else a rule that moves to the pool once it is filled was not undone by anybody
+	if !j.waitsForFill() && !slices.ContainsFunc(j.converting, j.takes) { // otherwise a rule that still waits for its pool would look like a reverted change
 		j.contested(contests.Shown(contest.LoadBalancer, j.Service))
 	}
 }
@@ -154,10 +146,8 @@ func (l *loadBalancer) log(ctx context.Context, p plan.Plan, jobs []*job) {
 	}
 }
 
-// mostNamed is how many Services a line of the log names.
 const mostNamed = 10
 
-// logFor is the log of what is done to a resource for some jobs.
 func logFor(log *slog.Logger, kind, name string, jobs []*job) *slog.Logger {
 	var names []string
 	for _, j := range jobs[:min(len(jobs), mostNamed)] {

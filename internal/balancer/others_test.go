@@ -19,7 +19,7 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// put has somebody else make a resource, in YAML; ~ stands for the group's network.
+// put creates a foreign resource from YAML; ~ is the group's network prefix.
 func (s *stage) put(name, body string) {
 	raw, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(body, "~", network)))
 	must(err)
@@ -35,7 +35,7 @@ func (s *stage) put(name, body string) {
 	s.remember()
 }
 
-// machine has a virtual machine, whose network interface is in these pools.
+// machine adds the network interface of a virtual machine to pools.
 func (s *stage) machine(d *datadriven.TestData) {
 	name := d.CmdArgs[0].Key
 	var pools []string
@@ -49,8 +49,8 @@ func (s *stage) machine(d *datadriven.TestData) {
 	s.remember()
 }
 
-// write has somebody else write a resource as Azure has it: it adds what is not said. What he
-// wants in its pools is in there afterwards, however many writes that would take him.
+// write writes a resource as another client: omitted properties are added, and pools end up with the given
+// members.
 func (s *stage) write(id string, raw []byte) {
 	is := s.emu.Behaviour()
 	must(s.emu.SetBehaviour(worlds.Taking()))
@@ -83,7 +83,7 @@ func (s *stage) write(id string, raw []byte) {
 	}
 }
 
-// add has somebody else add parts to a load balancer, in YAML: lists by their names in its properties.
+// add adds foreign parts to a load balancer, in YAML lists by property name.
 func (s *stage) add(balancer, parts string) {
 	raw, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(parts, "~", network)))
 	must(err)
@@ -97,7 +97,7 @@ func (s *stage) add(balancer, parts string) {
 	})
 }
 
-// take has somebody else remove a part of a load balancer from one of the lists in its properties.
+// take removes a part of a load balancer as another client.
 func (s *stage) take(balancer, list, name string) {
 	s.editBalancer(balancer, func(properties map[string]any) {
 		is, _ := properties[list].([]any)
@@ -116,13 +116,13 @@ func (s *stage) editBalancer(balancer string, change func(properties map[string]
 	properties := body["properties"].(map[string]any)
 	frontends, _ := properties["frontendIPConfigurations"].([]any)
 	for _, f := range frontends {
-		delete(f.(map[string]any)["properties"].(map[string]any), "inboundNatRules") // Azure shows what refers to it
+		delete(f.(map[string]any)["properties"].(map[string]any), "inboundNatRules") // read-only references
 	}
 	pools, _ := properties["backendAddressPools"].([]any)
-	for _, p := range pools { // and of members what nobody may write
+	for _, p := range pools { // read-only member properties
 		pool := p.(map[string]any)["properties"].(map[string]any)
 		members, _ := pool["loadBalancerBackendAddresses"].([]any)
-		if pool["backendIPConfigurations"] != nil { // their interfaces say where they are
+		if pool["backendIPConfigurations"] != nil { // the interfaces determine these members
 			delete(pool, "loadBalancerBackendAddresses")
 		}
 		for _, m := range members {
@@ -140,8 +140,7 @@ func (s *stage) editBalancer(balancer string, change func(properties map[string]
 	s.remember()
 }
 
-// drop has somebody else delete a resource, and all that refers to it if it is a load
-// balancer.
+// drop deletes a resource as another client, with everything that refers to a load balancer.
 func (s *stage) drop(name string) {
 	var all []map[string]json.RawMessage
 	must(json.Unmarshal(s.emu.Snapshot(), &all))

@@ -16,14 +16,14 @@ import (
 	"weir.dev/weir/test/worlds"
 )
 
-// turn is one thing that happens: it changes the stage at once.
+// turn is one event; it changes the stage at once.
 type turn struct {
 	what  string
 	waits time.Duration
 	do    func(s *stage)
 }
 
-// troubles are what Azure may do to the calls that follow.
+// troubles are faults of later Azure calls.
 var troubles = []string{
 	`rules: []`,
 	`rules: [{match: {kind: put, path: "**/networkSecurityGroups/*", maxMatches: 2}, action: {status: 429, code: TooManyRequests, headers: {Retry-After: "300"}}}]`,
@@ -46,7 +46,7 @@ func drawTurn(t *rapid.T) turn {
 		at.do = func(s *stage) {
 			if s.leaving(name) {
 				s.revive()
-				s.settle(2 * time.Hour) // Kubernetes has one Service of a name at a time
+				s.settle(2 * time.Hour) // Kubernetes has one Service per name
 			}
 			if !s.leaving(name) {
 				s.applyAll(fmt.Sprintf("%s: {ports: 80%s}", name, spec))
@@ -81,15 +81,15 @@ func drawTurn(t *rapid.T) turn {
 	return at
 }
 
-// leaving reports whether a Service is deleted and not gone.
+// leaving reports whether a Service is being deleted.
 func (s *stage) leaving(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.services[name] != nil && s.services[name].deleted
 }
 
-// tellable reports whether a pool is there, and Weir can tell its addresses from others': its BackendPool
-// has taken it, or the process knows what the one before had on record.
+// tellable reports whether Weir can distinguish its addresses in an existing pool: the BackendPool has a
+// record, or the process knows the previous one.
 func (s *stage) tellable(pool string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,7 @@ func (s *stage) tellable(pool string) bool {
 	return there && (s.process.had[pool] || s.backends[pool] != nil && s.backends[pool].recorded.Taken)
 }
 
-// othersLeave takes out what others have put into pools that have no record: the next process takes
-// all in them for Weir's.
+// othersLeave removes foreign members from pools without a record, which the next process would adopt.
 func (s *stage) othersLeave() {
 	s.stop()
 	for _, pool := range lawPools {
@@ -115,7 +114,7 @@ func (s *stage) othersLeave() {
 	}
 }
 
-// revive has a process run, if none does.
+// revive starts a process if none runs.
 func (s *stage) revive() {
 	s.mu.Lock()
 	dead := s.process.dead
@@ -127,9 +126,9 @@ func (s *stage) revive() {
 	}
 }
 
-// Whatever happens to Services while nodes drain, Azure is throttled, answers get lost and
-// processes die, and whatever Azure does with pools in a write of their load balancer: at rest each pool holds what is wanted and what others put there, all of
-// that, and nothing that Weir set Down is left so. Nothing is left of a Service that is gone.
+// Whatever happens to Services while nodes drain, Azure throttles, responses get lost, processes are killed and
+// Azure changes pools in load balancer writes: in the end each pool has exactly the desired and foreign
+// members, no member is left Down by Weir, and deleted Services leave nothing.
 func TestLawWhatWeirHasWrittenHasAnOwner(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		azure := rapid.SampledFrom(slices.Sorted(maps.Keys(worlds.All()))).Draw(rt, "azure")
@@ -156,7 +155,7 @@ func TestLawWhatWeirHasWrittenHasAnOwner(t *testing.T) {
 			s.revive()
 			s.settle(2 * time.Hour)
 			s.look()
-			time.Sleep(11 * time.Minute) // a drift period: what was given up is looked at
+			time.Sleep(11 * time.Minute) // one resync period
 			s.settle(2 * time.Hour)
 			said.WriteString("--- end\n" + s.harvest(false) + s.cloud().spell())
 			if failed = s.owned(); failed == nil {
@@ -169,7 +168,7 @@ func TestLawWhatWeirHasWrittenHasAnOwner(t *testing.T) {
 	})
 }
 
-// nobodyLeft reports what Azure still has of a Service that is gone.
+// nobodyLeft returns an error if Azure still has parts of a deleted Service.
 func (s *stage) nobodyLeft() error {
 	s.mu.Lock()
 	there := map[string]bool{}

@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// keepsPools has a stage keep BackendPools, and a security group.
+// keepsPools enables BackendPools and a security group.
 func keepsPools(s *stage) {
 	s.stop()
 	s.backends, s.draining, s.theirs = map[string]*backendPool{}, map[string]bool{}, map[string]bool{}
@@ -29,7 +29,7 @@ func guarded(set *balancer.Settings) {
 	set.SecurityGroup = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources, Type: lb.TypeSecurityGroup, Name: "nsg"}
 }
 
-// others has somebody else put an address into a pool, or take it out, or set one Down.
+// others changes an address of a pool as another client.
 func (s *stage) others(pool, ip string, change func(address map[string]any) (stays bool)) {
 	id := network + "/loadBalancers/" + strings.Replace(pool, "/", "/backendAddressPools/", 1)
 	raw, ok := s.emu.Get(id)
@@ -64,20 +64,19 @@ func (s *stage) others(pool, ip string, change func(address map[string]any) (sta
 func joins(map[string]any) bool  { return true }
 func leaves(map[string]any) bool { return false }
 
-// owned checks, by Azure's own record of who put what, that every pool holds what its
-// BackendPool wants and what others put there, and nothing else, and that what Weir set Down
-// drains.
+// owned checks against Azure's record of writers that every pool has exactly its desired and foreign members,
+// and that members set Down by Weir are draining.
 func (s *stage) owned() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	theirs := maps.Clone(s.theirs)
-	wanted := map[string]bool{} // by pool and address; true is Down
+	wanted := map[string]bool{} // by pool and address; true means Down
 	for name, b := range s.backends {
 		if b.deleting {
 			return fmt.Errorf("the BackendPool %s does not go", name)
 		}
 		if _, there := s.emu.Get(b.id.String()); !there && containsFold(s.settings.SharedPools(), b.id.Name) {
-			continue // its load balancer was made anew without it: no rule needs it
+			continue // its load balancer was recreated without it: no rule needs it
 		}
 		for _, a := range s.members(b.pool) {
 			wanted[strings.ToLower(b.id.String())+" "+a.IP.String()] = a.AdminState == lb.Down
@@ -113,8 +112,8 @@ func (s *stage) owned() error {
 	return errors.Join(errs...)
 }
 
-// unkept reports whether a pool of all nodes has no BackendPool: its Service came to want another
-// one before it was finished. It keeps the nodes that it was made with until a Service needs it.
+// unkept reports whether a node pool has no BackendPool because its Service switched pools early. It keeps its
+// initial nodes until a Service needs it.
 func (s *stage) unkept(pool string) bool {
 	for _, b := range s.backends {
 		if strings.EqualFold(b.id.String(), pool) {
@@ -128,9 +127,8 @@ func containsFold(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(item string) bool { return strings.EqualFold(item, name) })
 }
 
-// A Service is created while its node drains, its security group is throttled, and the node
-// stays after all before the Service is finished. Its entry takes new flows again: what is
-// Down by Weir is on record, or it is not Down.
+// A Service is created while its node drains and the security group is throttled; then the node stays. Its
+// member must accept new flows again: a Down by Weir is recorded or absent.
 func TestANodeThatStaysBeforeItsServiceIsFinishedIsNotLeftDown(t *testing.T) {
 	for about, restarted := range map[string]bool{"one process": false, "two": true} {
 		t.Run(about, func(t *testing.T) {

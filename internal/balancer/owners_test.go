@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/publicip"
 )
 
-// ownerStore is the ConfigMap of owners: it outlives a process. It implements publicip.OwnerStore.
+// ownerStore is the ConfigMap of owners; it survives the process.
 type ownerStore struct {
 	mu      sync.Mutex
 	record  publicip.OwnerRecord
@@ -26,7 +26,6 @@ type ownerStore struct {
 	writes                 int
 }
 
-// ReadOwners implements publicip.OwnerStore.
 func (o *ownerStore) ReadOwners(context.Context) (publicip.OwnerRecord, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -36,7 +35,6 @@ func (o *ownerStore) ReadOwners(context.Context) (publicip.OwnerRecord, error) {
 	return publicip.OwnerRecord{Version: o.record.Version, Owners: maps.Clone(o.record.Owners)}, nil
 }
 
-// WriteOwners implements publicip.OwnerStore.
 func (o *ownerStore) WriteOwners(_ context.Context, r publicip.OwnerRecord) (string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -52,14 +50,13 @@ func (o *ownerStore) WriteOwners(_ context.Context, r publicip.OwnerRecord) (str
 	return o.record.Version, nil
 }
 
-// poolStore is the record of pools that were left to others. It implements leftpool.Store.
+// poolStore is the record of left pools.
 type poolStore struct {
 	mu                     sync.Mutex
 	of                     map[lb.PoolKey]string
 	unreadable, unwritable bool
 }
 
-// ReadPools implements leftpool.Store.
 func (p *poolStore) ReadPools(context.Context) (map[lb.PoolKey]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +66,6 @@ func (p *poolStore) ReadPools(context.Context) (map[lb.PoolKey]string, error) {
 	return maps.Clone(p.of), nil
 }
 
-// KeepPools implements leftpool.Store.
 func (p *poolStore) KeepPools(_ context.Context, changed map[lb.PoolKey]string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +83,7 @@ func (p *poolStore) KeepPools(_ context.Context, changed map[lb.PoolKey]string) 
 	return nil
 }
 
-// spell lists the pools on record, and for whom Weir made them.
+// spell lists the recorded pools and their Services.
 func (p *poolStore) spell() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +112,6 @@ func (o *ownerStore) set(what string) {
 	}
 }
 
-// AllowedPublicIPs implements balancer.Cluster.
 func (p *process) AllowedPublicIPs(namespace string) string {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()

@@ -16,31 +16,29 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// placements are what is known of the cluster's load balancers: what Azure showed last of each,
-// and which Services were placed where since.
+// placements caches the last observed state of the cluster's load balancers and where Services were placed
+// since.
 type placements struct {
-	// reading is held across the one list that everything begins with, which takes time.
 	reading chan struct{}
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	read   bool
-	shown  map[string]lb.LoadBalancer // by name in lower case
-	byIP   map[string]bool            // those with a pool that has addresses, likewise
-	placed map[string]placement       // by Service
-	nodes  map[string]string          // the configuration of each node at the start
+	shown  map[string]lb.LoadBalancer // by lower-case name
+	byIP   map[string]bool            // those with addresses in a pool, by lower-case name
+	placed map[string]placement
+	nodes  map[string]string // configuration of each node at startup
 
-	machines machinerules.Book // has a lock of its own
+	machines machinerules.Book // has its own lock
 }
 
-// placement is where a Service is, by name in lower case, and how many rules and frontends it has
-// at the first of these.
+// placement is where a Service is, by lower-case name, and how many rules and frontends it has at the first of
+// these.
 type placement struct {
 	at               []string
 	owner            string
 	rules, frontends int
 }
 
-// saw notes what Azure shows of a load balancer.
 func (p *placements) saw(balancer lb.LoadBalancer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,43 +56,41 @@ func (p *placements) sawLocked(balancer lb.LoadBalancer) {
 		return
 	}
 	p.byIP[name] = slices.ContainsFunc(balancer.Pools, func(pool lb.Pool) bool { return !pool.NIC && len(pool.Addresses) > 0 })
-	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil // not asked for
+	balancer.Origin, balancer.Pools, balancer.Probes = nil, nil, nil
 	p.shown[name] = balancer
 }
 
-// shownLocked returns a load balancer as Azure showed it last; false if that is not known. One that
-// is known not to exist has no etag.
-func (p *placements) shownLocked(name string) (shown lb.LoadBalancer, known bool) {
-	shown, there := p.shown[strings.ToLower(name)]
-	if shown.ID.Name == "" {
-		shown.ID.Name = name
+// shownLocked returns the last observed load balancer; false if unknown. A load balancer that does not exist
+// has no etag.
+func (p *placements) shownLocked(name string) (observed lb.LoadBalancer, known bool) {
+	observed, exists := p.shown[strings.ToLower(name)]
+	if observed.ID.Name == "" {
+		observed.ID.Name = name
 	}
-	return shown, there || p.read
+	return observed, exists || p.read
 }
 
-// newest is a load balancer as it was seen last, and whether a pool of it had addresses.
-func (p *placements) newest(name string) (shown lb.LoadBalancer, byAddress bool) {
+func (p *placements) newest(name string) (observed lb.LoadBalancer, byAddress bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name = strings.ToLower(name)
 	return p.shown[name], p.byIP[name]
 }
 
-// Rules counts the rules of each of the cluster's load balancers, as Azure showed it last.
+// Rules returns the rule count of each of the cluster's load balancers, as last observed.
 func (b *Balancers) Rules() map[string]int {
 	b.placements.mu.Lock()
 	defer b.placements.mu.Unlock()
 	count := make(map[string]int, len(b.placements.shown))
-	for _, shown := range b.placements.shown {
-		count[shown.ID.Name] = len(shown.Rules)
+	for _, observed := range b.placements.shown {
+		count[observed.ID.Name] = len(observed.Rules)
 	}
 	return count
 }
 
-// MachineRules counts the rules of machines by their public load balancer.
+// MachineRules returns the highest rule count per machine, by public load balancer.
 func (b *Balancers) MachineRules() map[string]int { return b.placements.machines.Used() }
 
-// put notes where a Service is.
 func (p *placements) put(key string, s placement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,14 +112,12 @@ func lower(names []string) []string {
 	return all
 }
 
-// remove forgets where a Service is.
 func (p *placements) remove(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.placed, key)
 }
 
-// elsewhere are the owners that are known to be on another load balancer than this one.
 func (p *placements) elsewhere(name string) map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +130,6 @@ func (p *placements) elsewhere(name string) map[string]bool {
 	return owners
 }
 
-// holding are the load balancers that show something of an owner.
 func (p *placements) holding(owner string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,15 +145,15 @@ func (p *placements) holding(owner string) []string {
 	return names
 }
 
-// hasLocked counts what a load balancer shows of an owner. The caller holds the lock.
+// hasLocked counts an owner's parts of a load balancer. The caller holds the lock.
 func (p *placements) hasLocked(name, owner string) (rules, frontends int) {
-	shown := p.shown[strings.ToLower(name)]
-	for _, r := range shown.Rules {
+	observed := p.shown[strings.ToLower(name)]
+	for _, r := range observed.Rules {
 		if hasPrefixFold(r.Name, owner) {
 			rules++
 		}
 	}
-	for _, f := range shown.Frontends {
+	for _, f := range observed.Frontends {
 		if hasPrefixFold(f.Name, owner) {
 			frontends++
 		}
@@ -168,8 +161,8 @@ func (p *placements) hasLocked(name, owner string) (rules, frontends int) {
 	return rules, frontends
 }
 
-// partsOf returns the frontends and rules of an owner on all load balancers. The frontends include those of other
-// Services that it shares.
+// partsOf returns an owner's rules on all load balancers, and its frontends including shared ones of other
+// Services.
 func (p *placements) partsOf(owner string) (frontends []lb.Frontend, rules []lb.Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +182,6 @@ func (p *placements) partsOf(owner string) (frontends []lb.Frontend, rules []lb.
 	return frontends, rules
 }
 
-// having is the load balancer that has a public IP, or a private address of a subnet.
 func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,7 +195,6 @@ func (p *placements) having(publicIP, subnet string, ip netip.Addr) string {
 	return ""
 }
 
-// rulesAt are the rules at the frontend of a public IP, as far as is known.
 func (p *placements) rulesAt(ip lb.PublicIP) []lb.Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,7 +208,7 @@ func (p *placements) rulesAt(ip lb.PublicIP) []lb.Rule {
 	return nil
 }
 
-// Azure compares names without capitals.
+// Azure names are case-insensitive.
 
 func containsFold(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(item string) bool { return strings.EqualFold(item, name) })
@@ -227,9 +218,8 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// NodePlaces returns by address, and of pools of network interfaces by lb.MachineKey, on which
-// configuration Azure showed the nodes when it was first asked: in the shared pools of its load
-// balancers. It asks once; what it returns is not to be changed.
+// NodePlaces returns the configuration of each node at startup, from the shared pools. Keys are addresses, or
+// lb.MachineKey for pools of network interfaces. It reads Azure once; callers must not modify the map.
 func (b *Balancers) NodePlaces(ctx context.Context) (map[string]string, error) {
 	if err := b.readAll(ctx); err != nil {
 		return nil, err
@@ -239,8 +229,7 @@ func (b *Balancers) NodePlaces(ctx context.Context) (map[string]string, error) {
 	return b.placements.nodes, nil
 }
 
-// nodePlaces reads the shared pools. A node that is on several configurations counts for the first of
-// them.
+// nodePlaces reads the shared pools. A node in several configurations counts for the first.
 func (s Settings) nodePlaces(ctx context.Context, azure Azure, all []lb.LoadBalancer) (map[string]string, error) {
 	places := map[string]string{}
 	for _, c := range s.Configurations {
@@ -262,13 +251,12 @@ func (s Settings) nodePlaces(ctx context.Context, azure Azure, all []lb.LoadBala
 	return places, nil
 }
 
-// nodesBehind are the addresses in the shared pools of a load balancer, or the machines.
 func (s Settings) nodesBehind(ctx context.Context, azure Azure, balancer lb.LoadBalancer) (nodes []string, err error) {
 	for _, pool := range balancer.Pools {
 		if !containsFold(s.NodePools(), pool.ID.Name) {
 			continue
 		}
-		if pool.NIC && len(s.Configurations) > 1 { // else there is nothing to tell apart
+		if pool.NIC && len(s.Configurations) > 1 { // with one configuration the machines do not matter
 			if pool, err = azure.Machines(ctx, pool); err != nil {
 				return nil, fmt.Errorf("machines of pool %s of load balancer %s: %w", pool.ID.Name, balancer.ID.Name, err)
 			}

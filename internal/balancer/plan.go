@@ -13,24 +13,22 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// plan plans for the jobs, and returns those that it is for: what others have is contested, and
-// stays as it is, and so does what is published.
-func (l *loadBalancer) plan(ctx context.Context, jobs []*job, seen snapshot) (p plan.Plan, due []*job, err error) {
-	if err := l.hold(ctx, jobs, seen.observed, seen.converting); err != nil {
+// plan plans for the jobs and returns those it covers: conflicting and published parts stay as they are.
+func (l *loadBalancer) plan(ctx context.Context, jobs []*job, snap snapshot) (p plan.Plan, due []*job, err error) {
+	if err := l.hold(ctx, jobs, snap.observed, snap.converting); err != nil {
 		return plan.Plan{}, nil, err
 	}
-	jobs = l.withoutReserved(jobs, seen)
-	p = plan.Make(l.input(jobs, seen))
-	if due = l.uncontested(jobs, p, seen.observed.Etag == ""); len(due) < len(jobs) {
-		p = plan.Make(l.input(due, seen))
+	jobs = l.withoutReserved(jobs, snap)
+	p = plan.Make(l.input(jobs, snap))
+	if due = l.uncontested(jobs, p, snap.observed.Etag == ""); len(due) < len(jobs) {
+		p = plan.Make(l.input(due, snap))
 	}
-	for rest := l.keepPublished(ctx, due, p, seen); len(rest) < len(due); rest = l.keepPublished(ctx, due, p, seen) {
-		due, p = rest, plan.Make(l.input(rest, seen))
+	for remaining := l.keepPublished(ctx, due, p, snap); len(remaining) < len(due); remaining = l.keepPublished(ctx, due, p, snap) {
+		due, p = remaining, plan.Make(l.input(remaining, snap))
 	}
 	return p, due, nil
 }
 
-// split notes why a plan refuses jobs, and returns those that it serves.
 func split(jobs []*job, p plan.Plan) (served []*job) {
 	for _, j := range jobs {
 		if j.refused = p.Refused[j.Owner]; j.refused == nil {
@@ -40,23 +38,22 @@ func split(jobs []*job, p plan.Plan) (served []*job) {
 	return served
 }
 
-// input is what a plan for these jobs is made from.
-func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
+func (l *loadBalancer) input(jobs []*job, snap snapshot) plan.Input {
 	in := l.boundsInput(l.id.Name)
-	in.Observed = seen.observed
-	in.SharedPools, in.SharedProbes, in.Retired = l.cfg.NodePools(), []string{service.SharedProbeName}, l.retired(jobs, seen.observed, seen.converting)
-	in.Foreign, in.Emptying, in.AddressAt = seen.foreign, seen.emptying, seen.ips.AddressAt
-	in.FamilyOf = func(f lb.Frontend) lb.Family { return seen.ips.Family(f.PublicIP) }
-	in.Made = seen.ips.IsMade
-	in.Left = slices.DeleteFunc(seen.left.On(l.id), func(name string) bool {
+	in.Observed = snap.observed
+	in.SharedPools, in.SharedProbes, in.Retired = l.cfg.NodePools(), []string{service.SharedProbeName}, l.retired(jobs, snap.observed, snap.converting)
+	in.Foreign, in.Emptying, in.AddressAt = snap.foreign, snap.emptying, snap.ips.AddressAt
+	in.FamilyOf = func(f lb.Frontend) lb.Family { return snap.ips.Family(f.PublicIP) }
+	in.Made = snap.ips.IsMade
+	in.Left = slices.DeleteFunc(snap.left.On(l.id), func(name string) bool {
 		return l.cfg.Cluster.Binds(lb.PoolID{LoadBalancer: l.id, Name: name})
 	})
 	due := map[string]bool{}
 	for _, j := range jobs {
-		in.Shares = append(in.Shares, l.wanted(j, seen))
+		in.Shares = append(in.Shares, l.wanted(j, snap))
 		due[j.Owner] = true
 	}
-	for _, owner := range seen.owners {
+	for _, owner := range snap.owners {
 		if !due[owner] {
 			in.Others = append(in.Others, owner)
 		}
@@ -64,17 +61,16 @@ func (l *loadBalancer) input(jobs []*job, seen snapshot) plan.Input {
 	return in
 }
 
-// wanted is what a job's step wants of the load balancer.
-func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
-	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: lb.NamesOn(l.id, j.HeldPools), MadePools: lb.NamesOn(l.id, j.MadePools), LeftPools: seen.left.Of(j.Service, l.id, j.OwnPools)}
+func (l *loadBalancer) wanted(j *job, snap snapshot) plan.Share {
+	s := plan.Share{Owner: j.Owner, Namespace: j.namespace(), OwnPools: j.OwnPools, HeldPools: lb.NamesOn(l.id, j.HeldPools), MadePools: lb.NamesOn(l.id, j.MadePools), LeftPools: snap.left.Of(j.Service, l.id, j.OwnPools)}
 	if j.leaves() {
-		s.Needs = func(f lb.Frontend) bool { return seen.ips.Needs(j.Desired, f) }
+		s.Needs = func(f lb.Frontend) bool { return snap.ips.Needs(j.Desired, f) }
 		return s
 	}
 	s.Probes, s.Rules = j.wanted.Probes, j.rules
 	for i, f := range j.wanted.Frontends {
-		front := plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, seen.observed, l.cfg.Owed)
-		if ip, public := seen.ips.Of(j.ips, i); public {
+		front := plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, snap.observed, l.cfg.Owed)
+		if ip, public := snap.ips.Of(j.ips, i); public {
 			front.PublicIP = ip.ID.String()
 		}
 		s.Frontends = append(s.Frontends, front)
@@ -88,8 +84,7 @@ func (l *loadBalancer) wanted(j *job, seen snapshot) plan.Share {
 	return s
 }
 
-// serviceOf names the Service of the cluster that a rule is of. It looks at all of them when it
-// is asked first.
+// serviceOf returns a function that names the Service of a rule. It lists the cluster's Services on first use.
 func serviceOf(cluster Cluster) func(rule string) string {
 	services := sync.OnceValue(func() map[string]string {
 		of := map[string]string{}

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// policy changes a rule in every write, as Azure Policy can.
+// policy changes a rule in every write, like Azure Policy.
 type policy struct {
 	balancer.Azure
 	rule string
@@ -30,8 +30,8 @@ func (p policy) PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.Load
 	return p.Azure.PutLoadBalancer(ctx, b)
 }
 
-// A policy of Azure's that changes what is written is a contest as well: after some minutes the
-// Service has what Azure makes of what it wants. Its neighbours never wait.
+// An Azure Policy that changes writes is a conflict: after some minutes the Service keeps Azure's result. Other
+// Services never wait.
 func TestAPolicyThatChangesEachWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()

@@ -22,18 +22,19 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Azure reads and writes load balancers and public IPs. Its errors carry a *fault.Fault.
-// It is called from several goroutines at once.
+// Azure reads and writes load balancers and public IPs. Errors carry a *fault.Fault. Implementations are safe
+// for concurrent use.
 type Azure interface {
-	// Enter asks for leave to work on a load balancer; see poolupdate.Azure.
+	// Enter returns zero if a write may start now, otherwise when to call again. why is set if the throttle
+	// gate is closed; see poolupdate.Azure.
 	Enter(id lb.LoadBalancerID) (until time.Time, why string)
 	GetLoadBalancer(ctx context.Context, id lb.LoadBalancerID) (lb.LoadBalancer, error)
 	ListLoadBalancers(ctx context.Context, subscription, resourceGroup string) ([]lb.LoadBalancer, error)
-	// PutLoadBalancer writes what was read, or makes what has no etag, waits until Azure
-	// is done and returns what it then shows.
+	// PutLoadBalancer updates a load balancer, or creates it if it has no etag, waits for the operation and
+	// returns the new state.
 	PutLoadBalancer(ctx context.Context, b lb.LoadBalancer) (lb.LoadBalancer, error)
 	DeleteLoadBalancer(ctx context.Context, b lb.LoadBalancer) error
-	// Machines returns a pool with the virtual machine of each network interface in it.
+	// Machines returns the pool with the virtual machine of each network interface.
 	Machines(ctx context.Context, pool lb.Pool) (lb.Pool, error)
 	ListPublicIPs(ctx context.Context, subscription, resourceGroup string) ([]lb.PublicIP, error)
 	PutPublicIP(ctx context.Context, ip lb.PublicIP) (lb.PublicIP, error)
@@ -42,120 +43,107 @@ type Azure interface {
 	PutSecurityGroup(ctx context.Context, g lb.SecurityGroup) (lb.SecurityGroup, error)
 }
 
-// Lanes are the lanes of the pools; poolupdate.Lanes are these.
+// Lanes is implemented by package poolupdate.
 type Lanes interface {
-	// Lock takes the lane of a load balancer: no pool of it is written until unlock.
+	// Lock locks a load balancer: none of its pools is written until unlock is called.
 	Lock(ctx context.Context, id lb.LoadBalancerID) (unlock func(), err error)
-	// Carry gives the pools that have a change waiting their newest addresses, while the
-	// lane is locked. settled has to be called once: with what Azure shows after the write,
-	// or with nil if it failed; mayLand says that it may land all the same.
+	// Carry adds the newest addresses to the pools with a pending change. The load balancer must be locked.
+	// Call settled exactly once: with the pools after the write, or nil if it failed; mayLand means the failed
+	// write may still take effect.
 	Carry(ctx context.Context, id lb.LoadBalancerID, pools []lb.Pool) (next []lb.Pool, settled func(shown []lb.Pool, mayLand bool))
 }
 
-// Cluster answers from the newest snapshot of the cluster, without waiting.
+// Cluster reads the cached cluster state without blocking.
 type Cluster interface {
-	// Owners returns the owners of all Services that have a load balancer of Weir's, or
-	// are to have one.
+	// Owners returns the owners of all Services that have or need a load balancer of Weir.
 	Owners() []string
-	// Fresh returns what a pool is to hold that is about to be made for a Service; none for one
-	// that a BackendPool keeps, whose lane fills it.
+	// Fresh returns the initial members of a new pool; none if a BackendPool fills it.
 	Fresh(service string, on lb.LoadBalancerID, pool service.Pool) []lb.Address
-	// Awaits reports whether flows have to wait for a pool of a Service, of which Azure shows this: it
-	// lacks members that are to be in it. Network interfaces are counted, whosever they are.
+	// Awaits reports whether flows must wait for the observed pool because it lacks members. All network
+	// interfaces count, foreign ones included.
 	Awaits(service string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool
-	// Converts reports whether there is a BackendPool of a shared pool that Weir made, and that has the
-	// other kind of members in it than azure.json says, and whether one is paused.
+	// Converts reports whether a BackendPool made by Weir still puts the other kind of members into a shared
+	// pool, and whether one is paused.
 	Converts(pool lb.PoolID) (is, paused bool)
-	// Foreign returns, for people, those members of a pool of Services that Weir did not put there:
-	// addresses, and network interfaces whose machine is known to the pool and no node.
+	// Foreign describes the members of a Service pool that Weir did not add: addresses, and network interfaces
+	// of machines that are not nodes.
 	Foreign(ctx context.Context, pool lb.Pool) ([]string, error)
-	// Fills reports whether there is a BackendPool of a pool that Weir made, and Binds whether there is one that anybody
-	// made.
 	Fills(pool lb.PoolID) bool
 	Binds(pool lb.PoolID) bool
-	// Reached returns all Services of type LoadBalancer, whoever serves them, and those of
-	// which Azure may hold something.
+	// Reached returns all Services of type LoadBalancer, whatever controller serves them, and those with
+	// possible parts in Azure.
 	Reached() []securitygroup.Reached
-	// AllowedPublicIPs returns the annotation grant.PublicIPAnnotation of a Namespace.
 	AllowedPublicIPs(namespace string) string
-	// Sharers returns what Services ask of the frontends that they are on; see privatelinkround.Cluster.
+	// Sharers returns the Private Link settings of Services at shared frontends; see privatelinkround.Cluster.
 	Sharers(owners map[string]bool) map[string]privatelink.Sharer
-	// Bounds returns the bounds that the Namespace of this name sets.
 	Bounds(namespace string) bound.Settings
-	// Nodes returns the addresses of all nodes, and NodesOf those of the nodes behind a load
-	// balancer, or, of a Service with pools of its own, anywhere; false if they are not known yet.
 	Nodes() []netip.Addr
+	// NodesOf returns the addresses of the nodes behind a load balancer, or of all nodes for a Service with its
+	// own pools; false if unknown.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
 }
 
-// Config is what the Balancers work with. All fields but PrivateLinks, Emptied, Owners,
-// PrivateIPs, LeftPools, Behaviour, Lease, Writes and Made are needed.
+// Config holds dependencies and settings. Fields are required unless their comments say otherwise.
 type Config struct {
 	Settings
 	Azure Azure
-	// PrivateLinks reads and writes Private Link Services; nil leaves them alone.
+	// PrivateLinks reads and writes Private Link Services; nil disables them.
 	PrivateLinks privatelinkround.Azure
 	Lanes        Lanes
 	Cluster      Cluster
-	// Emptied is true where network interfaces have left as soon as somebody waits for that: nothing
-	// is written.
+	// Emptied means that pools lose their network interfaces at once: nothing is written (dry run).
 	Emptied bool
 	// Owners persists which namespaces own public IPs that Weir did not make; nil keeps them in memory.
 	Owners publicip.OwnerStore
-	// PrivateIPs persists for which namespaces private addresses are reserved; nil keeps them in memory.
+	// PrivateIPs persists private address reservations; nil keeps them in memory.
 	PrivateIPs privateip.Store
-	// LeftPools persists which pools Weir made and left to the addresses of others; nil keeps them in memory.
+	// LeftPools persists the pools that Weir left to foreign addresses; nil keeps them in memory.
 	LeftPools leftpool.Store
-	// Owed returns the address that a private frontend has to get though its Service leaves that to Azure, and whether
-	// there is one; nil is none.
+	// Owed returns the address that a dynamic private frontend must get, if any; nil means none.
 	Owed func(f lb.Frontend) (netip.Addr, bool)
-	// Behaviour is what is known of Azure; what it does not know is not counted on.
+	// Behaviour is the known behavior of Azure; the rest is not relied on.
 	Behaviour behaviour.Behaviour
-	// Lease keeps other controllers away during a write; nil is none.
+	// Lease keeps other controllers away during a write; nil means none.
 	Lease contest.Lease
-	// Writes divides what Weir may write among namespaces; nil limits none.
+	// Writes divides the write budget among namespaces; nil means no limit.
 	Writes *pace.Budgets
-	// Deferred counts Services that have to wait for a write, by the reason; nil counts none.
+	// Deferred counts deferred Services by reason; nil is allowed.
 	Deferred func(reason string)
-	// Done is told what came of a request, from several goroutines at once.
+	// Done receives each result. It is called concurrently.
 	Done func(Result)
-	// Made is told of a load balancer that was not there and is made: whoever was on it has to be asked for
-	// again. It is called from several goroutines at once; nil is nobody.
+	// Made is called after a load balancer was recreated, so that its Services are requeued. It is called
+	// concurrently; nil is allowed.
 	Made func(lb.LoadBalancerID)
-	// Overtaken is told that a write met 412 and was tried a second time, and whether that went
-	// well, from several goroutines at once; nil is nobody.
+	// Overtaken is called after a write that met 412 was retried; settled reports success. It is called
+	// concurrently; nil is allowed.
 	Overtaken func(resource string, settled bool)
 	Log       *slog.Logger
 }
 
-// Settings are the cluster's.
+// Settings are the cluster's settings.
 type Settings struct {
 	service.Settings
-	// Place is where load balancers are; its Name is not used.
-	Place lb.LoadBalancerID
-	// Location is the region of what is made.
+	// Place is the resource group of the load balancers; its Name is not used.
+	Place    lb.LoadBalancerID
 	Location string
-	// Configurations are the cluster's load balancers, at least one; each has an internal
-	// twin.
+	// Configurations are the cluster's load balancers, at least one; each has an internal twin.
 	Configurations []service.Configuration
-	// MostRules is how many rules a load balancer may have, and RulesBy names what sets it; empty is
-	// Azure.
+	// MostRules is the maximum number of rules per load balancer. RulesBy names the setting behind it; empty
+	// means Azure's limit.
 	MostRules int
 	RulesBy   string
-	// SecurityGroup is the network security group of the nodes; without a name none is
-	// written.
+	// SecurityGroup is the nodes' network security group; none is written if its name is empty.
 	SecurityGroup lb.ResourceID
-	// RequireEffectiveRestrictions refuses Services that say who may connect where the group
-	// is not there, or guards nothing.
+	// RequireEffectiveRestrictions rejects Services with client restrictions that the security group cannot
+	// enforce.
 	RequireEffectiveRestrictions bool
-	// PodSubnets are the names of the subnets of pods, MostPrivateLinks is how many Private Link
-	// Services a load balancer may have, and OpensSubnets lets network policies be turned off for them.
+	// PodSubnets are the names of pod subnets. MostPrivateLinks is the maximum number of Private Link Services
+	// per load balancer. OpensSubnets allows network policies to be disabled on their subnets.
 	PodSubnets       []string
 	MostPrivateLinks int
 	OpensSubnets     bool
 }
 
-// names are those of all load balancers that are the cluster's.
 func (s Settings) names() []string {
 	var all []string
 	for _, c := range s.Configurations {
@@ -164,7 +152,6 @@ func (s Settings) names() []string {
 	return all
 }
 
-// ids are those of all load balancers that are the cluster's.
 func (s Settings) ids() []lb.LoadBalancerID {
 	var all []lb.LoadBalancerID
 	for _, name := range s.names() {

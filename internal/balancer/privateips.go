@@ -22,32 +22,29 @@ func newPrivateIPs(cfg Config) *privateip.Keeper {
 	})
 }
 
-// loadPrivateIPs reads the reservations if a round may need them, before the lane is locked.
+// loadPrivateIPs reads the reservations, if needed, before the load balancer is locked.
 func (l *loadBalancer) loadPrivateIPs(ctx context.Context, jobs []*job) {
 	if slices.ContainsFunc(jobs, func(j *job) bool { return j.Desired != nil && j.Desired.Internal }) {
 		l.privateIPs.Load(ctx)
 	}
 }
 
-// withoutReserved returns the jobs without those that request an address which is reserved for another namespace.
-func (l *loadBalancer) withoutReserved(jobs []*job, seen snapshot) []*job {
-	refused := l.privateIPs.Check(l.usersOf(seen.observed), l.privateWants(jobs, seen), time.Now())
-	return withoutRefused(jobs, refused)
+func (l *loadBalancer) withoutReserved(jobs []*job, snap snapshot) []*job {
+	rejected := l.privateIPs.Check(l.usersOf(snap.observed), l.privateWants(jobs, snap), time.Now())
+	return withoutRefused(jobs, rejected)
 }
 
-// reserve records the private addresses that the plan gives to Services, and returns the jobs without those
-// that may not have theirs.
-func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, seen snapshot) []*job {
-	refused := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(seen.observed), l.privateWants(served, seen), time.Now())
-	return withoutRefused(jobs, refused)
+func (l *loadBalancer) reserve(ctx context.Context, jobs, served []*job, snap snapshot) []*job {
+	rejected := l.privateIPs.Reserve(ctx, l.id.Name, l.usersOf(snap.observed), l.privateWants(served, snap), time.Now())
+	return withoutRefused(jobs, rejected)
 }
 
-func withoutRefused(jobs []*job, refused map[string]error) []*job {
+func withoutRefused(jobs []*job, rejected map[string]error) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool {
-		if err := refused[j.Owner]; err != nil {
+		if err := rejected[j.Owner]; err != nil {
 			j.refused = err
 		}
-		return refused[j.Owner] != nil
+		return rejected[j.Owner] != nil
 	})
 }
 
@@ -55,8 +52,7 @@ func (l *loadBalancer) usersOf(b lb.LoadBalancer) privateip.Users {
 	return privateip.UsersOf(b, serviceOf(l.cfg.Cluster))
 }
 
-// privateWants returns the private addresses that jobs request. A job that leaves requests none.
-func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want {
+func (l *loadBalancer) privateWants(jobs []*job, snap snapshot) []privateip.Want {
 	var wants []privateip.Want
 	for _, j := range jobs {
 		if j.leaves() || !j.Desired.Internal {
@@ -64,7 +60,7 @@ func (l *loadBalancer) privateWants(jobs []*job, seen snapshot) []privateip.Want
 		}
 		w := privateip.Want{Owner: j.Owner, Service: j.Service, Created: j.Created}
 		for _, f := range j.wanted.Frontends {
-			if key := privateip.Key(plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, seen.observed, l.cfg.Owed)); key != "" {
+			if key := privateip.Key(plan.Fixed(f.Frontend, j.Owner, j.wanted.Rules, snap.observed, l.cfg.Owed)); key != "" {
 				w.Keys = append(w.Keys, key)
 			}
 		}

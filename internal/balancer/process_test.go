@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// process is one life of Weir: what it remembers is gone with it.
+// process is one run of Weir with its in-memory state.
 type process struct {
 	stage     *stage
 	ctx       context.Context
@@ -28,17 +28,17 @@ type process struct {
 	running   sync.WaitGroup
 	balancers *balancer.Balancers
 	lanes     *poolupdate.Lanes
-	// had are the BackendPools that it let go: of their pools it knows what is whose.
+	// had are released BackendPools, with known members.
 	had    map[string]bool
 	client *azure.Client
 	// dead, missing and claims are guarded by the stage's mu.
 	dead bool
-	// missing counts the pools that were not there and are looked for again.
+	// missing counts pools that did not exist and are retried.
 	missing int
 	claims  map[string]*claim
 }
 
-// launch starts a process. Nobody is asked for anything yet.
+// launch starts a process without requests.
 func (s *stage) launch() {
 	endpoint, credential, err := azure.Emulator("http://127.0.0.1:8080")
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *stage) launch() {
 	p.running.Go(func() { p.lanes.Run(p.ctx) })
 }
 
-// die ends the process: nothing that it does from now on counts. The caller holds s.mu.
+// die kills the process: later actions have no effect. The caller holds s.mu.
 func (p *process) die() {
 	p.dead = true
 	p.cancel()
@@ -93,8 +93,7 @@ type noPools struct{}
 func (noPools) Relevant(poolschedule.Operation) bool                      { return false }
 func (noPools) Desired(poolschedule.Ref) (d poolwrite.Desired, err error) { return d, nil }
 
-// wire is the way of a process to Azure. It is where the process dies in the midst of a
-// call.
+// wire is the transport of a process, which can be killed during a call.
 type wire struct{ process *process }
 
 // Do implements azure.Transport.
@@ -116,7 +115,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		return nil, context.Canceled
 	}
 	s.mu.Unlock()
-	// Of what was asked of a process that died the next one knows nothing.
+	// A new process does not know the requests of a killed one.
 	req.Header.Set("Authorization", fmt.Sprintf("Bearer of %p", p))
 	resp, err := s.emu.Transport().Do(req)
 	if dies {
@@ -131,14 +130,13 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// lease is the resource lease, as others leave it to us.
+// lease is the resource lease.
 type lease struct {
 	mu   sync.Mutex
-	held bool // by somebody else
-	lost bool // nothing may be written any more
+	held bool // by another holder
+	lost bool // writes are no longer allowed
 }
 
-// Enter implements balancer.Lease.
 func (l *lease) Enter(context.Context) (func() bool, func(), error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +156,6 @@ func (l *lease) set(state string) {
 	l.held, l.lost = state == "held", state == "lost"
 }
 
-// firstLine keeps a trace readable.
 func firstLine(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return text

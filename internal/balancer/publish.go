@@ -17,17 +17,16 @@ import (
 	"weir.dev/weir/internal/privatelinkround"
 )
 
-// A frontend is published when its load balancer has been written, and is no more before it goes. A
-// Private Link Service takes Azure many seconds: so these rounds are their own, beside those of the
-// load balancer, and nobody waits for them who asks for none.
+// A frontend is published after its load balancer was written, and unpublished before it is removed. Private
+// Link Services take Azure many seconds, so they have their own rounds: other Services do not wait.
 
-// published has the frontends of a load balancer published. It is of one goroutine.
+// published manages the Private Link Services of a load balancer. Not safe for concurrent use.
 type published struct {
 	*Balancers
 	id lb.LoadBalancerID
 }
 
-// newLinks returns the Keeper of Private Link Services; nil without an Azure for them.
+// newLinks returns nil if Private Link Services are disabled.
 func (b *Balancers) newLinks() *privatelinkround.Keeper {
 	if b.cfg.PrivateLinks == nil {
 		return nil
@@ -45,7 +44,7 @@ func (c *Config) linkSettings() privatelink.Settings {
 	}
 }
 
-// round makes the next step of these jobs: what goes first, then what comes.
+// round processes removals first.
 func (p *published) round(ctx context.Context, jobs []*job) {
 	ctx = calls.For(ctx, causes(jobs)...)
 	clears := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return len(j.steps[0].clears) == 0 })
@@ -60,7 +59,7 @@ func (p *published) round(ctx context.Context, jobs []*job) {
 		}
 	}
 	for _, j := range p.sift(ctx, jobs, (*job).unpublished) {
-		if j.link.More && j.link.Err == nil { // behind those who have come meanwhile
+		if j.link.More && j.link.Err == nil { // behind jobs queued since
 			p.next(j)
 			continue
 		}
@@ -73,7 +72,6 @@ func (p *published) round(ctx context.Context, jobs []*job) {
 	}
 }
 
-// clear removes what publishes the frontends that jobs let go of.
 func (p *published) clear(ctx context.Context, jobs []*job) {
 	frontends := map[string][]*privatelinkround.Request{}
 	for _, j := range jobs {
@@ -86,16 +84,14 @@ func (p *published) clear(ctx context.Context, jobs []*job) {
 	}
 }
 
-// balancer is the load balancer as it was seen last.
 func (p *published) balancer() privatelinkround.Balancer {
-	shown, byAddress := p.placements.newest(p.id.Name)
-	shown.ID = p.id
-	return privatelinkround.Balancer{Shown: shown, ByAddress: byAddress || !p.cfg.Interfaces}
+	observed, byAddress := p.placements.newest(p.id.Name)
+	observed.ID = p.id
+	return privatelinkround.Balancer{Shown: observed, ByAddress: byAddress || !p.cfg.Interfaces}
 }
 
-// unpublished is why a job cannot go on: what publishes a frontend that it lets go of is there yet, or
-// what it has left is somebody else's now and does not say so. One that stays has its load balancer, and
-// is told.
+// unpublished returns why a job cannot continue: a frontend that it releases is still published, or its former
+// Private Link Service has another owner.
 func (j *job) unpublished() error {
 	if s := j.steps[0]; len(s.clears) > 0 || j.Desired == nil || s.on.Key() != j.On.Key() {
 		return j.link.Err
@@ -103,7 +99,6 @@ func (j *job) unpublished() error {
 	return nil
 }
 
-// publishing are the last steps of a job: on what publishes the frontends of its load balancers.
 func (j *job) publishing() []step {
 	if !j.link.Concerned() {
 		return nil
@@ -118,31 +113,30 @@ func (j *job) publishing() []step {
 	return all
 }
 
-// keepPublished sets those jobs aside that would let go of a published frontend, and returns the
-// others: what publishes it goes first. Nobody is asked for jobs that have nothing of it on record.
-func (l *loadBalancer) keepPublished(ctx context.Context, due []*job, p plan.Plan, seen snapshot) (rest []*job) {
+// keepPublished defers jobs that would remove a published frontend and returns the others. Only jobs with a
+// recorded Private Link Service are checked.
+func (l *loadBalancer) keepPublished(ctx context.Context, due []*job, p plan.Plan, snap snapshot) (remaining []*job) {
 	for _, j := range due {
 		j.clears = nil
 		if l.links == nil || !j.link.Concerned() {
-			rest = append(rest, j)
+			remaining = append(remaining, j)
 			continue
 		}
-		gone := j.losesFrontends(l.id, p, seen.observed)
-		if len(gone) > 0 {
-			if gone, j.refused = seen.links.Published(ctx, j.link, gone); j.refused != nil {
+		removed := j.losesFrontends(l.id, p, snap.observed)
+		if len(removed) > 0 {
+			if removed, j.refused = snap.links.Published(ctx, j.link, removed); j.refused != nil {
 				continue
 			}
 		}
-		if len(gone) == 0 {
-			rest = append(rest, j)
+		if len(removed) == 0 {
+			remaining = append(remaining, j)
 			continue
 		}
-		j.setAside(l.id, gone)
+		j.setAside(l.id, removed)
 	}
-	return rest
+	return remaining
 }
 
-// setAside has what publishes the frontends of a job end before the job goes on.
 func (j *job) setAside(on lb.LoadBalancerID, frontends []string) {
 	if j.cleared {
 		j.refused = otherwise(on, len(frontends), "frontend "+frontends[0]+" is published, after that was ended")
@@ -151,17 +145,17 @@ func (j *job) setAside(on lb.LoadBalancerID, frontends []string) {
 	j.clears = frontends
 }
 
-// unforeseen sets those jobs aside that would let go of a published frontend though they have nothing of
-// that on record: they share it, or have it from another service controller, or went while nobody watched.
-// Azure has refused a write for that then, and only then they are looked for. It returns the others.
-func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan, seen snapshot, refused error) (rest []*job) {
-	if refused == nil || l.links == nil || !culpable(refused, time.Now()) && !strings.Contains(fault.From(refused).Code, "InUse") {
+// unforeseen defers jobs that would remove a published frontend without a record of it: the frontend is shared,
+// or comes from another controller. It is called only after Azure rejected a write for this reason. It returns
+// the other jobs.
+func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan, snap snapshot, rejected error) (remaining []*job) {
+	if rejected == nil || l.links == nil || !culpable(rejected, time.Now()) && !strings.Contains(fault.From(rejected).Code, "InUse") {
 		return jobs
 	}
 	for _, j := range jobs {
-		if gone := j.losesFrontends(l.id, p, seen.observed); len(gone) > 0 && !j.link.Concerned() {
-			published, err := seen.links.Published(ctx, j.link, gone)
-			if err != nil { // the role may lack the right: what Azure says of the write stands
+		if removed := j.losesFrontends(l.id, p, snap.observed); len(removed) > 0 && !j.link.Concerned() {
+			published, err := snap.links.Published(ctx, j.link, removed)
+			if err != nil { // the role may lack the permission: return Azure's error
 				return jobs
 			}
 			if len(published) > 0 {
@@ -169,12 +163,11 @@ func (l *loadBalancer) unforeseen(ctx context.Context, jobs []*job, p plan.Plan,
 				continue
 			}
 		}
-		rest = append(rest, j)
+		remaining = append(remaining, j)
 	}
-	return rest
+	return remaining
 }
 
-// losesFrontends are the ids of the frontends that no Service has after a plan and that a job is on.
 func (j *job) losesFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.LoadBalancer) []string {
 	var all []string
 	for _, name := range p.Unused() {
@@ -188,8 +181,6 @@ func (j *job) losesFrontends(on lb.LoadBalancerID, p plan.Plan, observed lb.Load
 	return all
 }
 
-// apart hands the jobs that were set aside to the round that ends what is published, and returns the
-// others.
 func (l *loadBalancer) apart(jobs []*job) []*job {
 	return slices.DeleteFunc(jobs, func(j *job) bool {
 		if len(j.clears) == 0 {
@@ -202,7 +193,6 @@ func (l *loadBalancer) apart(jobs []*job) []*job {
 	})
 }
 
-// linkRequests are what jobs want of Private Link Services.
 func linkRequests(jobs []*job) []*privatelinkround.Request {
 	all := make([]*privatelinkround.Request, len(jobs))
 	for i, j := range jobs {
@@ -211,7 +201,7 @@ func linkRequests(jobs []*job) []*privatelinkround.Request {
 	return all
 }
 
-// ReadsLinks returns nil if the Private Link Services of a resource group can be read; see Reads.
+// ReadsLinks returns nil if the Private Link Services of a resource group can be read.
 func (b *Balancers) ReadsLinks(ctx context.Context, group string) error {
 	if b.links == nil {
 		return nil

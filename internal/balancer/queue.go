@@ -18,16 +18,15 @@ type queue struct {
 	*Balancers
 	of    resource
 	added chan struct{}
-	// spacing belongs to the goroutine that runs.
+	// spacing is used by the run goroutine only.
 	spacing turns.Spacing
 
-	mu      sync.Mutex
-	waiting []*job
-	// removals wait for the end of a round.
+	mu       sync.Mutex
+	waiting  []*job
 	removals []*removal
-	// apart is true if the next round is for a namespace that Azure has rejected Services of lately.
+	// apart is set if the next round serves a namespace that Azure rejected recently.
 	apart bool
-	// suspects are the namespaces that wait for such a round, in the order of their turns.
+	// suspects are the namespaces waiting for such a round, in order.
 	suspects turns.Line
 }
 
@@ -35,7 +34,6 @@ func newQueue(b *Balancers, of resource) *queue {
 	return &queue{Balancers: b, of: of, added: make(chan struct{}, 1)}
 }
 
-// remove has what nothing needs any more deleted from the load balancer.
 func (q *queue) remove(r *removal) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +44,6 @@ func (q *queue) remove(r *removal) {
 	}
 }
 
-// endRemovals carries out the removals that wait.
 func (q *queue) endRemovals(ctx context.Context) {
 	q.mu.Lock()
 	all := q.removals
@@ -71,11 +68,11 @@ func (q *queue) add(j *job) {
 	}
 }
 
-// take returns the jobs of the next round, and a function to call after it. It ends those that have to wait.
-func (q *queue) take(ctx context.Context, now time.Time) (taken []*job, release func()) {
+// take returns the jobs of the next round and a function to call after it. It completes jobs that are deferred.
+func (q *queue) take(ctx context.Context, now time.Time) (batch []*job, release func()) {
 	q.mu.Lock()
 	select {
-	case <-q.added: // a signal that is left over would start a round for one job alone
+	case <-q.added: // a stale signal would start a round for a single job
 	default:
 	}
 	deferred := map[*job]error{}
@@ -86,9 +83,9 @@ func (q *queue) take(ctx context.Context, now time.Time) (taken []*job, release 
 		}
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return deferred[j] != nil })
-	taken, release = q.reserve(q.pick(now), now)
+	batch, release = q.reserve(q.pick(now), now)
 	is := map[*job]bool{}
-	for _, j := range taken {
+	for _, j := range batch {
 		is[j] = true
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(j *job) bool { return is[j] })
@@ -98,12 +95,11 @@ func (q *queue) take(ctx context.Context, now time.Time) (taken []*job, release 
 			q.done(j, err)
 		}
 	}
-	return taken, release
+	return batch, release
 }
 
-// pick returns the oldest jobs, of each namespace in turn. Those of a namespace that Azure has rejected Services of
-// lately are written by themselves, in every other round at most, so that no other namespace waits for more than one
-// of their writes. The caller holds the lock.
+// pick returns the oldest jobs, one namespace after another. Recently rejected namespaces are written alone, at
+// most every other round, so that others wait for at most one of their writes. The caller holds the lock.
 func (q *queue) pick(now time.Time) []*job {
 	var clean, suspects []*job
 	for _, j := range q.waiting {
@@ -122,7 +118,7 @@ func (q *queue) pick(now time.Time) []*job {
 	return q.pickSuspects(suspects, now)
 }
 
-// pickSuspects returns jobs of the namespace that has waited longest: those that Azure has never rejected first.
+// pickSuspects returns the jobs of the longest-waiting rejected namespace, never-rejected jobs first.
 func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
 	namespaces := make([]string, len(waiting))
 	for i, j := range waiting {
@@ -139,7 +135,7 @@ func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
 	width, left, _ := q.rejections.Suspect(namespace, now)
 	var picked []*job
 	public := 0
-	for _, j := range waiting[:min(len(waiting), max(width, 1), mostAtOnce)] { // what was rejected may just have been forgotten
+	for _, j := range waiting[:min(len(waiting), max(width, 1), mostAtOnce)] { // the rejection may just have expired
 		if j.makesPublicIPs() {
 			if public++; public > max(left, 1) { // each may be rejected
 				continue
@@ -150,9 +146,9 @@ func (q *queue) pickSuspects(waiting []*job, now time.Time) []*job {
 	return picked
 }
 
-// reserve reserves the writes of a round, and leaves out the jobs for which there is no room. Jobs that have begun
-// are never left out, nor are those that leave.
-func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func()) {
+// reserve reserves write budget for a round and defers jobs without budget. Started and leaving jobs are never
+// deferred.
+func (q *queue) reserve(jobs []*job, now time.Time) (batch []*job, release func()) {
 	if q.cfg.Writes == nil || len(jobs) == 0 {
 		return jobs, func() {}
 	}
@@ -162,7 +158,7 @@ func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func(
 			continue
 		}
 		if want[j.namespace()] == 0 {
-			want[j.namespace()] = 1 // the write that they share
+			want[j.namespace()] = 1 // the shared write
 		}
 		if j.makesPublicIPs() {
 			want[j.namespace()]++
@@ -184,16 +180,15 @@ func (q *queue) reserve(jobs []*job, now time.Time) (taken []*job, release func(
 			}
 			room[j.namespace()]--
 		}
-		taken = append(taken, j)
+		batch = append(batch, j)
 	}
-	return taken, func() {
+	return batch, func() {
 		for namespace, n := range got {
 			q.cfg.Writes.Release(subscription, namespace, n)
 		}
 	}
 }
 
-// run works on what waits until the context is done.
 func (q *queue) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -203,7 +198,7 @@ func (q *queue) run(ctx context.Context) {
 		}
 		for q.pause(ctx) {
 			jobs, release := q.take(ctx, time.Now())
-			wanted := changes(jobs) // after the round the jobs belong to others
+			wanted := changes(jobs) // the round hands the jobs on
 			if len(jobs) > 0 {
 				q.of.round(ctx, jobs)
 				q.spacing.Add(wanted, time.Now())
@@ -217,15 +212,15 @@ func (q *queue) run(ctx context.Context) {
 	}
 }
 
-// pause waits until a namespace with a waiting job may cause a round, and reports whether there is one.
+// pause waits until a namespace with waiting jobs may start a round and reports whether there is one.
 func (q *queue) pause(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		q.mu.Lock()
 		waiting := changes(q.waiting)
 		q.mu.Unlock()
-		waits, next := len(waiting) > 0, q.spacing.NextAt(waiting)
-		if !waits || !next.After(time.Now()) {
-			return waits
+		pending, next := len(waiting) > 0, q.spacing.NextAt(waiting)
+		if !pending || !next.After(time.Now()) {
+			return pending
 		}
 		timer := time.NewTimer(time.Until(next))
 		select {
@@ -239,7 +234,6 @@ func (q *queue) pause(ctx context.Context) bool {
 	return false
 }
 
-// changes are what the jobs' namespaces want.
 func changes(jobs []*job) []turns.Change {
 	all := make([]turns.Change, len(jobs))
 	for i, j := range jobs {

@@ -28,8 +28,8 @@ func wants(name string, public bool) *job {
 	return newJob(Request{Service: name, Owner: name, Desired: spec}, false)
 }
 
-// Each job is taken once, whatever namespaces Azure has rejected Services of. A round for one of these has no other
-// namespace in it, and does not follow another such round while others wait.
+// Each job is taken once. A round for a rejected namespace contains only that namespace and does not follow
+// another such round while others wait.
 func TestLawRoundsOfSuspects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, _ := rounds(&shows{}, &pools{}, func(Result) {})
@@ -74,8 +74,8 @@ func TestLawRoundsOfSuspects(t *testing.T) {
 	})
 }
 
-// Of many namespaces the one with Services that Azure rejects is found. No other one has a Service fail, and what is
-// found out within that one is left for rounds of its own. Each write is made for the namespaces that are in it.
+// The namespace with rejected Services is found among many. No Service of another namespace fails, and each
+// write is attributed to its namespaces.
 func TestTheRejectedNamespaceIsFound(t *testing.T) {
 	for _, bad := range []int{1, 3} {
 		var ended []Result
@@ -117,7 +117,7 @@ func TestTheRejectedNamespaceIsFound(t *testing.T) {
 	}
 }
 
-// What a namespace may write bounds the public IPs of one round, and not the Services that share one write.
+// The write budget limits the public IPs of a round, not the Services of a shared write.
 func TestARoundHasRoomForItsPublicIPs(t *testing.T) {
 	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
 	l.cfg.Writes = pace.New(0.2, 30*time.Second) // 200 writes
@@ -139,8 +139,8 @@ func TestARoundHasRoomForItsPublicIPs(t *testing.T) {
 	}
 }
 
-// What is never put off: a Service that leaves, one that admits fewer clients, and one that has begun. What a Service
-// wants does not keep it from leaving, nor does another name, or the other kind of load balancer, end its pause.
+// Never deferred: leaving Services, narrower access and started jobs. A rejected spec does not block removal;
+// another name or kind of load balancer does not end the pause.
 func TestWhatIsPutOff(t *testing.T) {
 	counted := map[string]int{}
 	l, _ := rounds(&shows{}, &pools{}, func(Result) {})
@@ -188,7 +188,7 @@ func TestWhatIsPutOff(t *testing.T) {
 		t.Errorf("that it leaves was rejected: %v", err)
 	}
 	for range 2 {
-		l.Reject("bank/web", want, &fault.Fault{Class: fault.Terminal, Reason: "refused", Code: "AuthorizationFailed", Err: errNotNow}) // of a group that it names
+		l.Reject("bank/web", want, &fault.Fault{Class: fault.Terminal, Reason: "refused", Code: "AuthorizationFailed", Err: errNotNow}) // for a group that it names
 	}
 	if err := l.Defer("bank/web", &service.Spec{Internal: true}, false, now); !fault.From(err).Deferred() {
 		t.Errorf("two reads that it asks for were rejected: %v", err)

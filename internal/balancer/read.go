@@ -20,31 +20,26 @@ import (
 	"weir.dev/weir/internal/sleep"
 )
 
-// snapshot is what a plan is made from, but for the jobs.
+// snapshot is the input of a plan, without the jobs.
 type snapshot struct {
 	observed lb.LoadBalancer
-	// owners are those of Services that may have something on the load balancer.
-	owners []string
-	// foreign are the members of others, by the pools' names in lower case, and emptying counts those
-	// of Weir that have to leave before the load balancer can go.
-	foreign  map[string][]string
-	emptying map[string]int
-	// converting are the shared pools that are of the other kind yet.
+	owners   []string
+	// Foreign members by lower-case pool name, and the count of Weir's members that must leave before the load
+	// balancer can be deleted.
+	foreign    map[string][]string
+	emptying   map[string]int
 	converting []*conversion
 	ips        *publicip.Round
-	// left are the pools that Weir made and left to others, with their Services.
-	left leftpool.Record
-	// links are the Private Link Services, for what asks for them.
-	links *privatelinkround.Look
+	left       leftpool.Record
+	links      *privatelinkround.Look
 }
 
-// read reads the load balancer, and what the cluster knows of it.
 func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Round) (snapshot, error) {
 	observed, err := l.observe(ctx, jobs)
 	if err != nil {
 		return snapshot{}, err
 	}
-	if l.cfg.Interfaces { // machines have the rules of its twin, too
+	if l.cfg.Interfaces { // rules of the internal twin count for the machines too
 		if err := l.readAll(ctx); err != nil {
 			return snapshot{}, err
 		}
@@ -72,7 +67,7 @@ func (l *loadBalancer) read(ctx context.Context, jobs []*job, ips *publicip.Roun
 	return snapshot{observed, owners, foreign, emptying, converting, ips, left, l.links.Look()}, err
 }
 
-// observe returns the load balancer; where there is none, the one that would be made.
+// observe returns the load balancer, or a template if it does not exist.
 func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalancer, error) {
 	observed, err := l.cfg.Azure.GetLoadBalancer(ctx, l.id)
 	f := fault.From(err)
@@ -94,7 +89,6 @@ func (l *loadBalancer) observe(ctx context.Context, jobs []*job) (lb.LoadBalance
 	return observed, nil
 }
 
-// enter takes the lane of the load balancer, and waits for its turn.
 func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
 	unlock, err = l.cfg.Lanes.Lock(ctx, l.id)
 	if err != nil {
@@ -107,30 +101,29 @@ func (l *loadBalancer) enter(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// gate waits for the load balancer's turn. What is closed is an error: who asked waits,
-// and not the lane.
+// gate waits until a write may start. A closed throttle gate is an error, so that the load balancer is
+// unlocked.
 func (l *loadBalancer) gate(ctx context.Context) error {
 	for {
-		until, why := l.cfg.Azure.Enter(l.id)
+		until, reason := l.cfg.Azure.Enter(l.id)
 		switch {
 		case until.IsZero():
 			return nil
-		case why != "":
-			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: until, Err: errors.New("not sent: " + why)}
+		case reason != "":
+			return &fault.Fault{Class: fault.Retriable, Code: fault.CodeGateClosed, Reason: "gate_closed", RetryAt: until, Err: errors.New("not sent: " + reason)}
 		case sleep.For(ctx, time.Until(until)) != nil:
 			return ctx.Err()
 		}
 	}
 }
 
-// foreign returns the addresses that others have put into the pools which a plan for these
-// jobs could take away, by the pools' names in lower case.
+// foreign returns the foreign addresses in the pools that a plan could remove, by lower-case pool name.
 func (l *loadBalancer) foreign(ctx context.Context, observed lb.LoadBalancer, jobs []*job) (map[string][]string, error) {
 	found := map[string][]string{}
 	for _, p := range observed.Pools {
 		goes := containsFold(l.cfg.NodePools(), p.ID.Name) ||
 			slices.ContainsFunc(jobs, func(j *job) bool { return containsFold(j.OwnPools, p.ID.Name) })
-		if !goes || p.NIC || len(p.Addresses) == 0 { // of interfaces see emptying
+		if !goes || p.NIC || len(p.Addresses) == 0 { // network interfaces are counted separately
 			continue
 		}
 		p.ID.LoadBalancer = l.id

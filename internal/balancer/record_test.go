@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Whoever may edit a Service may edit its record, while no process runs. That hides nothing
-// from a deletion: Azure is asked what it shows of the Service.
+// A user may edit a Service's record while no process runs. Deletion still finds everything, because it reads
+// Azure.
 func TestAnEditedRecordHidesNothingFromADeletion(t *testing.T) {
 	several := func(set *balancer.Settings) {
 		set.Configurations = []service.Configuration{configuration(clusterName), configuration("lb-2")}

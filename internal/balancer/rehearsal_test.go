@@ -27,8 +27,8 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// Whatever a Service asks for next, and whatever is known of Azure, what is rehearsed for it is
-// what then happens; and the rehearsal writes nothing.
+// A dry run predicts the result exactly, whatever the request and the known behavior of Azure, and writes
+// nothing.
 func TestLawARehearsalIsWhatHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before := drawEdits(rt)
@@ -59,7 +59,7 @@ func rehearsed(t *testing.T, knows behaviour.Behaviour, before []edit, next edit
 			s.edit(e)
 			s.settle(2 * time.Hour)
 		}
-		s.restart() // the rehearsal knows no more than a process that has just begun
+		s.restart() // the dry run knows no more than a new process
 		s.settle(2 * time.Hour)
 		s.stop()
 		s.launch()
@@ -84,8 +84,8 @@ func rehearsed(t *testing.T, knows behaviour.Behaviour, before []edit, next edit
 	return err
 }
 
-// A Service that is only rehearsed holds what publishes its frontend, but not in its own rehearsal: that says
-// who would be disconnected.
+// A dry run Service keeps its published frontend, but its own dry run reports the connections that would be
+// lost.
 func TestARehearsalSaysWhoIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(linked)
@@ -97,7 +97,7 @@ func TestARehearsalSaysWhoIsDisconnected(t *testing.T) {
 		s.settle(2 * time.Hour)
 		_, err := s.emu.Connect(network+"/privateLinkServices/pls-a001", "/subscriptions/c/resourceGroups/c/providers/Microsoft.Network/privateEndpoints/pe")
 		must(err)
-		s.process.dead = true // nobody carries it out
+		s.process.dead = true // not executed
 		asks("false")
 		s.process.dead = false
 		s.services["shop/a"].held = true
@@ -119,7 +119,7 @@ func TestARehearsalSaysWhoIsDisconnected(t *testing.T) {
 	})
 }
 
-// edit makes an edit, and has the process work on it.
+// edit applies an edit and reconciles.
 func (s *stage) edit(e edit) {
 	switch {
 	case e.name == "":
@@ -131,14 +131,14 @@ func (s *stage) edit(e edit) {
 	}
 }
 
-// change is edit, but the process does not hear of it.
+// change is edit without notifying the process.
 func (s *stage) change(e edit) {
-	s.process.dead = true // apply and remove kick nobody then
+	s.process.dead = true // apply and remove then notify no process
 	s.edit(e)
 	s.process.dead = false
 }
 
-// rehearse plays what all Services ask for, in the order in which they came.
+// rehearse runs the requests of all Services in order.
 func (s *stage) rehearse() (*rehearse.Rehearsal, []balancer.Result) {
 	cfg := balancer.Config{Settings: s.settings, Cluster: s.process, Behaviour: s.knows, Log: s.log, PrivateIPs: s.reservations}
 	if s.links() {
@@ -179,15 +179,15 @@ func (s *stage) rehearse() (*rehearse.Rehearsal, []balancer.Result) {
 	return rehearsal, results
 }
 
-// shown is what is compared of a cloud.
+// shown is the compared part of a cloud.
 type shown struct {
 	Balancers []lb.LoadBalancer
 	PublicIPs []lb.PublicIP
 	Rules     []lb.SecurityRule
 }
 
-// showing reads all that there is. Addresses that Azure chooses are left out, and in
-// security rules they are those of their public IPs.
+// showing reads the whole state, without dynamic addresses; in security rules they are replaced by their public
+// IPs.
 func (s *stage) showing(a *rehearse.Shadow) shown {
 	var all shown
 	names := map[string]string{}
@@ -238,15 +238,14 @@ func (s *stage) showing(a *rehearse.Shadow) shown {
 	return all
 }
 
-// A dry run of one Service fills the pool that it would make, and says why it would be refused; it
-// writes nothing.
+// A dry run of one Service includes the pool's members and rejections, and writes nothing.
 func TestADryRunOfOneService(t *testing.T) {
 	member := lb.Address{Name: "n1", IP: netip.MustParseAddr("10.0.9.1")}
 	for _, row := range []struct {
 		name    string
 		edit    func(*service.Service)
 		refused string
-		pools   int // that are written
+		pools   int // written pools
 	}{
 		{"served", func(*service.Service) {}, "", 1},
 		{"refused", func(spec *service.Service) { annotate(spec, service.PIPName, "mine") }, "mine", 0},

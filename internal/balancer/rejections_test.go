@@ -13,11 +13,10 @@ import (
 	"weir.dev/weir/lab/armemu"
 )
 
-// mostWrites is how many writes two minutes have room for: after 5, 10, 20, 40 and 80 s.
+// mostWrites is the number of retries in two minutes: after 5, 10, 20, 40 and 80 s.
 const mostWrites = 6
 
-// What Azure rejects again and again costs one write a step of the back-off, whichever resource it is and
-// whatever the reason.
+// A repeated rejection costs one write per backoff step, whatever the resource or reason.
 func TestARejectionIsNotRepeatedAtOnce(t *testing.T) {
 	const public = "{ports: 80}"
 	published := `{ports: 80, azure-load-balancer-internal: "true", azure-pls-create: "true"}`

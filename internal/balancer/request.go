@@ -15,97 +15,80 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Request asks for the load balancers to hold what one Service wants.
+// Request asks for the load balancers to match one Service.
 type Request struct {
-	// Service is its namespace and name, with a slash.
+	// Service is namespace/name.
 	Service string
-	// Owner is the first part of the names of all that is the Service's.
-	Owner string
-	// Created is when the Service was created.
+	// Owner is the prefix of the names of the Service's Azure resources.
+	Owner   string
 	Created time.Time
-	// OwnPools are the names of the pools that it may have for itself.
+	// OwnPools are the names of pools that only this Service may have.
 	OwnPools []string
-	// HeldPools are those of them, on any of the load balancers, that are on record as its own.
+	// HeldPools are those OwnPools, on any load balancer, recorded as the Service's.
 	HeldPools []lb.PoolID
-	// MadePools are those of HeldPools that it has a BackendPool of Weir's for.
+	// MadePools are the HeldPools with a BackendPool made by Weir.
 	MadePools []lb.PoolID
-	// Desired is what it wants on On; nil if it wants nothing any more.
+	// Desired is what the Service wants on On; nil if it leaves.
 	Desired *service.Spec
 	On      lb.LoadBalancerID
-	// Leave are the other load balancers that may hold parts of it.
-	Leave []lb.LoadBalancerID
-	// Recorded are the names of all load balancers that may hold parts of it, those included
-	// that are not the cluster's any more.
+	Leave   []lb.LoadBalancerID
+	// Recorded are all load balancers that may hold parts of the Service, including those no longer configured.
 	Recorded []string
-	// Spare has a request that wants something take no address away: it ends with a RemovalError
-	// before it would.
+	// Spare makes a request with Desired fail with a RemovalError before it would remove an address.
 	Spare bool
-	// Shown are the addresses that its status shows.
 	Shown []netip.Addr
-	// Narrows is true if it has what it wants already, or wants only that fewer clients may connect: it is not put off.
+	// Narrows is set if the Service is in sync or only admits fewer clients; it is not deferred.
 	Narrows bool
-	// Closes only closes the security group to clients whom Desired does not admit. Nothing is opened, and of Desired
-	// only Access and Internal count.
+	// Closes only removes access that Desired does not allow from the security group. Nothing is opened; only
+	// Access and Internal of Desired matter.
 	Closes bool
-	// Again is what a person wrote who wants a contest to be taken up again: another one counts.
-	Again string
-	// Groups are the names of further resource groups that may have public IPs which were
-	// made for it.
-	Groups []string
-	// DeleteUnused has the public IPs deleted that were made for the Service, and that it does not use.
+	Again  string
+	// Groups are additional resource groups that may hold public IPs made for the Service.
+	Groups       []string
 	DeleteUnused bool
-	// LinkGroups are the names of the resource groups that may have a Private Link Service of it.
+	// LinkGroups are the resource groups that may hold a Private Link Service of the Service.
 	LinkGroups []string
 }
 
-// Result is what came of a request.
 type Result struct {
 	Request
-	// Err is nil if Azure holds what the Service wants, and nothing else of it. Else it
-	// carries a *fault.Fault, if Azure had a part in it.
+	// Err is nil if Azure matches the Service. It carries a *fault.Fault if Azure caused it.
 	Err error
-	// Addresses are those of the frontends that it wants, in their order.
+	// Addresses are the addresses of the wanted frontends, in order.
 	Addresses []netip.Addr
-	// Note is what people should know although all went well; empty for nothing.
+	// Note is a message for the user after a success.
 	Note string
-	// Kept are pools that it needs no more, or that were the last of a load balancer, and that
-	// stay for what others have put into them; also if there is an error.
+	// Kept are unneeded pools retained for foreign members; also set with an error.
 	Kept []plan.Kept
-	// Unused are public IPs that were made for it, that it does not use, and that stay.
+	// Unused are public IPs made for the Service that are unused and retained.
 	Unused []publicip.Unused
-	// Contests are those about what the Service has: there Azure does not hold what it
-	// wants, and Weir has left it so, or has tried again since.
+	// Contests are conflicts about the Service's parts: Azure differs from the spec, and Weir stopped writing
+	// or retried since.
 	Contests []contest.Contest
-	// Changed is true if something was written for the Service.
-	Changed bool
-	// Gone are the load balancers that were deleted meanwhile, because nothing was left on
-	// them.
-	Gone []lb.LoadBalancerID
-	// Pools are those that it needs for now: in the place of a shared pool that is of the other kind yet,
-	// that which stands in for it.
+	Changed  bool
+	Gone     []lb.LoadBalancerID
+	// Pools are the pools that the Service needs now, with interim pools in place of unconverted ones.
 	Pools []service.Pool
-	// Filling are the pools that have to be filled before the rest can be done for it: what it
-	// has stays with those that it had, and it has to be asked again.
+	// Filling are the pools that must fill before the request can continue. The Service keeps its present pools
+	// and must request again.
 	Filling []lb.PoolID
-	// Emptying are the pools that keep a load balancer which it has left, and on which nothing else is,
-	// until their network interfaces have left, and shared pools that are of the other kind yet: it has to
-	// be asked again then.
+	// Emptying are the pools that block the deletion of a load balancer, or a conversion, until their network
+	// interfaces have left. The Service must request again then.
 	Emptying []plan.Emptying
-	// Awaits is true if a frontend keeps an address that the Service needs elsewhere until these pools are empty.
+	// Awaits is set if a frontend retains an address that the Service needs elsewhere until these pools are
+	// empty.
 	Awaits bool
-	// Without are those of its own pools, and of those that stand in for shared ones, that Azure was seen
-	// not to have.
+	// Without are its own and interim pools that do not exist in Azure.
 	Without []lb.PoolID
-	// Link is what came of the Private Link Service that it asks for, or asked for. Its Err leaves all
-	// else as it is.
+	// Link is the result for its Private Link Service. An error there does not affect the rest.
 	Link privatelinkround.Outcome
 }
 
-// Contest is what a Result tells of one.
+// Contest is a conflict in a Result.
 type Contest = contest.Contest
 
-// Reached is what a Cluster tells of a Service.
+// Reached is a Service that a Cluster returns.
 type Reached = securitygroup.Reached
 
-// CodeUpdating is the code of what somebody is just writing.
+// CodeUpdating is the code of a resource that another client is updating.
 const CodeUpdating = contest.CodeUpdating

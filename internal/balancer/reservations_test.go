@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/privateip"
 )
 
-// reservationStore is the ConfigMap of reservations: it outlives a process. It implements privateip.Store.
+// reservationStore is the ConfigMap of reservations; it survives the process.
 type reservationStore struct {
 	mu      sync.Mutex
 	record  privateip.Record
@@ -26,7 +26,6 @@ type reservationStore struct {
 	unreadable, unwritable bool
 }
 
-// ReadReservations implements privateip.Store.
 func (s *reservationStore) ReadReservations(context.Context) (privateip.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +35,6 @@ func (s *reservationStore) ReadReservations(context.Context) (privateip.Record, 
 	return privateip.Record{Version: s.record.Version, Reservations: maps.Clone(s.record.Reservations)}, nil
 }
 
-// WriteReservations implements privateip.Store.
 func (s *reservationStore) WriteReservations(_ context.Context, r privateip.Record) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +59,7 @@ func (s *reservationStore) set(what string) {
 	}
 }
 
-// A plan shows that an address is reserved for another namespace, and writes no reservation.
+// A plan respects reservations of other namespaces and writes none.
 func TestAPlanShowsReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// note writes down what came of a request. The caller holds s.mu.
+// note persists the result of a request. The caller holds s.mu.
 func (p *process) note(name string, r *record, cl *claim, res balancer.Result) error {
 	if res.Closes {
 		if cl.holds = &cl.closing; res.Err != nil {
@@ -89,7 +89,7 @@ func (p *process) note(name string, r *record, cl *claim, res balancer.Result) e
 	return nil
 }
 
-// contested tells of contests, once a turn, and of their end. The caller holds s.mu.
+// contested traces conflicts once, and their end. The caller holds s.mu.
 func (s *stage) contested(name string, cl *claim, contests []balancer.Contest) {
 	for _, c := range contests {
 		if !c.Until.IsZero() && !slices.ContainsFunc(cl.contests, func(o balancer.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) }) {
@@ -102,7 +102,7 @@ func (s *stage) contested(name string, cl *claim, contests []balancer.Contest) {
 	cl.contests = contests
 }
 
-// failed tells of an error, and says when to try again. The caller holds s.mu.
+// failed traces an error and returns when to retry. The caller holds s.mu.
 func (p *process) failed(name string, cl *claim, err error) error {
 	text := err.Error()
 	f, ok := errors.AsType[*fault.Fault](err)
@@ -121,7 +121,7 @@ func (p *process) failed(name string, cl *claim, err error) error {
 	return err
 }
 
-// tell complains, once in the same words. The caller holds s.mu.
+// tell traces a warning once. The caller holds s.mu.
 func (s *stage) tell(name string, cl *claim, why string) {
 	if cl.told == why {
 		return
@@ -130,7 +130,7 @@ func (s *stage) tell(name string, cl *claim, why string) {
 	s.trace("%s: %s", name, firstLine(why))
 }
 
-// release lets a Service go of which nothing is left. The caller holds s.mu.
+// release removes a Service without parts. The caller holds s.mu.
 func (s *stage) release(name string, cl *claim) {
 	cl.level = nil
 	s.trace("%s is gone", name)
@@ -139,14 +139,14 @@ func (s *stage) release(name string, cl *claim) {
 	delete(s.process.claims, name)
 }
 
-// served notes when a Service had what it wanted. The caller holds s.mu.
+// served records when a Service was in sync. The caller holds s.mu.
 func (s *stage) served(name string) {
 	if s.took != nil {
 		s.took[name] = time.Since(s.acted)
 	}
 }
 
-// ensured is told what came of a request.
+// ensured receives the result of a request.
 func (p *process) ensured(res balancer.Result) {
 	p.stage.mu.Lock()
 	cl := p.claims[res.Service]

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/publicip"
 )
 
-// loadBalancer is one load balancer, and what it takes to bring it level. It is of one goroutine.
+// loadBalancer reconciles one load balancer. Not safe for concurrent use.
 type loadBalancer struct {
 	*Balancers
 	id lb.LoadBalancerID
@@ -22,27 +22,27 @@ type loadBalancer struct {
 
 func (l *loadBalancer) name() string { return "load balancer " + l.id.Name }
 
-// round makes the next step of the jobs that a queue has gathered: their public IPs first, then
-// one write of the load balancer, then what they have left of public IPs. What fails for one of
-// them fails for that one. Those that would let go of a published frontend end that first.
+// round processes the next step of the gathered jobs: public IPs, one write of the load balancer, then cleanup
+// of public IPs. A failure affects only its job. Jobs that would remove a published frontend unpublish it
+// first.
 func (l *loadBalancer) round(ctx context.Context, jobs []*job) {
 	ctx = calls.For(ctx, causes(jobs)...)
 	ips, jobs := l.prepare(ctx, l.rejectExceeding(ctx, jobs))
-	level := l.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
+	inSync := l.among(ctx, jobs, func(ctx context.Context, jobs []*job) error {
 		return l.write(ctx, jobs, ips)
 	})
-	level = l.apart(level)
-	ips.Label(ctx, requests(level))
-	ips.Remove(ctx, requests(level))
-	for _, j := range l.sift(ctx, level, l.unprovided) {
+	inSync = l.apart(inSync)
+	ips.Label(ctx, requests(inSync))
+	ips.Remove(ctx, requests(inSync))
+	for _, j := range l.sift(ctx, inSync, l.unprovided) {
 		j.Unused = ips.Unused(j.ips)
 		j.stepDone(&l.contests)
 		l.next(j)
 	}
 }
 
-// prepare has the public IPs of the jobs ready, and returns the jobs that have theirs. The others
-// have failed. A write that somebody else overtook is tried once more.
+// prepare updates the jobs' public IPs and returns the jobs that have theirs. A write that met 412 is retried
+// once.
 func (l *loadBalancer) prepare(ctx context.Context, jobs []*job) (*publicip.Round, []*job) {
 	ips := l.publicIPs(ctx, jobs)
 	if publicip.Overtaken(requests(jobs)) {
@@ -52,7 +52,6 @@ func (l *loadBalancer) prepare(ctx context.Context, jobs []*job) (*publicip.Roun
 	return ips, l.sift(ctx, jobs, l.unprovided)
 }
 
-// publicIPs picks the public IPs of all jobs, and makes those true that they need now.
 func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Round {
 	ctx, cancel := context.WithTimeout(ctx, publicip.Deadline)
 	defer cancel()
@@ -71,8 +70,8 @@ func (l *loadBalancer) publicIPs(ctx context.Context, jobs []*job) *publicip.Rou
 	return ips
 }
 
-// write brings the load balancer level for these jobs, in one write, while no pool of it is
-// written. The jobs that the plan refuses are left out. An error is that of all others.
+// write reconciles the load balancer for these jobs in one write, with its pools locked. Rejected jobs are left
+// out; the error applies to all others.
 func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Round) error {
 	l.loadPrivateIPs(ctx, jobs)
 	unlock, err := l.enter(ctx)
@@ -85,58 +84,56 @@ func (l *loadBalancer) write(ctx context.Context, jobs []*job, ips *publicip.Rou
 	})
 }
 
-// try reads, plans, writes if there is anything to write, checks what Azure then shows, and notes
-// it: on the jobs, and for the Services that are placed next.
+// try reads, plans, writes if needed, checks the result, and records it on the jobs and in the placements.
 func (l *loadBalancer) try(ctx context.Context, jobs []*job, ips *publicip.Round, valid func() bool) error {
 	for _, j := range jobs {
 		j.refused, j.clears = nil, nil // by an earlier try
 	}
-	seen, err := l.read(ctx, jobs, ips)
+	snap, err := l.read(ctx, jobs, ips)
 	if err != nil {
 		return err
 	}
-	p, due, err := l.plan(ctx, jobs, seen)
+	p, due, err := l.plan(ctx, jobs, snap)
 	if err != nil {
 		return err
 	}
-	shown, writes := seen.observed, !p.Empty() || seen.observed.Provisioning == lb.Failed
+	observed, writes := snap.observed, !p.Empty() || snap.observed.Provisioning == lb.Failed
 	served := split(due, p)
 	if writes {
-		if rest := l.reserve(ctx, jobs, served, seen); len(rest) < len(jobs) {
-			if len(rest) == 0 {
+		if remaining := l.reserve(ctx, jobs, served, snap); len(remaining) < len(jobs) {
+			if len(remaining) == 0 {
 				return nil
 			}
-			return l.try(ctx, rest, ips, valid)
+			return l.try(ctx, remaining, ips, valid)
 		}
-		if l.cfg.Interfaces && !l.placements.machines.Claim(seen.observed, p.Next) {
+		if l.cfg.Interfaces && !l.placements.machines.Claim(snap.observed, p.Next) {
 			return l.try(ctx, jobs, ips, valid)
 		}
 		if !valid() {
 			return contest.ErrLeaseLost
 		}
-		shown, err = l.carryOut(ctx, seen.observed, p)
-		if rest := l.unforeseen(ctx, jobs, p, seen, err); len(rest) < len(jobs) {
-			if len(rest) == 0 {
+		observed, err = l.carryOut(ctx, snap.observed, p)
+		if remaining := l.unforeseen(ctx, jobs, p, snap, err); len(remaining) < len(jobs) {
+			if len(remaining) == 0 {
 				return nil
 			}
-			return l.try(ctx, rest, ips, valid)
+			return l.try(ctx, remaining, ips, valid)
 		}
 	}
 	if err == nil && writes {
-		served, err = l.check(shown, served, seen, p)
+		served, err = l.check(observed, served, snap, p)
 	}
 	if err == nil {
-		served = noteLeft(ctx, l, served, p, shown)
-		l.settle(ctx, outcome{p, jobs, due, served, shown, ips})
-		l.privateIPs.Note(ctx, l.id.Name, l.usersOf(shown), time.Now())
-		if seen.observed.Etag == "" && shown.Etag != "" && l.cfg.Made != nil {
+		served = noteLeft(ctx, l, served, p, observed)
+		l.settle(ctx, outcome{p, jobs, due, served, observed, ips})
+		l.privateIPs.Note(ctx, l.id.Name, l.usersOf(observed), time.Now())
+		if snap.observed.Etag == "" && observed.Etag != "" && l.cfg.Made != nil {
 			l.cfg.Made(l.id)
 		}
 	}
 	return err
 }
 
-// carryOut carries out a plan, with the newest addresses of all pools.
 func (l *loadBalancer) carryOut(ctx context.Context, observed lb.LoadBalancer, p plan.Plan) (lb.LoadBalancer, error) {
 	if p.Delete {
 		return lb.LoadBalancer{ID: l.id}, l.cfg.Azure.DeleteLoadBalancer(ctx, observed)
@@ -145,10 +142,10 @@ func (l *loadBalancer) carryOut(ctx context.Context, observed lb.LoadBalancer, p
 	pools, settled := l.cfg.Lanes.Carry(ctx, l.id, next.Pools)
 	next.Pools = pools
 	shown, err := l.cfg.Azure.PutLoadBalancer(ctx, next)
-	if f := fault.From(err); f != nil { // what Azure accepted may have made pools, whatever it then says
+	if f := fault.From(err); f != nil { // even a failed operation may have created pools
 		settled(nil, f.Undecided || f.Ended || ctx.Err() != nil)
 		if !f.Undecided {
-			l.placements.machines.Saw(observed) // what was claimed is free
+			l.placements.machines.Saw(observed) // release the claim
 		}
 	} else {
 		settled(shown.Pools, false)

@@ -20,14 +20,13 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// shows is an Azure that shows one load balancer and a security group in which nothing has to
-// change.
+// shows is an Azure with one load balancer and an up-to-date security group.
 type shows struct {
 	lists
 	balancer lb.LoadBalancer
 	reads    int
 	err      error
-	closed   bool // no request is let through
+	closed   bool // throttle gate closed
 	deleted  []string
 }
 
@@ -52,7 +51,7 @@ func (s *shows) GetSecurityGroup(context.Context, lb.ResourceID) (lb.SecurityGro
 	return lb.SecurityGroup{Etag: "1", Subnets: 1}, nil
 }
 
-// pools is a Cluster that says what others have put into pools.
+// pools is a Cluster that reports foreign pool members.
 type pools struct {
 	reaching
 	owners []string
@@ -61,7 +60,6 @@ type pools struct {
 	asked  []string
 }
 
-// AllowedPublicIPs implements Cluster.
 func (*pools) AllowedPublicIPs(string) string { return "" }
 
 func (p *pools) Owners() []string { return p.owners }
@@ -84,7 +82,7 @@ func (p *pools) Foreign(_ context.Context, pool lb.Pool) ([]string, error) {
 	return p.others, p.err
 }
 
-// rounds returns a load balancer and the security group, each ready for a round.
+// rounds returns a load balancer and the security group, ready for a round.
 func rounds(azure Azure, cluster Cluster, told func(Result)) (*loadBalancer, *guard) {
 	b := New(Config{Azure: azure, Cluster: cluster, Done: told, Settings: Settings{
 		Settings:       service.Settings{ClusterName: "kubernetes", PublicIPs: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips"}},
@@ -95,8 +93,7 @@ func rounds(azure Azure, cluster Cluster, told func(Result)) (*loadBalancer, *gu
 	return &loadBalancer{b, b.ID("kubernetes")}, b.queues[""].of.(*guard)
 }
 
-// Of pools that a plan could take away it is asked what others have put there: of the shared ones
-// and of a Service's own, if anything is in them.
+// Foreign members are read only for non-empty pools that a plan could remove: shared ones and a Service's own.
 func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 	full := []lb.Address{{IP: netip.MustParseAddr("10.0.0.4")}}
 	pool := func(name string, addresses []lb.Address) lb.Pool {
@@ -140,7 +137,7 @@ func TestOfWhichPoolsItIsAskedWhatOthersPutThere(t *testing.T) {
 	}
 }
 
-// What the first try refused is no reason after the second, which met something else.
+// A rejection of the first try does not outlive the second.
 func TestATryForgetsWhatTheOneBeforeRefused(t *testing.T) {
 	l, _ := rounds(&shows{err: errNotNow}, &pools{}, nil)
 	j := newJob(Request{Owner: "aa"}, false)
@@ -151,7 +148,7 @@ func TestATryForgetsWhatTheOneBeforeRefused(t *testing.T) {
 	}
 }
 
-// A plan knows each Service once: as one that is due, or as one of the others.
+// A plan contains each Service once: due, or one of the others.
 func TestWhoIsDueIsNoneOfTheOthers(t *testing.T) {
 	l, _ := rounds(&shows{}, &pools{}, nil)
 	due := newJob(Request{Owner: "aa", Leave: []lb.LoadBalancerID{l.id}}, false)
@@ -161,8 +158,8 @@ func TestWhoIsDueIsNoneOfTheOthers(t *testing.T) {
 	}
 }
 
-// A Service that spares its addresses is not served while it cannot be seen whether it would lose
-// some; one that is known to keep them is not looked up.
+// A Service with protected addresses waits while a loss cannot be excluded; one known to retain them needs no
+// read.
 func TestWhoMightLoseAnAddressIsLookedUp(t *testing.T) {
 	had := netip.MustParseAddr("10.0.0.4")
 	front := func(f lb.Frontend) *service.Spec {
@@ -201,7 +198,7 @@ func TestWhoMightLoseAnAddressIsLookedUp(t *testing.T) {
 	}
 }
 
-// What is said of several Services that would lose something is read once.
+// One read covers all Services that would lose addresses.
 func TestOneReadSaysWhatManyWouldLose(t *testing.T) {
 	azure := &shows{}
 	l, _ := rounds(azure, &pools{}, nil)
@@ -215,8 +212,8 @@ func TestOneReadSaysWhatManyWouldLose(t *testing.T) {
 	}
 }
 
-// The address of a public IP that was made for a Service is its own to lose, and that of one which
-// people made is lost where its frontend goes.
+// A Service loses the address of a public IP made for it when that is deleted, and of a user-provided one when
+// its frontend is removed.
 func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 	ip := func(name, address string, tags map[string]string) lb.PublicIP {
 		return lb.PublicIP{ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "ips", Type: lb.TypePublicIP, Name: name}, Address: netip.MustParseAddr(address), Tags: tags, Family: lb.IPv4, SKU: lb.Standard, Etag: "1"}
@@ -250,8 +247,7 @@ func TestWhichPublicAddressesAServiceWouldLose(t *testing.T) {
 	}
 }
 
-// A Service that Azure rejected and then accepted has no pause any more, and what the security group still knew of
-// its addresses is forgotten.
+// An accepted Service has no pause, and its former addresses are forgotten.
 func TestAnAcceptedServiceHasNoPause(t *testing.T) {
 	var told []Result
 	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
@@ -271,8 +267,7 @@ func TestAnAcceptedServiceHasNoPause(t *testing.T) {
 	}
 }
 
-// A Service that Azure rejected a moment ago is not tried again, and reports the same error. At the end of the
-// process it reports nothing.
+// A recently rejected Service is not retried and reports the same error; nothing is reported at shutdown.
 func TestARejectedServiceWaits(t *testing.T) {
 	var told []Result
 	_, g := rounds(&shows{}, &pools{}, func(r Result) { told = append(told, r) })
@@ -294,8 +289,8 @@ func TestARejectedServiceWaits(t *testing.T) {
 	}
 }
 
-// What differs for a Service are its own frontends, rules and probes, the probe that it shares with
-// others, and the pools that it wants; and nobody else's parts.
+// A Service's differences are its frontends, rules, probes, shared probe and wanted pools, and no parts of
+// other Services.
 func TestWhichDifferencesAreAServices(t *testing.T) {
 	j := newJob(Request{Owner: "aa", Desired: &service.Spec{Probes: []lb.Probe{{Name: "shared"}}}}, false)
 	j.Pools = []service.Pool{{Name: "Kubernetes"}}
@@ -319,8 +314,8 @@ func TestWhichDifferencesAreAServices(t *testing.T) {
 	}
 }
 
-// What Azure shows after a try is what the next Service is placed by, and a public IP that lost its
-// frontend is looked for although no Service of the round had it.
+// The observed state after a try is used for placement, and public IPs of removed frontends are cleaned up even
+// without a Service in the round.
 func TestWhatATryLeavesToOthers(t *testing.T) {
 	ip := lb.PublicIP{
 		ID: lb.ResourceID{SubscriptionID: "s", ResourceGroup: "far", Type: lb.TypePublicIP, Name: "kubernetes-acc"}, Etag: "1",

@@ -26,8 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestScripts plays every script in virtual time. With -rewrite the file gets what
-// happened, to be read as a diff.
+// TestScripts plays every script in virtual time. -rewrite updates the expected output.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		raw, err := os.ReadFile(path)
@@ -49,8 +48,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// playScript plays a script, on stages with these settings besides, and returns what happened in each of
-// its steps, and all that was asked of Azure.
+// playScript plays a script and returns the trace of each step and all Azure calls.
 func playScript(t *testing.T, script string, adjust ...func(*balancer.Settings)) (trace, calls []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,13 +78,13 @@ func playScript(t *testing.T, script string, adjust ...func(*balancer.Settings))
 				asked = c.Seq
 				calls = append(calls, fmt.Sprintf("%s: %.1fs %s", d.Pos, c.Time.Sub(s.start).Seconds(), spellCall(c)))
 			}
-			return d.Expected // compared by who asked, outside of the bubble
+			return d.Expected // compared by the caller, outside the bubble
 		})
 	})
 	return trace, calls
 }
 
-// arranges carries out a step after which nothing happens yet; false if it is none.
+// arranges executes a setup step; false if it is another kind.
 func (s *stage) arranges(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "put":
@@ -143,7 +141,7 @@ func (s *stage) arranges(d *datadriven.TestData) bool {
 	return true
 }
 
-// do carries out a step, and returns what happened.
+// do executes a step and returns its trace.
 func (s *stage) do(d *datadriven.TestData) string {
 	if s.arranges(d) {
 		return ""
@@ -186,7 +184,7 @@ func (s *stage) do(d *datadriven.TestData) string {
 	case "writes":
 		writes := s.emu.Stats().Writes
 		said := s.spellWrites()
-		if text, ok := option(d, "at-most"); ok && writes <= atoi(text) { // who is refused with whom may differ
+		if text, ok := option(d, "at-most"); ok && writes <= atoi(text) { // Services rejected together may differ
 			return "at most " + text + "\n"
 		}
 		return said
@@ -223,7 +221,7 @@ func option(d *datadriven.TestData, key string) (string, bool) {
 	return "", false
 }
 
-// stageOf reads the settings of a cluster.
+// stageOf parses the settings of a cluster.
 func stageOf(d *datadriven.TestData, adjust ...func(*balancer.Settings)) *stage {
 	s := newStage(append(adjust, func(set *balancer.Settings) {
 		for _, a := range d.CmdArgs {
@@ -276,7 +274,7 @@ func stageOf(d *datadriven.TestData, adjust ...func(*balancer.Settings)) *stage 
 	return s
 }
 
-// restartAs has a new process begin, of which some settings are others.
+// restartAs starts a new process with changed settings.
 func (s *stage) restartAs(d *datadriven.TestData) {
 	s.stop()
 	if group, ok := option(d, "public-ips"); ok {
@@ -293,7 +291,7 @@ func (s *stage) restartAs(d *datadriven.TestData) {
 	s.kickAll()
 }
 
-// setNodes has the cluster have these nodes, and all Services compared again.
+// setNodes sets the nodes and resyncs all Services.
 func (s *stage) setNodes(d *datadriven.TestData) {
 	s.mu.Lock()
 	s.nodes = nil
@@ -306,7 +304,7 @@ func (s *stage) setNodes(d *datadriven.TestData) {
 	s.look()
 }
 
-// look has all Services compared again, as happens from time to time.
+// look resyncs all Services.
 func (s *stage) look() {
 	s.mu.Lock()
 	for _, cl := range s.process.claims {
@@ -316,7 +314,7 @@ func (s *stage) look() {
 	s.kickAll()
 }
 
-// spellWrites counts the writes since the last time.
+// spellWrites counts the writes since the last call.
 func (s *stage) spellWrites() string {
 	counts := map[string]int{}
 	for _, c := range s.emu.Calls(armemu.OfKind(armemu.KindPut, armemu.KindDelete)) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What Azure shows, read by nothing of ours.
+// Azure's state, decoded independently of Weir.
 type (
 	reference struct {
 		ID string `json:"id"`
@@ -127,7 +127,7 @@ type azureSecurityGroup struct {
 	} `json:"properties"`
 }
 
-// cloud is all that Azure shows of load balancers, public IPs and security groups.
+// cloud is the state of load balancers, public IPs and security groups.
 type cloud struct {
 	balancers []azureBalancer
 	ips       []azurePublicIP
@@ -169,7 +169,7 @@ func must(err error) {
 	}
 }
 
-// spell prints what there is, a line a part, in the order of the names.
+// spell prints one line per part, sorted by name.
 func (c cloud) spell() string {
 	var out strings.Builder
 	addresses := map[string]string{}
@@ -278,7 +278,7 @@ func (ip azurePublicIP) spell() string {
 	return text + spellTags(ip.Tags) + unless(p.State, "Succeeded") + "\n"
 }
 
-// spellTags leaves out the cluster's, which stands on all that is ours.
+// spellTags omits the cluster tag.
 func spellTags(tags map[string]string) string {
 	text := ""
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

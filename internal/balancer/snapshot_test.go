@@ -15,7 +15,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Owners implements balancer.Cluster.
 func (p *process) Owners() []string {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -27,8 +26,8 @@ func (p *process) Owners() []string {
 	return owners
 }
 
-// Fresh implements balancer.Cluster: two nodes for all, of which a Service for itself has
-// the first. A pool that has a BackendPool is filled by its lane.
+// Fresh implements balancer.Cluster: two nodes, or the first one for a Service's own pool. A BackendPool fills
+// its pool itself.
 func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.Address {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -38,7 +37,7 @@ func (p *process) Fresh(_ string, on lb.LoadBalancerID, pool service.Pool) []lb.
 	return p.stage.members(pool)
 }
 
-// Awaits implements balancer.Cluster. Where the pools are nobody's to fill nobody waits for that.
+// Awaits implements balancer.Cluster. Without BackendPools there is no wait.
 func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -47,14 +46,13 @@ func (p *process) Awaits(_ string, _ lb.LoadBalancerID, pool service.Pool, is lb
 	return p.stage.backends != nil && slices.ContainsFunc(shall, up) && len(shall)-len(is.Addresses) > len(shall)/10
 }
 
-// Converts implements balancer.Cluster: people say how nodes become members.
+// Converts implements balancer.Cluster; scripts set how nodes become members.
 func (p *process) Converts(pool lb.PoolID) (is, paused bool) {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	return p.stage.otherKind[pool.LoadBalancer.Name+"/"+pool.Name], false
 }
 
-// Reached implements balancer.Cluster.
 func (p *process) Reached() []balancer.Reached {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -69,7 +67,6 @@ func (p *process) Reached() []balancer.Reached {
 	return all
 }
 
-// Bounds implements balancer.Cluster.
 func (p *process) Bounds(namespace string) bound.Settings {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
@@ -79,7 +76,6 @@ func (p *process) Bounds(namespace string) bound.Settings {
 	return bound.Read(namespace, p.stage.bounds[namespace])
 }
 
-// Sharers implements balancer.Cluster.
 func (p *process) Sharers(owners map[string]bool) map[string]privatelink.Sharer {
 	s := p.stage
 	s.mu.Lock()
@@ -97,14 +93,12 @@ func (p *process) Sharers(owners map[string]bool) map[string]privatelink.Sharer 
 	return all
 }
 
-// Nodes implements balancer.Cluster.
 func (p *process) Nodes() []netip.Addr {
 	p.stage.mu.Lock()
 	defer p.stage.mu.Unlock()
 	return p.stage.nodes
 }
 
-// NodesOf implements balancer.Cluster.
 func (p *process) NodesOf(lb.LoadBalancerID, bool) ([]netip.Addr, bool) {
 	nodes := p.Nodes()
 	return nodes, nodes != nil

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// configuration reads "name", "name:closed" or "name:key=value", a selector of labels.
+// configuration parses "name", "name:closed" or "name:key=value", a label selector.
 func configuration(text string) service.Configuration {
 	name, rest, _ := strings.Cut(text, ":")
 	c := service.Configuration{Name: name, Closed: rest == "closed"}
@@ -24,8 +24,8 @@ func configuration(text string) service.Configuration {
 	return c
 }
 
-// applyAll reads Services, as YAML: each has ports, and may have a policy, families and
-// further fields; all else is an annotation without its prefix.
+// applyAll parses Services from YAML: ports, and optionally a policy, families and other fields; the rest are
+// annotations without prefix.
 func (s *stage) applyAll(input string) {
 	specs := map[string]map[string]any{}
 	must(yaml.Unmarshal([]byte(input), &specs))
@@ -71,7 +71,7 @@ func specOf(fields map[string]string) service.Service {
 	return spec
 }
 
-// portOf reads 80, 53/UDP or http:80/TCP=appProtocol.
+// portOf parses 80, 53/UDP or http:80/TCP=appProtocol.
 func portOf(text string) service.Port {
 	p := service.Port{Protocol: "TCP"}
 	text, p.AppProtocol, _ = strings.Cut(text, "=")

@@ -30,7 +30,7 @@ const (
 	resources    = "rg"
 	clusterName  = "kubernetes"
 	inGroup      = "/subscriptions/" + subscription + "/resourceGroups/" + resources
-	// network is where all ids of the scripts begin that are written as ~/….
+	// network is the prefix of IDs that scripts write as ~/….
 	network = inGroup + "/providers/Microsoft.Network"
 	vnetID  = network + "/virtualNetworks/net"
 )
@@ -40,54 +40,54 @@ const vnetBody = `{"location":"eastus","properties":{"addressSpace":{"addressPre
 	{"name":"apps","properties":{"addressPrefixes":["10.1.0.0/16","fd00:0:0:1::/64"]}},
 	{"name":"links","properties":{"addressPrefixes":["10.2.0.0/16"],"privateLinkServiceNetworkPolicies":"Disabled"}}]}}`
 
-// stage is an emulated Azure, the records of a small cluster and one process, in virtual
-// time. It lives in one bubble and is driven by one goroutine.
+// stage is an emulated Azure, the Kubernetes records and one process, in virtual time. It belongs to one bubble
+// and one goroutine.
 type stage struct {
 	emu      *armemu.Emulator
 	settings balancer.Settings
 	start    time.Time
-	lease    *lease // nil is none
+	lease    *lease // nil means none
 	nodes    []netip.Addr
-	// backends are the BackendPools by name; nil where the pools are nobody's to fill.
+	// backends are the BackendPools by name; nil disables them.
 	backends map[string]*backendPool
 	draining map[string]bool // nodes
-	theirs   map[string]bool // what others put into pools, by pool and address
-	filled   map[string]bool // pools of interfaces that have a BackendPool yet
-	// otherKind are the pools that a BackendPool has the other kind of members in.
+	theirs   map[string]bool // foreign members, by pool and address
+	filled   map[string]bool // pools of interfaces that still have a BackendPool
+	// otherKind are pools in which a BackendPool has the other kind of members.
 	otherKind map[string]bool
 	witness   witness
-	// strangers are what others keep doing.
+	// strangers are repeated foreign changes.
 	strangers [][]datadriven.CmdArg
-	knows     behaviour.Behaviour // of this Azure, to Weir
+	knows     behaviour.Behaviour // Azure's behavior as known to Weir
 	log       *slog.Logger
 	wrap      func(balancer.Azure) balancer.Azure // nil leaves Azure as it is
-	spares    bool                                // every request spares addresses
+	spares    bool                                // every request protects addresses
 	owners    *ownerStore
-	// reservations are those of private addresses.
+	// reservations of private addresses.
 	reservations *reservationStore
-	// left are the pools that Weir left to others.
+	// left are the recorded left pools.
 	left *poolStore
 
-	mu       sync.Mutex // guards all below; never held while time passes
+	mu       sync.Mutex // guards the fields below; never held while time passes
 	services map[string]*record
-	// unbounded has every Namespace allow all that a resource holds.
+	// unbounded removes the limits of all Namespaces.
 	unbounded bool
-	bounds    map[string]map[string]string // the annotations of Namespaces
-	grants    map[string]string            // of public IPs, by namespace
+	bounds    map[string]map[string]string // Namespace annotations
+	grants    map[string]string            // for public IPs, by namespace
 	uids      int
 	process   *process
 	lines     []line
-	logged    uint64 // the last call that was traced
-	// sent counts requests, and kill says at which of them the process dies.
+	logged    uint64 // the last traced call
+	// sent counts requests; kill is the request that kills the process.
 	sent int
 	kill killPoint
-	// took is how long after acted each Service had what it wanted.
+	// took is the time from acted until each Service was in sync.
 	acted time.Time
 	took  map[string]time.Duration
 }
 
-// killPoint is a request: the process dies before it leaves, or after Azure has answered
-// it and before the answer arrives. The zero value is none.
+// killPoint is a request: the process is killed before it is sent, or before its response arrives. The zero
+// value means none.
 type killPoint struct {
 	nth   int
 	after bool
@@ -98,7 +98,7 @@ type line struct {
 	text string
 }
 
-// newStage returns a stage without Services, on which a process runs.
+// newStage returns a stage with a running process and no Services.
 func newStage(adjust ...func(*balancer.Settings)) *stage {
 	s := &stage{
 		start:    time.Now(),
@@ -134,16 +134,16 @@ func newStage(adjust ...func(*balancer.Settings)) *stage {
 	return s
 }
 
-// links reports whether Private Link Services are not left alone.
+// links reports whether Private Link Services are enabled.
 func (s *stage) links() bool { return s.settings.PrivateLinks.ResourceGroup != "" }
 
-// close ends the process. Whatever the test looked at, nobody came before a Retry-After.
+// close ends the process and checks that no request was sent before a Retry-After.
 func (s *stage) close() {
 	s.stop()
 	must(patient.Kept(s.emu))
 }
 
-// restart has a new process begin with what Kubernetes has on record.
+// restart starts a new process from the Kubernetes records.
 func (s *stage) restart() {
 	s.stop()
 	s.launch()
@@ -165,7 +165,7 @@ func (s *stage) kickAll() {
 	}
 }
 
-// names are those of all Services, in the order in which they came.
+// names returns all Services in order of creation.
 func (s *stage) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +177,7 @@ func (s *stage) names() []string {
 	return names
 }
 
-// settle lets time pass until nobody works and nobody waits, or for at most so long. It
-// reports whether all is at rest.
+// settle advances time until nothing runs or waits, at most that long. It reports whether all is idle.
 func (s *stage) settle(most time.Duration) bool {
 	for end := time.Now().Add(most); ; {
 		synctest.Wait()
@@ -212,8 +211,7 @@ func (s *stage) trace(format string, args ...any) {
 	s.lines = append(s.lines, line{time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// harvest returns the lines since the last time, with the calls that Azure saw: writes,
-// errors, and reads if they are asked for.
+// harvest returns the lines since the last call, with Azure's writes and errors, and optionally reads.
 func (s *stage) harvest(reads bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +248,7 @@ func spellCall(c armemu.Call) string {
 	return strings.TrimRight(fmt.Sprintf("%s %s %s %s", c.Method, what, status, c.ErrorCode), " ")
 }
 
-// short spells an ARM id without what all have in common.
+// short removes the common prefix of an ARM ID.
 func short(id string) string {
 	for _, prefix := range []string{network + "/", inGroup + "/providers/", "/subscriptions/" + subscription + "/resourceGroups/"} {
 		if len(id) > len(prefix) && strings.EqualFold(id[:len(prefix)], prefix) {
@@ -260,15 +258,14 @@ func short(id string) string {
 	return id
 }
 
-// distance is how long a request travels, one way. Hardly two are the same, so that
-// the order in which they arrive does not depend on who was scheduled first.
+// distance is the one-way latency of a request. Latencies differ, so that the order of arrival does not depend
+// on the scheduler.
 func distance(path string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(path))
 	return 10*time.Millisecond + time.Duration(h.Sum32()%999_983)*time.Nanosecond
 }
 
-// addresses spells a list.
 func spellAddresses(list []netip.Addr) string {
 	var texts []string
 	for _, ip := range list {

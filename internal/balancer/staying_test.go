@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// A pool of interfaces shows no addresses, and yet has members.
+// A pool of interfaces has members although it shows no addresses.
 func TestARuleStaysWithAPoolOfInterfaces(t *testing.T) {
 	pool := func(name string) lb.PoolID { return lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "lb"}, Name: name} }
 	observed := lb.LoadBalancer{
@@ -25,7 +25,7 @@ func TestARuleStaysWithAPoolOfInterfaces(t *testing.T) {
 	}
 }
 
-// A new rule goes to the shared pool as long as others wait there for its interim pool, which may never fill.
+// A new rule joins the shared pool while other rules wait there for its interim pool, which may never fill.
 func TestANewRuleWhileTheSharedPoolIsOfTheOtherKind(t *testing.T) {
 	pool := func(name string, members int, nic bool) lb.Pool {
 		return lb.Pool{ID: lb.PoolID{Name: name}, Addresses: make([]lb.Address, members), NIC: nic}
@@ -33,7 +33,7 @@ func TestANewRuleWhileTheSharedPoolIsOfTheOtherKind(t *testing.T) {
 	converting := []*conversion{{pool: "k", interim: "k_addresses"}}
 	for about, tt := range map[string]struct {
 		pools   []lb.Pool
-		others  string // the pool of somebody else's rule
+		others  string // the pool of a foreign rule
 		awaited []lb.PoolID
 		want    string
 		waits   int
@@ -55,8 +55,7 @@ func TestANewRuleWhileTheSharedPoolIsOfTheOtherKind(t *testing.T) {
 	}
 }
 
-// counting is a cluster of three nodes, whose pools have to hold three members, and an Azure that knows whose
-// the interfaces are: those of others have no machine.
+// counting is a cluster of three nodes that expects three members per pool; foreign interfaces have no machine.
 type counting struct {
 	Cluster
 	Azure
@@ -82,8 +81,7 @@ func (counting) Awaits(_ string, _ lb.LoadBalancerID, _ service.Pool, is lb.Pool
 	return len(is.Addresses) < 3
 }
 
-// The interfaces of others do not fill a pool. Whose they are is asked once, and only where flows are about to
-// go there.
+// Foreign interfaces do not fill a pool. Owners are read once, and only if flows are about to move there.
 func TestInterfacesOfOthersDoNotFillAPool(t *testing.T) {
 	of := func(ours, theirs int) lb.Pool {
 		p := lb.Pool{ID: lb.PoolID{Name: "K"}, NIC: true}

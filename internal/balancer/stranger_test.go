@@ -12,14 +12,14 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// period is how often all Services are compared.
+// period is the resync period.
 const period = 10 * time.Minute
 
-// looks has all Services compared that often, once a period. Strangers come a minute before.
+// looks resyncs all Services a number of times, once per period. Foreign changes come a minute before.
 func (s *stage) looks(times int, most time.Duration) (said string) {
 	for range times {
 		time.Sleep(period - time.Minute)
-		said += s.harvest(false) // what others write is not in it
+		said += s.harvest(false) // without foreign writes
 		s.meddle()
 		time.Sleep(time.Minute)
 		s.look()
@@ -28,7 +28,7 @@ func (s *stage) looks(times int, most time.Duration) (said string) {
 	return said
 }
 
-// again has a person ask for a contest to be taken up again.
+// again sets the user's retry token.
 func (s *stage) again(name string) {
 	s.mu.Lock()
 	s.services[name].again += "!"
@@ -37,9 +37,9 @@ func (s *stage) again(name string) {
 	s.process.kick(name)
 }
 
-// meddle lets everybody do what he keeps doing: "resource list/name field=value", which sets a
-// field of a part, or of the resource itself where the list is "-"; "resource list/name" takes
-// the part away. A security rule may go by @ and its source.
+// meddle applies the repeated foreign changes. "resource list/name field=value" sets a field of a part, or of
+// the resource itself if the list is "-"; "resource list/name" removes the part. A security rule may be named
+// by @ and its source.
 func (s *stage) meddle() {
 	for _, args := range s.strangers {
 		id := network + "/" + args[0].Key
@@ -58,7 +58,7 @@ func (s *stage) meddle() {
 	}
 }
 
-// set is what one stranger does.
+// set applies one foreign change.
 func set(body map[string]any, what string, args ...datadriven.CmdArg) {
 	list, name, _ := strings.Cut(what, "/")
 	if list == "tags" {

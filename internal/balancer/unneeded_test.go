@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// deleteUnneeded looks at all load balancers and has deleted what nothing needs, as happens after a start and from time
-// to time.
+// deleteUnneeded reads all load balancers and cleans up, as after a start.
 func (s *stage) deleteUnneeded() {
 	if _, err := s.process.balancers.Leftovers(s.process.ctx); err != nil && !errors.Is(err, context.Canceled) {
 		s.say("leftovers: %v", err)
@@ -20,7 +19,7 @@ func (s *stage) deleteUnneeded() {
 	s.deleteKnown()
 }
 
-// deleteKnown has deleted what is known to be needed by nothing.
+// deleteKnown cleans up what is known to be unneeded.
 func (s *stage) deleteKnown() {
 	p := s.process
 	d, err := p.balancers.DeleteUnneeded(p.ctx)

@@ -15,8 +15,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Where no Service is published, nothing is asked of Azure that is not asked where Private Link Services
-// are nobody's, and nothing is said that is not said there.
+// Without published Services, enabling Private Link Services changes neither calls nor trace.
 func TestNothingChangesForWhoPublishesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; make test does not leave it out")
@@ -44,14 +43,14 @@ func TestNothingChangesForWhoPublishesNothing(t *testing.T) {
 	}
 }
 
-// samePlayed plays a script without and with the room that publishes.
+// samePlayed plays a script with and without Private Link Services.
 func samePlayed(t *testing.T, script string) {
 	t.Helper()
 	trace, calls := playScript(t, script)
 	withTrace, withCalls := playScript(t, script, func(set *balancer.Settings) {
 		set.PrivateLinks = lb.ResourceID{SubscriptionID: subscription, ResourceGroup: resources}
 	})
-	slices.Sort(calls) // those of one instant have no order
+	slices.Sort(calls) // calls of one instant have no order
 	slices.Sort(withCalls)
 	if diff := cmp.Diff(trace, withTrace); diff != "" {
 		t.Errorf("it says -without +with\n%s", diff)

@@ -16,23 +16,22 @@ import (
 	"weir.dev/weir/test/patient"
 )
 
-// witness remembers what somebody else put into Azure, and checks that it stays: parts of
-// the cluster's load balancers with every field, other load balancers without even being
-// read.
+// witness records foreign parts in Azure and checks that they stay: parts of the cluster's load balancers with
+// all fields, and that other load balancers are not even read.
 type witness struct {
 	parts     map[string]any // by "load balancer id kind name"
-	balancers map[string]any // by id
+	balancers map[string]any // by ID
 	ips       map[string]string
 	seen      uint64
 }
 
-// kinds are the lists of parts of a load balancer.
+// kinds are the part lists of a load balancer.
 var kinds = []string{
 	"frontendIPConfigurations", "backendAddressPools", "probes", "loadBalancingRules",
 	"outboundRules", "inboundNatRules", "inboundNatPools",
 }
 
-// remember takes what is there now for somebody else's, but for what Services own.
+// remember records what exists as foreign, except parts of Services.
 func (s *stage) remember() {
 	w := &s.witness
 	w.parts, w.balancers, w.ips = map[string]any{}, map[string]any{}, map[string]string{}
@@ -54,7 +53,7 @@ func (s *stage) remember() {
 	}
 }
 
-// check reports what happened to somebody else's things.
+// check returns an error if foreign parts changed.
 func (s *stage) check() error {
 	w, now := &s.witness, map[string]any{}
 	errs := []error{patient.Kept(s.emu)}
@@ -92,14 +91,14 @@ func (s *stage) check() error {
 	return errors.Join(errs...)
 }
 
-// clusters reports whether a load balancer is one of the cluster's.
+// clusters reports whether a load balancer is the cluster's.
 func (s *stage) clusters(id string) bool {
 	return slices.ContainsFunc(s.settings.Configurations, func(c service.Configuration) bool {
 		return strings.EqualFold(last(id), c.Name) || strings.EqualFold(last(id), c.Name+"-internal")
 	})
 }
 
-// made reports whether a part is one that Weir makes.
+// made reports whether Weir made a part.
 func (s *stage) made(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +111,7 @@ func (s *stage) made(key string) bool {
 			return true
 		}
 	}
-	for uid := 1; uid <= s.uids; uid++ { // one that is gone may have left its frontend
+	for uid := 1; uid <= s.uids; uid++ { // a deleted one may have left its frontend
 		if owner := fmt.Sprintf("a%03x", uid); strings.HasPrefix(name, owner) && strings.Contains(key, " frontendIPConfigurations ") {
 			return true
 		}
@@ -135,8 +134,7 @@ func (s *stage) bodies(of string) map[string]map[string]any {
 	return found
 }
 
-// partsOf are the parts of a load balancer without what changes with its neighbours:
-// etags, states, and who refers to them.
+// partsOf returns the parts of a load balancer without etags, states and references.
 func partsOf(id string, body map[string]any) map[string]any {
 	parts := map[string]any{}
 	var copied map[string]any

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leftpool keeps on record for which Services Weir made the backend pools that it has left to the addresses
-// of others. Without the record nobody could tell such a pool from one that somebody else made.
+// Package leftpool records the backend pools that Weir made for Services and left because they hold foreign
+// addresses. Without the record, such a pool looks like a foreign one.
 package leftpool
 
 import (
@@ -17,29 +17,29 @@ import (
 
 // Store persists the record. Only the leader writes.
 type Store interface {
-	// ReadPools returns the Services, by namespace and name.
+	// ReadPools returns the Services as namespace/name.
 	ReadPools(ctx context.Context) (map[lb.PoolKey]string, error)
-	// KeepPools changes the Services of some pools; an empty one removes the pool.
+	// KeepPools changes the Services of some pools; an empty Service deletes the pool.
 	KeepPools(ctx context.Context, changed map[lb.PoolKey]string) error
 }
 
-// timeout bounds one read or write of the record.
+// timeout limits one read or write of the record.
 const timeout = 10 * time.Second
 
-// Keeper caches the record. Its methods may be called from any goroutine.
+// Keeper caches the record. Its methods are safe for concurrent use.
 type Keeper struct {
-	store Store         // nil keeps it in memory
-	slot  chan struct{} // has room for one that reads or writes; it is held across calls of the API server
+	store Store         // nil keeps the record in memory
+	slot  chan struct{} // held by the reader or writer, also across API server calls
 	of    Record
 }
 
-// New returns a Keeper of a record; a nil Store keeps it in memory.
+// New returns an instance that reads the record on first use; a nil Store keeps it in memory.
 func New(store Store) *Keeper { return &Keeper{store: store, slot: make(chan struct{}, 1)} }
 
-// Record is the Services by their pools.
+// Record maps pools to Services.
 type Record map[lb.PoolKey]string
 
-// Load returns the record. The caller does not change it.
+// Load returns the record. The caller must not modify it.
 func (k *Keeper) Load(ctx context.Context) (Record, error) {
 	k.slot <- struct{}{}
 	defer func() { <-k.slot }()
@@ -58,18 +58,19 @@ func (k *Keeper) Load(ctx context.Context) (Record, error) {
 	return k.of, nil
 }
 
-// Has reports whether a pool is on record; also if that cannot be read: then nothing counts as Weir's by chance.
+// Has reports whether a pool is recorded. It returns true if the record cannot be read: the pool is then not
+// taken over.
 func (k *Keeper) Has(pool lb.PoolKey) bool {
 	record, err := k.Load(context.Background())
 	return err != nil || record[pool] != ""
 }
 
-// Left are pools that stay for others, with the Services for which Weir made them.
+// Left maps pools left for foreign members to the Services they were made for.
 type Left map[lb.PoolID]string
 
-// Note records what is left on a load balancer, and removes the pools that Azure does not have any more. shown is
-// the load balancer after the write.
-func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, shown lb.LoadBalancer) error {
+// Note records the pools left on a load balancer and drops those that Azure no longer has. observed is the load
+// balancer after the write.
+func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, observed lb.LoadBalancer) error {
 	record, err := k.Load(ctx)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, show
 		}
 	}
 	for key := range record {
-		if key.LoadBalancer() == on.Key() && !slices.ContainsFunc(shown.Pools, func(is lb.Pool) bool { return lb.PoolID{LoadBalancer: on, Name: is.ID.Name}.Key() == key }) {
+		if key.LoadBalancer() == on.Key() && !slices.ContainsFunc(observed.Pools, func(is lb.Pool) bool { return lb.PoolID{LoadBalancer: on, Name: is.ID.Name}.Key() == key }) {
 			changed[key] = ""
 		}
 	}
@@ -91,7 +92,7 @@ func (k *Keeper) Note(ctx context.Context, left Left, on lb.LoadBalancerID, show
 	return k.change(ctx, changed)
 }
 
-// Forget removes pools from the record.
+// Forget drops pools from the record.
 func (k *Keeper) Forget(ctx context.Context, pools []lb.PoolKey) error {
 	if len(pools) == 0 {
 		return nil
@@ -127,7 +128,7 @@ func (k *Keeper) change(ctx context.Context, changed Record) error {
 	return nil
 }
 
-// On returns the names of the pools on a load balancer, in lower case and in order.
+// On returns the recorded pools of a load balancer, sorted and in lower case.
 func (r Record) On(on lb.LoadBalancerID) []string {
 	var names []string
 	for key := range r {
@@ -139,7 +140,7 @@ func (r Record) On(on lb.LoadBalancerID) []string {
 	return names
 }
 
-// Of returns those of the names that are pools on a load balancer which Weir made for a Service, and left.
+// Of filters names for pools of the load balancer that Weir made for the Service and left.
 func (r Record) Of(service string, on lb.LoadBalancerID, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return r[lb.PoolID{LoadBalancer: on, Name: name}.Key()] != service

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// store is a record that may not be written.
+// store is a record that can fail writes.
 type store struct {
 	of     Record
 	broken bool
@@ -34,7 +34,6 @@ func (s *store) KeepPools(_ context.Context, changed map[lb.PoolKey]string) erro
 	return nil
 }
 
-// What is forgotten is off the record, and what is on the record of a load balancer is found by its name.
 func TestTheRecordOfALoadBalancer(t *testing.T) {
 	on := lb.LoadBalancerID{SubscriptionID: "S", ResourceGroup: "rg", Name: "Kubernetes"}
 	other := lb.LoadBalancerID{SubscriptionID: "S", ResourceGroup: "rg", Name: "kubernetes-internal"}

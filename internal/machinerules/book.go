@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinerules remembers the rules that Azure counts for a network interface: the load balancing and
-// inbound NAT rules of all pools that it is in, on a public load balancer and on its internal twin.
+// Package machinerules counts the rules that Azure counts per network interface: load balancing and inbound NAT
+// rules of all its pools, on a public load balancer and its internal twin.
 package machinerules
 
 import (
@@ -12,19 +12,18 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// Book has the counts of a cluster's load balancers. The zero value has none. Its methods may be called from any
-// goroutine.
+// Book holds the counts of a cluster's load balancers. The zero value is empty. Its methods are safe for
+// concurrent use.
 type Book struct {
-	mu    sync.Mutex
-	shown map[string]plan.Counts // by the load balancer's name in lower case
-	// claimed are those of writes whose end is not known yet.
+	mu      sync.Mutex
+	shown   map[string]plan.Counts // by lower-case load balancer name
 	claimed map[string]plan.Counts
 }
 
-// twins is the same for a public load balancer and its internal twin.
+// twins returns the same key for a public load balancer and its internal twin.
 func twins(name string) string { return strings.TrimSuffix(strings.ToLower(name), "-internal") }
 
-// Saw notes what Azure shows of a load balancer; nothing of one without an etag.
+// Saw records the observed load balancer, or drops it if it has no etag.
 func (b *Book) Saw(balancer lb.LoadBalancer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +37,7 @@ func (b *Book) Saw(balancer lb.LoadBalancer) {
 	}
 }
 
-// Beside returns the rules of the twin of a load balancer, those that are just being written included.
+// Beside returns the rules of the twin, writes in progress included.
 func (b *Book) Beside(name string) plan.Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,28 +45,28 @@ func (b *Book) Beside(name string) plan.Counts {
 }
 
 func (b *Book) besideLocked(name string) plan.Counts {
-	beside := plan.Counts{}
+	peer := plan.Counts{}
 	for _, all := range []map[string]plan.Counts{b.shown, b.claimed} {
 		for other, counts := range all {
 			if other == strings.ToLower(name) || twins(other) != twins(name) {
 				continue
 			}
 			for pool, n := range counts {
-				beside[pool] = max(beside[pool], n)
+				peer[pool] = max(peer[pool], n)
 			}
 		}
 	}
-	return beside
+	return peer
 }
 
-// Claim notes what is about to be written. It returns false, and notes nothing, if the twin has got rules since this
-// was planned, and machines would have too many.
+// Claim records a write before it is sent. It returns false and records nothing if the twin has since gained
+// rules and a machine would exceed the limit.
 func (b *Book) Claim(was, next lb.LoadBalancer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	had, beside := plan.CountRules(was), b.besideLocked(next.ID.Name)
+	had, peer := plan.CountRules(was), b.besideLocked(next.ID.Name)
 	for pool, n := range plan.CountRules(next) {
-		if n > had[pool] && n+beside[pool] > lb.MaxMachineRules {
+		if n > had[pool] && n+peer[pool] > lb.MaxMachineRules {
 			return false
 		}
 	}
@@ -78,15 +77,15 @@ func (b *Book) Claim(was, next lb.LoadBalancer) bool {
 	return true
 }
 
-// Used returns the highest number of rules that machines have, by the name of their public load balancer.
+// Used returns the highest rule count per machine, by public load balancer.
 func (b *Book) Used() map[string]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	used := map[string]int{}
 	for name, counts := range b.shown {
-		beside := b.besideLocked(name)
+		peer := b.besideLocked(name)
 		for pool, n := range counts {
-			used[twins(name)] = max(used[twins(name)], n+beside[pool])
+			used[twins(name)] = max(used[twins(name)], n+peer[pool])
 		}
 	}
 	return used

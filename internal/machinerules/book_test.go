@@ -17,7 +17,7 @@ func with(name string, rules int) lb.LoadBalancer {
 	return b
 }
 
-// Two load balancers that are written at the same time do not give machines too many rules together.
+// Concurrent writes of twins must not exceed the limit per machine.
 func TestTwinsShareTheMachines(t *testing.T) {
 	var b, fresh Book
 	if !fresh.Claim(with("kubernetes", 0), with("kubernetes", 299)) || fresh.Claim(with("kubernetes-internal", 0), with("kubernetes-internal", 1)) {

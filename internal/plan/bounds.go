@@ -12,11 +12,9 @@ import (
 	"weir.dev/weir/internal/bound"
 )
 
-// count is how many parts a namespace has on a load balancer.
 type count struct{ rules, frontends int }
 
-// Usage is what each namespace has of a load balancer. What is of no known Service is under the empty
-// name.
+// Usage is the number of parts per namespace. Parts without a known Service have the empty key.
 type Usage map[string]count
 
 // Add adds parts of a namespace.
@@ -25,7 +23,7 @@ func (u Usage) Add(namespace string, rules, frontends int) {
 	u[namespace] = count{is.rules + rules, is.frontends + frontends}
 }
 
-// Rules counts those of all.
+// Rules returns the total number of rules.
 func (u Usage) Rules() int { return u.total().rules }
 
 func (u Usage) total() (all count) {
@@ -35,7 +33,6 @@ func (u Usage) total() (all count) {
 	return all
 }
 
-// isShared reports whether a namespace other than this one uses the load balancer.
 func (u Usage) isShared(namespace string) bool {
 	for other, n := range u {
 		if other != "" && other != namespace && n != (count{}) {
@@ -45,19 +42,17 @@ func (u Usage) isShared(namespace string) bool {
 	return false
 }
 
-// census counts what namespaces and Services have.
 type census struct {
 	Input
 	of    Usage
 	total count
-	// had are the parts of each Service that is due, by owner.
-	had map[string]count
-	// places are the addresses that have a frontend, by the owner that is due; empty for others.
+	had   map[string]count
+	// places maps each address with a frontend to the owner in the plan; empty for other owners.
 	places map[string]string
-	// byOwner are the namespaces of the shares, and wants what they want in all.
+	// byOwner maps owners to namespaces. The demand is per namespace.
 	byOwner map[string]string
 	wants   Usage
-	// onMachines are the rules that machines have of this load balancer, by pool; see machinesExceeded.
+	// onMachines counts the rules of this load balancer per machine, by pool; see machinesExceeded.
 	onMachines Counts
 }
 
@@ -89,23 +84,22 @@ func censusOf(in Input) *census {
 	return c
 }
 
-// growth returns how many parts a Service wants beyond those that it has. A frontend at an address
-// that has one already is shared, and none is added.
+// growth returns how many parts a Service adds. A frontend at an address that already has one is shared and not
+// counted.
 func (c *census) growth(s Share) count {
 	had, fresh := c.had[s.Owner], 0
 	for _, f := range s.Frontends {
-		if owner, there := c.places[place(f)]; !there || owner == s.Owner {
+		if owner, exists := c.places[place(f)]; !exists || owner == s.Owner {
 			fresh++
 		}
 	}
 	return count{max(len(s.Rules)-had.rules, 0), max(fresh-had.frontends, 0)}
 }
 
-// Exceeding returns the Services that would grow their namespace beyond a bound, or the load balancer
-// beyond the frontends that it holds, by owner. Services of one namespace grow in the order of the
-// shares. What one of them gives up in this plan counts until it is written: the plan may yet
-// refuse that Service. So the result depends on no port, pool or address, and a Service of another
-// namespace is only refused here where the load balancer is full.
+// Exceeding returns the Services, by owner, that would exceed a bound of their namespace or the load balancer's
+// frontend limit. Services of one namespace are admitted in the order of the shares. Parts that another Service
+// releases still count, because the plan may yet reject that Service. So the result does not depend on ports,
+// pools or addresses, and another namespace is rejected only if the load balancer is full.
 func Exceeding(in Input) map[string]error {
 	c, all := censusOf(in), LacksIPv4(in)
 	for _, s := range in.Shares {
@@ -119,7 +113,7 @@ func Exceeding(in Input) map[string]error {
 			err = c.exceeded(namespace, more)
 		}
 		if err == nil {
-			err = c.machinesExceeded(s) // also of one that sends as many rules to another pool
+			err = c.machinesExceeded(s) // also if as many rules move to another pool
 		}
 		if err != nil {
 			all[s.Owner] = err
@@ -128,7 +122,7 @@ func Exceeding(in Input) map[string]error {
 		c.of.Add(namespace, more.rules, more.frontends)
 		c.total = count{c.total.rules + more.rules, c.total.frontends + more.frontends}
 		for _, f := range s.Frontends {
-			if _, there := c.places[place(f)]; !there {
+			if _, exists := c.places[place(f)]; !exists {
 				c.places[place(f)] = s.Owner
 			}
 		}
@@ -136,8 +130,8 @@ func Exceeding(in Input) map[string]error {
 	return all
 }
 
-// ExceedsBound returns why so many more parts would exceed a bound of a namespace; nil if they would
-// not. The input says of which load balancer, and what applies there.
+// ExceedsBound returns why more parts would exceed a bound of a namespace, or nil. The input names the load
+// balancer and its limits.
 func ExceedsBound(in Input, used Usage, namespace string, rules, frontends int) error {
 	return in.exceedsBound(used[namespace], count{rules, frontends}, namespace, used.isShared(namespace))
 }
@@ -150,7 +144,7 @@ func (in Input) exceedsBound(has, more count, namespace string, shared bool) err
 		if d.capacity.Max == 0 || d.of(more) == 0 {
 			continue
 		}
-		// A bound that is the capacity is left to whoever checks that.
+		// A bound equal to the capacity is checked elsewhere.
 		b := in.Bounds(namespace).Of(d.annotation, d.capacity, shared)
 		if would := d.of(has) + d.of(more); b.Max < d.capacity.Max && would > b.Max {
 			return bound.Exceeded(namespace, would, d.what, "load balancer "+in.Observed.ID.Name, b, d.annotation)
@@ -159,7 +153,6 @@ func (in Input) exceedsBound(has, more count, namespace string, shared bool) err
 	return nil
 }
 
-// exceeded returns why a namespace cannot grow; nil if it can.
 func (c *census) exceeded(namespace string, more count) error {
 	if err := c.exceedsBound(c.of[namespace], more, namespace, c.of.isShared(namespace) || c.wants.isShared(namespace)); err != nil {
 		return err
@@ -170,7 +163,7 @@ func (c *census) exceeded(namespace string, more count) error {
 	return nil
 }
 
-// dimension is one kind of parts that a load balancer holds a limited number of.
+// dimension is a kind of part that a load balancer has a limited number of.
 type dimension struct {
 	what, annotation string
 	capacity         bound.Capacity
@@ -184,23 +177,21 @@ func (in Input) dimensions() []dimension {
 	}
 }
 
-// largest names the namespace that holds the most, for a rejection of another one by a full load
-// balancer; empty if there is none.
+// largest returns the namespace with the most parts, for the error of another namespace; empty if none.
 func (c *census) largest(d dimension, but string) string {
 	names := slices.Sorted(maps.Keys(c.of))
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "" || d.of(c.of[n]) == 0 })
 	if len(names) == 0 || c.Bounds == nil {
 		return ""
 	}
-	most := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(d.of(c.of[a]), d.of(c.of[b])) })
-	if most == but {
+	top := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(d.of(c.of[a]), d.of(c.of[b])) })
+	if top == but {
 		return ""
 	}
-	b := c.Bounds(most).Of(d.annotation, d.capacity, true)
-	return fmt.Sprintf(": namespace %s has the most, %d, and its bound is %d (%s)", most, d.of(c.of[most]), b.Max, b.By)
+	b := c.Bounds(top).Of(d.annotation, d.capacity, true)
+	return fmt.Sprintf(": namespace %s has the most, %d, and its bound is %d (%s)", top, d.of(c.of[top]), b.Max, b.By)
 }
 
-// namespaceOf is the namespace of the Service that a name is of; empty if that is not known.
 func (in Input) namespaceOf(name string) string {
 	if in.ServiceOf == nil {
 		return ""

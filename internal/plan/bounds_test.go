@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ports are n ports from 1.
 func ports(n int) []int32 {
 	all := make([]int32, n)
 	for i := range all {
@@ -26,8 +25,7 @@ func ports(n int) []int32 {
 	return all
 }
 
-// inNamespace is a Service with an address of its own and n rules; its owner is the namespace and a
-// number.
+// inNamespace returns a Service with its own address and n rules; its owner is the namespace and a number.
 func inNamespace(namespace string, number, n int) Share {
 	owner := namespace + strconv.Itoa(number)
 	s := service(owner, ports(n)...)
@@ -40,7 +38,7 @@ func inNamespace(namespace string, number, n int) Share {
 	return s
 }
 
-// shared is a load balancer for so many rules, where the namespace of an owner is its letters.
+// shared returns a load balancer with a rule limit; the letters of an owner are its namespace.
 func shared(rules int, shares ...Share) Input {
 	return Input{
 		Observed:  lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1"},
@@ -53,7 +51,7 @@ func shared(rules int, shares ...Share) Input {
 	}
 }
 
-// with plans each list of shares after the other, and returns what was refused last.
+// with plans the lists of shares in order and returns the last rejections.
 func with(in Input, next ...[]Share) (Input, map[string]error) {
 	p := Make(in)
 	for _, shares := range next {
@@ -81,7 +79,7 @@ func TestANamespaceIsBounded(t *testing.T) {
 		about  string
 		bounds func(string) bound.Settings
 		steps  [][]Share
-		want   map[string]string // what the last plan refuses, and a part of why
+		want   map[string]string // rejections of the last plan, with a part of the reason
 	}{
 		{about: "two Services with 748 ports, and no neighbor yet", steps: [][]Share{{inNamespace("team", 1, 748)}, {inNamespace("team", 2, 748)}},
 			want: map[string]string{"team2": "1496 load balancing rules in load balancer kubernetes and may have 1350 (default: 150 are reserved for other namespaces, of 1500, the limit of Azure)"}},
@@ -128,7 +126,7 @@ func TestANamespaceIsBounded(t *testing.T) {
 	}
 }
 
-// A Service that shares an address with another one of its namespace adds no frontend.
+// A Service that shares an address within its namespace adds no frontend.
 func TestASharedAddressIsOneFrontend(t *testing.T) {
 	one, two := inNamespace("team", 1, 1), inNamespace("team", 2, 2)
 	two.Rules, two.Frontends[0].PublicIP = two.Rules[1:], "/pip/team1"
@@ -139,8 +137,8 @@ func TestASharedAddressIsOneFrontend(t *testing.T) {
 	}
 }
 
-// A Service that gives rules up and cannot, because its new address is taken, does not make room for
-// another one of its namespace.
+// A Service that cannot release its rules, because its new address is taken, frees no capacity for its
+// namespace.
 func TestRoomIsFreeOnceItIsWritten(t *testing.T) {
 	in, _ := with(shared(20, inNamespace("team", 1, 10), inNamespace("shop", 1, 5)))
 	moves := inNamespace("team", 1, 1)
@@ -151,7 +149,7 @@ func TestRoomIsFreeOnceItIsWritten(t *testing.T) {
 	}
 }
 
-// What is refused for a bound is not tried again beside others that may fit by now.
+// A rejection by a bound is not retried when other Services free capacity.
 func TestABoundIsNoMatterOfWhatOthersFree(t *testing.T) {
 	in, _ := with(shared(20, inNamespace("shop", 0, 1)))
 	in.Shares = nil
@@ -174,9 +172,8 @@ func usageOf(in Input) map[string]int {
 	return all
 }
 
-// Where the bounds of namespaces add up to what the load balancer holds: a namespace within its bound
-// is never refused, whatever others demand; none grows above its bound; nothing that exists
-// is removed; and only the order within a namespace matters.
+// If the bounds add up to the capacity: a namespace within its bound is never rejected, none exceeds its bound,
+// nothing existing is removed, and only the order within a namespace matters.
 func TestLawNamespacesDoNotCompete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const capacity = 12
@@ -232,8 +229,8 @@ func TestLawNamespacesDoNotCompete(t *testing.T) {
 	})
 }
 
-// However many Services compete for the last rules, the plan never has more than fit: Azure would refuse
-// the write for all of them.
+// However many Services compete for the last rules, the plan never exceeds the limit: Azure would reject the
+// write for all.
 func TestLawAPlanFitsTheLoadBalancer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := shared(8)

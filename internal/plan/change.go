@@ -9,20 +9,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Action is what becomes of a part of a load balancer.
+// Action is the operation on a part of a load balancer.
 type Action string
 
-// The actions.
+// Actions.
 const (
 	Add    Action = "add"
 	Alter  Action = "change"
 	Remove Action = "remove"
 )
 
-// Kind is a kind of parts.
+// Kind is a kind of part.
 type Kind string
 
-// The kinds, in the order in which they need each other.
+// Kinds, in dependency order.
 const (
 	Pool     Kind = "pool"
 	Probe    Kind = "probe"
@@ -30,8 +30,7 @@ const (
 	Rule     Kind = "rule"
 )
 
-// Change is one difference. Was and Is are the part before and after, of the type of its
-// kind in package lb; nil where there is none.
+// Change is one difference. Was and Is are the part before and after, of the type in package lb; nil if absent.
 type Change struct {
 	Action  Action
 	Kind    Kind
@@ -39,9 +38,8 @@ type Change struct {
 	Was, Is any
 }
 
-// Diff lists the differences of two load balancers, but for the members of pools: additions
-// and changes forward, so that what is needed comes before what needs it, and removals last
-// and in reverse.
+// Diff returns the differences of two load balancers except pool members: additions and changes in dependency
+// order, then removals in reverse.
 func Diff(before, after lb.LoadBalancer) []Change {
 	var forward, reverse []Change
 	compare(before.Pools, after.Pools, Pool, poolName, func(lb.Pool, lb.Pool) bool { return true }, &forward, &reverse)
@@ -52,45 +50,44 @@ func Diff(before, after lb.LoadBalancer) []Change {
 	return append(forward, reverse...)
 }
 
-func compare[T any](before, after []T, kind Kind, name func(T) string, same func(is, shall T) bool, forward, reverse *[]Change) {
+func compare[T any](before, after []T, kind Kind, name func(T) string, same func(current, want T) bool, forward, reverse *[]Change) {
 	atBefore, atAfter := byName(before, name), byName(after, name)
-	for _, is := range after {
-		switch at, there := atBefore[strings.ToLower(name(is))]; {
-		case !there:
-			*forward = append(*forward, Change{Action: Add, Kind: kind, Name: name(is), Is: is})
-		case !same(before[at], is):
-			*forward = append(*forward, Change{Action: Alter, Kind: kind, Name: name(is), Was: before[at], Is: is})
+	for _, current := range after {
+		switch at, exists := atBefore[strings.ToLower(name(current))]; {
+		case !exists:
+			*forward = append(*forward, Change{Action: Add, Kind: kind, Name: name(current), Is: current})
+		case !same(before[at], current):
+			*forward = append(*forward, Change{Action: Alter, Kind: kind, Name: name(current), Was: before[at], Is: current})
 		}
 	}
-	for _, was := range before {
-		if _, there := atAfter[strings.ToLower(name(was))]; !there {
-			*reverse = append(*reverse, Change{Action: Remove, Kind: kind, Name: name(was), Was: was})
+	for _, previous := range before {
+		if _, exists := atAfter[strings.ToLower(name(previous))]; !exists {
+			*reverse = append(*reverse, Change{Action: Remove, Kind: kind, Name: name(previous), Was: previous})
 		}
 	}
 }
 
-// sameFrontend reports whether a frontend is as it shall be. An address that Azure chose
-// is as good as any other, and so are zones where none are asked for.
-func sameFrontend(is, shall lb.Frontend) bool {
-	return strings.EqualFold(is.Name, shall.Name) && strings.EqualFold(is.PublicIP, shall.PublicIP) &&
-		strings.EqualFold(is.Subnet, shall.Subnet) && is.Static == shall.Static &&
-		(!shall.Static || is.PrivateIP == shall.PrivateIP) &&
-		(len(shall.Zones) == 0 || slices.Equal(is.Zones, shall.Zones))
+// sameFrontend reports whether a frontend matches the desired one. Any address matches a dynamic one; zones are
+// ignored if none are requested.
+func sameFrontend(current, want lb.Frontend) bool {
+	return strings.EqualFold(current.Name, want.Name) && strings.EqualFold(current.PublicIP, want.PublicIP) &&
+		strings.EqualFold(current.Subnet, want.Subnet) && current.Static == want.Static &&
+		(!want.Static || current.PrivateIP == want.PrivateIP) &&
+		(len(want.Zones) == 0 || slices.Equal(current.Zones, want.Zones))
 }
 
-func sameProbe(is, shall lb.Probe) bool {
-	is.Name, shall.Name = strings.ToLower(is.Name), strings.ToLower(shall.Name)
-	return is == shall
+func sameProbe(current, want lb.Probe) bool {
+	current.Name, want.Name = strings.ToLower(current.Name), strings.ToLower(want.Name)
+	return current == want
 }
 
-// sameRule reports whether a rule is as it shall be. What Azure shows of TCP resets where
-// there is no TCP counts for nothing.
-func sameRule(is, shall lb.Rule) bool {
-	reset := shall.TCPReset == nil || is.TCPReset != nil && *is.TCPReset == *shall.TCPReset ||
-		is.TCPReset == nil && !*shall.TCPReset
-	for _, r := range []*lb.Rule{&is, &shall} {
+// sameRule reports whether a rule matches the desired one. TCP reset is ignored for other protocols.
+func sameRule(current, want lb.Rule) bool {
+	reset := want.TCPReset == nil || current.TCPReset != nil && *current.TCPReset == *want.TCPReset ||
+		current.TCPReset == nil && !*want.TCPReset
+	for _, r := range []*lb.Rule{&current, &want} {
 		r.TCPReset = nil
 		r.Name, r.Frontend, r.Pool, r.Probe = strings.ToLower(r.Name), strings.ToLower(r.Frontend), strings.ToLower(r.Pool), strings.ToLower(r.Probe)
 	}
-	return reset && is == shall
+	return reset && current == want
 }

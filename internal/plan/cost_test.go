@@ -10,7 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// crowd is Services, each with so many ports and a public IP of its own, named as they are.
+// crowd returns Services with own public IPs and the given number of ports.
 func crowd(from, services, ports int) []Share {
 	var all []Share
 	for i := range services {
@@ -33,7 +33,7 @@ func crowd(from, services, ports int) []Share {
 	return all
 }
 
-// holding is a load balancer that has these.
+// holding returns a load balancer with these Services.
 func holding(shares []Share, mostRules int) Input {
 	in := Input{Observed: lb.LoadBalancer{Etag: "1"}, MostRules: mostRules, Shares: shares}
 	in.Observed = Make(in).Next
@@ -44,7 +44,7 @@ func holding(shares []Share, mostRules int) Input {
 	return in
 }
 
-// crossed wants the ports that the ones before it have, on their addresses.
+// crossed swaps the requested ports of adjacent Services.
 func crossed(shares []Share) []Share {
 	for i := range shares[1:] {
 		shares[i+1].Frontends[0].PublicIP = shares[i].Frontends[0].PublicIP
@@ -54,7 +54,7 @@ func crossed(shares []Share) []Share {
 
 var costs = []struct {
 	about string
-	of    func(n int) Input // 1500 is the largest that may come
+	of    func(n int) Input // 1500 is the largest
 }{
 	{"one Service with all rules", func(n int) Input { return Input{MostRules: n, Shares: crowd(0, 1, n)} }},
 	{"one Service with all rules that are there", func(n int) Input {
@@ -101,8 +101,7 @@ func BenchmarkMake(b *testing.B) {
 	}
 }
 
-// A plan of the largest load balancer, for as many Services as are planned at once, takes no
-// time to speak of.
+// A plan of the largest load balancer for a full batch is fast.
 func TestTheLargestLoadBalancerIsPlanned(t *testing.T) {
 	for _, c := range costs {
 		in := c.of(1500)
@@ -110,7 +109,7 @@ func TestTheLargestLoadBalancerIsPlanned(t *testing.T) {
 		go func() { defer close(done); Make(in) }()
 		select {
 		case <-done:
-		case <-time.After(10 * time.Second): // a hundred times what it takes
+		case <-time.After(10 * time.Second): // a hundred times the usual duration
 			t.Fatalf("%s: no end", c.about)
 		}
 	}

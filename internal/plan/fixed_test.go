@@ -46,8 +46,8 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// A Service gets the address of its former frontend while the ports that it wants are free there. The address where its rules
-// are it has: a port that is taken there is refused.
+// A Service gets its former address if its ports are free there. At the address of its own rules, a taken port
+// is a rejection.
 func TestFixedWhereOthersHavePorts(t *testing.T) {
 	want := lb.Frontend{Name: "aa", Family: lb.IPv4, Subnet: "/s"}
 	at := func(name, ip string, static bool) lb.Frontend {
@@ -81,8 +81,8 @@ func TestFixedWhereOthersHavePorts(t *testing.T) {
 	}
 }
 
-// Whatever is at its former address: a Service that asks for none, and has none, is not refused for a port, and once it has one
-// it keeps that, whoever leaves.
+// A Service without rules that requests no address is never rejected for a port; afterwards it retains its
+// address, whatever Services leave.
 func TestLawFixed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(owner, frontend, label string) (rules []lb.Rule) {

@@ -8,9 +8,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// place is the address that a frontend stands for; one whose address Azure chooses is a
-// place of its own. Services that want the same place share the frontend that is there,
-// whoever brought it.
+// place returns the address of a frontend; a dynamic frontend is a place of its own. Services that want the
+// same place share its frontend.
 func place(f lb.Frontend) string {
 	switch {
 	case f.PublicIP != "":
@@ -21,13 +20,13 @@ func place(f lb.Frontend) string {
 	return strings.ToLower(f.Name)
 }
 
-// settle returns the frontends when each Service that is accepted has let go of those that
-// nobody wants any more, and has one at every place that it wants.
+// settle returns the frontends after the accepted Services release unwanted ones and have one at every place
+// they want.
 func settle(in Input, accepted []Share) []lb.Frontend {
 	next := make([]lb.Frontend, 0, len(in.Observed.Frontends)+len(accepted))
 	at := map[string]int{} // the first of each place
 	add := func(f lb.Frontend) {
-		if _, there := at[place(f)]; !there {
+		if _, exists := at[place(f)]; !exists {
 			at[place(f)] = len(next)
 		}
 		next = append(next, f)
@@ -40,8 +39,8 @@ func settle(in Input, accepted []Share) []lb.Frontend {
 	}
 	for _, s := range accepted {
 		for _, f := range s.Frontends {
-			switch i, there := at[place(f)]; {
-			case !there:
+			switch i, exists := at[place(f)]; {
+			case !exists:
 				add(f)
 			case strings.EqualFold(next[i].Name, f.Name) && !sameFrontend(next[i], f):
 				next[i] = f
@@ -51,12 +50,11 @@ func settle(in Input, accepted []Share) []lb.Frontend {
 	return next
 }
 
-// keeping is what decides which frontends stay.
 type keeping struct {
 	in                       Input
 	accepted, others, shares roster
-	// rules are those of each frontend, places all that are wanted, and named those that are
-	// wanted for a frontend of a name.
+	// rules are the rules of each frontend. places are all wanted places; named are those wanted for a frontend
+	// name.
 	rules  map[string][]lb.Rule
 	places map[string]bool
 	named  map[string][]string
@@ -81,35 +79,34 @@ func keepingOf(in Input, accepted []Share) keeping {
 	return k
 }
 
-// stays reports whether a frontend is still wanted where it is. One without a Service of
-// the plan is foreign, unless a Service of the plan shared it and its own has gone.
+// stays reports whether a frontend is still wanted at its place. A frontend without a Service in the plan is
+// foreign, unless a Service of the plan shared it and its own Service left.
 func (k keeping) stays(f lb.Frontend) bool {
 	name := strings.ToLower(f.Name)
 	if k.in.Observed.Pinned[name] {
 		return true
 	}
-	ours := false
+	managed := false
 	for _, r := range k.rules[name] {
 		if k.accepted.owner(r.Name) == "" {
-			return true // of a rule that stays as it is
+			return true // a rule that does not change
 		}
-		ours = true
+		managed = true
 	}
-	if k.in.isRetained(f) || !ours && k.in.Abandoned != nil && k.in.Abandoned(f) {
+	if k.in.isRetained(f) || !managed && k.in.Abandoned != nil && k.in.Abandoned(f) {
 		return k.places[place(f)]
 	}
-	if k.accepted.owner(f.Name) == "" && (!ours || k.others.owner(f.Name) != "" || k.shares.owner(f.Name) != "") {
+	if k.accepted.owner(f.Name) == "" && (!managed || k.others.owner(f.Name) != "" || k.shares.owner(f.Name) != "") {
 		return true
 	}
 	for _, at := range k.named[name] {
 		if at != place(f) {
-			return false // the name is needed elsewhere
+			return false // another frontend needs the name
 		}
 	}
 	return k.places[place(f)]
 }
 
-// seatOf names the frontend that is at the place of one which a Service wants.
 func seatOf(next lb.LoadBalancer, s Share, wanted string) string {
 	for _, w := range s.Frontends {
 		if w.Name != wanted {

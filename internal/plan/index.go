@@ -9,17 +9,16 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// roster finds whose a name is.
 type roster struct {
-	of map[string]string // by the owner in lower case, the one that is given
-	at map[string]int    // the first place of it in the list
+	of map[string]string // the owner as given, by lower case
+	at map[string]int    // its first index in the list
 }
 
 func rosterOf(list []string) roster {
 	o := roster{of: make(map[string]string, len(list)), at: make(map[string]int, len(list))}
 	for i, owner := range list {
 		lower := strings.ToLower(owner)
-		if _, there := o.of[lower]; !there {
+		if _, exists := o.of[lower]; !exists {
 			o.of[lower], o.at[lower] = owner, i
 		}
 	}
@@ -34,7 +33,6 @@ func rosterIn(shares []Share) roster {
 	return rosterOf(list)
 }
 
-// owner returns the first of the owners that a name is one of; empty if of none.
 func (o roster) owner(name string) string {
 	if len(o.of) == 0 {
 		return ""
@@ -44,28 +42,25 @@ func (o roster) owner(name string) string {
 		if end < len(lower) && lower[end] != '-' {
 			continue
 		}
-		if _, there := o.of[lower[:end]]; there && (first == "" || o.at[lower[:end]] < o.at[first]) {
+		if _, exists := o.of[lower[:end]]; exists && (first == "" || o.at[lower[:end]] < o.at[first]) {
 			first = lower[:end]
 		}
 	}
 	return o.of[first]
 }
 
-// seats are the rules of a plan where their frontends are, and where to find those that
-// another one may be in the way of.
+// seats are the rules of a plan at their frontends, indexed to find conflicts.
 type seats struct {
 	all []seat
-	// byPort are the first ones at a port, byPlace the first ones at an address; each that is
-	// for all ports is in there by the transport lb.All.
+	// byPort and behind hold the first rule per frontend port and per backend port; rules for all ports have
+	// transport lb.All.
 	byPort, behind map[portKey]int
 	byPool         map[string][]int
 	at             map[string][]int
-	// frontends are the names of the frontends that Services want at each place.
-	frontends map[string][]string
+	frontends      map[string][]string
 }
 
-// portKey is a port of a place, or of a pool; that of lb.All stands for all ports, and that
-// without a transport for any.
+// portKey is a port of a place or pool. Transport lb.All means all ports; an empty transport means any.
 type portKey struct {
 	place     string
 	transport lb.Transport
@@ -93,13 +88,13 @@ func note(first map[portKey]int, place string, transport lb.Transport, port int3
 		port = 0
 	}
 	for _, d := range []portKey{{place, transport, port}, {place: place}} {
-		if _, there := first[d]; !there {
+		if _, exists := first[d]; !exists {
 			first[d] = at
 		}
 	}
 }
 
-// meets returns the first seat that has a port as well; -1 if none has.
+// meets returns the first seat with the same port, or -1.
 func meets(first map[portKey]int, place string, transport lb.Transport, port int32) int {
 	keys := []portKey{{place, transport, port}, {place, lb.All, 0}}
 	if transport == lb.All {
@@ -107,26 +102,25 @@ func meets(first map[portKey]int, place string, transport lb.Transport, port int
 	}
 	found := -1
 	for _, d := range keys {
-		if at, there := first[d]; there && (found < 0 || at < found) {
+		if at, exists := first[d]; exists && (found < 0 || at < found) {
 			found = at
 		}
 	}
 	return found
 }
 
-// byName says where the first item of each name is.
+// byName returns the index of the first item with each name.
 func byName[T any](items []T, name func(T) string) map[string]int {
 	at := make(map[string]int, len(items))
 	for i, item := range items {
 		lower := strings.ToLower(name(item))
-		if _, there := at[lower]; !there {
+		if _, exists := at[lower]; !exists {
 			at[lower] = i
 		}
 	}
 	return at
 }
 
-// owns reports whether a name is one of an owner's.
 func owns(owner, name string) bool {
 	if len(name) < len(owner) || !strings.EqualFold(name[:len(owner)], owner) {
 		return false
@@ -138,15 +132,15 @@ func owned[T any](owner string, name func(T) string) func(T) bool {
 	return func(item T) bool { return owns(owner, name(item)) }
 }
 
-// merge replaces the owned items by the desired ones. One that stays keeps its place, and
-// if it says the same it stays as it is, so that a write changes no more than it must.
-func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(is, shall T) bool) []T {
+// merge replaces the owned items by the desired ones. Retained items keep their position, and equal items are
+// unchanged, to keep writes minimal.
+func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, same func(current, want T) bool) []T {
 	next := make([]T, 0, len(items)+len(desired))
-	at, kept := byName(desired, name), map[string]bool{}
-	strange := slices.ContainsFunc(desired, func(w T) bool { return !owned(w) }) // a shared probe
+	at, retained := byName(desired, name), map[string]bool{}
+	hasShared := slices.ContainsFunc(desired, func(w T) bool { return !owned(w) }) // a shared probe
 	for _, item := range items {
-		ours := owned(item)
-		if !ours && !strange {
+		managed := owned(item)
+		if !managed && !hasShared {
 			next = append(next, item)
 			continue
 		}
@@ -154,17 +148,17 @@ func merge[T any](items, desired []T, owned func(T) bool, name func(T) string, s
 		i, stays := at[lower]
 		switch {
 		case stays:
-			kept[lower] = true
+			retained[lower] = true
 			if !same(item, desired[i]) {
 				item = desired[i]
 			}
-		case ours:
+		case managed:
 			continue
 		}
 		next = append(next, item)
 	}
 	for _, w := range desired {
-		if !kept[strings.ToLower(name(w))] {
+		if !retained[strings.ToLower(name(w))] {
 			next = append(next, w)
 		}
 	}
@@ -184,13 +178,13 @@ func poolNames(pools []lb.Pool) []string {
 	return names
 }
 
-// poolInUse reports whether something refers to a pool: network interfaces do, too.
+// poolInUse reports whether anything refers to a pool, network interfaces included.
 func poolInUse(b lb.LoadBalancer, p lb.Pool) bool {
 	return p.NIC || b.Pinned[strings.ToLower(p.ID.Name)] ||
 		slices.ContainsFunc(b.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Pool, p.ID.Name) })
 }
 
-// contains compares as Azure does, without regard to case.
+// Azure names are case-insensitive.
 func contains(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

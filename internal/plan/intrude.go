@@ -10,13 +10,12 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// ErrAddressTaken says that the address is that of a Service of another namespace.
+// ErrAddressTaken means a Service of another namespace has the address.
 var ErrAddressTaken = errors.New("the address is that of a Service of another namespace, and only Services of one namespace share an address")
 
 const takenAdvice = "Choose another address, or have both in one namespace"
 
-// spellPlace returns the address of a frontend for a message, or the name of the frontend if the
-// address is not known.
+// spellPlace returns the address of a frontend for a message, or its name if the address is unknown.
 func (in Input) spellPlace(f lb.Frontend) string {
 	if in.AddressAt != nil {
 		if at := in.AddressAt(place(f)); at != "" {
@@ -26,13 +25,11 @@ func (in Input) spellPlace(f lb.Frontend) string {
 	return "frontend " + f.Name
 }
 
-// intrudes refuses an address to a Service that one of another namespace has: whoever shares
-// an address can have it closed, keep its Service from leaving it, and take further ports of
-// it. Who shares it already goes on. What is there counts though its Service is due, and lets
-// go of it for the plan: it has the address until it is written that it has not. A frontend
-// belongs to the namespace of its Service even without rules: each port of that Service may be
-// annotated with no_lb_rule.
-func (d *docket) intrudes(s Share, taken *seats) error {
+// intrudes rejects a Service that requests an address of another namespace: sharing would let it close the
+// address, delay its removal or take its ports. Existing sharing continues. A frontend to be released still
+// counts until the release is written. A frontend belongs to its Service's namespace even without rules,
+// because every port may have the no_lb_rule annotation.
+func (d *docket) intrudes(s Share, accepted *seats) error {
 	mine := d.namespaceOf(s.Owner)
 	if mine == "" {
 		return nil
@@ -49,8 +46,8 @@ func (d *docket) intrudes(s Share, taken *seats) error {
 			return err
 		}
 		rules := d.there[at]
-		for _, i := range taken.at[at] {
-			rules = append(rules[:len(rules):len(rules)], taken.all[i])
+		for _, i := range accepted.at[at] {
+			rules = append(rules[:len(rules):len(rules)], accepted.all[i])
 		}
 		for _, other := range rules {
 			if theirs := d.namespaceOf(other.Name); theirs == "" || theirs == mine || owns(s.Owner, other.Name) {
@@ -58,7 +55,7 @@ func (d *docket) intrudes(s Share, taken *seats) error {
 			}
 			return fmt.Errorf("%w: %s has %s. %s", ErrAddressTaken, d.called(other), d.spellPlace(f), takenAdvice)
 		}
-		for _, name := range append(slices.Clone(d.frontends[at]), taken.frontends[at]...) {
+		for _, name := range append(slices.Clone(d.frontends[at]), accepted.frontends[at]...) {
 			if theirs := d.namespaceOf(name); theirs != "" && theirs != mine {
 				return fmt.Errorf("%w: frontend %s of Service %s has %s. %s", ErrAddressTaken, name, d.ServiceOf(name), d.spellPlace(f), takenAdvice)
 			}

@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Whoever shares an address has a say in it: who may connect to it, and whether its Service
-// can leave it. So no Service of another namespace comes in.
+// Services that share an address affect each other: access and removal. So other namespaces are rejected.
 func TestNobodySharesTheAddressOfAnotherNamespace(t *testing.T) {
 	names := map[string]string{"aa": "shop/web", "ab": "shop/admin", "ac": "mallory/web"}
 	in := Input{Observed: foreign(), ServiceOf: func(rule string) string {
@@ -26,12 +25,12 @@ func TestNobodySharesTheAddressOfAnotherNamespace(t *testing.T) {
 	if err := p.Refused["ac"]; len(p.Refused) != 1 || !errors.Is(err, ErrAddressTaken) || !strings.Contains(err.Error(), "rule aa-TCP-80 of Service shop/web has 198.18.0.1") {
 		t.Fatalf("refused %v", p.Refused)
 	}
-	// Whoever comes later is refused, too, and its host may go, or take another address.
+	// A later Service is rejected too, and the host may leave or change its address.
 	in.Observed, in.Shares, in.Others = p.Next, []Share{other}, []string{"aa", "ab"}
 	if p := Make(in); !errors.Is(p.Refused["ac"], ErrAddressTaken) || !p.Empty() {
 		t.Fatalf("refused %v, changes %v", p.Refused, spell(p.Changes))
 	}
-	// Nor comes in who is due with its host, and ahead of it, or while it moves away.
+	// Also if it is due together with its host, ahead of it, or while the host moves.
 	moved := service("aa", 80)
 	moved.Frontends[0].PublicIP = "/pip/new"
 	for _, host := range []Share{host, moved, gone("aa")} {
@@ -40,7 +39,7 @@ func TestNobodySharesTheAddressOfAnotherNamespace(t *testing.T) {
 			t.Errorf("refused %v", p.Refused)
 		}
 	}
-	// Where two share one already, nothing is taken away from either.
+	// Existing sharing continues.
 	unnamed := in
 	unnamed.ServiceOf, unnamed.Shares = nil, []Share{other}
 	in.Observed = Make(unnamed).Next
@@ -52,8 +51,7 @@ func TestNobodySharesTheAddressOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// A frontend whose Service has no rules, because each port is annotated with no_lb_rule, belongs to
-// the namespace of that Service: another namespace would use its address.
+// A frontend without rules (all ports annotated with no_lb_rule) belongs to its Service's namespace.
 func TestAFrontendWithoutRulesIsNotShared(t *testing.T) {
 	at := func(s Share, host string) Share {
 		s.Frontends = []lb.Frontend{{Name: s.Owner, PublicIP: "/pip/" + host}}

@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// drawShare draws a Service; with places, some of them want the same address.
+// drawShare generates a Service; with places, some share an address.
 func drawShare(t *rapid.T, owner string, places int) Share {
 	s := service(owner, rapid.SliceOfNDistinct(rapid.Int32Range(80, 84), 0, 3, rapid.ID[int32]).Draw(t, owner+" ports")...)
 	if len(s.Rules) == 0 {
@@ -38,8 +38,7 @@ func drawShare(t *rapid.T, owner string, places int) Share {
 
 var owners = []string{"aa", "ab", "ac", "ad"}
 
-// Whatever was planned, planned again it is nothing; everybody has what he asked for, and
-// nothing foreign was touched.
+// Planning is idempotent, satisfies every Service and changes no foreign part.
 func TestLawTwiceIsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}}
@@ -60,8 +59,8 @@ func TestLawTwiceIsOnce(t *testing.T) {
 	})
 }
 
-// settles checks that planning again is nothing. Where Services compete for ports, those
-// that kept theirs may be able to swap by now: then it ends within a plan for each.
+// settles checks that planning again is empty. With competing ports, Services may swap later: it ends within
+// one plan per Service.
 func settles(t *rapid.T, in Input, p Plan) {
 	for range in.Shares {
 		again := Make(in)
@@ -79,9 +78,8 @@ func settles(t *rapid.T, in Input, p Plan) {
 	}
 }
 
-// However the Services came to what they are, the load balancer is that of a fresh
-// cluster, as long as nobody shares an address: the frontend of those who do has the name
-// of whoever came first.
+// Whatever the path, the load balancer equals that of a new cluster, unless addresses are shared: the first
+// Service names the frontend.
 func TestLawThePathDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		last := map[string]Share{}
@@ -102,7 +100,7 @@ func TestLawThePathDoesNotMatter(t *testing.T) {
 			cmpopts.SortSlices(func(a, b lb.Rule) bool { return a.Name < b.Name }),
 			cmpopts.SortSlices(func(a, b lb.Probe) bool { return a.Name < b.Name }),
 			cmpopts.SortSlices(func(a, b lb.Frontend) bool { return a.Name < b.Name }),
-			cmpopts.IgnoreFields(lb.LoadBalancer{}, "Pools"), // a shared pool stays when its last Service has gone
+			cmpopts.IgnoreFields(lb.LoadBalancer{}, "Pools"), // a shared pool stays after its last Service
 			cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty(),
 		}
 		if diff := cmp.Diff(Make(fresh).Next, walked.Observed, byName); diff != "" {
@@ -111,8 +109,8 @@ func TestLawThePathDoesNotMatter(t *testing.T) {
 	})
 }
 
-// served checks that each Service that is not refused has just its rules, at the addresses
-// that it wants, and that the rules of all others are as they were.
+// served checks that each accepted Service has exactly its rules at the wanted addresses, and that other rules
+// are unchanged.
 func served(t *rapid.T, in Input, p Plan) {
 	places := func(b lb.LoadBalancer) map[string]string {
 		at := map[string]string{}
@@ -170,8 +168,7 @@ func untouched(t *rapid.T, next lb.LoadBalancer) {
 	}
 }
 
-// sound checks that every reference leads somewhere, and that nothing of ours is left over;
-// one that is refused may keep a frontend until it fits or goes.
+// sound checks that references resolve and nothing of Weir is left; a rejected Service may retain a frontend.
 func sound(t *rapid.T, b lb.LoadBalancer, refused bool) {
 	frontends := map[string]bool{}
 	for _, f := range b.Frontends {
@@ -197,7 +194,7 @@ func sound(t *rapid.T, b lb.LoadBalancer, refused bool) {
 	}
 }
 
-// Whoever is refused would not fit beside the others either if he were looked at alone.
+// A rejected Service would not fit with the others on its own, either.
 func TestLawTheRefusedDoNotFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := Input{Observed: foreign(), SharedPools: []string{"kubernetes"}, MostRules: rapid.IntRange(0, 9).Draw(t, "most")}
@@ -219,7 +216,7 @@ func TestLawTheRefusedDoNotFit(t *testing.T) {
 	})
 }
 
-// A name is the owner's that it begins with, up to a dash, whatever the capitals.
+// A name belongs to the owner it starts with, up to a dash, ignoring case.
 func TestLawRoster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[aA](-?[aAb]){0,3}`)

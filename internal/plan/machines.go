@@ -9,11 +9,11 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Counts are rules by the name of their pool, in lower case.
+// Counts are rule counts by lower-case pool name.
 type Counts map[string]int
 
-// CountRules counts the rules of a load balancer that Azure counts for a network interface in its pools. An inbound NAT
-// rule of one machine counts for all pools: the machine may be in any of them.
+// CountRules counts the rules that Azure counts for a network interface in the load balancer's pools. An
+// inbound NAT rule of one machine counts for all pools, because the machine may be in any of them.
 func CountRules(b lb.LoadBalancer) Counts {
 	n := Counts{}
 	for _, r := range b.Rules {
@@ -30,12 +30,11 @@ func CountRules(b lb.LoadBalancer) Counts {
 	return n
 }
 
-// byPool counts rules by the name of their pool, in lower case.
 func byPool(rules []lb.Rule) Counts {
 	return CountRules(lb.LoadBalancer{Rules: rules})
 }
 
-// grows returns how many more rules a Service would give the machines of each pool.
+// grows returns how many rules a Service adds per machine of each pool.
 func (c *census) grows(s Share) Counts {
 	more := byPool(s.Rules)
 	for _, r := range c.Observed.Rules {
@@ -46,8 +45,8 @@ func (c *census) grows(s Share) Counts {
 	return more
 }
 
-// machinesExceeded returns why machines would have more rules with a Service than Azure takes for a network interface;
-// nil if they would not. What it takes counts for the Services that follow.
+// machinesExceeded returns why a Service would exceed Azure's limit of rules per network interface, or nil.
+// Accepted rules count for later Services.
 func (c *census) machinesExceeded(s Share) error {
 	if c.Beside == nil {
 		return nil
@@ -57,12 +56,12 @@ func (c *census) machinesExceeded(s Share) error {
 	}
 	more := c.grows(s)
 	for pool, n := range more {
-		has, beside := c.onMachines[pool], c.Beside[pool]
-		if would := has + beside + n; n > 0 && would > lb.MaxMachineRules {
+		has, peer := c.onMachines[pool], c.Beside[pool]
+		if would := has + peer + n; n > 0 && would > lb.MaxMachineRules {
 			return fmt.Errorf("machines would have %d load balancing and inbound NAT rules in backend pool %s, and Azure takes %d for a network interface: "+
 				"load balancer %s has %d, its internal or public twin has %d, and the Service adds %d. Delete ports or Services, move Services to another load balancer, "+
 				`or set "loadBalancerBackendPoolConfigurationType": "nodeIP" in azure.json`,
-				would, pool, lb.MaxMachineRules, c.Observed.ID.Name, has, beside, n)
+				would, pool, lb.MaxMachineRules, c.Observed.ID.Name, has, peer, n)
 		}
 	}
 	for pool, n := range more {

@@ -9,7 +9,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// many is a Service with so many ports.
 func many(owner string, first, ports int) Share {
 	var list []int32
 	for i := range ports {
@@ -26,7 +25,7 @@ func inPool(s Share, name string) Share {
 	return s
 }
 
-// A machine is on a load balancer and on its twin, and Azure counts the rules of both.
+// Azure counts a machine's rules on a load balancer and its twin.
 func TestMachinesHaveFewRules(t *testing.T) {
 	is := Make(Input{Observed: lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}, Shares: []Share{many("a1", 1000, 100)}}).Next
 	is.Etag = "1"

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// nameFrontends returns the shares with the names that their frontends get: that of the Service's own frontend
-// which is there already, or another one where the usual name stays with an address that others use.
+// nameFrontends returns the shares with final frontend names: the name of the Service's existing frontend, or
+// another name if others use the frontend with the default name.
 func nameFrontends(in Input) []Share {
 	shares := slices.Clone(in.Shares)
 	for i, s := range shares {
@@ -33,7 +33,6 @@ func nameFrontends(in Input) []Share {
 	return shares
 }
 
-// nameOf returns the name of a frontend that a Service wants.
 func (in Input) nameOf(s Share, want lb.Frontend) string {
 	another := anotherName(want)
 	for _, is := range in.Observed.Frontends {
@@ -49,17 +48,15 @@ func (in Input) nameOf(s Share, want lb.Frontend) string {
 	return want.Name
 }
 
-// dynamic reports whether Azure chooses the address of a frontend.
 func dynamic(f lb.Frontend) bool { return f.PublicIP == "" && !f.Static }
 
-// keptByOthers reports whether something that is not the Service's refers to a frontend.
 func (in Input) keptByOthers(s Share, frontend string) bool {
 	return in.Observed.Pinned[strings.ToLower(frontend)] || slices.ContainsFunc(in.Observed.Rules, func(r lb.Rule) bool {
 		return strings.EqualFold(r.Frontend, frontend) && !owns(s.Owner, r.Name)
 	})
 }
 
-// anotherName returns a name for a frontend whose usual one is taken, by its address. The suffix of a family
+// anotherName returns a name derived from the address, used if the default name is taken. The family suffix
 // stays at the end.
 func anotherName(f lb.Frontend) string {
 	h := fnv.New32a()
@@ -73,7 +70,6 @@ func anotherName(f lb.Frontend) string {
 	return fmt.Sprintf("%s-%08x%s", stem, h.Sum32(), suffix)
 }
 
-// rename returns a share with other names of its frontends.
 func (s Share) rename(names map[string]string) Share {
 	s.Frontends, s.Rules = slices.Clone(s.Frontends), slices.Clone(s.Rules)
 	for i, f := range s.Frontends {
@@ -89,10 +85,9 @@ func (s Share) rename(names map[string]string) Share {
 	return s
 }
 
-// Fixed returns a private frontend whose address Azure may choose with the static address that its Service has:
-// another one would bring nothing. Of several frontends that of the Service's rules counts; without rules the Service
-// gets the address of its former frontend, if no rule of others has a port there that it wants. A Service without a
-// frontend asks for the address that it is owed; owed may be nil.
+// Fixed pins a dynamic private frontend to the address that the Service has. It prefers the frontend of the
+// Service's rules, then its former frontend if no foreign rule there has a port that it wants, then the address
+// from owed, which may be nil.
 func Fixed(want lb.Frontend, owner string, rules []lb.Rule, observed lb.LoadBalancer, owed func(lb.Frontend) (netip.Addr, bool)) lb.Frontend {
 	if want.Subnet == "" || want.Static {
 		return want
@@ -124,12 +119,10 @@ func Fixed(want lb.Frontend, owner string, rules []lb.Rule, observed lb.LoadBala
 	return former
 }
 
-// rulesOf returns the rules at a frontend.
 func rulesOf(rules []lb.Rule, frontend string) []lb.Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r lb.Rule) bool { return !strings.EqualFold(r.Frontend, frontend) })
 }
 
-// rulesAt returns the rules at a frontend: those of an owner, and those of others.
 func rulesAt(rules []lb.Rule, frontend, owner string) (own, others []lb.Rule) {
 	for _, r := range rulesOf(rules, frontend) {
 		if owns(owner, r.Name) {
@@ -141,25 +134,25 @@ func rulesAt(rules []lb.Rule, frontend, owner string) (own, others []lb.Rule) {
 	return own, others
 }
 
-// HasPortOf reports whether the rules that are at an address have a port that other rules want there.
-func HasPortOf(there, wanted []lb.Rule) bool {
+// HasPortOf reports whether the existing rules at an address use a port of the wanted rules.
+func HasPortOf(existing, wanted []lb.Rule) bool {
 	taken := newSeats()
-	for _, r := range there {
+	for _, r := range existing {
 		taken.add(seat{Rule: r})
 	}
 	return slices.ContainsFunc(wanted, func(r lb.Rule) bool { return meets(taken.byPort, "", r.Transport, r.FrontendPort) >= 0 })
 }
 
-// FrontendOf returns which frontend of a load balancer a Service has for one that it wants: the one that its rules are
-// at, or else the one of that name; -1 if there is none.
-func FrontendOf(shown lb.LoadBalancer, rules []lb.Rule, wanted string) int {
+// FrontendOf returns the index of a Service's frontend: the one of its rules, else the one with the wanted
+// name; -1 if none.
+func FrontendOf(observed lb.LoadBalancer, rules []lb.Rule, wanted string) int {
 	at := wanted
 	for _, r := range rules {
-		is := slices.IndexFunc(shown.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
+		is := slices.IndexFunc(observed.Rules, func(is lb.Rule) bool { return strings.EqualFold(is.Name, r.Name) })
 		if r.Frontend == wanted && is >= 0 {
-			at = shown.Rules[is].Frontend
+			at = observed.Rules[is].Frontend
 			break
 		}
 	}
-	return slices.IndexFunc(shown.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.Name, at) })
+	return slices.IndexFunc(observed.Frontends, func(f lb.Frontend) bool { return strings.EqualFold(f.Name, at) })
 }

@@ -11,8 +11,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A Service that goes to another address leaves a frontend that something else refers to, whether the others are
-// due with it or not, and the plan that is made after that is empty.
+// A Service that changes its address leaves a frontend that other parts use, and the next plan is empty.
 func TestAFrontendStaysWithThoseWhoUseIt(t *testing.T) {
 	fixed := func(name, ip string) lb.Frontend {
 		return lb.Frontend{Name: name, Subnet: "/net", Static: true, PrivateIP: netip.MustParseAddr(ip), Family: lb.IPv4}

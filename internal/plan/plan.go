@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan compares a load balancer as it is with what Services want of it, and says
-// what it has to become. It is pure. What no Service of the plan owns is foreign to it,
-// and stays as it is.
+// Package plan compares a load balancer with what Services want and computes its next state. It is pure. Parts
+// that no Service of the plan owns are foreign and unchanged.
 package plan
 
 import (
@@ -14,103 +13,90 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Share is what one Service wants of a load balancer. One that wants nothing leaves.
+// Share is what one Service wants of a load balancer. An empty share removes the Service.
 type Share struct {
-	// Owner is the first part of the names of the Service's frontends, rules and probes.
+	// Owner is the prefix of the names of the Service's frontends, rules and probes.
 	Owner string
-	// Namespace is that of the Service; empty if only ServiceOf knows it.
+	// Namespace is the Service's namespace; if empty, ServiceOf is used.
 	Namespace string
-	// Frontends are complete: public IPs are known by their ids.
+	// Frontends are complete: public IPs have IDs.
 	Frontends []lb.Frontend
 	Probes    []lb.Probe
 	Rules     []lb.Rule
-	// Pools are those that the rules refer to.
-	Pools []lb.Pool
-	// OwnPools are the names of the pools that are the Service's alone, those that it had
-	// before included.
-	OwnPools []string
-	// HeldPools are those of OwnPools that are on record as the Service's.
+	Pools     []lb.Pool
+	OwnPools  []string
 	HeldPools []string
-	// MadePools are those of HeldPools that Weir made, and fills: one goes with what it is of,
-	// also before a rule sends flows to it.
+	// MadePools are the HeldPools that Weir made and fills. They are deleted with their Service, even before a
+	// rule refers to them.
 	MadePools []string
-	// Needs reports whether a Service that leaves needs the address of a frontend elsewhere; nil for none.
+	// Needs reports whether a leaving Service needs the address of a frontend elsewhere; nil means no.
 	Needs func(lb.Frontend) bool
-	// Unresolved are further frontends whose address is not known yet. Exceeding alone regards them.
+	// Unresolved are more frontends, with unknown addresses, for the limit check only.
 	Unresolved []lb.Frontend
-	// LeftPools are those of OwnPools that Weir made for the Service, and left to the addresses of others.
+	// LeftPools are the OwnPools that Weir made and left because they hold foreign addresses.
 	LeftPools []string
 }
 
-// Input is what a plan is made from.
+// Input is the input of a plan.
 type Input struct {
-	// Observed is the load balancer; without an etag it does not exist, and says what
-	// it has to be if it is made.
+	// Observed is the load balancer; without an etag it does not exist and is the template to create it from.
 	Observed lb.LoadBalancer
-	// Shares are those of the Services that are due, in the order in which they are
-	// served where they compete.
+	// Shares are the Services to plan, in order of precedence.
 	Shares []Share
-	// Others are the owners of the Services on this load balancer that are not due.
 	Others []string
-	// MostRules is how many rules the load balancer may have; 0 is no limit. RulesBy names what sets
-	// it; empty is Azure. MaxFrontends is how many frontends it may have; 0 is no limit.
+	// MostRules limits the rules of the load balancer; 0 means no limit. RulesBy names the setting behind it;
+	// empty means Azure's limit. MaxFrontends limits the frontends; 0 means no limit.
 	MostRules    int
 	RulesBy      string
 	MaxFrontends int
-	// Beside are the rules that the machines in a pool have of other load balancers, by the pool's name in lower case; nil
-	// where pools hold addresses.
+	// Beside counts the rules of other load balancers per machine, by lower-case pool name; nil for pools of
+	// addresses.
 	Beside Counts
-	// Bounds returns the bounds of a namespace; nil applies none. They need ServiceOf.
+	// Bounds returns the bounds of a namespace; nil means none. It needs ServiceOf.
 	Bounds func(namespace string) bound.Settings
-	// SharedPools are the names of the pools that go with the load balancer alone, and
-	// SharedProbes those of the probes that go when no rule refers to them.
+	// SharedPools are pools deleted only with the load balancer. SharedProbes are probes deleted when no rule
+	// refers to them.
 	SharedPools, SharedProbes []string
-	// Retired are the names of shared pools that go as soon as no rule refers to them: another one has
-	// taken their place.
+	// Retired are shared pools to delete once no rule refers to them, because another pool replaced them.
 	Retired []string
-	// Left are the names of the pools that Weir made and left to others, and for which there is no BackendPool: one
-	// that is empty goes as soon as nothing refers to it.
+	// Left are pools that Weir made and left for foreign members, without a BackendPool: deleted once empty and
+	// unreferenced.
 	Left []string
-	// Foreign are the members of the pools of Services that Weir did not put there, for people, by
-	// the pools' names in lower case.
+	// Foreign describes the members of Service pools that Weir did not add, by lower-case pool name.
 	Foreign map[string][]string
-	// Emptying are the shared pools from which Weir takes network interfaces before the load balancer
-	// can go, by their names in lower case, and how many they are yet. Nil is that nobody has looked:
-	// then a pool of interfaces keeps the load balancer.
+	// Emptying counts the network interfaces that Weir removes from each shared pool before the load balancer
+	// can be deleted, by lower-case name. Nil means unknown: a pool of network interfaces then retains the load
+	// balancer.
 	Emptying map[string]int
-	// FamilyOf is the family of a public frontend; empty where it is not known. Made reports whether Weir
-	// made the address of a frontend. Nil knows nothing.
+	// FamilyOf returns the family of a public frontend; empty if unknown. The second function reports whether
+	// Weir made the address of a frontend. Both may be nil.
 	FamilyOf func(lb.Frontend) lb.Family
 	Made     func(lb.Frontend) bool
-	// Abandoned reports whether the Service of a frontend has left it; nil where another one may use it.
+	// Abandoned reports whether the Service of a frontend left it; nil if other Services may use it.
 	Abandoned func(lb.Frontend) bool
-	// ServiceOf names the Service that a rule is of, and AddressAt the address of a place, for
-	// people; empty where it is not known. Nil knows nothing.
+	// ServiceOf returns the Service of a rule, AddressAt the address of a place for messages; empty if unknown.
+	// Both may be nil.
 	ServiceOf, AddressAt func(string) string
 }
 
-// Plan is what has to be done.
 type Plan struct {
-	// Next is the load balancer as it shall become; equal to the observed one if there
-	// is nothing to do. The pools hold what was observed in them.
+	// Next is the desired load balancer; equal to the observed one if there is no change. Pools have their
+	// observed members.
 	Next lb.LoadBalancer
-	// Delete is true if nothing is left on the load balancer.
+	// Delete is set if the load balancer has no parts left.
 	Delete bool
-	// Changes lists what differs: additions forward, removals last and in reverse.
+	// Changes are the differences: additions in dependency order, removals last in reverse.
 	Changes []Change
-	// Kept are the pools and frontends that stay for what others have made.
-	Kept []Kept
-	// Emptying are the pools that keep a load balancer on which nothing else is left, until their
-	// network interfaces have left.
+	Kept    []Kept
+	// Emptying are the pools that block the deletion of the load balancer until their network interfaces have
+	// left.
 	Emptying []Emptying
-	// Retained is the frontend that no Service needs, and that stays because Azure requires one; nil for none.
 	Retained *lb.Frontend
-	// Refused are the Services that are left out, by owner, and why. What they have on
-	// the load balancer stays as it is.
+	// Refused are the rejected Services by owner, with the reason. Their parts are unchanged.
 	Refused map[string]error
 }
 
-// Make makes a plan. It is empty when it is made again from what the first one became.
+// Make returns a plan. It is idempotent: a plan of the result is empty.
 func Make(in Input) Plan {
 	in.Shares = nameFrontends(in)
 	p := Plan{Next: clone(in.Observed), Refused: refuse(in)}
@@ -139,7 +125,6 @@ func Make(in Input) Plan {
 	return p
 }
 
-// accepted are the Services that the plan does not refuse.
 func (p Plan) accepted(shares []Share) []Share {
 	return slices.DeleteFunc(slices.Clone(shares), func(s Share) bool { return p.Refused[s.Owner] != nil })
 }
@@ -147,8 +132,8 @@ func (p Plan) accepted(shares []Share) []Share {
 // Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 && !p.Delete }
 
-// take gives a Service its share, in place of what it had, and returns the pools that its
-// rules sent flows to. The frontends are settled.
+// take replaces a Service's parts by its share and returns the pools its rules referred to. The frontends must
+// be final.
 func take(next *lb.LoadBalancer, s Share) (had []string) {
 	rules := slices.Clone(s.Rules)
 	seat := map[string]string{}
@@ -169,8 +154,8 @@ func take(next *lb.LoadBalancer, s Share) (had []string) {
 	return had
 }
 
-// poolsOf are the pools that the rules of an owner send flows to. Nothing else tells whose a
-// pool is: its name is made of what anybody may call his Service.
+// poolsOf returns the pools that an owner's rules refer to. Only rules prove the owner of a pool: any user can
+// create a Service with a matching name.
 func poolsOf(rules []lb.Rule, owner string) []string {
 	var pools []string
 	for _, r := range rules {
@@ -181,8 +166,8 @@ func poolsOf(rules []lb.Rule, owner string) []string {
 	return pools
 }
 
-// sweep takes out the shared probes that nobody uses any more. The shared pools stay as
-// long as the load balancer: other things than rules need its nodes.
+// sweep removes unused shared probes. Shared pools remain as long as the load balancer: outbound rules need the
+// nodes too.
 func sweep(next *lb.LoadBalancer, in Input) {
 	used := map[string]bool{}
 	for _, r := range next.Rules {
@@ -193,13 +178,12 @@ func sweep(next *lb.LoadBalancer, in Input) {
 	})
 }
 
-// made reports whether an empty load balancer is one that Services had: it has a shared pool.
-// One without, of which nothing is taken away, is somebody else's.
+// made reports whether Services made an empty load balancer: it has a shared pool, or the plan removes
+// something. Otherwise it is foreign.
 func made(observed lb.LoadBalancer, in Input) bool {
 	return slices.ContainsFunc(observed.Pools, func(p lb.Pool) bool { return contains(in.SharedPools, p.ID.Name) })
 }
 
-// bare reports whether nothing is left but shared pools that nobody refers to.
 func bare(next lb.LoadBalancer, in Input) bool {
 	return len(next.Frontends)+len(next.Rules)+len(next.Probes)+len(next.Pinned) == 0 &&
 		!slices.ContainsFunc(next.Pools, func(p lb.Pool) bool {

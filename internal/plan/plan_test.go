@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// service is the share of a Service with one rule a port, at a public IP of its own.
+// service returns a share with one rule per port and its own public IP.
 func service(owner string, ports ...int32) Share {
 	s := Share{Owner: owner, Frontends: []lb.Frontend{{Name: owner, PublicIP: "/pip/" + owner}}, Pools: []lb.Pool{pool("kubernetes")}}
 	for _, port := range ports {
@@ -31,7 +31,7 @@ func pool(name string) lb.Pool { return lb.Pool{ID: lb.PoolID{Name: name}} }
 
 func gone(owner string, pools ...string) Share { return Share{Owner: owner, OwnPools: pools} }
 
-// foreign is a load balancer with parts that nobody here owns.
+// foreign returns a load balancer with foreign parts.
 func foreign() lb.LoadBalancer {
 	return lb.LoadBalancer{
 		ID: lb.LoadBalancerID{Name: "kubernetes"}, Etag: "1",
@@ -78,8 +78,7 @@ func TestOnlyWhatDiffersIsChanged(t *testing.T) {
 	}
 }
 
-// Azure spells names with other capitals, fills in addresses and zones, and shows TCP
-// resets of rules that have no use for them.
+// Azure changes the case of names, adds addresses and zones, and returns TCP reset where it has no use.
 func TestWhatAzureAddsIsNoDifference(t *testing.T) {
 	s := service("aa", 80)
 	s.Frontends = []lb.Frontend{{Name: "aa", Subnet: "/Subnet/x"}}
@@ -101,10 +100,10 @@ func TestServicesShareAnAddress(t *testing.T) {
 	if len(p.Refused) > 0 || len(p.Next.Frontends) != 3 || rule.Name != "ab-TCP-443" || rule.Frontend != "aa" {
 		t.Fatalf("%+v, refused %v", p.Next, p.Refused)
 	}
-	// The one that brought the frontend goes; the other keeps it.
+	// The creator of the frontend leaves; the other Service retains it.
 	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("aa")}}), "remove rule aa-TCP-80", "remove probe aa-TCP-80")
 	expect(t, Make(Input{Observed: p.Next, Shares: []Share{second}}))
-	// And when the last one goes, so does the frontend, whoever's it was.
+	// The frontend is removed with the last Service.
 	expect(t, Make(Input{Observed: p.Next, Shares: []Share{gone("ab")}}), "remove rule ab-TCP-443", "remove frontend aa", "remove probe ab-TCP-443")
 }
 
@@ -164,7 +163,7 @@ func TestTheRuleLimit(t *testing.T) {
 	if len(p.Next.Rules) != 3 || len(p.Refused) != 1 || !strings.Contains(fmt.Sprint(p.Refused["ab"]), "would have 4 rules, and may have 3") {
 		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Refused)
 	}
-	// One that was there before the limit was lowered may lose rules.
+	// A Service over a lowered limit may remove rules.
 	p = Make(Input{Observed: Make(Input{Observed: foreign(), Shares: in.Shares}).Next, MostRules: 1, Shares: []Share{service("ab", 80)}})
 	if len(p.Refused) != 0 || len(p.Next.Rules) != 4 {
 		t.Errorf("%d rules, refused %v", len(p.Next.Rules), p.Refused)
@@ -179,7 +178,7 @@ func TestPools(t *testing.T) {
 	cluster := service("aa", 80)
 	cluster.OwnPools = localShare.OwnPools
 	p = expect(t, Make(Input{Observed: p.Next, Shares: []Share{cluster}}), "add pool kubernetes", "change rule aa-TCP-80", "remove pool shop-web")
-	// One that something else refers to stays.
+	// One with other references stays.
 	next := p.Next
 	next.Pinned = map[string]bool{"kubernetes": true}
 	p = Make(Input{Observed: next, Shares: []Share{gone("aa", "kubernetes")}})
@@ -188,8 +187,7 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// What others have put into a pool is never taken away with it: the pool stays, and with it
-// its load balancer.
+// A pool with foreign members stays, and with it its load balancer.
 func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	theirs := []string{"192.0.2.7"}
 	shared, own := pool("kubernetes"), pool("shop-web")
@@ -217,7 +215,7 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 		observed lb.LoadBalancer
 		share    Share
 		foreign  map[string][]string
-		pools    []string // that stay; none is a load balancer that goes
+		pools    []string // remaining pools; none if the load balancer is deleted
 		kept     []string
 	}{
 		{"all ours", was, cluster, nil, []string{"kubernetes"}, nil},
@@ -254,8 +252,8 @@ func TestAPoolWithAddressesOfOthersStays(t *testing.T) {
 	}
 }
 
-// Azure does not delete a load balancer with network interfaces in its pools: what is on it goes
-// first, and it stays until Weir's have left. Those of others keep it.
+// Azure rejects deleting a load balancer with network interfaces in pools: other parts are removed first, and
+// it stays until Weir's have left. Foreign ones retain it.
 func TestALoadBalancerGoesWhenItsInterfacesHaveLeft(t *testing.T) {
 	nic := func(name string, members ...string) lb.Pool {
 		p := pool(name)
@@ -366,8 +364,7 @@ func TestALoadBalancerWithoutAnythingIsDeleted(t *testing.T) {
 	}
 }
 
-// Nothing but names tells what is on a load balancer: an empty one is somebody else's, unless
-// something of a Service goes with it, or it has the pool of all nodes.
+// An empty load balancer is foreign, unless the plan removes parts of a Service or it has the shared node pool.
 func TestAnEmptyLoadBalancerOfOthersStays(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes-internal"}, Etag: "1"}
 	if p := Make(Input{Observed: empty, Shares: []Share{gone("a1")}, SharedPools: []string{"kubernetes"}}); !p.Empty() {
@@ -379,8 +376,7 @@ func TestAnEmptyLoadBalancerOfOthersStays(t *testing.T) {
 	}
 }
 
-// A pool has the name that a Service's own would have, and is not the Service's: no rule of it
-// was there.
+// A pool with the name of a Service's own is not the Service's without a rule.
 func TestAPoolOfASimilarNameStays(t *testing.T) {
 	blue := pool("team-blue")
 	blue.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}
@@ -391,8 +387,8 @@ func TestAPoolOfASimilarNameStays(t *testing.T) {
 		"add pool kubernetes", "add probe a1-TCP-80", "add frontend a1", "add rule a1-TCP-80")
 }
 
-// A pool with addresses that no rule refers to is somebody else's, and is not taken over,
-// unless it is on record as the Service's. Those of Services, whoever made them, have rules.
+// A pool with addresses and without rules is foreign, unless recorded. Pools of Services have rules, whatever
+// controller made them.
 func TestAPoolOfOthersIsNotTakenOver(t *testing.T) {
 	full := pool("Team-Blue")
 	full.Addresses = []lb.Address{{Name: "vm", IP: netip.MustParseAddr("10.0.0.9")}}

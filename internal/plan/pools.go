@@ -10,36 +10,34 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Kept is a pool or a frontend that would go, and stays for what others have made.
+// Kept is a pool or frontend retained for foreign parts.
 type Kept struct {
 	Pool lb.PoolID
-	// Owner is the owner of the Service that it was of; empty for a shared pool, which keeps
-	// its load balancer, or its kind if it is Converting.
+	// Owner is the owner of the Service; empty for a shared pool, which retains its load balancer, or cannot be
+	// converted.
 	Owner      string
 	Converting bool
-	// Why keeps it, where that is no member.
+	// Why is the reason if it is not a member.
 	Why string
-	// Frontend is the frontend that stays because Azure requires one for Members, or for Why; nil for a pool.
+	// Frontend is the frontend that Azure requires; nil for a pool.
 	Frontend *lb.Frontend
-	// Members are those that are not Weir's, for people.
-	Members []string
+	Members  []string
 }
 
-// Emptying is a pool that keeps its load balancer until its network interfaces have left: Azure does
-// not delete one with members. Or it is a shared pool of the other kind of members than it is to be.
+// Emptying is a pool that blocks the deletion of its load balancer until its network interfaces have left, or a
+// shared pool that is being converted.
 type Emptying struct {
-	Pool lb.PoolID
-	// Interfaces is how many of Weir's are in it yet.
+	Pool       lb.PoolID
 	Interfaces int
-	// Interim is the name of the pool that stands in for one of the other kind, and Rules how many rules
-	// send flows to the old one yet; nothing leaves it before they have gone.
+	// Interim is the temporary replacement of a pool being converted. Rules is the number of rules still on the
+	// old pool; its members remain until it is 0.
 	Interim string
 	Rules   int
-	// Joined is whether it is to hold network interfaces then.
+	// Joined is set if the converted pool is to hold network interfaces.
 	Joined bool
 }
 
-// Becomes says from what a pool of the other kind goes to what.
+// Becomes returns the kinds before and after a conversion.
 func (e Emptying) Becomes() (from, to string) {
 	if from, to = "network interfaces", "addresses"; e.Joined {
 		return to, from
@@ -47,11 +45,11 @@ func (e Emptying) Becomes() (from, to string) {
 	return from, to
 }
 
-// String says what is waited for.
+// String returns what is waited for.
 func (e Emptying) String() string {
 	interfaces := fmt.Sprintf("its %d network interfaces have", e.Interfaces)
 	switch e.Interfaces {
-	case 0: // a scale set may name the pool yet, or a machine that is on its way
+	case 0: // a scale set model or a starting machine may still refer to the pool
 		interfaces = "its network interfaces have"
 	case 1:
 		interfaces = "its network interface has"
@@ -64,10 +62,9 @@ func (e Emptying) String() string {
 	return fmt.Sprintf("load balancer %s is deleted when %s left backend pool %s", e.Pool.LoadBalancer.Name, interfaces, e.Pool.Name)
 }
 
-// mostMembers is how many members a sentence has.
 const mostMembers = 5
 
-// String says what stays and why, and what to do about it.
+// String returns what is retained, why, and the remedy.
 func (k Kept) String() string {
 	text, verb := strings.Join(k.Members[:min(len(k.Members), mostMembers)], ", "), "is"
 	if more := len(k.Members) - mostMembers; more > 0 {
@@ -103,9 +100,8 @@ func (k Kept) String() string {
 		" somebody else's. Whoever put that there has to take it out, or delete what stays"
 }
 
-// let takes out the pools of a Service's own that it needs no more; had are those that its
-// rules sent flows to, by which it is known whose they are. What others have put into one
-// keeps it.
+// let deletes the Service's own pools that are no longer needed, unless they hold foreign members. The pools of
+// its former rules, in had, prove the owner.
 func (p *Plan) let(in Input, s Share, had []string) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		name := is.ID.Name
@@ -114,9 +110,9 @@ func (p *Plan) let(in Input, s Share, had []string) {
 		}
 		foreign := in.Foreign[strings.ToLower(name)]
 		if poolInUse(p.Next, is) {
-			why := in.foreignUse(p.Next, is)
-			if why != "" && (contains(had, name) || contains(s.MadePools, name) || contains(s.HeldPools, name)) {
-				p.Kept = append(p.Kept, Kept{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}, Owner: s.Owner, Why: why})
+			reason := in.foreignUse(p.Next, is)
+			if reason != "" && (contains(had, name) || contains(s.MadePools, name) || contains(s.HeldPools, name)) {
+				p.Kept = append(p.Kept, Kept{Pool: lb.PoolID{LoadBalancer: in.Observed.ID, Name: name}, Owner: s.Owner, Why: reason})
 			}
 			return false
 		}
@@ -129,7 +125,6 @@ func (p *Plan) let(in Input, s Share, had []string) {
 	})
 }
 
-// foreignUse names what refers to a pool and is of no Service; empty for nothing.
 func (in Input) foreignUse(next lb.LoadBalancer, is lb.Pool) string {
 	due, others := rosterIn(in.Shares), rosterOf(in.Others)
 	for _, r := range next.Rules {
@@ -143,10 +138,10 @@ func (in Input) foreignUse(next lb.LoadBalancer, is lb.Pool) string {
 	return ""
 }
 
-// pinnedBy is why a pinned frontend or pool stays.
 const pinnedBy = "an outbound or inbound NAT rule refers to it"
 
-// keepPinned tells of the frontends of Services that stay only because something else than a rule refers to them.
+// keepPinned reports frontends of Services that are retained only because a part other than a rule refers to
+// them.
 func (p *Plan) keepPinned(accepted []Share) {
 	for _, f := range p.Next.Frontends {
 		if !p.Next.Pinned[strings.ToLower(f.Name)] || slices.ContainsFunc(p.Next.Rules, func(r lb.Rule) bool { return strings.EqualFold(r.Frontend, f.Name) }) {
@@ -160,8 +155,8 @@ func (p *Plan) keepPinned(accepted []Share) {
 	}
 }
 
-// retire takes out the shared pools in whose place another one is, once no rule refers to them, and the pools that
-// Weir left to others, once they are empty. What others have put into one keeps it, as do network interfaces.
+// retire deletes replaced shared pools without rules, and empty pools left for other owners. Foreign members
+// and network interfaces retain a pool.
 func (p *Plan) retire(in Input) {
 	p.Next.Pools = slices.DeleteFunc(p.Next.Pools, func(is lb.Pool) bool {
 		retired := contains(in.Retired, is.ID.Name) && len(in.Foreign[strings.ToLower(is.ID.Name)]) == 0
@@ -172,8 +167,8 @@ func (p *Plan) retire(in Input) {
 	})
 }
 
-// keepsBalancer reports whether a load balancer on which nothing else is left stays: others have put
-// something into its shared pools, or Weir's own has not left them yet.
+// keepsBalancer reports whether an otherwise empty load balancer must remain: its shared pools contain foreign
+// members, or Weir's own have not left.
 func (p *Plan) keepsBalancer(in Input) bool {
 	keeps := false
 	for _, is := range p.Next.Pools {

@@ -12,32 +12,31 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// refuse returns the Services that do not fit, by owner, and why. All that are due let go
-// of their rules first, so that they may swap ports; one that does not fit keeps its rules,
-// which may then be in the way of others. So whoever has a port keeps it, and of those who
-// want one that is free the first gets it. Those that exceed the bound of their namespace are refused
-// before all others, and are no reason to refuse a Service of another namespace.
+// refuse returns the rejected Services, by owner, with the reason. All Services in the plan release their rules
+// first, so that they can swap ports; a rejected one retains its rules, which may conflict with others. So a
+// Service never loses a port it has, and the first Service that wants a free port gets it. Services over the
+// bound of their namespace are rejected first and never cause a rejection in another namespace.
 func refuse(in Input) map[string]error {
 	d, exceeding, turn := docketOf(in), Exceeding(in), map[string]int{}
-	refused := maps.Clone(exceeding)
+	rejected := maps.Clone(exceeding)
 	for again := true; again; {
-		again = d.weigh(refused, func(owner string, err error) (restart bool) {
-			refused[owner], turn[owner] = err, len(turn)
+		again = d.weigh(rejected, func(owner string, err error) (restart bool) {
+			rejected[owner], turn[owner] = err, len(turn)
 			return d.had[owner] > 0
 		})
 	}
 	for range mostSweeps { // some may fit by now
 		freed := false
 		for i, s := range in.Shares {
-			why := refused[s.Owner]
-			if why == nil || exceeding[s.Owner] != nil || !freed && !d.madeRoom(i, turn) {
+			reason := rejected[s.Owner]
+			if reason == nil || exceeding[s.Owner] != nil || !freed && !d.madeRoom(i, turn) {
 				continue
 			}
-			delete(refused, s.Owner)
+			delete(rejected, s.Owner)
 			fits := true
-			d.weigh(refused, func(string, error) bool { fits = false; return true })
+			d.weigh(rejected, func(string, error) bool { fits = false; return true })
 			if !fits {
-				refused[s.Owner] = why
+				rejected[s.Owner] = reason
 				continue
 			}
 			freed = true
@@ -47,36 +46,27 @@ func refuse(in Input) map[string]error {
 		}
 		d.swept = true
 	}
-	return refused
+	return rejected
 }
 
-// mostSweeps bounds how often all are looked at again that do not fit. Whoever would fit after
-// that does so when the others are written.
+// mostSweeps limits the retries for rejected Services. Any that would fit later are accepted in the next plan.
 const mostSweeps = 8
 
-// seat is a rule at the place where its frontend is.
 type seat struct {
 	lb.Rule
 	place string
 }
 
-// docket is what is known of a plan before it is decided who fits.
 type docket struct {
 	Input
-	places map[string]string
-	// owners are those of the observed rules, and had counts them.
-	owners []string
-	had    map[string]int
-	// foreign says which Services ask for a pool of somebody else's.
-	foreign map[string]error
-	// there are the observed rules of each place.
-	there map[string][]seat
-	// frontends are the names of the observed frontends of each place.
+	places    map[string]string
+	owners    []string
+	had       map[string]int
+	foreign   map[string]error
+	there     map[string][]seat
 	frontends map[string][]string
-	// census is what namespaces have, once it is needed.
-	census *census
-	// swept is true once somebody fits who did not at first.
-	swept bool
+	census    *census
+	swept     bool
 }
 
 func docketOf(in Input) *docket {
@@ -104,77 +94,76 @@ func docketOf(in Input) *docket {
 	return d
 }
 
-// madeRoom reports whether a Service was refused before one that goes ahead of it: without
-// that one it may fit.
+// madeRoom reports whether a Service of higher precedence was rejected, so that this one may fit now.
 func (d *docket) madeRoom(i int, turn map[string]int) bool {
 	return d.swept || slices.ContainsFunc(d.Shares[:i], func(s Share) bool {
-		at, refused := turn[s.Owner]
-		return refused && at > turn[d.Shares[i].Owner]
+		at, rejected := turn[s.Owner]
+		return rejected && at > turn[d.Shares[i].Owner]
 	})
 }
 
-// weigh tells of the Services that do not fit beside the others, those that are refused staying
-// as they are, in their order, until unfit wants it to stop. It reports whether that was so.
-func (d *docket) weigh(refused map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
-	taken := newSeats()
+// weigh calls unfit for each Service that does not fit, in order, until unfit returns true; rejected Services
+// count with their observed rules. It reports whether unfit stopped it.
+func (d *docket) weigh(rejected map[string]error, unfit func(owner string, err error) (stop bool)) (stopped bool) {
+	accepted := newSeats()
 	for i, r := range d.Observed.Rules {
-		if owner := d.owners[i]; owner == "" || refused[owner] != nil {
-			taken.add(seat{r, d.places[strings.ToLower(r.Frontend)]})
+		if owner := d.owners[i]; owner == "" || rejected[owner] != nil {
+			accepted.add(seat{r, d.places[strings.ToLower(r.Frontend)]})
 		}
 	}
 	reserved := 0
 	for _, s := range d.Shares {
-		if refused[s.Owner] == nil {
+		if rejected[s.Owner] == nil {
 			reserved += min(len(s.Rules), d.had[s.Owner])
 		}
 	}
 	for _, s := range d.Shares {
-		if refused[s.Owner] != nil {
+		if rejected[s.Owner] != nil {
 			continue
 		}
 		reserved -= min(len(s.Rules), d.had[s.Owner])
-		if err := d.fits(s, taken, reserved); err != nil {
+		if err := d.fits(s, accepted, reserved); err != nil {
 			if unfit(s.Owner, err) {
 				return true
 			}
 			continue
 		}
 		for _, r := range s.seats() {
-			taken.add(r)
+			accepted.add(r)
 		}
 		for _, f := range s.Frontends {
 			at := place(f)
-			taken.frontends[at] = append(taken.frontends[at], f.Name)
+			accepted.frontends[at] = append(accepted.frontends[at], f.Name)
 		}
 	}
 	return false
 }
 
-// fits returns why a Service does not fit beside the rules that have a seat, and beside those that
-// are reserved for Services which have them and come later.
-func (d *docket) fits(s Share, taken *seats, reserved int) error {
-	if err := d.poolTaken(s, taken); err != nil {
+// fits returns why a Service does not fit with the accepted rules and those reserved for later Services, or
+// nil.
+func (d *docket) fits(s Share, accepted *seats, reserved int) error {
+	if err := d.poolTaken(s, accepted); err != nil {
 		return err
 	}
 	if err := d.foreign[s.Owner]; err != nil {
 		return err
 	}
-	if err := d.intrudes(s, taken); err != nil {
+	if err := d.intrudes(s, accepted); err != nil {
 		return err
 	}
 	desired := s.seats()
-	if n := len(taken.all) + reserved + len(desired); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
+	if n := len(accepted.all) + reserved + len(desired); d.MostRules > 0 && n > d.MostRules && len(s.Rules) > d.had[s.Owner] {
 		return fmt.Errorf("load balancer %s would have %d rules, and may have %d%s", d.Observed.ID.Name, n, d.MostRules, d.holder(s))
 	}
 	for _, r := range desired {
-		if err := d.clashes(taken, r); err != nil {
+		if err := d.clashes(accepted, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holder names the namespace with the most rules, if it is not that of a Service; empty if it is.
+// holder returns the namespace with the most rules; empty if it is the Service's own.
 func (d *docket) holder(s Share) string {
 	if d.census == nil {
 		d.census = censusOf(d.Input)
@@ -182,7 +171,6 @@ func (d *docket) holder(s Share) string {
 	return d.census.largest(d.dimensions()[0], d.census.byOwner[s.Owner])
 }
 
-// seats are the rules that a Service wants, where it wants them.
 func (s Share) seats() []seat {
 	all := make([]seat, 0, len(s.Rules))
 	for _, f := range s.Frontends {
@@ -196,15 +184,14 @@ func (s Share) seats() []seat {
 	return all
 }
 
-// poolTaken refuses a pool of its own to a Service if somebody else has one of that name:
-// the members of the two would be mixed.
-func (in Input) poolTaken(s Share, taken *seats) error {
+// poolTaken rejects an own pool if another Service has one of the same name: their members would mix.
+func (in Input) poolTaken(s Share, accepted *seats) error {
 	for _, p := range s.Pools {
 		if !contains(s.OwnPools, p.ID.Name) {
 			continue
 		}
-		for _, at := range taken.byPool[strings.ToLower(p.ID.Name)] {
-			other := taken.all[at]
+		for _, at := range accepted.byPool[strings.ToLower(p.ID.Name)] {
+			other := accepted.all[at]
 			switch {
 			case owns(s.Owner, other.Name):
 			case in.ServiceOf != nil && in.ServiceOf(other.Name) == "":
@@ -218,9 +205,8 @@ func (in Input) poolTaken(s Share, taken *seats) error {
 	return nil
 }
 
-// poolForeign refuses a pool of its own to a Service if there is one of that name with
-// addresses, which no rule sends flows to and which is on record as nobody's: a pool of a
-// Service comes with its rules, so somebody else made it, and would lose what is in it.
+// poolForeign rejects an own pool if a pool of that name has addresses, no rules and no recorded owner. Service
+// pools are created with their rules, so it is foreign and would lose its members.
 func (in Input) poolForeign(s Share) error {
 	for _, p := range s.Pools {
 		if !contains(s.OwnPools, p.ID.Name) || contains(s.HeldPools, p.ID.Name) || contains(s.LeftPools, p.ID.Name) {
@@ -241,35 +227,34 @@ func (in Input) poolForeign(s Share) error {
 	return nil
 }
 
-// ErrPoolForeign says that there is a pool of the name which the Service's own would have.
+// ErrPoolForeign means a foreign pool has the name of the Service's own pool.
 var ErrPoolForeign = errors.New("the pool that would be the Service's is somebody else's")
 
-// ErrPoolTaken says that the pool which would be the Service's own is somebody else's.
+// ErrPoolTaken means another Service's pool has the same name.
 var ErrPoolTaken = errors.New("the names of two Services make the same pool: rename one of them, or its namespace")
 
-// ErrPortTaken says that another rule has the port of the address already.
+// ErrPortTaken means another rule uses the port of the address.
 var ErrPortTaken = errors.New("the address is shared, and the port is taken")
 
-// clashes reports the first of the rules that Azure would not have beside r: one with the same
-// port of the same address, or one that sends flows to the same port of the nodes.
-func (in Input) clashes(taken *seats, r seat) error {
-	front, back := meets(taken.byPort, r.place, r.Transport, r.FrontendPort), -1
+// clashes returns an error for the first rule that Azure rejects together with r: same frontend port, or same
+// backend port of the nodes.
+func (in Input) clashes(accepted *seats, r seat) error {
+	front, back := meets(accepted.byPort, r.place, r.Transport, r.FrontendPort), -1
 	if !r.FloatingIP {
-		back = meets(taken.behind, strings.ToLower(r.Pool), r.Transport, r.BackendPort)
+		back = meets(accepted.behind, strings.ToLower(r.Pool), r.Transport, r.BackendPort)
 	}
 	switch {
 	case front < 0 && back < 0:
 		return nil
 	case front >= 0 && (back < 0 || front <= back):
-		other := taken.all[front]
+		other := accepted.all[front]
 		return fmt.Errorf("%w: by %s, %s", ErrPortTaken, in.called(other), in.portOf(other))
 	}
-	other := taken.all[back]
+	other := accepted.all[back]
 	return fmt.Errorf("%s already sends %s flows to port %d of pool %s, and without floating IP no two rules may",
 		in.called(other), other.Transport, other.BackendPort, r.Pool)
 }
 
-// called is what a message calls a rule.
 func (in Input) called(s seat) string {
 	if in.ServiceOf != nil {
 		if of := in.ServiceOf(s.Name); of != "" {
@@ -279,7 +264,6 @@ func (in Input) called(s seat) string {
 	return "rule " + s.Name
 }
 
-// portOf is what a message calls the port that a rule has.
 func (in Input) portOf(s seat) string {
 	text := fmt.Sprintf("%s port %d", s.Transport, s.FrontendPort)
 	if s.Transport == lb.All {

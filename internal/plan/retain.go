@@ -12,23 +12,20 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// TagRetained is the tag of a load balancer that names its frontend which no Service needs, and which
-// stays because Azure requires one.
+// TagRetained is the load balancer tag that names the frontend retained only because Azure requires one.
 const TagRetained = "weir-retained-frontend"
 
-// tagRetainedFor is the tag that names the namespace of the Service that had that frontend.
 const tagRetainedFor = "weir-retained-namespace"
 
-// ErrNoIPv4 rejects a Service that would have the only frontends of its load balancer.
+// ErrNoIPv4 rejects a Service that would leave the load balancer without an IPv4 frontend.
 var ErrNoIPv4 = errors.New("Azure requires an IPv4 frontend beside IPv6 ones") //nolint:staticcheck // a name begins it
 
-// isRetained reports whether a frontend stayed only because Azure required one.
 func (in Input) isRetained(f lb.Frontend) bool {
 	return f.Name != "" && strings.EqualFold(lb.Tag(in.Observed.Tags, TagRetained), f.Name)
 }
 
-// retainsForOther returns why a Service of a namespace may not have the address of the frontend that stays: Weir
-// made it for a Service of another one, or of none that is known, and clients may still use it.
+// retainsForOther returns why a Service of a namespace may not take the retained frontend's address: Weir made
+// it for another or an unknown namespace, and clients may still use it.
 func (in Input) retainsForOther(at, namespace string) error {
 	for _, f := range in.Observed.Frontends {
 		if !in.isRetained(f) || place(f) != at || f.PublicIP == "" || in.Made == nil || !in.Made(f) {
@@ -50,8 +47,8 @@ func (in Input) mayBeIPv4(f lb.Frontend) bool {
 	return f.Family != lb.IPv6
 }
 
-// LacksIPv4 returns the Services with IPv6 frontends, by owner, if the load balancer would have no
-// IPv4 frontend.
+// LacksIPv4 returns the Services with IPv6 frontends, by owner, if the load balancer would have no IPv4
+// frontend.
 func LacksIPv4(in Input) map[string]error {
 	lack := map[string]error{}
 	if slices.ContainsFunc(in.Observed.Frontends, in.mayBeIPv4) {
@@ -70,9 +67,9 @@ func LacksIPv4(in Input) map[string]error {
 	return lack
 }
 
-// retain keeps a frontend that no Service needs where Azure requires one: a load balancer with pools,
-// probes or rules has a frontend, and one with IPv6 frontends has an IPv4 frontend. It returns the Service
-// that needs its address elsewhere, if nothing of Weir's is what has to leave first.
+// retain keeps an unneeded frontend if Azure requires one: pools, probes or rules require a frontend, and IPv6
+// frontends an IPv4 frontend. It returns the Service that needs the frontend's address elsewhere, unless Weir's
+// own parts must leave first.
 func (p *Plan) retain(in Input, accepted []Share) (stranded *Share) {
 	alone := len(p.Next.Frontends) > 0 && !slices.ContainsFunc(p.Next.Frontends, in.mayBeIPv4)
 	if alone || len(p.Next.Frontends) == 0 && len(in.parts(p.Next)) > 0 {
@@ -97,7 +94,7 @@ func (p *Plan) retain(in Input, accepted []Share) (stranded *Share) {
 	if alone {
 		k.Members = []string{"IPv6 frontends"}
 	}
-	if len(p.Emptying) > 0 { // it goes with the load balancer
+	if len(p.Emptying) > 0 { // it is deleted with the load balancer
 		return nil
 	}
 	p.Kept = append(p.Kept, k)
@@ -109,19 +106,18 @@ func (p *Plan) retain(in Input, accepted []Share) (stranded *Share) {
 
 func (s Share) needs(f lb.Frontend) bool { return s.Needs != nil && s.Needs(f) }
 
-// without is the plan in which a Service that would leave stays as it is.
 func (s *Share) without(in Input, p Plan) Plan {
-	why := fmt.Errorf("the Service cannot leave load balancer %s with its address: Azure requires a frontend there while it has %s. "+
+	reason := fmt.Errorf("the Service cannot leave load balancer %s with its address: Azure requires a frontend there while it has %s. "+
 		"Delete what is not needed there, or keep the Service on that load balancer", in.Observed.ID.Name, strings.Join(p.Kept[len(p.Kept)-1].Members, ", "))
 	in.Shares = slices.DeleteFunc(slices.Clone(in.Shares), func(o Share) bool { return o.Owner == s.Owner })
 	in.Others = append(slices.Clone(in.Others), s.Owner)
 	p = Make(in)
-	p.Refused[s.Owner] = why
+	p.Refused[s.Owner] = reason
 	return p
 }
 
-// Unused returns the names of the frontends that no Service has after the plan: those that go, and the
-// one that Azure alone requires.
+// Unused returns the names of the frontends that no Service has after the plan: deleted ones, and the one
+// required by Azure.
 func (p Plan) Unused() []string {
 	var names []string
 	for _, c := range p.Changes {
@@ -135,8 +131,8 @@ func (p Plan) Unused() []string {
 	return names
 }
 
-// candidate returns the observed frontend that can stay at the least cost; nil if there is none. It is rather IPv4, one
-// whose address no Service needs elsewhere, and one whose address Weir made.
+// candidate returns the best observed frontend to retain, or nil. It prefers IPv4, then addresses that no
+// Service needs elsewhere, then addresses made by Weir.
 func (in Input) candidate(next []lb.Frontend, onlyIPv4 bool) *lb.Frontend {
 	all := slices.DeleteFunc(slices.Clone(in.Observed.Frontends), func(f lb.Frontend) bool {
 		return onlyIPv4 && !in.mayBeIPv4(f) || slices.ContainsFunc(next, func(n lb.Frontend) bool { return strings.EqualFold(n.Name, f.Name) })
@@ -157,7 +153,6 @@ func (in Input) candidate(next []lb.Frontend, onlyIPv4 bool) *lb.Frontend {
 	return &best
 }
 
-// parts names what a load balancer has that needs a frontend.
 func (in Input) parts(b lb.LoadBalancer) []string {
 	var all []string
 	for _, pool := range b.Pools {
@@ -169,7 +164,7 @@ func (in Input) parts(b lb.LoadBalancer) []string {
 	return all
 }
 
-// foreignParts are those parts that Weir did not make; all if there are none.
+// foreignParts returns the parts that Weir did not make, or all parts if it made all.
 func (in Input) foreignParts(b lb.LoadBalancer) []string {
 	all := b
 	b.Pools = slices.DeleteFunc(slices.Clone(b.Pools), func(p lb.Pool) bool {
@@ -181,7 +176,6 @@ func (in Input) foreignParts(b lb.LoadBalancer) []string {
 	return in.parts(all)
 }
 
-// describe names a frontend and its address.
 func describe(f lb.Frontend) string {
 	switch {
 	case f.PublicIP != "":

@@ -23,7 +23,7 @@ func moves(owner string) Share {
 	return Share{Owner: owner, Needs: func(f lb.Frontend) bool { return f.Name == owner }}
 }
 
-// A Service does not leave with its address where that would have to stay for good.
+// A Service does not leave if its address would have to stay forever.
 func TestAServiceWhoseAddressHasToStayDoesNotLeave(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
 	p := Make(Input{Observed: after(empty, []Share{service("a1", 80), service("a2", 81)}, pool("theirs")), Shares: []Share{moves("a1"), moves("a2")}, SharedPools: []string{"kubernetes"}})
@@ -33,7 +33,7 @@ func TestAServiceWhoseAddressHasToStayDoesNotLeave(t *testing.T) {
 	expect(t, p, "remove rule a2-TCP-81", "remove frontend a2", "remove probe a2-TCP-81")
 }
 
-// after is the load balancer after a plan for these Services, with more pools.
+// after returns the load balancer after a plan, with more pools.
 func after(is lb.LoadBalancer, shares []Share, pools ...lb.Pool) lb.LoadBalancer {
 	next := Make(Input{Observed: is, Shares: shares, SharedPools: []string{"kubernetes"}}).Next
 	next.Etag = "1"
@@ -41,7 +41,7 @@ func after(is lb.LoadBalancer, shares []Share, pools ...lb.Pool) lb.LoadBalancer
 	return next
 }
 
-// Azure refuses a load balancer with other parts and no frontend, and one whose frontends are all IPv6.
+// Azure rejects a load balancer with parts but no frontend, or with only IPv6 frontends.
 func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
 	private := func(owner string) Share {
@@ -110,8 +110,8 @@ func TestAFrontendStaysWhereAzureRequiresOne(t *testing.T) {
 	}
 }
 
-// A plan for no Service deletes what was left to others, once nothing uses it, and the load balancer if nothing else is
-// left. What others have, or a Service may use, stays.
+// A plan without Services deletes unused left parts, and the load balancer if nothing else remains. Foreign and
+// usable parts stay.
 func TestWhatWasLeftToOthersGoes(t *testing.T) {
 	empty := lb.LoadBalancer{ID: lb.LoadBalancerID{Name: "kubernetes"}}
 	full := pool("shop-web")
@@ -127,7 +127,7 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 	nothing := []string{"remove frontend a1", "remove pool shop-web", "remove pool kubernetes"}
 	for name, tt := range map[string]struct {
 		in   Input
-		want []string // of the changes; it is deleted if these are all parts
+		want []string // expected changes; it is deleted if these are all parts
 		gone bool
 	}{
 		"it is empty":               {Input{Observed: left(nil, pool("shop-web"))}, nothing, true},
@@ -159,7 +159,7 @@ func TestWhatWasLeftToOthersGoes(t *testing.T) {
 	}
 }
 
-// What another controller's rule refers to stays, and is told with what refers to it.
+// A part used by a foreign rule stays and is reported with that rule.
 func TestWhatRulesOfOthersReferToIsTold(t *testing.T) {
 	local := service("a1", 80)
 	local.OwnPools, local.Pools, local.Rules[0].Pool = []string{"shop-web"}, []lb.Pool{pool("shop-web")}, "shop-web"

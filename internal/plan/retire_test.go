@@ -9,8 +9,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// A shared pool in whose place another one is goes with the last rule that names it, and what others have put
-// there, or refer to, keeps it.
+// A replaced shared pool is deleted with its last rule, unless it has foreign members or references.
 func TestAPoolInWhosePlaceAnotherIsGoes(t *testing.T) {
 	for about, tt := range map[string]struct {
 		change  func(*Input)
@@ -38,7 +37,7 @@ func TestAPoolInWhosePlaceAnotherIsGoes(t *testing.T) {
 	}
 }
 
-// What keeps a pool of the other kind, and what is waited for, is said with names.
+// The messages of a pool conversion name the blocker and what is waited for.
 func TestWhatIsSaidOfAPoolOfTheOtherKind(t *testing.T) {
 	id := lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "nodes"}
 	for text, want := range map[string]string{

@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// Undoes says in Azure's own words what a change would take back: what the part is now, and
-// what Weir wants of it.
+// Undoes describes what a change reverts, in Azure's terms: the present value and the desired one.
 func (c Change) Undoes() string {
 	what := fmt.Sprintf("%s %s: ", c.Kind, c.Name)
 	switch c.Action {
@@ -41,7 +40,6 @@ func orNone(text string) string {
 	return text
 }
 
-// field is what Azure calls a property, and what it is.
 type field struct{ name, value string }
 
 func fields(part any) []field {
@@ -76,14 +74,12 @@ func fields(part any) []field {
 	return nil
 }
 
-// without is a security rule without the addresses that another one has, too: a rule may
-// have thousands of them.
+// without returns a security rule without the addresses that other contains too; there may be thousands.
 func without(r, other lb.SecurityRule) lb.SecurityRule {
 	r.Sources, r.Destinations = only(r.Sources, other.Sources), only(r.Destinations, other.Destinations)
 	return r
 }
 
-// mostNamed is how many addresses of a rule are named.
 const mostNamed = 5
 
 func only(list, other []string) []string {

@@ -18,9 +18,9 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// choose returns the public IP that a Service wants on a load balancer, as it has to
-// become, and whether that takes a write. known are those that exist where it looks, by
-// key; check returns why the Service may not use one that people brought.
+// choose returns the desired state of the public IP for a Service's frontend and whether it must be written.
+// known are the existing public IPs by key; check returns why the Service may not use one that Weir did not
+// make.
 func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, on lb.LoadBalancerID, location string, check func(lb.PublicIP) error) (next lb.PublicIP, write bool, err error) {
 	ip, found := find(want, known)
 	switch {
@@ -46,7 +46,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, o
 			return ip, false, err
 		}
 	}
-	// One whose last write failed has to be written again, though it looks as it should.
+	// Retry a failed write even if the public IP looks correct.
 	write = !theirs(want) && (ip.Provisioning == lb.Failed || ip.Etag != "" && !ip.Address.IsValid())
 	next = ip
 	next.Tags = maps.Clone(ip.Tags)
@@ -68,8 +68,7 @@ func choose(want service.PublicIP, known map[string]lb.PublicIP, req *Request, o
 	return next, write || next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags), nil
 }
 
-// theirs reports whether people brought the public IP: but for a label that they ask for,
-// it stays as they made it.
+// theirs reports whether the user provides the public IP. Only its DNS label may change.
 func theirs(want service.PublicIP) bool { return want.Named || want.Address.IsValid() }
 
 func find(want service.PublicIP, known map[string]lb.PublicIP) (lb.PublicIP, bool) {
@@ -92,10 +91,9 @@ func made(want service.PublicIP, location string) lb.PublicIP {
 	}
 }
 
-// ErrBasic is that of who is behind a load balancer which has to become a Standard one first.
+// ErrBasic means the load balancer must be migrated to the Standard SKU first.
 var ErrBasic = errors.New("Weir writes Standard ones only; weir migrate plan shows how it becomes one, and each address stays") //nolint:staticcheck // a name begins it
 
-// fits says why a public IP cannot be the frontend's.
 func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalancerID) error {
 	switch {
 	case ip.SKU != lb.Standard && hasPrefixFold(ip.UsedBy, on.String()+"/"):
@@ -114,11 +112,11 @@ func fits(ip lb.PublicIP, want service.PublicIP, owner string, on lb.LoadBalance
 	return nil
 }
 
-// inUse says who else has a public IP. It may be the Service itself, where azure.json named another load balancer
-// before: whatever it names no more is not written.
+// inUse returns an error if something else uses a public IP. That may be the Service itself, on a load balancer
+// that azure.json no longer names and Weir no longer writes.
 func inUse(ip lb.PublicIP, owner string, on lb.LoadBalancerID) error {
-	if beside := strings.TrimSuffix(on.String(), on.Name); hasPrefixFold(ip.UsedBy, beside) {
-		name, frontend, _ := strings.Cut(ip.UsedBy[len(beside):], "/frontendIPConfigurations/")
+	if prefix := strings.TrimSuffix(on.String(), on.Name); hasPrefixFold(ip.UsedBy, prefix) {
+		name, frontend, _ := strings.Cut(ip.UsedBy[len(prefix):], "/frontendIPConfigurations/")
 		if hasPrefixFold(frontend, owner) {
 			return fmt.Errorf("public IP %s is still in use by load balancer %s, where the Service was before: name that in azure.json again, "+
 				"and have the Service leave it by %s", ip.ID.Name, name, service.Configurations)
@@ -127,8 +125,8 @@ func inUse(ip lb.PublicIP, owner string, on lb.LoadBalancerID) error {
 	return fmt.Errorf("public IP %s is in use by %s: free it, or choose another", ip.ID.Name, ip.UsedBy)
 }
 
-// taggedForOther says who else calls a public IP his that has the name of one made for the Service. An
-// empty tag is nobody's.
+// taggedForOther returns an error if a public IP with the default name carries another Service's tag. An empty
+// tag means no owner.
 func taggedForOther(ip lb.PublicIP, want service.PublicIP, key string) error {
 	const way = "take that tag away if it is a mistake"
 	if of := lb.Tag(ip.Tags, service.TagCluster); of != "" && !strings.EqualFold(of, want.Tags[service.TagCluster]) {
@@ -142,9 +140,8 @@ func taggedForOther(ip lb.PublicIP, want service.PublicIP, key string) error {
 	return nil
 }
 
-// reserved refuses a public IP that people name while it waits for the Service that it was made for, which is of
-// another namespace: whoever came first to the load balancer would have it, and keep it. One that is in use is
-// that of whoever has its frontend.
+// reserved rejects a named public IP that waits for the Service of another namespace that it was made for;
+// otherwise the first to use it would take it over. A public IP in use belongs to the owner of its frontend.
 func reserved(ip lb.PublicIP, want service.PublicIP, key string) error {
 	of := lb.Tag(ip.Tags, service.TagService)
 	if !theirs(want) || of == "" || ip.UsedBy != "" || MadeFor(ip, want.Tags[service.TagCluster]) == "" {
@@ -156,15 +153,14 @@ func reserved(ip lb.PublicIP, want service.PublicIP, key string) error {
 	return fmt.Errorf("public IP %s was made for Service %s, and only Services of one namespace share an address: choose another, or have both in one namespace", ip.ID.Name, of)
 }
 
-// taggedForNamespace reports whether the tag of a public IP names a Service of a namespace.
 func taggedForNamespace(ip lb.PublicIP, namespace string) bool {
 	return slices.ContainsFunc(strings.Split(lb.Tag(ip.Tags, service.TagService), ","), func(name string) bool {
 		return namespaceOf(strings.TrimSpace(name)) == namespace
 	})
 }
 
-// unchangeable says what of a public IP that was made for the Service cannot become what
-// it now wants.
+// unchangeable returns an immutable property of a public IP that differs from what the Service wants, as an
+// error.
 func unchangeable(ip lb.PublicIP, want service.PublicIP) error {
 	const way = "Azure cannot change that: take the annotation back, or delete the Service and create it again, with another address"
 	switch {
@@ -176,8 +172,7 @@ func unchangeable(ip lb.PublicIP, want service.PublicIP) error {
 	return nil
 }
 
-// label gives a public IP the DNS label that a Service asks for. It belongs to the first
-// Service that did.
+// label sets the DNS label that a Service requests. The first Service that requested it owns it.
 func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
 	takesBack := want.LabelElsewhere && lb.Tag(ip.Tags, service.TagDNSLabel) == key
 	if !want.SetsDNSLabel && !takesBack || ip.DNSLabel == want.DNSLabel && (want.DNSLabel == "" || theirs(want)) {
@@ -195,8 +190,7 @@ func label(ip *lb.PublicIP, want service.PublicIP, key string) error {
 	return nil
 }
 
-// OfOthers says of the public IPs that are where a Service looks for its own, and that
-// are not its own, whose they are.
+// OfOthers describes the public IPs in the Service's resource groups that it may not use, by address.
 func (k *Keeper) OfOthers(ctx context.Context, key, owner string, spec *service.Spec) (map[netip.Addr]string, error) {
 	groups := map[string]lb.ResourceID{}
 	for _, g := range append([]lb.ResourceID{group(k.cfg.Group)}, groupsOf(spec)...) {
@@ -221,9 +215,8 @@ func (k *Keeper) OfOthers(ctx context.Context, key, owner string, spec *service.
 	return whose, nil
 }
 
-// whose says who has a public IP that a Service may not name as an additional address: the
-// cluster's load balancers have it for somebody else, or a machine has. Empty if it may: one
-// that is free, or in front of all this.
+// whose describes the user of a public IP that a Service may not name as an additional address: another Service
+// or a machine. Empty if the Service may: it is free or forwards to this load balancer.
 func (c *Config) whose(ip lb.PublicIP, key, owner string, spec *service.Spec) string {
 	tags := strings.Split(lb.Tag(ip.Tags, service.TagService), ",")
 	ours := strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), c.ClusterName)
@@ -243,31 +236,29 @@ func (c *Config) whose(ip lb.PublicIP, key, owner string, spec *service.Spec) st
 	return ""
 }
 
-// leaveContested leaves the public IPs of a Service as they are if they are contested.
-func (r *Round) leaveContested(req *Request, nexts []lb.PublicIP, changes []bool) {
+func (r *Round) leaveContested(req *Request, updates []lb.PublicIP, changes []bool) {
 	var differ []contest.Undone
-	for _, next := range nexts {
+	for _, next := range updates {
 		differ = append(differ, undone(r.known[next.ID.Key()], next)...)
 	}
 	if !r.cfg.Contests.Leave(contest.PublicIPs, req.Service, req.Asked, "its public IPs", differ, time.Now()) {
 		return
 	}
-	for i, next := range nexts {
+	for i, next := range updates {
 		if is := r.known[next.ID.Key()]; is.Etag != "" {
-			nexts[i], changes[i] = is, false
+			updates[i], changes[i] = is, false
 		}
 	}
 }
 
-// undone are the differences of a public IP that exists.
-func undone(is, shall lb.PublicIP) []contest.Undone {
+func undone(is, want lb.PublicIP) []contest.Undone {
 	var texts []string
-	if is.DNSLabel != shall.DNSLabel {
-		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(shall.DNSLabel)))
+	if is.DNSLabel != want.DNSLabel {
+		texts = append(texts, fmt.Sprintf("domainNameLabel %s, Weir wants %s", orNone(is.DNSLabel), orNone(want.DNSLabel)))
 	}
-	for _, name := range slices.Sorted(maps.Keys(shall.Tags)) {
-		if was := lb.Tag(is.Tags, name); was != shall.Tags[name] {
-			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(was), orNone(shall.Tags[name])))
+	for _, name := range slices.Sorted(maps.Keys(want.Tags)) {
+		if was := lb.Tag(is.Tags, name); was != want.Tags[name] {
+			texts = append(texts, fmt.Sprintf("tag %s %s, Weir wants %s", name, orNone(was), orNone(want.Tags[name])))
 		}
 	}
 	if is.Etag == "" || len(texts) == 0 {

@@ -10,8 +10,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Which of the public IPs that were made for a Service it gets: the one where its rules are, or else one where its port is
-// free.
+// A Service gets the public IP where its rules are, otherwise one where its port is free.
 func TestAPublicIPWhosePortIsTaken(t *testing.T) {
 	rule := func(owner string, port int32) lb.Rule {
 		return lb.Rule{Name: owner + "-TCP", Transport: lb.TCP, FrontendPort: port}

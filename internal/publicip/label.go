@@ -10,8 +10,8 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// labels returns the public IPs that people brought and that have to be written for these
-// requests, and before them those that give up the label of one.
+// labels returns the writes of user-provided public IPs for the requests. Those in first release a label and
+// must precede the others.
 func (r *Round) labels(ctx context.Context, requests []*Request) (first, writes map[string]*write) {
 	brought := r.brought
 	r.brought = nil
@@ -29,7 +29,6 @@ func (r *Round) labels(ctx context.Context, requests []*Request) (first, writes 
 	return first, writes
 }
 
-// label notes which of the public IPs that people brought have to be written for a Service.
 func (r *Round) label(req *Request, writes map[string]*write) {
 	for _, f := range req.Desired.Frontends {
 		if f.PublicIP == nil {
@@ -51,8 +50,8 @@ func (r *Round) label(req *Request, writes map[string]*write) {
 	}
 }
 
-// readAgain reads the public IPs that wait: the write of the load balancer may have changed
-// them, and what another Service wanted of them counts for nothing if it was refused.
+// readAgain reads the waiting public IPs again: the load balancer write may have changed them, and rejected
+// requests no longer count.
 func (r *Round) readAgain(ctx context.Context, requests []*Request, brought map[string][]*Request) {
 	groups := map[string]lb.ResourceID{}
 	for key, by := range brought {

@@ -24,7 +24,7 @@ type Owner struct {
 
 // OwnerRecord is the persisted owners of public IPs.
 type OwnerRecord struct {
-	// Version is opaque to this package; a write of a version that is not the newest fails.
+	// Version is opaque; writing with an outdated version fails.
 	Version string
 	// Owners are by the key of the public IP.
 	Owners map[string]Owner
@@ -38,21 +38,20 @@ type OwnerStore interface {
 	WriteOwners(ctx context.Context, r OwnerRecord) (version string, err error)
 }
 
-// ownerTimeout bounds one read or write of the record. Rounds of other load balancers wait for it.
+// ownerTimeout limits one read or write of the record. Rounds of other load balancers wait for it.
 const ownerTimeout = 10 * time.Second
 
-// pruneAfter is how long lists of Azure have to omit a public IP before its owner is removed. One list may
-// omit what exists.
+// pruneAfter is how long lists must omit a public IP before its owner is removed. A single list may be
+// incomplete.
 const pruneAfter = 10 * time.Minute
 
-// maxListed bounds the names in one text.
 const maxListed = 10
 
-// owners caches the record. A nil map is a record that has to be read.
+// owners caches the record. A nil map must be read.
 type owners struct {
-	slot   chan struct{} // has room for the round that decides; it is held across calls of the API server
+	slot   chan struct{} // held by the deciding round, also across API server calls
 	record OwnerRecord
-	// omitted is since when lists have omitted a public IP of the record, by its key.
+	// omitted is since when lists omit a recorded public IP, by key.
 	omitted map[string]time.Time
 }
 
@@ -78,8 +77,8 @@ func (o *owners) load(ctx context.Context, store OwnerStore) error {
 	return nil
 }
 
-// save writes changed owners; an empty Owner is removed. After a failure the record is read again, since
-// the write may have succeeded. The caller holds the lock.
+// save writes changed owners; an empty Owner deletes. After a failure the record is read again, because the
+// write may have succeeded. The caller holds the lock.
 func (o *owners) save(ctx context.Context, store OwnerStore, changed map[string]Owner) error {
 	next := OwnerRecord{Version: o.record.Version, Owners: maps.Clone(o.record.Owners)}
 	for key, owner := range changed {
@@ -101,33 +100,30 @@ func (o *owners) save(ctx context.Context, store OwnerStore, changed map[string]
 	return nil
 }
 
-// usage is what decides whether a Service may use a public IP that Weir did not make.
+// usage holds the facts that decide whether a Service may use a public IP that Weir did not make.
 type usage struct {
 	ip        lb.PublicIP
-	namespace string // of the Service
-	// user is the namespace of the Service whose frontend has the public IP; empty if it is free.
+	namespace string
+	// user is the namespace of the Service at its frontend; empty if it is free.
 	user  string
 	owner Owner
-	// left is true if its Service has left it, and a frontend still has it.
-	left bool
-	// pending is true if the owner is not on record yet.
-	pending bool
-	// unreadable is why the owner is unknown.
+	// left is set if its Service left it but a frontend still has it.
+	left       bool
+	pending    bool
 	unreadable error
 	grant      grant.PublicIP
-	// invalid is why a grant does not count.
-	invalid error
+	invalid    error
 }
 
-// check returns whether the namespace has to be recorded as the owner before the public IP is used, or why
-// a Service may not use it. A public IP in use by another namespace is refused by the plan of the load
-// balancer, which knows the Services that shared it before.
+// check returns whether the namespace must be recorded as owner before the public IP is used, or why a Service
+// may not use it. Use by another namespace is rejected by the load balancer's plan, which knows the existing
+// sharing.
 func (u usage) check() (claims bool, err error) {
 	switch {
 	case u.user != "":
 		return false, nil // by its own namespace, which is recorded as its user, or by another one
 	case u.left:
-		return false, nil // the plan knows whose frontend it is, and Weir deletes it after that
+		return false, nil // the plan knows the owner of the frontend, and Weir deletes it afterwards
 	case u.unreadable != nil:
 		return false, fmt.Errorf("public IP %s is given to no Service that does not have it already: %w", u.ip.ID.Name, u.unreadable)
 	case u.grant.Tagged && !u.grant.Use:
@@ -141,7 +137,6 @@ func (u usage) check() (claims bool, err error) {
 		u.ip.ID.Name, u.owner.Namespace, u.owner.Since.UTC().Format(time.RFC3339), u.remedy())
 }
 
-// remedy says what an administrator does to grant the public IP to the namespace.
 func (u usage) remedy() string {
 	text := fmt.Sprintf("have an administrator add %s/%s to the annotation %s of Namespace %s", u.ip.ID.ResourceGroup, u.ip.ID.Name, grant.PublicIPAnnotation, u.namespace)
 	if u.grant.Tagged {
@@ -153,16 +148,13 @@ func (u usage) remedy() string {
 	return text
 }
 
-// labelError returns why the DNS label of the public IP stays as it is.
 func (u usage) labelError(label string) error {
 	return fmt.Errorf("public IP %s has DNS label %s, and %s asks for %s. The DNS label of a public IP that Weir did not make changes only with a grant. Remove that annotation, or %s",
 		u.ip.ID.Name, orNone(u.ip.DNSLabel), service.DNSLabel, orNone(label), u.remedy())
 }
 
-// madeByWeir reports whether Weir made a public IP, for a Service of any namespace.
 func (c *Config) madeByWeir(ip lb.PublicIP) bool { return MadeFor(ip, c.ClusterName) != "" }
 
-// frontendOf returns the name of the frontend of the cluster's load balancers that has a public IP.
 func (c *Config) frontendOf(ip lb.PublicIP) string {
 	for _, id := range c.LoadBalancers {
 		if on := id.String() + "/frontendIPConfigurations/"; hasPrefixFold(ip.UsedBy, on) {
@@ -172,7 +164,7 @@ func (c *Config) frontendOf(ip lb.PublicIP) string {
 	return ""
 }
 
-// userOf returns the namespace of the Service whose frontend has a public IP; empty if none is known.
+// userOf returns the namespace at the frontend of a public IP; empty if unknown.
 func (r *Round) userOf(ip lb.PublicIP) string {
 	if frontend := r.cfg.frontendOf(ip); frontend != "" {
 		return namespaceOf(r.serviceOf()(frontend))
@@ -185,7 +177,6 @@ func namespaceOf(service string) string {
 	return namespace
 }
 
-// usageOf returns what decides whether a Service may use a public IP.
 func (r *Round) usageOf(ip lb.PublicIP, req *Request) usage {
 	key := ip.ID.Key()
 	u := usage{ip: ip, namespace: namespaceOf(req.Service), user: r.userOf(ip), owner: r.owners[key], unreadable: r.unreadable}
@@ -208,13 +199,12 @@ func (c *Config) grantOf(ip lb.PublicIP, namespace string) (grant.PublicIP, erro
 	return grant.ForPublicIP(namespace, annotation, c.Group, ip.ID, ip.Tags)
 }
 
-// mayLabel reports whether the Service may change the DNS label of a public IP: Weir made it for the
-// namespace, or an administrator granted it.
+// mayLabel reports whether the Service may change the DNS label: Weir made the public IP for its namespace, or
+// an administrator granted it.
 func (r *Round) mayLabel(u usage) bool {
 	return u.grant.Label || r.cfg.madeByWeir(u.ip) && taggedForNamespace(u.ip, u.namespace)
 }
 
-// ownersNow returns the recorded owners.
 func (k *Keeper) ownersNow(ctx context.Context) (map[string]Owner, error) {
 	k.owners.slot <- struct{}{}
 	defer func() { <-k.owners.slot }()
@@ -222,8 +212,8 @@ func (k *Keeper) ownersNow(ctx context.Context) (map[string]Owner, error) {
 	return k.owners.record.Owners, err
 }
 
-// ownedByOther describes a public IP that a Service may not name as an additional address, because
-// another namespace owns it; empty if it may.
+// ownedByOther describes a public IP that a Service may not name as an additional address because another
+// namespace owns it; empty if it may.
 func (c *Config) ownedByOther(ip lb.PublicIP, key string, spec *service.Spec, owned map[string]Owner) string {
 	owner, namespace := owned[ip.ID.Key()].Namespace, namespaceOf(key)
 	if owner == "" || owner == namespace || Wants(spec, ip) {
@@ -235,13 +225,12 @@ func (c *Config) ownedByOther(ip lb.PublicIP, key string, spec *service.Spec, ow
 	return "public IP " + ip.ID.Name + ", which belongs to namespace " + owner
 }
 
-// claim is a change of the owner of a public IP, and the requests that depend on it.
+// claim is a change of the owner of a public IP, with the requests that depend on it.
 type claim struct {
 	owner Owner
 	by    []*Request
 }
 
-// claim notes that a Service uses a public IP: its namespace has to be on record before that.
 func (r *Round) claim(ip lb.PublicIP, req *Request) {
 	key := ip.ID.Key()
 	c := r.claims[key]
@@ -252,8 +241,8 @@ func (r *Round) claim(ip lb.PublicIP, req *Request) {
 	c.by = append(c.by, req)
 }
 
-// pickAll picks the public IPs of all requests, oldest Service first, and records the namespaces that
-// become owners. No other round does so at the same time.
+// pickAll selects the public IPs of all requests, oldest Service first, and records new owners. Only one round
+// at a time does this.
 func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 	o.slot <- struct{}{}
 	defer func() { <-o.slot }()
@@ -290,7 +279,7 @@ func (r *Round) pickAll(ctx context.Context, o *owners, requests []*Request) {
 	r.owners, r.claims = o.record.Owners, nil
 }
 
-// users returns the namespaces that use public IPs that Weir did not make, by the key of the public IP.
+// users returns the namespaces that use public IPs that Weir did not make, by key.
 func (r *Round) users() map[string]string {
 	users := map[string]string{}
 	for key, ip := range r.known {
@@ -304,9 +293,9 @@ func (r *Round) users() map[string]string {
 	return users
 }
 
-// changedOwners returns the owners that differ from the record: of public IPs in use, of those that
-// Services get in this round, and of those that Azure does not have any more.
-func (r *Round) changedOwners(users map[string]string, gone []string) map[string]Owner {
+// changedOwners returns the owners that differ from the record: public IPs in use, newly assigned, or missing
+// in Azure.
+func (r *Round) changedOwners(users map[string]string, pruned []string) map[string]Owner {
 	changed := map[string]Owner{}
 	for key, user := range users {
 		if r.owners[key].Namespace != user {
@@ -318,16 +307,15 @@ func (r *Round) changedOwners(users map[string]string, gone []string) map[string
 			changed[key] = c.owner
 		}
 	}
-	for _, key := range gone {
+	for _, key := range pruned {
 		changed[key] = Owner{}
 	}
 	return changed
 }
 
-// prunable returns the keys of recorded public IPs that the lists of Azure have omitted for pruneAfter. The
-// caller holds the lock.
+// prunable returns the keys that lists have omitted for pruneAfter. The caller holds the lock.
 func (o *owners) prunable(r *Round) []string {
-	omitted, gone := map[string]time.Time{}, []string{}
+	omitted, pruned := map[string]time.Time{}, []string{}
 	for key := range r.owners {
 		since := o.omitted[key]
 		if id, err := lb.ParseResourceID(key, lb.TypePublicIP); err == nil && r.listed[group(id).Key()] {
@@ -338,7 +326,7 @@ func (o *owners) prunable(r *Round) []string {
 				since = time.Now()
 			}
 			if time.Since(since) >= pruneAfter {
-				gone = append(gone, key)
+				pruned = append(pruned, key)
 			}
 		}
 		if !since.IsZero() {
@@ -346,7 +334,7 @@ func (o *owners) prunable(r *Round) []string {
 		}
 	}
 	o.omitted = omitted
-	return gone
+	return pruned
 }
 
 // warnFree warns that there is no record: the first namespace that names a free public IP gets it.
@@ -363,7 +351,6 @@ func (r *Round) warnFree() {
 	}
 }
 
-// namesPublicIP reports whether a Service names a public IP that exists.
 func (req *Request) namesPublicIP() bool {
 	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool { return f.PublicIP != nil && theirs(*f.PublicIP) })
 }

@@ -22,14 +22,14 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// store is a record that outlives a Keeper.
+// store is a record that survives the process.
 type store struct {
 	record         OwnerRecord
 	reads, writes  int
 	failsRead      bool
 	failsWrite     bool
 	written        func(OwnerRecord)
-	lostAfterWrite bool // the answer of a write that was carried out
+	lostAfterWrite bool // the response of a successful write is lost
 }
 
 func (s *store) ReadOwners(context.Context) (OwnerRecord, error) {
@@ -57,7 +57,7 @@ func (s *store) WriteOwners(_ context.Context, r OwnerRecord) (string, error) {
 
 func (s *store) owner(name string) string { return s.record.Owners[named(name).Key()].Namespace }
 
-// city is a cluster with an Azure, and Services by owner.
+// city is a cluster with an Azure and Services by owner.
 type city struct {
 	*store
 	azure    *cloud
@@ -85,7 +85,7 @@ func (c *city) restart() {
 	c.keeper = New(cfg)
 }
 
-// asks returns a request of a Service, whose owner is its name.
+// asks returns a request of a Service whose owner is its name.
 func (c *city) asks(key string, wants ...service.PublicIP) *Request {
 	req := requestOf(wants...)
 	req.Service, req.Owner = key, strings.ReplaceAll(key, "/", "")
@@ -98,7 +98,7 @@ func (c *city) round(t *testing.T, requests ...*Request) {
 	c.keeper.Begin(t.Context(), kubernetes, requests).Write(t.Context())
 }
 
-// use shows a public IP in use by the frontend of a Service, or free.
+// use marks a public IP as used by the frontend of a Service, or as free.
 func (c *city) use(name, key string) {
 	ip := c.azure.ips[named(name).Key()]
 	if ip.UsedBy = ""; key != "" {
@@ -113,8 +113,7 @@ func free(name string) lb.PublicIP {
 	return ip
 }
 
-// The decision by itself: each row is who uses the public IP, who owns it, what is granted, and what
-// follows for a Service of namespace bank.
+// Each row is a user, an owner and a grant, with the decision for a Service of namespace bank.
 func TestWhoMayUseAPublicIP(t *testing.T) {
 	shop, bank := Owner{"shop", time.Unix(1000, 0)}, Owner{"bank", time.Unix(1000, 0)}
 	use, no, named := grant.PublicIP{Use: true}, grant.PublicIP{Tagged: true}, grant.PublicIP{Tagged: true, Use: true, Label: true}
@@ -137,7 +136,7 @@ func TestWhoMayUseAPublicIP(t *testing.T) {
 		"in use by it, not recorded":      {usage{user: "bank"}, false, ""}, // it is recorded as its user
 		"its own, not recorded yet":       {usage{owner: bank, pending: true}, true, ""},
 		"in use by it, record away":       {usage{user: "bank", unreadable: away}, false, ""},
-		"in use by another":               {usage{user: "shop", owner: shop}, false, ""}, // the plan refuses it
+		"in use by another":               {usage{user: "shop", owner: shop}, false, ""}, // the plan rejects it
 		"in use by another, granted":      {usage{user: "shop", owner: shop, grant: use}, false, ""},
 		"record away":                     {usage{unreadable: away}, false, "given to no Service that does not have it already: away"},
 		"record away, granted":            {usage{unreadable: away, grant: use}, false, "away"},
@@ -150,8 +149,8 @@ func TestWhoMayUseAPublicIP(t *testing.T) {
 	}
 }
 
-// While the Service of a namespace is recreated, no other namespace gets its public IP: not in the same
-// round, not after a restart, and not before the owner is on record.
+// While a Service is recreated, no other namespace gets its public IP: not in the same round, not after a
+// restart, and not before the owner is recorded.
 func TestAPublicIPStaysWithItsNamespace(t *testing.T) {
 	c := newCity(free("vip"))
 	c.written = func(OwnerRecord) {
@@ -202,7 +201,7 @@ func TestAPublicIPStaysWithItsNamespace(t *testing.T) {
 	}
 }
 
-// A DNS label changes with a grant only, whatever the Service asks for, and is kept when a Service leaves.
+// A DNS label changes only with a grant and stays when the Service leaves.
 func TestTheLabelOfAPublicIPThatWeirDidNotMake(t *testing.T) {
 	vip := free("vip")
 	vip.DNSLabel = "bank"
@@ -244,7 +243,7 @@ func TestTheLabelOfAPublicIPThatWeirDidNotMake(t *testing.T) {
 	}
 }
 
-// Where owners cannot be read or written, no public IP changes hands, and what is in use goes on.
+// If owners cannot be read or written, no public IP changes its owner, and existing use continues.
 func TestWithoutTheRecord(t *testing.T) {
 	c := newCity(free("vip"), free("other"))
 	c.use("vip", "shop/web")
@@ -266,7 +265,7 @@ func TestWithoutTheRecord(t *testing.T) {
 	if c.round(t, has, wants); has.Err != nil || wants.Err != nil || c.owner("vip") != "shop" || c.owner("other") != "bank" {
 		t.Errorf("after a lost answer: %v, %v, %v", has.Err, wants.Err, c.record)
 	}
-	// A lost record: what is in use is found again, what is free goes to the first.
+	// After a lost record, used public IPs are found again; the first namespace gets a free one.
 	c.record = OwnerRecord{}
 	c.use("other", "")
 	c.restart()
@@ -276,7 +275,7 @@ func TestWithoutTheRecord(t *testing.T) {
 	}
 }
 
-// The record has public IPs that exist and that Services used, and a round without a change writes nothing.
+// The record holds existing public IPs that Services used, and a round without a change writes nothing.
 func TestTheRecordIsBounded(t *testing.T) { synctest.Test(t, theRecordIsBounded) }
 
 func theRecordIsBounded(t *testing.T) {
@@ -295,11 +294,11 @@ func theRecordIsBounded(t *testing.T) {
 		if delete(c.azure.ips, vip.ID.Key()); !omits {
 			c.azure.ips[vip.ID.Key()] = vip
 		}
-		// A Service that names no public IP has no reason to read the record; it was read before.
+		// A Service without a named public IP does not need the record; it was read before.
 		c.round(t, c.asks("shop/api", own("")))
 		time.Sleep(pruneAfter - time.Second)
 	}
-	for _, omits := range []bool{true, true, false, true, true} { // none of them is pruneAfter after the first in a row
+	for _, omits := range []bool{true, true, false, true, true} { // never omitted for pruneAfter in a row
 		if lists(omits); c.owner("vip") != "shop" {
 			t.Fatalf("one list omitted the public IP, and its owner is %q", c.owner("vip"))
 		}
@@ -309,7 +308,7 @@ func theRecordIsBounded(t *testing.T) {
 	}
 }
 
-// An additional address may not be a public IP that another namespace owns.
+// A public IP of another namespace may not be an additional address.
 func TestAdditionalAddressesOfOwners(t *testing.T) {
 	c := newCity(free("vip"))
 	c.round(t, c.asks("shop/web", brought("vip", "")))
@@ -329,8 +328,8 @@ func TestAdditionalAddressesOfOwners(t *testing.T) {
 	}
 }
 
-// Whatever Services of two namespaces do, and however often the process ends, a public IP that shop used
-// is not written for bank without a grant.
+// Whatever Services of two namespaces do, across restarts, a public IP used by shop is not written for bank
+// without a grant.
 func TestOwnersLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newCity(free("vip"))

@@ -12,7 +12,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// removals are what becomes of the public IPs that these Services have left.
 func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write) {
 	for _, l := range r.leftIn(requests) {
 		now, err := r.cfg.list(ctx, l.group)
@@ -24,21 +23,19 @@ func (r *Round) removals(ctx context.Context, requests []*Request) (all []*write
 		}
 		slices.SortFunc(now, func(a, b lb.PublicIP) int { return strings.Compare(a.ID.Key(), b.ID.Key()) })
 		for _, ip := range now {
-			if gone, ok := r.removalOf(requests, ip); ok {
-				all = append(all, gone)
+			if removal, ok := r.removalOf(requests, ip); ok {
+				all = append(all, removal)
 			}
 		}
 	}
 	return all
 }
 
-// left is a resource group that has to be looked through, and for whom.
 type left struct {
 	group lb.ResourceID
 	by    []*Request
 }
 
-// leftIn are the resource groups where Services may have left some.
 func (r *Round) leftIn(requests []*Request) []*left {
 	var all []*left
 	add := func(id lb.ResourceID, req *Request) {
@@ -69,7 +66,6 @@ func (r *Round) leftIn(requests []*Request) []*left {
 	return all
 }
 
-// removalOf says what is to become of a public IP; false for nothing.
 func (r *Round) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
 	req := r.leftBy(requests, ip)
 	switch {
@@ -77,7 +73,7 @@ func (r *Round) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
 		wanted := slices.ContainsFunc(requests, func(req *Request) bool { return r.spares(req, ip) })
 		return &write{next: ip, deletes: true}, r.cfg.orphan(ip) && ip.UsedBy == "" && !wanted
 	case req.Moves && !req.Leaves:
-		return nil, false // what has it may still be the Service's own, and not every UsedBy may be shown
+		return nil, false // its user may still be the Service itself, and UsedBy may be incomplete
 	case (strings.EqualFold(MadeFor(ip, r.cfg.ClusterName), req.Owner) || r.cfg.orphan(ip)) && ip.UsedBy == "":
 		return &write{next: ip, deletes: true, by: []*Request{req}}, true
 	case req.Moves:
@@ -87,8 +83,8 @@ func (r *Round) removalOf(requests []*Request, ip lb.PublicIP) (*write, bool) {
 	return &write{next: next, by: []*Request{req}}, next.DNSLabel != ip.DNSLabel || !maps.Equal(next.Tags, ip.Tags)
 }
 
-// leftBy returns the Service that does not want a public IP any more that was made for
-// it, or that has its DNS label; nil if there is none.
+// leftBy returns the Service that no longer wants a public IP made for it or carrying its DNS label; nil if
+// none.
 func (r *Round) leftBy(requests []*Request, ip lb.PublicIP) *Request {
 	owner, labelled := MadeFor(ip, r.cfg.ClusterName), ip.Tags[service.TagDNSLabel]
 	for _, req := range requests {
@@ -99,9 +95,9 @@ func (r *Round) leftBy(requests []*Request, ip lb.PublicIP) *Request {
 	return nil
 }
 
-// leave is what a public IP becomes that stays when a Service leaves it: if it was made for the Service,
-// without its DNS label, and marked as nobody's. Others keep their labels: a label that is given up is
-// free for any subscription, and a Service may only be recreated.
+// leave returns the state of a public IP that remains after its Service left: if made for the Service, without
+// DNS label and marked as an orphan. Others keep their labels: any subscription could take a released label,
+// and the Service may just be recreated.
 func leave(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
 	ip.Tags = maps.Clone(ip.Tags)
 	if ip.Tags[service.TagDNSLabel] == req.Service {
@@ -116,10 +112,10 @@ func leave(ip lb.PublicIP, req *Request, cluster string) lb.PublicIP {
 	return ip
 }
 
-// IsOrphan reports whether a public IP is marked as one that its Service has left.
+// IsOrphan reports whether a public IP is marked as abandoned by its Service.
 func (k *Keeper) IsOrphan(ip lb.PublicIP) bool { return k.cfg.orphan(ip) }
 
-// Orphans returns the public IPs that are marked as those that their Services have left.
+// Orphans returns the public IPs marked as abandoned by their Services.
 func (r *Round) Orphans() (all []lb.PublicIP) {
 	for _, ip := range r.known {
 		if r.cfg.orphan(ip) {
@@ -129,13 +125,12 @@ func (r *Round) Orphans() (all []lb.PublicIP) {
 	return all
 }
 
-// IsAbandoned reports whether the Service has left the public IP of a frontend.
+// IsAbandoned reports whether the Service of a frontend's public IP left it.
 func (r *Round) IsAbandoned(f lb.Frontend) bool {
 	ip, known := r.ByID(f.PublicIP)
 	return known && r.cfg.orphan(ip)
 }
 
-// orphan reports whether a public IP is marked as one that its Service has left.
 func (c *Config) orphan(ip lb.PublicIP) bool {
 	of, tagged := ip.Tags[service.TagService]
 	return tagged && of == "" && MadeFor(ip, c.ClusterName) != ""

@@ -14,13 +14,13 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// mostMade bounds the public IPs that are made for one Service and family: another one is made where others
-// keep the first on another load balancer.
+// mostMade limits the public IPs made per Service and family: another one is made if a foreign part retains the
+// first on another load balancer.
 const mostMade = 9
 
-// namesMade returns the names of the public IPs of a family that are made for a Service, the usual one first.
-// The Azure cloud provider, and Weir before it, gave that of IPv6 no suffix where a Service had IPv6 alone: it
-// keeps that name, and IPv4 gets another one.
+// namesMade returns the names of a Service's public IPs of a family, default first. cloud-provider-azure and
+// earlier versions of Weir used no suffix for an IPv6-only Service: that name is retained, and IPv4 gets
+// another one.
 func namesMade(want service.PublicIP) []string {
 	names := []string{want.Made, want.Made + service.SuffixIPv4}
 	if want.Family == lb.IPv6 {
@@ -32,12 +32,11 @@ func namesMade(want service.PublicIP) []string {
 	return names
 }
 
-// madeRule is what follows the name of the cluster in the names of public IPs that are made for Services. As any
-// name it may come back from Azure in other capitals.
+// madeRule matches the name after the cluster name. Azure may change the case.
 var madeRule = regexp.MustCompile(`(?i)^(a[0-9a-f]{1,31})(-IPv[46](-[2-9])?)?$`)
 
-// MadeFor returns the owner whose public IP this is; empty if Weir, or the Azure cloud
-// provider before it, did not make it.
+// MadeFor returns the owner that a public IP was made for; empty if neither Weir nor cloud-provider-azure made
+// it.
 func MadeFor(ip lb.PublicIP, cluster string) (owner string) {
 	if !strings.EqualFold(lb.Tag(ip.Tags, service.TagCluster), cluster) || !hasPrefixFold(ip.ID.Name, cluster+"-") {
 		return ""
@@ -49,16 +48,14 @@ func MadeFor(ip lb.PublicIP, cluster string) (owner string) {
 	return match[1]
 }
 
-// standing is what a public IP that was made for a Service is to it now.
 type standing int
 
 const (
 	available standing = iota
-	serving            // rules of the Service are there: it is given up by a user alone
-	occupied           // others keep it on another load balancer, or have a port there that the Service wants
+	serving            // has rules of the Service; only the user gives it up
+	occupied           // retained on another load balancer by others, or a port the Service wants is taken
 )
 
-// resolve returns what a frontend wants of public IPs with the name of the one that it gets.
 func resolve(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) standing) service.PublicIP {
 	if want.PrefixAnyFamily && prefixOf(known, want.Prefix, want.Family) {
 		want.Prefix = ""
@@ -79,11 +76,11 @@ func resolve(want service.PublicIP, known map[string]lb.PublicIP, standingOf fun
 	if _, has := known[next.ID.Key()]; has || want.Pair {
 		return next
 	}
-	return want // nothing is taken from the Service by a refusal
+	return want // the rejection removes nothing from the Service
 }
 
-// managed returns what a frontend wants with the name of the public IP that is made for it: the one that it has, or
-// the first name that is free.
+// managed returns the wanted public IP with the name of the one made for it: the existing one, or the first
+// free name.
 func managed(want service.PublicIP, known map[string]lb.PublicIP, standingOf func(lb.PublicIP) standing) service.PublicIP {
 	want.Named = false
 	var serves, used, exists, unused string
@@ -108,7 +105,6 @@ func managed(want service.PublicIP, known map[string]lb.PublicIP, standingOf fun
 	return want
 }
 
-// prefixOf reports whether a prefix is known to be of another family than this one.
 func prefixOf(known map[string]lb.PublicIP, prefix string, family lb.Family) bool {
 	for _, ip := range known {
 		if strings.EqualFold(ip.Prefix, prefix) && ip.Family != family {
@@ -118,7 +114,7 @@ func prefixOf(known map[string]lb.PublicIP, prefix string, family lb.Family) boo
 	return false
 }
 
-// Gets reports whether a Service has a public IP once it has what it wants.
+// Gets reports whether a Service in sync has a public IP.
 func (r *Round) Gets(req *Request, ip lb.PublicIP) bool {
 	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
 		switch {
@@ -131,31 +127,29 @@ func (r *Round) Gets(req *Request, ip lb.PublicIP) bool {
 	})
 }
 
-// spares reports whether a public IP stays for a Service: it gets it, or one of its family that is made for it. An
-// address whose family is wanted is never given up for another name.
+// spares reports whether a public IP is retained for a Service: it is selected, or made for a wanted family. An
+// address of a wanted family is never given up for another name.
 func (r *Round) spares(req *Request, ip lb.PublicIP) bool {
 	return req.Desired != nil && (!req.DeleteUnused || !r.isUnused(req, ip)) && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
 		return f.PublicIP != nil && mayWant(r.resolve(*f.PublicIP, req), ip)
 	})
 }
 
-// resolve is resolve of what the round knows.
 func (r *Round) resolve(want service.PublicIP, req *Request) service.PublicIP {
 	return resolve(want, r.known, func(ip lb.PublicIP) standing { return r.standingOf(ip, want.Family, req) })
 }
 
-// standingOf returns what a public IP that was made for a Service is to it now.
 func (r *Round) standingOf(ip lb.PublicIP, family lb.Family, req *Request) standing {
 	if r.cfg.RulesAt == nil || ip.UsedBy == "" || r.cfg.frontendOf(ip) == "" {
 		return available
 	}
-	there := r.cfg.RulesAt(ip)
-	others := slices.DeleteFunc(slices.Clone(there), func(rule lb.Rule) bool { return hasPrefixFold(rule.Name, req.Owner) })
+	existing := r.cfg.RulesAt(ip)
+	others := slices.DeleteFunc(slices.Clone(existing), func(rule lb.Rule) bool { return hasPrefixFold(rule.Name, req.Owner) })
 	here := hasPrefixFold(ip.UsedBy, r.on.String()+"/")
 	switch {
 	case !here && len(others) > 0:
 		return occupied
-	case here && len(others) < len(there):
+	case here && len(others) < len(existing):
 		return serving
 	case here && plan.HasPortOf(others, rulesOf(req.Desired, family)):
 		return occupied
@@ -163,7 +157,6 @@ func (r *Round) standingOf(ip lb.PublicIP, family lb.Family, req *Request) stand
 	return available
 }
 
-// rulesOf returns the rules that a Service wants at the address of a family.
 func rulesOf(spec *service.Spec, family lb.Family) (rules []lb.Rule) {
 	if spec == nil {
 		return nil
@@ -178,8 +171,8 @@ func rulesOf(spec *service.Spec, family lb.Family) (rules []lb.Rule) {
 	return rules
 }
 
-// mayHaveSeveral reports whether the load balancer of the round has several public IPs that were made for a frontend of a
-// Service: the rules there say which one it has.
+// mayHaveSeveral reports whether the load balancer has several public IPs made for one frontend of a Service;
+// its rules select one.
 func (r *Round) mayHaveSeveral(req *Request) bool {
 	return req.Desired != nil && slices.ContainsFunc(req.Desired.Frontends, func(f service.Frontend) bool {
 		if f.PublicIP == nil || f.PublicIP.Address.IsValid() {
@@ -196,14 +189,13 @@ func (r *Round) mayHaveSeveral(req *Request) bool {
 	})
 }
 
-// Wants reports whether a public IP is one that a Service may get.
+// Wants reports whether a Service may get a public IP.
 func Wants(spec *service.Spec, ip lb.PublicIP) bool {
 	return spec != nil && slices.ContainsFunc(spec.Frontends, func(f service.Frontend) bool {
 		return f.PublicIP != nil && mayWant(*f.PublicIP, ip)
 	})
 }
 
-// mayWant reports whether a public IP is one that a frontend may get.
 func mayWant(want service.PublicIP, ip lb.PublicIP) bool {
 	if want.Address.IsValid() {
 		return want.Address == ip.Address

@@ -18,38 +18,35 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Round is what is known of the public IPs of all Services that are written to one load balancer
-// together. It is of one goroutine at a time.
+// Round is the state of the public IPs of all Services written to one load balancer together. Not safe for
+// concurrent use.
 type Round struct {
 	cfg   *Config
 	on    lb.LoadBalancerID
 	known map[string]lb.PublicIP // by key
-	// listed are the resource groups whose public IPs are all known, by key.
+	// listed are the resource groups that were read completely, by key.
 	listed map[string]bool
-	// owners are on record, unless unreadable says why they are not known; claims are changes of them.
+	// owners are the recorded owners, unless they could not be read; claims are changes of them.
 	owners     map[string]Owner
 	unreadable error
 	claims     map[string]*claim
 	serviceOf  func() func(frontend string) string
-	// first are the writes that come before those of writes, by key.
+	// first are writes that must precede those in writes, by key.
 	first, writes map[string]*write
-	// brought are the public IPs of people that have to change, and for whom: they are
-	// written when the load balancer has taken the Services.
+	// brought are the user-provided public IPs to change, with their requests: written after the load balancer.
 	brought map[string][]*Request
-	// retired are the public IPs of frontends that the round took away.
 	retired []lb.ResourceID
 }
 
-// write is a public IP that has to change, or to go, and for whom: for nobody if its Service has
-// gone before.
+// write is a public IP to update or delete, with its requests; none if its Service was deleted.
 type write struct {
 	next    lb.PublicIP
 	deletes bool
 	by      []*Request
 }
 
-// Begin reads the public IPs of all requests, one list a resource group, and picks those that
-// they need. Nothing is written before Write.
+// Begin reads the public IPs of all requests, one list per resource group, and selects those they need. It
+// writes nothing.
 func (k *Keeper) Begin(ctx context.Context, on lb.LoadBalancerID, requests []*Request) *Round {
 	r := k.newRound(on)
 	read := map[string]error{}
@@ -82,15 +79,14 @@ func (k *Keeper) newRound(on lb.LoadBalancerID) *Round {
 	}
 }
 
-// Read returns a round without requests, which knows the public IPs that are where Services have them by default.
+// Read returns a round without requests that knows the public IPs of the default resource group.
 func (k *Keeper) Read(ctx context.Context, on lb.LoadBalancerID) (*Round, error) {
 	r := k.newRound(on)
 	return r, r.read(ctx, group(k.cfg.Group))
 }
 
-// pick chooses the public IPs of a Service, and notes which have to be written.
 func (r *Round) pick(req *Request) {
-	var nexts []lb.PublicIP
+	var updates []lb.PublicIP
 	var changes []bool
 	wants := make([]service.PublicIP, len(req.Desired.Frontends))
 	for i, f := range req.Desired.Frontends {
@@ -108,33 +104,32 @@ func (r *Round) pick(req *Request) {
 		if claims {
 			r.claim(next, req)
 		}
-		nexts, changes = append(nexts, next), append(changes, changed)
+		updates, changes = append(updates, next), append(changes, changed)
 	}
-	r.leaveContested(req, nexts, changes)
+	r.leaveContested(req, updates, changes)
 	for i, f := range req.Desired.Frontends {
 		if f.PublicIP == nil {
 			req.keys = append(req.keys, "")
 			continue
 		}
-		key := nexts[i].ID.Key()
+		key := updates[i].ID.Key()
 		req.keys = append(req.keys, key)
 		switch {
 		case theirs(wants[i]) && (changes[i] || len(r.brought[key]) > 0):
 			r.brought[key] = append(r.brought[key], req)
-			r.known[key] = nexts[i] // whoever wants another label is told so
-		case changes[i] && wants[i].LabelElsewhere && nexts[i].Etag != "": // before the other public IP gets the label
-			r.change(r.first, nexts[i], req)
+			r.known[key] = updates[i] // a request for another label gets an error
+		case changes[i] && wants[i].LabelElsewhere && updates[i].Etag != "": // before the other public IP gets the label
+			r.change(r.first, updates[i], req)
 		case changes[i]:
-			r.change(r.writes, nexts[i], req)
+			r.change(r.writes, updates[i], req)
 		case r.writes[key] != nil:
 			r.writes[key].by = append(r.writes[key].by, req)
 		}
 	}
 }
 
-// choose chooses a public IP that nobody else is just writing: Azure would refuse every write of
-// the load balancer that refers to it. claims is true if the namespace of the Service has to become the
-// owner before the public IP is used.
+// choose selects a public IP that no other client is updating: Azure would reject a load balancer write that
+// refers to it. claims is set if the namespace must first become the owner.
 func (r *Round) choose(want service.PublicIP, req *Request) (next lb.PublicIP, changed, claims bool, err error) {
 	var u usage
 	next, changed, err = choose(want, r.known, req, r.on, r.cfg.Location, func(ip lb.PublicIP) (err error) {
@@ -156,7 +151,7 @@ func (r *Round) choose(want service.PublicIP, req *Request) (next lb.PublicIP, c
 	return next, changed, claims, nil
 }
 
-// change notes that a Service has a public IP change: the next one that wants it changes this.
+// change queues an update of a public IP for a Service; later requests see the new state.
 func (r *Round) change(writes map[string]*write, next lb.PublicIP, req *Request) {
 	key := next.ID.Key()
 	r.known[key], req.Changed = next, true
@@ -167,8 +162,7 @@ func (r *Round) change(writes map[string]*write, next lb.PublicIP, req *Request)
 	writes[key].by = append(writes[key].by, req)
 }
 
-// releaseLabel takes the DNS label of a Service from the public IP that it had before: no two
-// can have the same.
+// releaseLabel removes the Service's DNS label from its former public IP; labels are unique.
 func (r *Round) releaseLabel(req *Request, writes map[string]*write) {
 	for _, key := range req.keys {
 		if len(r.brought[key]) > 0 {
@@ -185,7 +179,6 @@ func (r *Round) releaseLabel(req *Request, writes map[string]*write) {
 	}
 }
 
-// read reads the public IPs of a resource group.
 func (r *Round) read(ctx context.Context, g lb.ResourceID) error {
 	ips, err := r.cfg.list(ctx, g)
 	r.listed[g.Key()] = err == nil
@@ -195,7 +188,7 @@ func (r *Round) read(ctx context.Context, g lb.ResourceID) error {
 	return err
 }
 
-// list lists the public IPs of a resource group. One that is gone has none.
+// list lists the public IPs of a resource group; none if the group does not exist.
 func (c *Config) list(ctx context.Context, g lb.ResourceID) ([]lb.PublicIP, error) {
 	ips, err := c.Azure.ListPublicIPs(ctx, g.SubscriptionID, g.ResourceGroup)
 	if f := fault.From(err); f != nil && f.Class != fault.Stale {
@@ -204,8 +197,7 @@ func (c *Config) list(ctx context.Context, g lb.ResourceID) ([]lb.PublicIP, erro
 	return ips, nil
 }
 
-// Of is the public IP of one of the frontends that a Service wants; false for a private one, and
-// while none was picked.
+// Of returns the public IP of a Service's frontend; false for a private one or before selection.
 func (r *Round) Of(req *Request, frontend int) (lb.PublicIP, bool) {
 	if frontend >= len(req.keys) || req.keys[frontend] == "" {
 		return lb.PublicIP{}, false
@@ -213,7 +205,7 @@ func (r *Round) Of(req *Request, frontend int) (lb.PublicIP, bool) {
 	return r.known[req.keys[frontend]], true
 }
 
-// ByID is the public IP with an ARM id; false if it is in no resource group that was read.
+// ByID returns the public IP with an ARM ID; false if it was not read.
 func (r *Round) ByID(id string) (lb.PublicIP, bool) {
 	parsed, err := lb.ParseResourceID(id, lb.TypePublicIP)
 	if err != nil {
@@ -223,14 +215,14 @@ func (r *Round) ByID(id string) (lb.PublicIP, bool) {
 	return ip, known
 }
 
-// IsMade reports whether Weir made the address of a frontend, as far as that is known.
+// IsMade reports whether Weir is known to have made the address of a frontend.
 func (r *Round) IsMade(f lb.Frontend) bool {
 	ip, known := r.ByID(f.PublicIP)
 	return f.PublicIP == "" || known && r.cfg.madeByWeir(ip)
 }
 
-// Needs reports whether a Service needs the address of a frontend of a load balancer that it leaves, or the name
-// of its public IP.
+// Needs reports whether a Service needs the address, or the public IP name, of a frontend on a load balancer it
+// leaves.
 func (r *Round) Needs(spec *service.Spec, f lb.Frontend) bool {
 	ip, public := r.ByID(f.PublicIP)
 	return spec != nil && slices.ContainsFunc(spec.Frontends, func(w service.Frontend) bool {
@@ -244,14 +236,13 @@ func (r *Round) Needs(spec *service.Spec, f lb.Frontend) bool {
 	})
 }
 
-// Family is that of the public IP with an ARM id; empty if it is not known.
+// Family returns the family of the public IP with an ARM ID; empty if unknown.
 func (r *Round) Family(id string) lb.Family {
 	ip, _ := r.ByID(id)
 	return ip.Family
 }
 
-// AddressAt is the address of a place of a plan: the id of a public IP, or a subnet and a
-// private address.
+// AddressAt returns the address of a plan's place: a public IP ID, or a subnet and private address.
 func (r *Round) AddressAt(place string) string {
 	if ip, ok := r.known[place]; ok {
 		return ip.Address.String()
@@ -260,7 +251,7 @@ func (r *Round) AddressAt(place string) string {
 	return private
 }
 
-// Unwanted are the addresses of those that were made for a Service, and that it wants no more.
+// Unwanted returns the addresses of public IPs made for a Service that it no longer wants.
 func (r *Round) Unwanted(req *Request) []netip.Addr {
 	var all []netip.Addr
 	for _, ip := range r.known {
@@ -271,10 +262,10 @@ func (r *Round) Unwanted(req *Request) []netip.Addr {
 	return all
 }
 
-// Retire notes the public IPs that lost a frontend.
+// Retire records the public IPs of removed frontends.
 func (r *Round) Retire(changes []plan.Change) { r.retired = append(r.retired, lost(changes)...) }
 
-// Lost are the resource groups of the public IPs that lost a frontend.
+// Lost returns the resource groups of the public IPs of removed frontends.
 func Lost(changes []plan.Change) []lb.ResourceID {
 	all := lost(changes)
 	for i, id := range all {

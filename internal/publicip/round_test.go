@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// cloud is an Azure that keeps public IPs in memory.
+// cloud is an in-memory Azure.
 type cloud struct {
 	mu   sync.Mutex
 	ips  map[string]lb.PublicIP
@@ -67,7 +67,7 @@ func named(name string) lb.ResourceID {
 	return id
 }
 
-// exists is a public IP with an address, as made for a Service.
+// exists returns a public IP with an address, as made for a Service.
 func exists(name, of, address string) lb.PublicIP {
 	return lb.PublicIP{
 		ID: named(name), Etag: "1", SKU: lb.Standard, Static: true, Family: lb.IPv4, Provisioning: lb.Succeeded,
@@ -86,7 +86,7 @@ func keeperOf(ips ...lb.PublicIP) (*Keeper, *cloud) {
 	}), azure
 }
 
-// requestOf is that of shop/web, whose owner is a1, which wants these public IPs.
+// requestOf returns a request of shop/web, owner a1.
 func requestOf(wants ...service.PublicIP) *Request {
 	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{Owner: "a1"}}
 	for i := range wants {
@@ -107,8 +107,8 @@ func brought(name, label string) service.PublicIP {
 	return service.PublicIP{ID: named(name), Named: true, Family: lb.IPv4, DNSLabel: label, SetsDNSLabel: label != ""}
 }
 
-// One that is made is there before the load balancer is written; one that people brought gets
-// its label after that, and what is wanted no more goes last.
+// A made public IP exists before the load balancer is written; a user-provided one gets its label after it;
+// unneeded ones are deleted last.
 func TestTheOrderOfARound(t *testing.T) {
 	keeper, azure := keeperOf(exists("theirs", "", "20.0.0.1"))
 	keeper.cfg.Grants = func(string) string { return "theirs" }
@@ -135,7 +135,7 @@ func TestTheOrderOfARound(t *testing.T) {
 	}
 }
 
-// What cannot be had is said with a way out, and nothing is written.
+// An impossible request gets an error with a remedy, and nothing is written.
 func TestWhatCannotBeHad(t *testing.T) {
 	basic := exists("basic", "", "20.0.0.2")
 	basic.SKU = "Basic"
@@ -173,8 +173,8 @@ func TestWhatCannotBeHad(t *testing.T) {
 	}
 }
 
-// One that a load balancer still has stays, marked as nobody's; the next round that finds it free
-// deletes it, whoever it is for. What another cluster has is not touched.
+// A public IP still in use is marked as an orphan; the next round that finds it free deletes it. Those of other
+// clusters are not changed.
 func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
 	shared, foreign := exists("c-a1", "shop/web", "20.0.0.1"), exists("d-a1", "shop/web", "20.0.0.2")
 	shared.UsedBy = kubernetes.String() + "/frontendIPConfigurations/a2"
@@ -192,8 +192,8 @@ func TestWhatIsLeftGoesWithTheLastThatHasIt(t *testing.T) {
 	}
 }
 
-// A public IP that was made for a Service, and that neither it nor anybody else uses, stays and is told, until it is to be
-// deleted. One that others use stays as it is.
+// An unused public IP made for a Service is retained and reported until it may be deleted. One that others use
+// stays.
 func TestAPublicIPThatIsNotUsed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		usedBy string
@@ -235,7 +235,7 @@ func TestAPublicIPThatIsNotUsed(t *testing.T) {
 	}
 }
 
-// Azure may show a name in other capitals than it was made with.
+// Azure may return a name in another case.
 func TestMadeForWhateverTheCapitals(t *testing.T) {
 	for name, want := range map[string]string{
 		"c-a1": "a1", "C-A1": "A1", "c-a1-IPv6": "a1", "c-a1-ipv6": "a1", "c-IPv6": "", "c-a1-IPv4": "a1", "c-a1-ipv4-2": "a1", "c-a1-IPv4-x": "", "d-a1": "",
@@ -246,8 +246,7 @@ func TestMadeForWhateverTheCapitals(t *testing.T) {
 	}
 }
 
-// While a Service moves to another load balancer, what it leaves keeps its public IP, though Azure may not show that
-// it is in use.
+// While a Service moves, its old public IP stays, even if Azure does not show it in use.
 func TestWhatMovesKeepsItsPublicIP(t *testing.T) {
 	keeper, azure := keeperOf(exists("c-a1", "shop/web", "20.0.0.1"))
 	req := &Request{Service: "shop/web", Owner: "a1", Desired: &service.Spec{}, Moves: true}

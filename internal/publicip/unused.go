@@ -12,17 +12,17 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Unused is a public IP that was made for a Service, that nothing uses, and that stays for the Service.
+// Unused is an unused public IP made for a Service and retained for it.
 type Unused struct{ lb.PublicIP }
 
-// String says what stays and why, and what to do about it.
+// String returns what is retained, why, and the remedy.
 func (u Unused) String() string {
 	return fmt.Sprintf("public IP %s (%s) of resource group %s was made for this Service and is not in use. It stays, because nobody can have a deleted address again; "+
 		"it is deleted with the Service, or when the Service needs no public %s address any more. To delete it now, set the annotation %s to \"true\"",
 		u.ID.Name, u.Address, u.ID.ResourceGroup, u.Family, service.AllowRemoval)
 }
 
-// Unused returns the public IPs that stay for a Service which has what it wants, though it does not use them.
+// Unused returns the public IPs retained for a Service in sync that does not use them.
 func (r *Round) Unused(req *Request) (all []Unused) {
 	for _, key := range slices.Sorted(maps.Keys(r.known)) {
 		if ip := r.known[key]; r.spares(req, ip) && r.isUnused(req, ip) {
@@ -32,8 +32,6 @@ func (r *Round) Unused(req *Request) (all []Unused) {
 	return all
 }
 
-// isUnused reports whether a public IP was made for a Service that has its public IPs, and neither the Service nor
-// anything else uses it.
 func (r *Round) isUnused(req *Request, ip lb.PublicIP) bool {
 	free := ip.UsedBy == "" || slices.ContainsFunc(r.retired, func(id lb.ResourceID) bool { return id.Key() == ip.ID.Key() })
 	settled := req.Err == nil && req.Desired != nil && !req.Leaves && !req.Moves && len(req.keys) == len(req.Desired.Frontends)

@@ -21,23 +21,22 @@ import (
 )
 
 const (
-	// atOnce bounds the public IPs that are written side by side. One takes about three
-	// seconds, and Azure Resource Manager takes ten writes a second.
+	// atOnce limits concurrent writes of public IPs. One takes about 3 s, and ARM accepts ten writes per
+	// second.
 	atOnce = 32
-	// Deadline bounds all work of a round on public IPs, before the load balancer and
-	// after: where Azure falls silent, the others of the load balancer have to go on.
+	// Deadline limits the work of a round on public IPs before and after the load balancer: if Azure does not
+	// respond, the other Services must continue.
 	Deadline = 3 * time.Minute
 )
 
-// Write makes those true that the Services need before the load balancer is written.
+// Write updates the public IPs that Services need before the load balancer is written.
 func (r *Round) Write(ctx context.Context) {
 	r.carryOut(ctx, inOrder(r.first))
 	r.carryOut(ctx, inOrder(r.writes))
 }
 
-// Label gives the public IPs that people brought the DNS labels that Services ask for: those
-// of these requests alone, whose load balancer has what they want. One that is refused there
-// changes nothing of what is not the cluster's.
+// Label sets the requested DNS labels of user-provided public IPs. requests are Services that the load balancer
+// accepted; a rejected Service must not change a foreign public IP.
 func (r *Round) Label(ctx context.Context, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
@@ -46,9 +45,8 @@ func (r *Round) Label(ctx context.Context, requests []*Request) {
 	r.carryOut(ctx, inOrder(writes))
 }
 
-// Remove deletes the public IPs that were made for Services which need them no more. One
-// that another Service shares is marked, and goes with the last that has it: the mark is
-// in Azure, so that it is found by whoever lets go of it, and after a restart.
+// Remove deletes the public IPs made for Services that no longer need them. A shared one gets a tag and is
+// deleted after its last user; the tag in Azure survives restarts.
 func (r *Round) Remove(ctx context.Context, requests []*Request) {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
@@ -61,13 +59,12 @@ func (r *Round) Remove(ctx context.Context, requests []*Request) {
 	r.carryOut(ctx, all)
 }
 
-// Overtaken reports whether the write of a public IP was refused because somebody else wrote it
-// since it was read: Azure does so itself when a load balancer takes it, or lets it go.
+// Overtaken reports whether the write of a public IP met 412. Azure changes a public IP itself when a load
+// balancer attaches or releases it.
 func Overtaken(requests []*Request) bool {
 	return slices.ContainsFunc(requests, func(req *Request) bool { return fault.From(req.Err).Overtaken() })
 }
 
-// inOrder are writes by their keys, but for those that nobody wants any more.
 func inOrder(writes map[string]*write) (all []*write) {
 	for _, key := range slices.Sorted(maps.Keys(writes)) {
 		w := writes[key]
@@ -79,7 +76,8 @@ func inOrder(writes map[string]*write) (all []*write) {
 	return all
 }
 
-// carryOut writes and deletes public IPs side by side. What fails fails for those who want it.
+// carryOut updates and deletes public IPs concurrently. A failure affects only the Services that need the
+// public IP.
 func (r *Round) carryOut(ctx context.Context, writes []*write) {
 	if len(writes) == 0 {
 		return
@@ -90,14 +88,14 @@ func (r *Round) carryOut(ctx context.Context, writes []*write) {
 		all.SetLimit(atOnce)
 		for _, w := range writes {
 			all.Go(func() error {
-				shown, err := r.cfg.carryOut(w.in(ctx), w, valid)
+				observed, err := r.cfg.carryOut(w.in(ctx), w, valid)
 				mu.Lock()
 				defer mu.Unlock()
-				r.settle(ctx, w, shown, err)
+				r.settle(ctx, w, observed, err)
 				return nil
 			})
 		}
-		_ = all.Wait() // each error is that of its Services
+		_ = all.Wait() // each request has its own error
 	})
 	for _, w := range writes {
 		if held != nil {
@@ -106,7 +104,7 @@ func (r *Round) carryOut(ctx context.Context, writes []*write) {
 	}
 }
 
-// in returns a context whose requests are made for the Services of a write.
+// in returns a context that attributes requests to the Services of a write.
 func (w *write) in(ctx context.Context) context.Context {
 	causes := make([]calls.Cause, len(w.by))
 	for i, req := range w.by {
@@ -116,35 +114,33 @@ func (w *write) in(ctx context.Context) context.Context {
 	return calls.For(ctx, causes...)
 }
 
-// carryOut writes a public IP, or deletes it.
-func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (shown lb.PublicIP, err error) {
+func (c *Config) carryOut(ctx context.Context, w *write, valid func() bool) (observed lb.PublicIP, err error) {
 	what := "public IP deleted"
-	switch shown = w.next; {
+	switch observed = w.next; {
 	case !valid():
-		return shown, contest.ErrLeaseLost
+		return observed, contest.ErrLeaseLost
 	case w.deletes:
 		err = c.Azure.DeletePublicIP(ctx, w.next)
 	default:
 		if what = "public IP written"; w.next.Etag == "" {
 			what = "public IP created"
 		}
-		shown, err = c.Azure.PutPublicIP(ctx, w.next)
-		if err == nil && !shown.Address.IsValid() {
+		observed, err = c.Azure.PutPublicIP(ctx, w.next)
+		if err == nil && !observed.Address.IsValid() {
 			err = fmt.Errorf("public IP %s: Azure made it without an address", w.next.ID.Name)
 		}
 	}
 	if err == nil {
-		c.Log.InfoContext(ctx, what, "publicIP", shown.ID.Name, "resourceGroup", shown.ID.ResourceGroup,
-			"address", shown.Address, "service", shown.Tags[service.TagService])
+		c.Log.InfoContext(ctx, what, "publicIP", observed.ID.Name, "resourceGroup", observed.ID.ResourceGroup,
+			"address", observed.Address, "service", observed.Tags[service.TagService])
 	}
-	return shown, err
+	return observed, err
 }
 
-// settle notes what Azure shows of a public IP that was written, or why it failed.
-func (r *Round) settle(ctx context.Context, w *write, shown lb.PublicIP, err error) {
+func (r *Round) settle(ctx context.Context, w *write, observed lb.PublicIP, err error) {
 	switch {
 	case err == nil:
-		r.known[w.next.ID.Key()] = shown
+		r.known[w.next.ID.Key()] = observed
 	case len(w.by) == 0:
 		r.cfg.Log.WarnContext(ctx, "a public IP is left whose Service is gone: the next change of a Service tries again",
 			"publicIP", w.next.ID.String(), "err", err)

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// What was held back and then mended by itself is told as over.
+// A blocked removal that resolves by itself is reported as over.
 func TestThatNothingIsHeldBackAnyMoreIsTold(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, func(o *Settings) { o.LookAgainAfter = time.Hour })
@@ -55,7 +55,7 @@ func (m *manyShown) Addressed() []string {
 	return []string{"shop/web", "a/1", "a/2", "a/3", "a/4", "a/5"}
 }
 
-// rests fails when a Service is looked at without end.
+// rests fails if a Service is reconciled endlessly.
 func rests(t *testing.T, w *world) {
 	t.Helper()
 	n := 0
@@ -113,7 +113,8 @@ func TestADryRunWhilePoolsAreFilledRests(t *testing.T) {
 	})
 }
 
-// W1 is level, W2 is asked for and done while the Service leaves, nothing can be asked, and it comes back with W1.
+// W1 is in sync; W2 is requested and done while the Service leaves, and no request is possible; it returns with
+// W1.
 func TestOneThatComesBackIsNotTakenForLevel(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -135,7 +136,7 @@ func TestOneThatComesBackIsNotTakenForLevel(t *testing.T) {
 	})
 }
 
-// badPlan is a ledger that cannot write plans down for a while.
+// badPlan is a ledger that temporarily cannot persist plans.
 type badPlan struct {
 	*world
 	fail    bool
@@ -165,7 +166,7 @@ func TestAPlanThatCouldNotBeWrittenIsWrittenAgain(t *testing.T) {
 	})
 }
 
-// A dry run in between takes the 30 s of a pool that is being filled away.
+// A dry run in between must not reset the 30 s of a filling pool.
 func TestADryRunInBetweenKeepsThePaceOfFilling(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Settings) { o.LookAgainAfter = 6 * time.Hour })
@@ -183,7 +184,7 @@ func TestADryRunInBetweenKeepsThePaceOfFilling(t *testing.T) {
 	})
 }
 
-// A change that no load balancer has room for is taken back: the complaint has to end.
+// A change that fits no load balancer is reverted: its warning must end.
 func TestAComplaintEndsWithItsCause(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -200,7 +201,7 @@ func TestAComplaintEndsWithItsCause(t *testing.T) {
 	})
 }
 
-// kubectl replace of a manifest of type ClusterIP takes the finalizer and the record along.
+// kubectl replace with a ClusterIP manifest also removes the finalizer and the record.
 func TestOneReplacedByAnotherTypeLeavesNothing(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -219,14 +220,14 @@ func TestOneReplacedByAnotherTypeLeavesNothing(t *testing.T) {
 	})
 }
 
-// Somebody takes Weir's finalizer off a Service that is being deleted and that a finalizer of others keeps a while.
+// Weir's finalizer is removed from a Service being deleted that another finalizer keeps for a while.
 func TestOneStrippedOfItsFinalizerWhileItGoesLeavesNothing(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
 		w.r.cfg.Ledger = &tooLate{w}
 		w.s.Deleting, w.s.Finalizer = true, false
 		w.looks()
-		w.gone = true // the others let go
+		w.gone = true // the other finalizer is removed
 		w.looks()
 		if w.asked == nil {
 			t.Fatal("its load balancer and public IP stay in Azure")
@@ -239,7 +240,7 @@ func TestOneStrippedOfItsFinalizerWhileItGoesLeavesNothing(t *testing.T) {
 	})
 }
 
-// tooLate is what kube's ledger says of a Service that is being deleted without the finalizer.
+// tooLate is a ledger of a Service being deleted without the finalizer.
 type tooLate struct{ *world }
 
 func (l *tooLate) Record(ctx context.Context, s Service, r Record) error {
@@ -249,7 +250,7 @@ func (l *tooLate) Record(ctx context.Context, s Service, r Record) error {
 	return l.world.Record(ctx, s, r)
 }
 
-// The kept of another class without a finalizer stays as it is.
+// A Service of another class without a finalizer stays unchanged.
 func TestOneOfAnotherClassWithoutFinalizerStays(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -12,68 +12,61 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Closing is the state of the request that closes the security group to clients whom a Service no longer admits. This
-// request comes before all others: a Service that is invalid, or whose load balancer cannot be written, is restricted
-// all the same.
+// Closing is the state of the request that removes clients that a Service no longer admits from the security
+// group. It precedes all other requests, so a restriction takes effect even if the Service is invalid or its
+// load balancer cannot be written.
 type Closing struct {
-	// admits is the upper bound of the clients that the group admits; nil if it is unknown.
-	admits *service.Restriction
-	// requested is the restriction of the running request.
+	// admits is the upper bound of the admitted clients; nil if unknown.
+	admits    *service.Restriction
 	requested service.Restriction
-	// waiting is the back-off of failed requests, and retryAt is when the next one is due.
-	waiting Waiting
-	retryAt time.Time
-	// lastError is the last error that was reported.
+	// waiting is the backoff of failed requests; retryAt is when the next one is due.
+	waiting   Waiting
+	retryAt   time.Time
 	lastError string
 }
 
-// isNeeded reports whether the group may admit clients whom a restriction does not.
-func (c *Closing) isNeeded(is service.Restriction) bool {
-	return !is.IsOpen() && (c.admits == nil || !c.admits.IsWithin(is))
+func (c *Closing) isNeeded(restriction service.Restriction) bool {
+	return !restriction.IsOpen() && (c.admits == nil || !c.admits.IsWithin(restriction))
 }
 
-// retryAfter is how long a failed request waits for its next try; 0 if it does not wait.
 func (c *Closing) retryAfter(now time.Time) time.Duration { return max(c.retryAt.Sub(now), 0) }
 
-// forgetIfWider forgets the upper bound before a request that may open the group to other clients.
+// forgetIfWider clears the upper bound before a request that may admit more clients.
 func (c *Closing) forgetIfWider(w *service.Spec) {
 	if w != nil && c.admits != nil && !w.Restriction().IsWithin(*c.admits) {
 		c.admits = nil
 	}
 }
 
-// record notes that the group admits only the clients of a restriction.
-func (c *Closing) record(is service.Restriction) { *c = Closing{admits: &is} }
+func (c *Closing) record(restriction service.Restriction) { *c = Closing{admits: &restriction} }
 
-// enforcedRestriction returns the restriction of a Service, and whether Weir enforces it.
-func (r *Reconciler) enforcedRestriction(s Service) (is service.Restriction, enforced bool) {
+func (r *Reconciler) enforcedRestriction(s Service) (restriction service.Restriction, enforced bool) {
 	if !r.cfg.Settings.Guarded || s.DryRun || !s.Ours(r.cfg.Settings.Class) {
-		return is, false
+		return restriction, false
 	}
-	is = service.RestrictionOf(s.Object)
-	return is, !is.IsOpen()
+	restriction = service.RestrictionOf(s.Object)
+	return restriction, !restriction.IsOpen()
 }
 
-// closeGroup requests that the security group is closed to clients whom a Service no longer admits.
+// closeGroup requests that the security group is closed to clients that the Service no longer admits.
 func (r *Reconciler) closeGroup(s Service, st *State, now time.Time) {
-	is, enforced := r.enforcedRestriction(s)
-	if !enforced || len(st.Placement.Places) == 0 || st.Closing.retryAfter(now) > 0 || !st.Closing.isNeeded(is) {
+	restriction, enforced := r.enforcedRestriction(s)
+	if !enforced || len(st.Placement.Places) == 0 || st.Closing.retryAfter(now) > 0 || !st.Closing.isNeeded(restriction) {
 		return
 	}
-	if st.Closing.admits == nil && !is.Access.Limited() && !slices.ContainsFunc(st.Placement.Places, isPublic) {
+	if st.Closing.admits == nil && !restriction.Access.Limited() && !slices.ContainsFunc(st.Placement.Places, isPublic) {
 		return // an internal Service without restrictions has no rules
 	}
-	st.Closing.requested, st.Pending.Running = is, true
+	st.Closing.requested, st.Pending.Running = restriction, true
 	r.cfg.Balancers.Ensure(balancer.Request{
 		Service: s.Name, Owner: service.Owner(s.UID), Created: s.Created, Shown: s.Shown, Groups: st.Placement.Groups, Again: s.WriteAgain,
-		Desired: &service.Spec{Owner: service.Owner(s.UID), Internal: is.Internal, Access: is.Access}, Closes: true,
+		Desired: &service.Spec{Owner: service.Owner(s.UID), Internal: restriction.Internal, Access: restriction.Access}, Closes: true,
 	})
 }
 
 func isPublic(place string) bool { return !service.IsInternal(place) }
 
-// settleClosing records the result of a request that closes the security group. If it failed, the other requests of the
-// Service do not wait for the next try.
+// settleClosing records the result of a closing request. Other requests do not wait for its retry.
 func (r *Reconciler) settleClosing(ctx context.Context, s Service, st *State, res balancer.Result, now time.Time) {
 	c := &st.Closing
 	st.Pending.settled()

@@ -23,8 +23,8 @@ const (
 	denied       = ", except that clients that the Service does not admit are denied"
 )
 
-// A Service that is invalid and admits fewer clients than before is closed to the others, once of the same. When it is
-// valid again it gets all that it wants.
+// An invalid Service that admits fewer clients is closed to the others, once. When valid again it gets all it
+// wants.
 func TestAnInvalidServiceIsClosed(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, guarded)
@@ -38,7 +38,7 @@ func TestAnInvalidServiceIsClosed(t *testing.T) {
 		w.looks()
 		w.is()
 		w.counts(Refused)
-		w.s.Object.SourceRanges = []string{"10.0.0.0/8", "192.0.2.0/24"} // one more is not let in now
+		w.s.Object.SourceRanges = []string{"10.0.0.0/8", "192.0.2.0/24"} // one more client is not admitted now
 		w.looks()
 		w.is()
 		w.s.Object.SourceRanges = []string{"10.1.0.0/16"}
@@ -52,7 +52,7 @@ func TestAnInvalidServiceIsClosed(t *testing.T) {
 	})
 }
 
-// Whatever keeps the load balancer of a Service from being written, the Service is closed first.
+// Whatever blocks the load balancer, the Service is closed first.
 func TestAServiceIsClosedWhateverItsLoadBalancerWaitsFor(t *testing.T) {
 	rejected := &fault.Fault{Class: fault.Terminal, Code: "Rejected", Err: errors.New("rejected")}
 	for about, before := range map[string]func(w *world){
@@ -93,8 +93,7 @@ func TestAServiceIsClosedWhateverItsLoadBalancerWaitsFor(t *testing.T) {
 	}
 }
 
-// A request that was under way when a Service was edited may have let somebody in: it is closed after that, also if that
-// failed.
+// A request running during an edit may have admitted clients: they are removed afterwards, even if it failed.
 func TestARequestUnderWayIsClosedAfter(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, guarded)
@@ -115,7 +114,7 @@ func TestARequestUnderWayIsClosedAfter(t *testing.T) {
 	})
 }
 
-// What keeps a Service from being closed is told once, and tried again; all else that it wants does not wait for that.
+// A failed closing is reported once and retried; other requests do not wait for it.
 func TestWhatKeepsAServiceFromBeingClosed(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, guarded)
@@ -137,19 +136,19 @@ func TestWhatKeepsAServiceFromBeingClosed(t *testing.T) {
 		w.looks()
 		w.ends()
 		w.looks()
-		w.is("asked to admit [10.0.0.0/8] alone", "asked all for kubernetes") // told already
+		w.is("asked to admit [10.0.0.0/8] alone", "asked all for kubernetes") // reported already
 		w.ends()
 		w.looks()
 		w.counts(Ready)
 		time.Sleep(time.Hour)
 		w.log = nil
 		w.looks()
-		w.is() // what it wants is there, so it is closed
+		w.is() // in sync, so it is closed
 	})
 }
 
-// Nothing is closed where nothing is to be: without a group, for a dry run, for a Service of which Azure holds nothing, or that is
-// open, or was never open.
+// Nothing is closed without a group, for a dry run, or for a Service without parts in Azure or that is or was
+// open.
 func TestWhoIsNotClosed(t *testing.T) {
 	internal := func(w *world) { w.s.Object.Annotations[service.Internal] = "true" }
 	ranges := func(w *world) { w.s.Object.SourceRanges = []string{"10.0.0.0/8"} }
@@ -173,7 +172,7 @@ func TestWhoIsNotClosed(t *testing.T) {
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			inTime(t, func(t *testing.T) {
-				w := newWorld(t, guarded) // a process that has just begun
+				w := newWorld(t, guarded) // a new process
 				w.s.Finalizer, w.s.Shown, w.s.Record = true, lost, Record{Places: []string{"kubernetes"}, Class: new(class)}
 				tt.edit(w)
 				w.looks()
@@ -185,8 +184,8 @@ func TestWhoIsNotClosed(t *testing.T) {
 	}
 }
 
-// Whatever happens to a Service, to its requests and to the process: once its group can be written nobody stays in whom it does
-// not admit, though its load balancer cannot be written, and closing never lets anybody in.
+// Once the group can be written, no client stays admitted against the spec, even if the load balancer cannot be
+// written; closing never admits a client.
 func TestLawNobodyStaysInWhomAServiceDoesNotAdmit(t *testing.T) {
 	clients := []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.2.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("203.0.113.1")}
 	admits := func(is service.Restriction, client netip.Addr) bool {
@@ -242,7 +241,7 @@ func TestLawNobodyStaysInWhomAServiceDoesNotAdmit(t *testing.T) {
 			}
 			w.looks()
 		}
-		for range 20 { // the group can be written, and the load balancer cannot
+		for range 20 { // the group can be written, the load balancer cannot
 			w.later += 2 * time.Minute
 			if w.looks(); w.asked == nil {
 				continue

@@ -63,7 +63,7 @@ func TestServicesAreCountedByState(t *testing.T) {
 	}
 }
 
-// The log says the same of a Service once, and again after something else.
+// A repeated message is logged once, and again after another one.
 func TestTheLogDoesNotRepeatItself(t *testing.T) {
 	var log bytes.Buffer
 	r, told := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}), &Told{}

@@ -12,8 +12,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// While writes for its namespace are put off, an edited Service asks nothing of Azure, has one event, and comes back
-// when it is over. Its condition is Deferred.
+// While its namespace's writes are deferred, an edited Service sends no request, has one event and the
+// condition Deferred, and retries afterwards.
 func TestADeferredServiceAsksNothing(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -39,7 +39,7 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 		time.Sleep(time.Until(until))
 		w.looks()
 		w.is("EnsuringLoadBalancer: Ensuring load balancer", "asked all for kubernetes")
-		w.answers = []error{fault.Deferred(time.Now().Add(5*time.Second), errors.New("no room"))} // what came between used it up
+		w.answers = []error{fault.Deferred(time.Now().Add(5*time.Second), errors.New("no room"))} // another Service used the budget
 		w.ends()
 		if again := w.looks(); again != 5*time.Second {
 			t.Errorf("it comes back after %s", again)
@@ -53,7 +53,7 @@ func TestADeferredServiceAsksNothing(t *testing.T) {
 	})
 }
 
-// What Azure rejected stays Failed, with its error, while the same spec waits; another spec that waits is Deferred.
+// A rejected spec stays Failed with its error while it waits; another spec that waits is Deferred.
 func TestARejectedServiceStaysFailed(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -76,7 +76,7 @@ func TestARejectedServiceStaysFailed(t *testing.T) {
 	})
 }
 
-// The balancers know a Service that leaves, and one that admits fewer clients than before: these are not put off.
+// Leaving Services and narrower access are marked in the request, so they are not deferred.
 func TestARestrictionIsKnown(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -99,7 +99,7 @@ func TestARestrictionIsKnown(t *testing.T) {
 		ranges := func(all ...string) func() {
 			return func() { w.s.Object.SourceRanges = all }
 		}
-		step(ranges("10.0.0.0/8", "198.51.100.0/24"), true, false) // all clients might before
+		step(ranges("10.0.0.0/8", "198.51.100.0/24"), true, false) // all clients might have been admitted before
 		step(ranges("10.1.0.0/16"), true, false)
 		step(ranges("10.2.0.0/16"), false, false)
 		step(func() { w.s.Object.SourceRanges, w.s.Object.Ports[0].Port = nil, 81 }, false, false)
@@ -108,7 +108,7 @@ func TestARestrictionIsKnown(t *testing.T) {
 	})
 }
 
-// Which restrictions admit no client that was not admitted before.
+// Which restrictions admit no additional client.
 func TestNarrows(t *testing.T) {
 	prefixes := func(all ...string) (of []netip.Prefix) {
 		for _, p := range all {
@@ -148,7 +148,8 @@ func TestNarrows(t *testing.T) {
 	}
 }
 
-// A failed read of a resource group that the Service names counts as its rejection. A failed read for all Services does not.
+// A failed read of a group that the Service names counts as its rejection; a failed read for all Services does
+// not.
 func TestReadsForAllServicesAreNoRejection(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newPublished(t)

@@ -13,36 +13,32 @@ import (
 
 // Desired is what a Service wants of its load balancer.
 type Desired struct {
-	// Spec is nil if it wants none of Weir's any more.
-	Spec *service.Spec
-	// OwnPools are the names of the pools that it may have for itself.
+	Spec     *service.Spec
 	OwnPools []string
-	// NamespaceLabels are those of its namespace, if they matter, and Selection what the selectors
-	// of the load balancers say of it: while that is the same, no label moves it.
+	// NamespaceLabels are the labels of the namespace, if used. Only a changed selector result moves the
+	// Service.
 	NamespaceLabels map[string]string
 	Selection       string
-	// Groups are the further resource groups of its public IPs, and Inherited those of what
-	// another service controller may have made for it, which nobody has recorded.
+	// Groups are the additional resource groups of its public IPs. The others may hold unrecorded ones made by
+	// another service controller.
 	Groups, Inherited []string
-	// LinkGroups are the resource groups of the Private Link Service that it asks for, or that another
-	// service controller may have made for it.
+	// LinkGroups are the resource groups of its Private Link Service, including those where another service
+	// controller may have made one.
 	LinkGroups []string
-	// Problems keep it from being served, Flaws are what is wrong with parts without which it is served, Unknown are annotations without effect, and Unenforced
-	// says which restrictions have none.
+	// Problems reject the Service. Flaws are invalid parts that are left out. Unknown are annotations without
+	// effect. The last is why restrictions have no effect.
 	Problems   []service.Problem
 	Flaws      []service.Flaw
 	Unknown    []string
 	Unenforced string
-	// Restricts is true if the restrictions of an invalid Service are in force.
-	Restricts bool
-	// Proxied says which Service on the load balancer has the probes of this one fail; empty for none.
-	Proxied string
-	// NodesChanged is true if its security rules name other nodes than are there now.
+	Restricts  bool
+	// Proxied is a Service on the load balancer with PROXY protocol, which makes this one's probes fail; empty
+	// for none.
+	Proxied      string
 	NodesChanged bool
 }
 
-// desired returns what a Service wants, as far as it is known: with an error what people are told
-// of it all the same.
+// desired returns what a Service wants. With an error, the returned part can be reported to the user.
 func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 	o := r.cfg.Settings
 	object := s.Object
@@ -84,7 +80,6 @@ func (r *Reconciler) desired(ctx context.Context, s Service) (Desired, error) {
 	return d, nil
 }
 
-// wrong are the problems in words.
 func (d Desired) wrong() string {
 	texts := make([]string, len(d.Problems))
 	for i, p := range d.Problems {
@@ -97,7 +92,6 @@ func (d Desired) wrong() string {
 	return text
 }
 
-// flawsOf are flaws in words.
 func flawsOf(flaws []service.Flaw) string {
 	texts := make([]string, len(flaws))
 	for i, f := range flaws {
@@ -106,13 +100,12 @@ func flawsOf(flaws []service.Flaw) string {
 	return strings.Join(texts, "; ")
 }
 
-// ByNamespace reports whether the labels of namespaces say where Services belong. Otherwise
-// no namespace is read, and Weir needs no right to.
+// ByNamespace reports whether namespace labels select load balancers. Otherwise namespaces are not read, and no
+// permission is needed.
 func (o Settings) ByNamespace() bool {
 	return slices.ContainsFunc(o.Several, func(c service.Configuration) bool { return c.Namespaces != nil })
 }
 
-// selection is what the selectors of the load balancers say of a Service, a letter each.
 func (o Settings) selection(labels, namespace map[string]string) string {
 	var said []byte
 	for _, conf := range o.Several {
@@ -133,8 +126,7 @@ func (o Settings) selection(labels, namespace map[string]string) string {
 	return string(said)
 }
 
-// groupsOf are the resource groups of the public IPs that a Service wants, but for that where
-// they are unless somebody asks for another.
+// groupsOf returns the resource groups of the wanted public IPs, except the default one.
 func (o Settings) groupsOf(w *service.Spec) []string {
 	var groups []string
 	if w == nil {
@@ -148,11 +140,11 @@ func (o Settings) groupsOf(w *service.Spec) []string {
 	return groups
 }
 
-// request returns what has to be asked of these Balancers for a Service, and the load balancers that
-// may hold parts of it then: none if Azure holds nothing of one that leaves.
+// request returns the request for a Service and the load balancers that may then hold parts of it; none if the
+// Service leaves and Azure holds nothing.
 func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorded Record, d Desired) (balancer.Request, []string, error) {
 	for _, group := range d.Groups {
-		if !slices.Contains(recorded.Groups, group) { // on record it would have to be read to the end
+		if !slices.Contains(recorded.Groups, group) { // once recorded, it would be read until the Service is deleted
 			if err := by.Reads(ctx, group); err != nil {
 				return balancer.Request{}, nil, groupError{err}
 			}
@@ -165,11 +157,11 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 			}
 		}
 	}
-	on, leave, err := by.Locate(ctx, balancer.Placing{
+	on, removeFrom, err := by.Locate(ctx, balancer.Placing{
 		Service: s.Name, Owner: service.Owner(s.UID), Labels: s.Object.Labels, NamespaceLabels: d.NamespaceLabels,
 		Desired: d.Spec, Recorded: recorded.Places,
 	})
-	if err != nil || on == "" && len(leave) == 0 {
+	if err != nil || on == "" && len(removeFrom) == 0 {
 		return balancer.Request{}, nil, err
 	}
 	req := balancer.Request{
@@ -177,26 +169,25 @@ func (r *Reconciler) request(ctx context.Context, by Locator, s Service, recorde
 		Shown: s.Shown, Groups: union(union(recorded.Groups, d.Groups), d.Inherited), Again: s.WriteAgain,
 		LinkGroups: union(recorded.LinkGroups, d.LinkGroups), DeleteUnused: s.AllowRemoval,
 	}
-	places := leave
+	places := removeFrom
 	if on != "" {
-		places = append([]string{on}, leave...)
+		places = append([]string{on}, removeFrom...)
 		req.On = by.ID(on)
 	}
-	for _, name := range leave {
+	for _, name := range removeFrom {
 		req.Leave = append(req.Leave, by.ID(name))
 	}
 	req.HeldPools, req.MadePools = r.cfg.Cluster.HeldPools(s, d.OwnPools, append(slices.Clone(req.Leave), req.On))
 	return req, places, nil
 }
 
-// groupError is an error of reading a resource group that the Service names. Errors of reads for all Services are not
-// among these: no Service is to blame for them.
+// groupError is a failed read of a resource group that the Service names, as opposed to one read for all
+// Services.
 type groupError struct{ error }
 
-// Unwrap returns the error of the read.
+// Unwrap returns the read error.
 func (e groupError) Unwrap() error { return e.error }
 
-// union returns the names of both, each once, in their order.
 func union(a, b []string) []string {
 	all := slices.Clone(a)
 	for _, name := range b {
@@ -207,12 +198,10 @@ func union(a, b []string) []string {
 	return all
 }
 
-// mostFormer bounds the names of a record.
 const mostFormer = 8
 
-// withFormer adds to the load balancers that may hold parts of a Service those that are on record
-// and not the cluster's any more: they stay there until all is where it belongs. Whoever may edit
-// a Service may edit its record, so they are few.
+// withFormer adds recorded load balancers that are no longer the cluster's, until the Service is in sync. Users
+// can edit the record, so the number is limited.
 func withFormer(places, recorded []string) []string {
 	all := union(places, recorded)
 	return all[:min(len(all), max(len(places), mostFormer))]

@@ -13,37 +13,32 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// rehearsalDeadline bounds the reads of a rehearsal.
 const rehearsalDeadline = time.Minute
 
-// Planned is what was said last of a Service that is only rehearsed; the zero value for one that
-// is not.
+// Planned is the last reported dry run; the zero value if the Service has none.
 type Planned struct {
-	said bool
-	spec *service.Spec
-	text string
-	// until is when it is rehearsed again though nothing changed.
+	said  bool
+	spec  *service.Spec
+	text  string
 	until time.Time
 }
 
-// holds reports whether what was said of what is wanted still stands.
+// holds reports whether the reported dry run is still valid.
 func (p Planned) holds(w *service.Spec, now time.Time) bool {
 	return p.said && reflect.DeepEqual(p.spec, w) && (p.until.IsZero() || now.Before(p.until))
 }
 
-// says takes in what is said of what is wanted, and reports whether that is news.
-func (p *Planned) says(w *service.Spec, text string, now time.Time, lookAgainAfter time.Duration) (news bool) {
-	news = !p.said || p.text != text
+func (p *Planned) says(w *service.Spec, text string, now time.Time, lookAgainAfter time.Duration) (changed bool) {
+	changed = !p.said || p.text != text
 	*p = Planned{said: true, spec: w, text: text}
 	if lookAgainAfter > 0 {
 		p.until = now.Add(lookAgainAfter)
 	}
-	return news
+	return changed
 }
 
 func (p *Planned) ends() { *p = Planned{} }
 
-// rehearse says what would change in Azure for a Service, and changes nothing.
 func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desired, now time.Time) error {
 	if st.Plan.holds(d.Spec, now) {
 		st.Told.planned()
@@ -64,20 +59,20 @@ func (r *Reconciler) rehearse(ctx context.Context, s Service, st *State, d Desir
 	st.Level.drop()
 	st.Told.planned()
 	if err := r.cfg.Ledger.Planned(ctx, s, text); err != nil {
-		st.Plan.until = now // it is told, and not written down yet
+		st.Plan.until = now // the event was sent, but the plan is not persisted yet
 		return err
 	}
 	return nil
 }
 
-// RefusedError says why no load balancer takes a Service; any other error of Request is that of a read.
+// RefusedError means no load balancer accepts a Service.
 type RefusedError struct{ error }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.error }
 
-// Request returns what would be asked of a Locator for a Service, or why it is refused. A request
-// without load balancers is for one of which Azure holds nothing, and which wants nothing.
+// Request returns the request for a Service, or why it is rejected. A request without load balancers means
+// Azure holds nothing and nothing is wanted.
 func (r *Reconciler) Request(ctx context.Context, by Locator, s Service) (req balancer.Request, problems string, err error) {
 	d, err := r.desired(ctx, s)
 	if err != nil {
@@ -93,15 +88,15 @@ func (r *Reconciler) Request(ctx context.Context, by Locator, s Service) (req ba
 	return req, "", err
 }
 
-// WriteDown makes and deletes the BackendPools of a request that was rehearsed, as Reconcile does when
-// one is done, and its record.
+// WriteDown creates and deletes the BackendPools of a request, and its record, as Reconcile does after a
+// success.
 func (r *Reconciler) WriteDown(ctx context.Context, res balancer.Result) error {
 	if err := r.dropGone(ctx, res); err != nil {
 		return err
 	}
-	s, there := r.cfg.Cluster.Service(res.Service)
+	s, exists := r.cfg.Cluster.Service(res.Service)
 	switch {
-	case !there || res.Err != nil:
+	case !exists || res.Err != nil:
 		return nil
 	case res.Desired == nil:
 		return r.cfg.Ledger.DropPools(ctx, s, nil, res.Without)
@@ -112,6 +107,5 @@ func (r *Reconciler) WriteDown(ctx context.Context, res balancer.Result) error {
 	return r.MakePools(ctx, s, res)
 }
 
-// WhyKept says why a Service of another class keeps what it has, and what people can do; empty if it
-// does not.
+// WhyKept returns why a Service of another class retains its resources, with the remedy; empty if it does not.
 func (r *Reconciler) WhyKept(s Service) string { return r.cfg.Settings.whyKept(s) }

@@ -4,23 +4,22 @@ package servicelb
 
 import "time"
 
-// emptyAfter is how long a Service has had no endpoints before its status says so: a rollout of one pod is
-// no news, and what comes and goes faster costs no write.
+// emptyAfter delays the status change of a Service without endpoints: short gaps, such as a rollout of one pod,
+// cost no write.
 const emptyAfter = 30 * time.Second
 
-// noEndpoints is what a Service with all that it wants of Azure says while nothing answers there.
 const noEndpoints = "Azure has what the Service wants, but no endpoint is ready to take its traffic"
 
-// Endpoints says whether anything takes the traffic of a Service.
+// Endpoints tracks whether a Service has ready endpoints.
 type Endpoints struct {
-	// empty is true once the status is to say that nothing does, since is from when on nothing does,
-	// as far as this process knows; zero while something does.
+	// empty is set once the status must report no endpoints; since is when this process saw the last one
+	// disappear, zero while there are some.
 	empty bool
 	since time.Time
 }
 
-// endpoints takes in whether anything takes the traffic of a Service that Azure has all of. It returns when to
-// look at it again; 0 for never.
+// endpoints updates the endpoint state of a Service that is in sync. It returns when to check again; 0 for
+// never.
 func (r *Reconciler) endpoints(s Service, st *State, now time.Time) time.Duration {
 	if st.Pending.Running || st.condition(s.Ours(r.cfg.Settings.Class), now) != Ready {
 		return 0
@@ -30,20 +29,20 @@ func (r *Reconciler) endpoints(s Service, st *State, now time.Time) time.Duratio
 	return sooner(st.Endpoints.wait(now), st.Unfilled.wait(now))
 }
 
-// sees takes in whether a Service has endpoints, and what its status says of Azure. That it has some is
-// said at once, that it has none after a while, and goes on being said.
-func (e *Endpoints) sees(has bool, shown string, now time.Time) {
+// sees records whether a Service has endpoints; reason is that of its condition. New endpoints are reported at
+// once, missing ones after a delay.
+func (e *Endpoints) sees(hasEndpoints bool, reason string, now time.Time) {
 	switch {
-	case has:
+	case hasEndpoints:
 		*e = Endpoints{}
 		return
 	case e.since.IsZero():
 		e.since = now
 	}
-	e.empty = e.empty || shown == WhyNoEndpoints || !now.Before(e.since.Add(emptyAfter))
+	e.empty = e.empty || reason == WhyNoEndpoints || !now.Before(e.since.Add(emptyAfter))
 }
 
-// wait is when a Service is looked at again that may come to have none; 0 for never.
+// wait returns when to check a Service without endpoints again; 0 for never.
 func (e *Endpoints) wait(now time.Time) time.Duration {
 	if e.empty || e.since.IsZero() {
 		return 0
@@ -51,7 +50,7 @@ func (e *Endpoints) wait(now time.Time) time.Duration {
 	return max(e.since.Add(emptyAfter).Sub(now), time.Millisecond)
 }
 
-// emptyText says that nothing takes the traffic, and what follows from it for Local.
+// emptyText is the message for a Service without endpoints; it explains the effect of Local.
 func (s Service) emptyText() string {
 	if s.Object.Local {
 		return noEndpoints + ": with externalTrafficPolicy Local no node takes any"
@@ -59,7 +58,7 @@ func (s Service) emptyText() string {
 	return noEndpoints
 }
 
-// sooner is the earlier of two times to look again, of which 0 is never.
+// sooner returns the shorter delay; 0 means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// after looks at a Service some time later.
+// after reconciles a Service some time later.
 func (w *world) after(d time.Duration) time.Duration {
 	w.t.Helper()
 	w.later += d
 	return w.looks()
 }
 
-// A Service that has had no endpoints for a while says so, and that it has some at once; what comes
-// and goes faster is not written.
+// Missing endpoints are reported after a while, new ones at once; short gaps are not written.
 func TestAServiceWithoutEndpointsSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
 		w.concluded = 0
-		for range 20 { // a pod that is restarted
+		for range 20 { // a restarting pod
 			w.empty = true
 			if again := w.after(emptyAfter / 2); again != emptyAfter {
 				t.Errorf("looked at again after %s", again)
@@ -54,7 +53,7 @@ func TestAServiceWithoutEndpointsSaysSo(t *testing.T) {
 	})
 }
 
-// A process that begins goes on saying what the last one said, without a write.
+// A new process repeats the last report without a write.
 func TestThatNothingTakesTrafficOutlivesAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
@@ -79,7 +78,7 @@ func TestThatNothingTakesTrafficOutlivesAProcess(t *testing.T) {
 	})
 }
 
-// A Service whose pool is empty in Azure though nodes are to be in it serves nobody, whatever Azure has besides.
+// A Service whose pool is empty in Azure but should have members is not programmed.
 func TestAServiceWithAnEmptyPoolIsNotProgrammed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
@@ -87,7 +86,7 @@ func TestAServiceWithAnEmptyPoolIsNotProgrammed(t *testing.T) {
 		if again := w.after(time.Second); again != emptyAfter {
 			t.Errorf("looked at again after %s", again)
 		}
-		w.has(WhyAccepted, WhyProgrammed, 3) // a pool that is being filled is no news
+		w.has(WhyAccepted, WhyProgrammed, 3) // a pool being filled is not reported
 		if again := w.after(emptyAfter); again != emptyAfter {
 			t.Errorf("looked at again after %s", again)
 		}

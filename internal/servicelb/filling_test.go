@@ -11,8 +11,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// A Service whose pools have to be filled first is not asked for again by every event; it is when
-// one is filled, when what it wants is another thing, and after a while.
+// A Service that waits for its pools is requested again when one is filled, when the spec changes, or after a
+// while, but not on every event.
 func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 	now, wish := time.Now(), &service.Spec{Owner: "a1"}
 	waiting := func() *Filling {
@@ -43,8 +43,7 @@ func TestWhenAServiceIsAskedForAgainWhosePoolsAreFilledFirst(t *testing.T) {
 	}
 }
 
-// A Service does not wait for a pool whose BackendPool went meanwhile: it is asked for again, which
-// makes it.
+// A Service does not wait for a pool without BackendPool: a new request creates it.
 func TestAPoolThatIsLostIsNotWaitedFor(t *testing.T) {
 	web := lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: "kubernetes"}, Name: "shop-web"}
 	for _, row := range []struct {

@@ -15,8 +15,8 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// settle makes what came of a request known. A *retryError says why it has to be asked again; any
-// other error is that of writing it down: the result stays then, and is written down again.
+// settle processes the result of a request. A *retryError means the request must be repeated. After any other
+// error, the result is kept and persisted again.
 func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balancer.Result, now time.Time) error {
 	if err := r.dropGone(ctx, res); err != nil {
 		return err
@@ -37,10 +37,10 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 	switch step {
 	case Hold:
 		held, _ := wouldLose(res.Err)
-		st.Level.drop() // a move by labels has the spec that was level
+		st.Level.drop() // after a move by labels the spec is unchanged
 		r.loses(s, st, res.Desired, held.Addresses, now)
 	case Complain, TryAgain:
-		st.Level.drop() // half of it may be done
+		st.Level.drop() // it may be partly applied
 		if step == Complain {
 			r.tell.complain(s, &st.Told, troubleOf(res.Err), failedTo(res), res.Err)
 		}
@@ -52,7 +52,7 @@ func (r *Reconciler) settle(ctx context.Context, s Service, e *entry, res balanc
 	case PutOff:
 		failed = &retryError{error: res.Err}
 	case Drop:
-		st.Level.drop() // Azure holds something else now
+		st.Level.drop() // Azure has changed
 	case Fill, Empty, Release, Finish:
 		st.Told.had = st.Told.had || (step == Empty || step == Release) && res.Changed
 		if err := r.writeDown(ctx, s, e, step, res, now); err != nil {
@@ -76,56 +76,54 @@ func failedTo(res balancer.Result) string {
 	return "failed to ensure load balancer: "
 }
 
-// unwritten complains once of what does not pass by itself.
+// unwritten warns once about an error that will not resolve by itself.
 func (r *Reconciler) unwritten(s Service, st *State, err error) {
 	if errors.Is(err, ErrNameTaken) || !r.cfg.Ledger.Passes(err) && !errors.Is(err, ErrGone) && !errors.Is(err, ErrStillGoing) {
 		r.tell.complainOnce(s, &st.Told, Failed, "", err)
 	}
 }
 
-// writeDown writes down what came of a request: its BackendPools, then what its status shows, then
-// what is on record.
+// writeDown persists the result of a request: BackendPools, then the status, then the record.
 func (r *Reconciler) writeDown(ctx context.Context, s Service, e *entry, step Step, res balancer.Result, now time.Time) error {
 	if err := r.writePools(ctx, s, e, step, res, now); err != nil {
 		return err
 	}
-	shown, publishes := e.Level.addresses, true
+	observed, publishes := e.Level.addresses, true
 	switch step {
 	case Finish:
 		publishes = false
 		if err := r.concludes(ctx, s, &e.State, res, now); err != nil {
 			return err
 		}
-	case Fill: // who moves keeps his address until he can leave it
+	case Fill: // a moving Service keeps its address until it can leave
 		publishes = len(res.Leave) == 0
-	case Empty, Release: // who moves keeps the address that stays for it
-		shown, publishes = nil, !s.Deleting && !res.Awaits
+	case Empty, Release: // it keeps the retained address
+		observed, publishes = nil, !s.Deleting && !res.Awaits
 	}
 	if publishes {
-		if err := r.cfg.Ledger.Publish(ctx, s, shown); err != nil {
+		if err := r.cfg.Ledger.Publish(ctx, s, observed); err != nil {
 			return err
 		}
 	}
 	return r.conclude(ctx, s, &e.State, step, res, now)
 }
 
-// writePools makes and deletes the BackendPools that a result asks for.
 func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step Step, res balancer.Result, now time.Time) error {
 	st := &e.State
 	switch step {
 	case Empty:
 		return r.empty(ctx, s, e, res, now)
-	case Release: // nothing of it is left in Azure
+	case Release: // Azure has no parts of it left
 		if err := r.cfg.Ledger.DropInterim(ctx, res.Without); err != nil {
 			return err
 		}
 		return r.cfg.Ledger.DropPools(ctx, s, nil, res.Without)
 	case Fill:
-		// They are filled before flows are sent there. What the Service has stays as it is
-		// meanwhile, its BackendPools and addresses included.
+		// Fill the new pools before flows move. Until then, the present rules, BackendPools and addresses
+		// remain.
 		st.Level.drop()
 		st.Filling.begins(res, now)
-		r.States.showFilling(e) // before there is a lane to tell that one is filled
+		r.States.showFilling(e) // publish first: the pool may be filled at once
 		r.tell.filling(s, &st.Told, res.Filling)
 		if _, err := r.createPools(ctx, s, res.On, res.Pools); err != nil {
 			return err
@@ -133,7 +131,7 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 	default:
 		if err := r.MakePools(ctx, s, res); err != nil {
 			// Nodes are usually placed by the next try.
-			if why, ok := errors.AsType[NotPlacedError](err); ok && why.Why != "" {
+			if reason, ok := errors.AsType[NotPlacedError](err); ok && reason.Why != "" {
 				r.tell.complainOnce(s, &st.Told, Failed, err.Error(), nil)
 			}
 			return err
@@ -142,10 +140,10 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 			return err
 		}
 		has := Record{Places: union([]string{res.On.Name}, e.Emptying.balancers()), Groups: r.cfg.Settings.groupsOf(res.Desired), LinkGroups: r.cfg.Settings.linkGroups(res.Desired)}
-		if len(res.Emptying) > 0 { // a public IP stays with the load balancer
+		if len(res.Emptying) > 0 { // a public IP remains with the load balancer
 			has.Groups = union(has.Groups, res.Groups)
 		}
-		if res.Link.Err != nil || res.Link.Stays { // what is not wanted may be there yet
+		if res.Link.Err != nil || res.Link.Stays { // unwanted parts may still exist
 			has.LinkGroups = res.LinkGroups
 		}
 		if err := r.record(ctx, s, st, has); err != nil {
@@ -156,7 +154,6 @@ func (r *Reconciler) writePools(ctx context.Context, s Service, e *entry, step S
 	return nil
 }
 
-// conclude ends what a result asks for: Azure holds what the Service wants, or nothing of it.
 func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step Step, res balancer.Result, now time.Time) error {
 	switch step {
 	case Finish:
@@ -165,7 +162,7 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 		}
 		r.tell.unusedIPs(s, &st.Told, res.Unused)
 		if res.Link.Err == nil || st.Told.announced {
-			r.tell.ensured(s, &st.Told, res) // before it is forgotten that addresses were held back
+			r.tell.ensured(s, &st.Told, res) // before Removal is cleared
 		}
 		r.spared(s, st)
 		st.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
@@ -199,7 +196,6 @@ func (r *Reconciler) conclude(ctx context.Context, s Service, st *State, step St
 	return nil
 }
 
-// dropGone deletes the BackendPools of the nodes of load balancers that are no more.
 func (r *Reconciler) dropGone(ctx context.Context, res balancer.Result) error {
 	for _, id := range res.Gone {
 		if err := r.cfg.Ledger.DropNodePools(ctx, id); err != nil {
@@ -209,8 +205,7 @@ func (r *Reconciler) dropGone(ctx context.Context, res balancer.Result) error {
 	return nil
 }
 
-// MakePools makes the BackendPools of a Service, now that Azure has its pools, and deletes those
-// that it had before.
+// MakePools creates the BackendPools of a Service, now that Azure has its pools, and deletes former ones.
 func (r *Reconciler) MakePools(ctx context.Context, s Service, res balancer.Result) error {
 	names, err := r.createPools(ctx, s, res.On, res.Pools)
 	if err != nil {
@@ -223,14 +218,12 @@ func (r *Reconciler) MakePools(ctx context.Context, s Service, res balancer.Resu
 }
 
 func (r *Reconciler) createPools(ctx context.Context, s Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error) {
-	if r.States.Holds(s, &Served{on, pools}) { // BackendPools that were made for it before wait for that
+	if r.States.Holds(s, &Served{on, pools}) { // existing BackendPools wait for this
 		r.cfg.Ledger.Served(s)
 	}
 	return r.cfg.Ledger.MakePools(ctx, s, on, pools)
 }
 
-// contested tells of the fights about what a Service has, once a turn, and keeps the condition
-// as long as there are any.
 func (r *Reconciler) contested(ctx context.Context, s Service, st *State, contests []contest.Contest) error {
 	if st.Placement.absent {
 		return nil
@@ -244,8 +237,8 @@ func (r *Reconciler) contested(ctx context.Context, s Service, st *State, contes
 	}
 	st.Told.wrote[typeContests] = is
 	for _, c := range contests {
-		told := slices.ContainsFunc(st.Level.contests, func(o contest.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) })
-		if !told && !c.Until.IsZero() {
+		reported := slices.ContainsFunc(st.Level.contests, func(o contest.Contest) bool { return o.In == c.In && o.Until.Equal(c.Until) })
+		if !reported && !c.Until.IsZero() {
 			r.cfg.Reporter.Tell(s, Event{Reason: ReasonContested, Warning: true, Contest: &c, Of: len(contests)})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// What a person may have written into a record is read with care.
+// Users can edit a record, so it is parsed defensively.
 func TestNamesOfARecord(t *testing.T) {
 	for _, tt := range []struct{ record, names, groups string }{
 		{"", "[]", "[]"},
@@ -26,7 +26,7 @@ func TestNamesOfARecord(t *testing.T) {
 	}
 }
 
-// A Service is asked what the selectors of each load balancer say of it, a letter each.
+// The selector result is one letter per load balancer.
 func TestWhatTheSelectorsSay(t *testing.T) {
 	front := func(on map[string]string) bool { return on["tier"] == "front" }
 	o := Settings{Several: []service.Configuration{{}, {Services: front}, {Namespaces: front}, {Services: front, Namespaces: front}}}
@@ -38,7 +38,7 @@ func TestWhatTheSelectorsSay(t *testing.T) {
 	}
 }
 
-// What Azure holds for a Service is compared whatever the letters.
+// Names are compared case-insensitively.
 func TestWhatAzureHoldsForAService(t *testing.T) {
 	s := &Served{onLB("kubernetes"), []service.Pool{{Name: "shop-web"}}}
 	at := func(balancer, pool string) lb.PoolID { return lb.PoolID{LoadBalancer: onLB(balancer), Name: pool} }
@@ -55,7 +55,7 @@ func TestWhatAzureHoldsForAService(t *testing.T) {
 	}
 }
 
-// The first of the fights is taken up again first, and one that was tried again waits for nothing.
+// The earliest conflict is retried first; one already retried does not wait.
 func TestWhenAFightIsTakenUpAgain(t *testing.T) {
 	now := time.Unix(1000, 0)
 	soon, late := contest.Contest{Until: now.Add(1)}, contest.Contest{Until: now.Add(2)}
@@ -74,7 +74,7 @@ func TestWhenAFightIsTakenUpAgain(t *testing.T) {
 	}
 }
 
-// Whether a record is written down already.
+// Whether a record is already persisted.
 func TestWhatIsOnRecord(t *testing.T) {
 	const ours = ""
 	record := Record{Places: []string{"kubernetes"}, Groups: []string{"rg-2"}}

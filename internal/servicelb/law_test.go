@@ -16,14 +16,14 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// history is a Service to which anything happens, and the load balancers that hold parts of it.
+// history is a Service with random events, and the load balancers that hold parts of it.
 type history struct {
 	*world
 	holds map[string]bool
 	uid   int
 }
 
-// carriesOut does what a request asks for, or a part of it, and brings the result.
+// carriesOut applies a request fully or partly and delivers the result.
 func (h *history) carriesOut(err error, half bool) {
 	req := *h.asked
 	if err == nil || half {
@@ -44,14 +44,14 @@ func (h *history) carriesOut(err error, half bool) {
 	h.r.States.Ensured(res)
 }
 
-// goes takes the Service away, as the API server does once no finalizer is left.
+// goes removes the Service once no finalizer is left.
 func (h *history) goes() {
 	if h.s.Deleting && !h.s.Finalizer {
 		h.gone = true
 	}
 }
 
-// isOnRecord checks that what Azure holds of a Service that is there is written down on it.
+// isOnRecord checks that Azure's parts of an existing Service are recorded.
 func (h *history) isOnRecord(t *rapid.T) {
 	for name := range h.holds {
 		if !h.gone && !slices.Contains(h.s.Record.Places, name) {
@@ -60,7 +60,7 @@ func (h *history) isOnRecord(t *rapid.T) {
 	}
 }
 
-// happens does one thing to the Service, or to who serves it.
+// happens applies one random event.
 func (h *history) happens(t *rapid.T) {
 	switch what := rapid.SampledFrom([]string{"look", "look", "end", "end", "fail", "label", "delete", "again", "API", "pool", "dry run", "time", "write again"}).Draw(t, "what"); what {
 	case "end", "fail":
@@ -98,7 +98,7 @@ func (h *history) happens(t *rapid.T) {
 	h.goes()
 }
 
-// comes makes the next Service of the name.
+// comes creates the next Service of the name.
 func (h *history) comes() {
 	h.uid++
 	uid := fmt.Sprintf("%04d-0000", h.uid)
@@ -106,8 +106,8 @@ func (h *history) comes() {
 	h.s.UID, h.s.Object.UID = uid, uid
 }
 
-// Whatever happens to a Service, in whatever order: it has one request at a time, what Azure holds of
-// it is on record, and once nothing more happens it has what it wants where it belongs, or nothing.
+// In any order of events, a Service has one request at a time, its parts in Azure are recorded, and in the end
+// it is in sync or gone.
 func TestWhateverHappensAServiceGetsWhatItWants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history{world: newWorld(t, func(o *Settings) {
@@ -132,7 +132,7 @@ func TestWhateverHappensAServiceGetsWhatItWants(t *testing.T) {
 	})
 }
 
-// ended checks what is left when nothing more happens.
+// ended checks the final state.
 func (h *history) ended(t *rapid.T) {
 	want := "kubernetes"
 	if h.s.Object.Labels["tier"] == "front" {

@@ -19,27 +19,20 @@ import (
 
 // Level is what Azure is known to hold for a Service.
 type Level struct {
-	// request is what it holds, to be compared again at lookAt; nil if that is not known, and the
-	// zero time is never.
-	request *balancer.Request
-	lookAt  time.Time
-	// addresses are those of the status.
+	// request is the request in sync, to be checked again at lookAt (zero means never); nil if unknown.
+	request   *balancer.Request
+	lookAt    time.Time
 	addresses []netip.Addr
-	// selection is what the selectors of the load balancers said of it, and nodes are those that
-	// its security rules name.
 	selection string
 	nodes     []netip.Addr
-	// unused is true if public IPs that were made for it are not in use.
-	unused bool
-	// contests are the fights that people know of.
-	contests []contest.Contest
+	unused    bool
+	contests  []contest.Contest
 }
 
-// looksAtKept is how often a load balancer is compared of which a pool cannot go from one kind of members
-// to the other: nobody tells that what keeps it is gone.
+// looksAtKept is the resync period of a load balancer with a blocked pool conversion; there is no event when
+// the blocker disappears.
 const looksAtKept = 5 * time.Minute
 
-// reached takes in a request that Azure holds now.
 func (l *Level) reached(r balancer.Result, by Pending, now time.Time, lookAgainAfter time.Duration) {
 	req := r.Request
 	req.Leave = nil
@@ -55,35 +48,31 @@ func (l *Level) reached(r balancer.Result, by Pending, now time.Time, lookAgainA
 	}
 }
 
-// shows takes in the addresses of the status.
 func (l *Level) shows(addresses []netip.Addr) {
 	l.addresses = slices.DeleteFunc(slices.Clone(addresses), func(ip netip.Addr) bool { return !ip.IsValid() })
 }
 
-// drop has the load balancer compared at the next look.
+// drop forces a check at the next reconcile.
 func (l *Level) drop() { l.request = nil }
 
-// holds reports whether Azure is known to hold what is wanted, where it belongs, and it is not time
-// to look again.
+// holds reports whether Azure is in sync with what is wanted and no resync is due.
 func (l *Level) holds(d Desired, again string, now time.Time) bool {
 	return l.request != nil && d.Spec != nil && l.request.Again == again && l.selection == d.Selection && !d.NodesChanged &&
 		reflect.DeepEqual(l.request.Desired, d.Spec) && (l.lookAt.IsZero() || now.Before(l.lookAt))
 }
 
-// looked reports whether what was asked for was known to be held: Azure was only to be compared with it.
 func (l *Level) looked(by Pending, r balancer.Request) bool {
 	return l.request != nil && r.Desired != nil && l.request.Again == r.Again && l.request.On == r.On && reflect.DeepEqual(l.request.Desired, r.Desired) &&
 		l.selection == by.selection && slices.Equal(l.nodes, by.nodes)
 }
 
-// needs reports whether a BackendPool belongs to what the Service has now.
 func (l *Level) needs(p LostPool) bool {
 	return l.request != nil && strings.EqualFold(l.request.On.Name, p.LoadBalancer) &&
 		(p.Pool == "" || slices.ContainsFunc(l.request.Desired.Pools, func(pool service.Pool) bool { return pool.Name == p.Pool }))
 }
 
-// lookAt is when the Services of a load balancer are compared next: all at the same time,
-// so that one read serves all of them, and each load balancer at a time of its own.
+// lookAt returns the next resync of a load balancer: the same time for all its Services, so that they share a
+// read, and spread over load balancers.
 func lookAt(balancer string, now time.Time, period time.Duration) time.Time {
 	if period <= 0 {
 		return time.Time{}
@@ -98,7 +87,6 @@ func lookAt(balancer string, now time.Time, period time.Duration) time.Time {
 	return at
 }
 
-// truce is when the first of the fights is taken up again; zero if there is none.
 func truce(contests []contest.Contest) (first time.Time) {
 	for _, c := range contests {
 		if first.IsZero() || !c.Until.IsZero() && c.Until.Before(first) {
@@ -108,9 +96,8 @@ func truce(contests []contest.Contest) (first time.Time) {
 	return first
 }
 
-// nodesChanged reports whether the security rules of a Service name other nodes than are there
-// now. Nodes that are not known yet make no difference. Of thousands of Services hardly any names
-// nodes, and to look takes all of them.
+// nodesChanged reports whether a Service's security rules name outdated nodes; false while the nodes are
+// unknown. Few Services name nodes, so the check is skipped for the others.
 func (r *Reconciler) nodesChanged(l Level, w *service.Spec) bool {
 	if l.request == nil || !r.namesNodes(w) {
 		return false
@@ -119,8 +106,7 @@ func (r *Reconciler) nodesChanged(l Level, w *service.Spec) bool {
 	return known && !slices.Equal(l.nodes, nodes)
 }
 
-// nodesAt are the nodes that the security rules of a Service name; none if they name its own
-// addresses.
+// nodesAt returns the nodes in a Service's security rules; none if the rules name its own addresses.
 func (r *Reconciler) nodesAt(w *service.Spec, on lb.LoadBalancerID) []netip.Addr {
 	if !r.namesNodes(w) {
 		return nil

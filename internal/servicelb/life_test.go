@@ -25,20 +25,19 @@ import (
 
 var failing = transcript.Failing
 
-// life is a world that writes down all that the Reconciler does, and what others read of it. The text
-// is compared with the one in testdata.
+// life is a world that records all actions of the Reconciler and its read-only view, compared with testdata.
 type life struct {
 	*transcript.Transcript
 	*world
 	began  time.Time
 	logged bytes.Buffer
-	fails  map[string]error // by method of the ledger
-	others []string         // Services that show an address
+	fails  map[string]error // by ledger method
+	others []string         // Services with a status address
 	labels map[string]string
 	held   []lb.PoolID
 }
 
-// lives plays a life, and compares it.
+// lives plays a life and compares it.
 func lives(t *testing.T, name string, set func(*Settings), plays func(l *life)) {
 	t.Helper()
 	transcript.Of(t, name, func(t *testing.T, x *transcript.Transcript) {
@@ -52,7 +51,7 @@ func lives(t *testing.T, name string, set func(*Settings), plays func(l *life)) 
 	})
 }
 
-// starts is the start of a process.
+// starts starts a process.
 func (l *life) starts() {
 	cfg := l.r.cfg
 	cfg.Cluster, cfg.Ledger, cfg.Reporter, cfg.Balancers, cfg.Rehearser = l, l, l, l, l
@@ -60,7 +59,7 @@ func (l *life) starts() {
 	l.r, l.asked = New(cfg), nil
 }
 
-// looks reconciles the Service, and says what follows.
+// looks reconciles the Service and records the delay.
 func (l *life) looks() time.Duration {
 	again, err := l.r.Reconcile(l.t.Context(), "shop/web", time.Now())
 	l.warnings()
@@ -68,7 +67,7 @@ func (l *life) looks() time.Duration {
 	return again
 }
 
-// warnings are what the log got.
+// warnings records the log.
 func (l *life) warnings() {
 	for line := range strings.Lines(l.logged.String()) {
 		_, msg, _ := strings.Cut(strings.TrimSpace(line), " msg=")
@@ -77,7 +76,7 @@ func (l *life) warnings() {
 	l.logged.Reset()
 }
 
-// reads is what others read.
+// reads records the read-only view.
 func (l *life) reads() string {
 	var is []string
 	for _, c := range Conditions() {
@@ -92,7 +91,7 @@ func (l *life) reads() string {
 	return strings.Join(is, ", ")
 }
 
-// ends brings the result of the request that is under way.
+// ends delivers the result of the running request.
 func (l *life) ends(edit ...func(*balancer.Result)) {
 	if l.asked == nil {
 		l.Says("nothing is under way")
@@ -130,7 +129,7 @@ func poolNames(ids []lb.PoolID) string {
 	return fmt.Sprint(names)
 }
 
-// does writes down a call of the ledger, and fails it if the story says so.
+// does records a ledger call and fails it if requested.
 func (l *life) does(method, format string, args ...any) error {
 	err := l.fails[method]
 	l.Says(format+"%s", append(args, failing(err))...)
@@ -289,7 +288,7 @@ func (l *life) Rehearse(ctx context.Context, _ Service, request func(context.Con
 	return fmt.Sprintf("it would be on %q, which holds something: %t", req.On.Name, there), err
 }
 
-// err has a result fail.
+// err makes a result fail.
 func err(text string) func(*balancer.Result) {
 	return func(r *balancer.Result) { r.Err = errors.New(text) }
 }

@@ -13,11 +13,10 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// looksAtLinks is how often a load balancer is compared of which a frontend is published: consumers
-// connect, and nothing in the cluster tells.
+// looksAtLinks is the resync period of a load balancer with a published frontend: consumers connect without an
+// event in the cluster.
 const looksAtLinks = 5 * time.Minute
 
-// linkGroups are the resource groups of the Private Link Services that a Service asks for.
 func (o Settings) linkGroups(w *service.Spec) []string {
 	if w == nil || w.Link == nil {
 		return nil
@@ -25,16 +24,15 @@ func (o Settings) linkGroups(w *service.Spec) []string {
 	return []string{cmp.Or(w.Link.ResourceGroup, o.Service.PrivateLinks.ResourceGroup)}
 }
 
-// linked tells what came of a Private Link Service, each event once, and keeps the condition that
-// shows it.
+// linked reports the result for a Private Link Service, each event once, and updates its condition.
 func (r *Reconciler) linked(ctx context.Context, s Service, e *entry, res balancer.Result) error {
 	link := res.Link
 	r.tell.links(s, &e.Told, link)
-	if e.Pending.Result != nil { // it is told, should what follows have to be done again
+	if e.Pending.Result != nil { // reported, even if later steps must be repeated
 		e.Pending.Result.Link.Events = nil
 	}
-	if asked := res.Desired != nil && res.Desired.Link != nil; asked && link.State == nil {
-		return nil // it has not come to that
+	if wantsLink := res.Desired != nil && res.Desired.Link != nil; wantsLink && link.State == nil {
+		return nil // not reached yet
 	}
 	r.States.showLink(e, link.State)
 	if e.Placement.absent || s.Deleting && link.State == nil {
@@ -51,7 +49,6 @@ func (r *Reconciler) linked(ctx context.Context, s Service, e *entry, res balanc
 	return nil
 }
 
-// links tells what was done, and once of the same what people have to mend.
 func (r teller) links(s Service, t *Told, link privatelinkround.Outcome) {
 	for _, e := range link.Events {
 		r.reporter.Tell(s, Event{Reason: e.Reason, Text: e.Text})
@@ -59,17 +56,15 @@ func (r teller) links(s Service, t *Told, link privatelinkround.Outcome) {
 	if link.Err != nil {
 		return
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, e := range link.Warnings {
-		if told[e.Text] = true; !t.links[e.Text] {
+		if reported[e.Text] = true; !t.links[e.Text] {
 			r.reporter.Tell(s, Event{Reason: e.Reason, Warning: true, Text: e.Text})
 		}
 	}
-	t.links = told
+	t.links = reported
 }
 
-// unlinked is the error of a Service whose load balancer is there, and its Private Link Service is not
-// as it asks.
 func (r *Reconciler) unlinked(ctx context.Context, s Service, st *State, err error) error {
 	st.Level.drop()
 	r.tell.complainOnce(s, &st.Told, troubleOf(err), "private link service: ", err)
@@ -77,14 +72,13 @@ func (r *Reconciler) unlinked(ctx context.Context, s Service, st *State, err err
 	return &retryError{error: err}
 }
 
-// showLink has others read how a Service is published.
 func (all *States) showLink(e *entry, link *privatelinkround.State) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	e.shown.link = link
 }
 
-// Connections counts those to the Private Link Services of the cluster's Services.
+// Connections counts the connections to the Private Link Services of the cluster.
 func (all *States) Connections() (n privatelink.Count) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// newPublished is a Service that asks for a Private Link Service.
+// newPublished returns a Service with a Private Link Service.
 func newPublished(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, func(o *Settings) { o.Service.PrivateLinks = lb.ResourceID{SubscriptionID: "s", ResourceGroup: "rg"} })
@@ -25,8 +25,8 @@ func newPublished(t *testing.T) *world {
 	return w
 }
 
-// What Azure refuses of a Private Link Service leaves the Service its address, is told once, and is tried
-// again; where its parts may be stays on record until they are gone.
+// A rejected Private Link Service leaves the address, is reported once and retried; its groups stay recorded
+// until its parts are gone.
 func TestAPrivateLinkServiceThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPublished(t)
@@ -62,8 +62,7 @@ func TestAPrivateLinkServiceThatFails(t *testing.T) {
 	})
 }
 
-// What is left as it is, because it cannot be as the Service asks, stays on record where it is: nobody
-// would find it there again.
+// A Private Link Service that cannot be changed stays recorded; otherwise it would not be found again.
 func TestWhatStaysOfAPrivateLinkServiceStaysOnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPublished(t)
@@ -90,8 +89,8 @@ func TestWhatStaysOfAPrivateLinkServiceStaysOnRecord(t *testing.T) {
 	})
 }
 
-// A Service that another service controller has published, and that goes, has that looked for: nobody has
-// it on record.
+// A Private Link Service of another service controller is searched for when its Service leaves, because it has
+// no record.
 func TestAnInheritedPrivateLinkServiceIsLookedFor(t *testing.T) {
 	w := newWorld(t, func(o *Settings) {
 		o.Class = ""
@@ -110,12 +109,12 @@ func TestAnInheritedPrivateLinkServiceIsLookedFor(t *testing.T) {
 	}
 }
 
-// unreadableLinks are Balancers that can read no Private Link Services.
+// unreadableLinks fails reads of Private Link Services.
 type unreadableLinks struct{ *world }
 
 func (unreadableLinks) ReadsLinks(context.Context, string) error { return errForbidden }
 
-// The connections are looked at every five minutes, and counted for their owner.
+// Connections are read every five minutes and counted.
 func TestConnectionsAreLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPublished(t)

@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Nothing is changed, and all is said.
+// Nothing is changed and everything is reported.
 func TestLifeOfADryRun(t *testing.T) {
 	set := func(o *Settings) { o.LookAgainAfter = time.Hour }
 	lives(t, "dry_run", set, func(l *life) {
@@ -50,7 +50,7 @@ func TestLifeOfADryRun(t *testing.T) {
 	})
 }
 
-// What the rehearsal of a whole cluster asks, and writes down.
+// What a dry run of a whole cluster requests and persists.
 func TestLifeOfARehearsal(t *testing.T) {
 	lives(t, "rehearsal", nil, func(l *life) {
 		asks := func() {
@@ -88,7 +88,6 @@ func TestLifeOfARehearsal(t *testing.T) {
 	})
 }
 
-// Whose it is.
 func TestLifeOfAServiceOfOtherClasses(t *testing.T) {
 	set := func(o *Settings) {
 		o.Class = ""
@@ -128,7 +127,7 @@ func TestLifeOfAServiceOfOtherClasses(t *testing.T) {
 	})
 }
 
-// Restrictions that nobody keeps, and rules that name nodes.
+// Unenforced restrictions, and rules that name nodes.
 func TestLifeOfAServiceWithRestrictions(t *testing.T) {
 	lives(t, "service_with_restrictions", nil, func(l *life) {
 		l.s.Object.Annotations[service.AllowedIPRanges] = "192.0.2.0/24"

@@ -12,20 +12,19 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// empties has a result end with interfaces that have to leave the pool of all nodes of a load balancer.
+// empties returns a result with interfaces that must leave a node pool.
 func empties(balancerName string, interfaces int) func(*balancer.Result) {
 	return func(r *balancer.Result) {
 		r.Emptying = []plan.Emptying{{Pool: lb.PoolID{LoadBalancer: lb.LoadBalancerID{Name: balancerName}, Name: "kubernetes"}, Interfaces: interfaces}}
 	}
 }
 
-// hears has the Service hear that a BackendPool of the nodes of a load balancer has gone.
+// hears notifies the Service that a node BackendPool was deleted.
 func (l *life) hears(balancerName string) {
 	l.Says("a BackendPool of %s has gone; wait for it: %v", balancerName, l.r.States.Emptied(balancerName))
 }
 
-// The last Service of a load balancer whose pools hold network interfaces is there until they have left,
-// and what they keep is on record as long.
+// The last Service of a load balancer with network interfaces stays, with its record, until they have left.
 func TestLifeOfTheLastServiceWithInterfaces(t *testing.T) {
 	set := func(o *Settings) { o.Service.Interfaces, o.LookAgainAfter = true, time.Hour }
 	lives(t, "service_with_interfaces", set, func(l *life) {
@@ -59,7 +58,7 @@ func TestLifeOfTheLastServiceWithInterfaces(t *testing.T) {
 	})
 }
 
-// One that goes to another load balancer has what it wants meanwhile.
+// A Service that moves away is in sync meanwhile.
 func TestLifeOfAServiceThatMovesWithInterfaces(t *testing.T) {
 	set := func(o *Settings) { o.Service.Interfaces, o.LookAgainAfter = true, time.Hour }
 	lives(t, "service_that_moves_with_interfaces", set, func(l *life) {

@@ -31,7 +31,7 @@ func pools(names ...string) (ids []lb.PoolID) {
 	return ids
 }
 
-// eachFails plays a part of a life once for each method of the ledger that fails, and then whole.
+// eachFails plays a part of a life once per failing ledger method, then without failures.
 func (l *life) eachFails(part func(), methods ...string) {
 	for _, m := range methods {
 		l.fails[m] = errOnce
@@ -41,7 +41,7 @@ func (l *life) eachFails(part func(), methods ...string) {
 	part()
 }
 
-// From the day on which somebody wants a load balancer to the day on which it is gone.
+// From the first request to the deletion.
 func TestLifeOfAService(t *testing.T) {
 	set := func(o *Settings) {
 		o.LookAgainAfter = time.Hour
@@ -56,7 +56,7 @@ func TestLifeOfAService(t *testing.T) {
 	})
 }
 
-// A public IP that it does not use is told of once, and deleted when a person says so.
+// An unused public IP is reported once and deleted when the user allows it.
 func TestLifeOfAServiceWithAnUnusedPublicIP(t *testing.T) {
 	unused := func(r *balancer.Result) {
 		r.Unused = []publicip.Unused{{PublicIP: lb.PublicIP{
@@ -90,7 +90,7 @@ func TestLifeOfAServiceWithAnUnusedPublicIP(t *testing.T) {
 	})
 }
 
-// itIsMade is from when a Service is new to when it has what it wants.
+// itIsMade covers a new Service until it is in sync.
 func itIsMade(l *life) {
 	l.held = pools("shop-web")
 	l.When("It is new, and cannot be written down at first.")
@@ -112,7 +112,7 @@ func itIsMade(l *life) {
 	l.eachFails(func() { l.looks() }, "nodes", "make", "drop", "publish", "contested")
 }
 
-// itChanges is what is looked at, and what somebody edits.
+// itChanges covers resyncs and edits.
 func itChanges(l *life) {
 	l.When("It is looked at again in time, with the same note and other addresses.")
 	l.looks()
@@ -137,7 +137,7 @@ func itChanges(l *life) {
 	l.looks()
 }
 
-// itIsUndone is what somebody else takes away, and what nobody but people can mend.
+// itIsUndone covers foreign changes and errors that only the user can fix.
 func itIsUndone(l *life) {
 	l.When("Somebody undoes it.")
 	l.r.States.PoolLost("shop/web", LostPool{"KUBERNETES", "shop-web"})
@@ -169,7 +169,7 @@ func itIsUndone(l *life) {
 	l.looks()
 }
 
-// itLeaves is how a Service gives up what it has.
+// itLeaves covers the removal.
 func itLeaves(l *life) {
 	l.When("It becomes one of another type, is taken back, and goes.")
 	l.s.LoadBalancer = false
@@ -195,7 +195,7 @@ func itLeaves(l *life) {
 	l.looks()
 }
 
-// itIsMissed is a Service that an informer, or a new process, does not show yet.
+// itIsMissed covers a Service that an informer or a new process does not show yet.
 func itIsMissed(l *life) {
 	l.When("It is not there for a moment, and then it is.")
 	l.gone = true
@@ -238,7 +238,7 @@ func itIsMissed(l *life) {
 	l.Says("known %q %t", uid, is)
 }
 
-// Labels move it; pools have to be filled first.
+// Labels move it; pools must fill first.
 func TestLifeOfAServiceThatMoves(t *testing.T) {
 	byTier := func(on map[string]string) bool { return on["tier"] == "front" }
 	set := func(o *Settings) {
@@ -304,7 +304,7 @@ func TestLifeOfAServiceThatMoves(t *testing.T) {
 	})
 }
 
-// It would lose its address, with five of six.
+// It would lose its address, as would five of six.
 func TestLifeOfAServiceThatWouldLoseItsAddress(t *testing.T) {
 	lives(t, "service_that_would_lose", nil, func(l *life) {
 		l.When("It is served, as others are.")

@@ -11,33 +11,33 @@ import (
 	"weir.dev/weir/internal/fault"
 )
 
-// Step is what follows for a Service.
+// Step is the next step for a Service.
 type Step string
 
-// Steps of a Service that no request is under way for.
+// Steps of a Service without a running request.
 const (
-	Rest     Step = "rest"     // nothing, until something changes or it is time
-	Refuse   Step = "refuse"   // say what is wrong with it
-	Publish  Step = "publish"  // Azure holds what it wants: the status has to show it
-	Rehearse Step = "rehearse" // say what would change
-	Ask      Step = "ask"      // ask for what it wants, unless addresses have to be spared
+	Rest     Step = "rest"     // nothing until a change or a timer
+	Refuse   Step = "refuse"   // report what is wrong with it
+	Publish  Step = "publish"  // in sync: write the status
+	Rehearse Step = "rehearse" // report what would change
+	Ask      Step = "ask"      // send a request, unless it would remove addresses
 )
 
-// Steps that follow from the result of a request.
+// Steps after the result of a request.
 const (
 	Hold     Step = "hold"      // it would lose addresses
-	Complain Step = "complain"  // say what failed, and try again
-	TryAgain Step = "try again" // somebody is just writing there: nobody has to be told
-	Defer    Step = "defer"     // its namespace, or it itself, has to wait for its next write
-	PutOff   Step = "put off"   // it was to be compared, and Azure was not asked: nothing is known to be wrong
-	Fill     Step = "fill"      // make the BackendPools that have to be filled first
-	Empty    Step = "empty"     // have network interfaces leave, which keep the load balancer
-	Release  Step = "release"   // nothing is left of it: let go of it
-	Drop     Step = "drop"      // it leaves meanwhile: nothing is made for it any more
-	Finish   Step = "finish"    // Azure holds what it wants: write that down
+	Complain Step = "complain"  // report the failure and retry
+	TryAgain Step = "try again" // another client is updating it: retry without an event
+	Defer    Step = "defer"     // its namespace or the Service waits for its next write
+	PutOff   Step = "put off"   // a resync without an Azure call: nothing is known to be wrong
+	Fill     Step = "fill"      // create the BackendPools that must fill first
+	Empty    Step = "empty"     // remove network interfaces that block the deletion
+	Release  Step = "release"   // nothing is left: remove the finalizer
+	Drop     Step = "drop"      // the Service is leaving: create nothing more
+	Finish   Step = "finish"    // in sync: persist it
 )
 
-// Next says what follows from what is known of a Service, and what it wants.
+// Next returns the next step for a Service.
 func Next(st State, s Service, d Desired, now time.Time) Step {
 	switch {
 	case len(d.Problems) > 0:
@@ -56,9 +56,8 @@ func Next(st State, s Service, d Desired, now time.Time) Step {
 	return Ask
 }
 
-// Settle says what follows from the result of a request. ours is false for a Service that leaves, and
-// looked is true if Azure was known to hold what was asked for.
-func Settle(r balancer.Result, ours, looked bool) Step {
+// Settle returns the step after a result. managed is false for a leaving Service.
+func Settle(r balancer.Result, managed, isResync bool) Step {
 	if r.Err != nil {
 		if _, held := wouldLose(r.Err); held {
 			return Hold
@@ -67,7 +66,7 @@ func Settle(r balancer.Result, ours, looked bool) Step {
 		switch {
 		case f.Deferred():
 			return Defer
-		case looked && f.Unsent() && !r.Changed:
+		case isResync && f.Unsent() && !r.Changed:
 			return PutOff
 		case f != nil && f.Code == contest.CodeUpdating:
 			return TryAgain
@@ -75,13 +74,13 @@ func Settle(r balancer.Result, ours, looked bool) Step {
 		return Complain
 	}
 	switch {
-	case len(r.Filling) > 0 && ours:
+	case len(r.Filling) > 0 && managed:
 		return Fill
 	case (r.Desired == nil || r.Awaits) && len(r.Emptying) > 0:
 		return Empty
 	case r.Desired == nil:
 		return Release
-	case !ours:
+	case !managed:
 		return Drop
 	}
 	return Finish

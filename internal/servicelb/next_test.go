@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// What follows for a Service that no request is under way for.
+// Steps of a Service without a running request.
 func TestNext(t *testing.T) {
 	now := time.Unix(1000, 0)
 	wants := func(edits ...func(*Desired)) Desired {
@@ -94,7 +94,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// What follows from the result of a request.
+// Steps after a result.
 func TestSettle(t *testing.T) {
 	wants := balancer.Request{Desired: &service.Spec{}}
 	failed := func(err error) balancer.Result { return balancer.Result{Request: wants, Err: err} }
@@ -137,7 +137,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Which wait counts where there are several: what is under way needs none, for its end comes back.
+// The relevant wait among several; a running request needs none, because its result triggers a reconcile.
 func TestUntilWhenAServiceWaits(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s time.Duration) time.Time { return now.Add(s * time.Second) }
@@ -163,8 +163,7 @@ func TestUntilWhenAServiceWaits(t *testing.T) {
 	}
 }
 
-// A pool that cannot go from one kind of members to the other is looked at again, though nothing else is: whoever
-// takes his members out tells nobody.
+// A blocked pool conversion is checked periodically: there is no event when the foreign members leave.
 func TestAPoolThatIsKeptIsLookedAtAgain(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A record is as long as it has to be, whoever wrote it.
+// The length of a record is limited, even if edited.
 func TestTheRecordOfPlacesIsBounded(t *testing.T) {
 	var many []string
 	for i := range 1000 {

@@ -16,86 +16,75 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Cluster answers from the newest snapshot of the cluster, without waiting.
+// Cluster reads the cached cluster state without blocking.
 type Cluster interface {
-	// Service returns a Service by namespace and name, with a slash; false if there is none.
+	// Service returns a Service by namespace/name; false if there is none.
 	Service(name string) (Service, bool)
-	// NamespaceLabels returns the labels of a namespace. That they are not known yet is an
-	// error: to take that for no labels would put a Service where it does not belong.
+	// NamespaceLabels returns the labels of a namespace. Unknown labels are an error: treating them as empty
+	// would misplace the Service.
 	NamespaceLabels(ctx context.Context, namespace string) (map[string]string, error)
-	// PoolNames returns the names of the pools that a Service has for itself; none if they are
-	// the usual ones.
+	// PoolNames returns the names of a Service's own pools; none for the default names.
 	PoolNames(s Service) []string
-	// HeldPools returns those of a Service's own pools, on these load balancers, that are on
-	// record as Weir's, and those of them that it has a BackendPool of Weir's for.
+	// HeldPools returns the own pools on these load balancers that are recorded as Weir's, and those of them
+	// with a BackendPool made by Weir.
 	HeldPools(s Service, names []string, on []lb.LoadBalancerID) (held, made []lb.PoolID)
-	// ProxiedBeside returns a Service on the load balancer of another one that has a Private Link Service with the
-	// PROXY protocol in front; empty if there is none.
+	// ProxiedBeside returns another Service on the load balancer that has a Private Link Service with PROXY
+	// protocol; empty if none.
 	ProxiedBeside(s Service) string
-	// SharesAddress reports whether another Service has the private address of a Service, or asks for it.
+	// SharesAddress reports whether another Service has or requests the private address of a Service.
 	SharesAddress(s Service) bool
-	// NodesOf returns the addresses of the nodes behind a load balancer, or, of a Service with pools of
-	// its own, anywhere; false if they are not known yet.
+	// NodesOf returns the node addresses behind a load balancer, or of all nodes for a Service with its own
+	// pools; false if unknown.
 	NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr, bool)
-	// HasEndpoints reports whether anything takes the traffic of a Service.
 	HasEndpoints(name string) bool
-	// EmptyPool returns the name of one of these pools that is empty in Azure though members are to be in it; empty if there
-	// is none.
+	// EmptyPool returns the name of a pool that is empty in Azure but should have members; empty if none.
 	EmptyPool(on lb.LoadBalancerID, pools []service.Pool) string
-	// Addressed returns the Services of Weir's whose status shows an address.
 	Addressed() []string
 }
 
-// Ledger keeps, durably, what Weir knows of a Service. What it has no rights to, or cannot reach, is
-// an error, and what rests on it waits.
+// Ledger persists what Weir knows of a Service. Missing permissions and unreachable servers are errors;
+// dependent steps wait.
 type Ledger interface {
-	// Record writes down what Azure may hold of a Service before it is asked for, and keeps the
-	// Service as long as there are places; without any it lets go of it.
+	// Record persists what Azure may hold of a Service before a request is sent. With places it adds the
+	// finalizer, without any it removes it.
 	Record(ctx context.Context, s Service, r Record) error
-	// Publish writes the addresses into the status, if they are others.
 	Publish(ctx context.Context, s Service, addresses []netip.Addr) error
-	// RefusePorts says in the status what is wrong with ports, where it shows addresses;
-	// of none it is taken back.
+	// RefusePorts sets the errors of ports in a status that shows addresses, and clears the others.
 	RefusePorts(ctx context.Context, s Service, ports map[service.PortRef]string) error
-	// Contested keeps the condition that speaks of these; without any it goes. For anew see Conclusion.
-	Contested(ctx context.Context, s Service, contests []contest.Contest, anew bool) error
-	// Conclude keeps what a look has come to, and writes what has changed, in one request.
+	// Contested updates the conflict condition; without conflicts it is removed. If changed is set, it must be
+	// written even if the informer cache shows it.
+	Contested(ctx context.Context, s Service, contests []contest.Contest, changed bool) error
+	// Conclude writes the changed conditions and addresses in one request.
 	Conclude(ctx context.Context, s Service, c Conclusion) error
-	// Linked keeps the condition that says how the Service is published; nil is none. For anew see Conclusion.
-	Linked(ctx context.Context, s Service, state *privatelinkround.State, anew bool) error
-	// Served has the BackendPools of a Service looked at again, after Azure has begun or ceased
-	// to hold pools for it.
+	Linked(ctx context.Context, s Service, state *privatelinkround.State, changed bool) error
+	// Served requeues the BackendPools of a Service after Azure gained or lost its pools.
 	Served(s Service)
-	// MakePools makes the BackendPools of these pools, and returns the names of those that are
-	// the Service's own. DropPools deletes those that Weir made for it, but for some; of pools
-	// that are gone nothing has to be taken out.
+	// MakePools creates the BackendPools of pools and returns the names of the Service's own.
 	MakePools(ctx context.Context, s Service, on lb.LoadBalancerID, pools []service.Pool) (names []string, err error)
+	// DropPools deletes the others that Weir made for it; pools that no longer exist need no update.
 	DropPools(ctx context.Context, s Service, keep []string, gone []lb.PoolID) error
-	// DropNodePools deletes the BackendPools of the nodes of a load balancer that is no more.
 	DropNodePools(ctx context.Context, id lb.LoadBalancerID) error
-	// EmptyPools has the network interfaces leave pools of nodes that keep a load balancer on which
-	// nothing else is, and all members those of the other kind that no rule needs any more.
-	// States.Emptied hears that a BackendPool of them has gone. DropInterim deletes the BackendPools of
-	// pools that stood in for others, and are gone.
+	// EmptyPools removes the network interfaces from pools that block the deletion of a load balancer, and all
+	// members from pools replaced by a conversion.
 	EmptyPools(ctx context.Context, pools []plan.Emptying) error
 	DropInterim(ctx context.Context, gone []lb.PoolID) error
-	// Planned puts what would change on the BackendPools that Weir made for a Service.
+	// Planned sets the dry run result on the Service's BackendPools.
 	Planned(ctx context.Context, s Service, text string) error
-	// Passes reports whether an error of these methods may pass by itself.
+	// Passes reports whether an error of these methods may resolve by itself.
 	Passes(err error) bool
 }
 
-// What the Ledger says of BackendPools and Services.
+// Errors of BackendPools and Services.
 var (
-	// ErrGone says that the Service is not there any more, or too late to keep it.
+	// ErrGone means the Service was deleted, or is too late to keep.
 	ErrGone = errors.New("the Service is gone")
-	// ErrStillGoing asks for a little patience.
+	// ErrStillGoing means an old BackendPool is still being deleted: retry.
 	ErrStillGoing = errors.New("an earlier BackendPool of its name is still going")
-	// ErrNameTaken says that the Service's pool cannot be filled.
+	// ErrNameTaken means the Service's pool cannot be filled.
 	ErrNameTaken = errors.New("somebody made it for another pool, Service or nodes, and Weir needs the name for one of its own: delete it")
 )
 
-// NotPlacedError says that the nodes of a load balancer are not known yet.
+// NotPlacedError means the nodes of a load balancer are not known yet.
 type NotPlacedError struct{ Node, Why string }
 
 // Error implements error.
@@ -107,24 +96,24 @@ func (e NotPlacedError) Error() string {
 	return text
 }
 
-// Reporter tells people what becomes of a Service.
+// Reporter sends events about a Service.
 type Reporter interface {
 	Tell(s Service, e Event)
 }
 
-// Event is one thing that people are told. Whoever shows it escapes and bounds it.
+// Event is an event for the user. The recorder escapes and truncates it.
 type Event struct {
 	Reason  string
 	Warning bool
-	// Text says it; Err follows, with Azure's code and when it is tried again.
+	// Text is the message. Err is appended with Azure's code and the retry time.
 	Text string
 	Err  error
-	// Contest is told in the place of Text, where there is one, of so many.
+	// If set, the event describes the conflict instead of Text. Of is the number of conflicts.
 	Contest *contest.Contest
 	Of      int
 }
 
-// Reasons of the events: the first five are those of Kubernetes' own service controller.
+// Event reasons; the first five are those of the Kubernetes service controller.
 const (
 	ReasonEnsuring          = "EnsuringLoadBalancer"
 	ReasonEnsured           = "EnsuredLoadBalancer"
@@ -147,7 +136,7 @@ const (
 	ReasonDryRun            = "DryRun"
 )
 
-// Locator says where a Service belongs; balancer.Balancers and balancer.Rehearsal are these.
+// Locator selects load balancers; implemented by packages balancer and rehearse.
 type Locator interface {
 	Locate(ctx context.Context, p balancer.Placing) (on string, leave []string, err error)
 	ID(name string) lb.LoadBalancerID
@@ -157,21 +146,18 @@ type Locator interface {
 	ReadsLinks(ctx context.Context, group string) error
 }
 
-// Balancers bring load balancers level; see balancer.Balancers. Reconciler.Ensured hears what came
-// of a request.
+// Balancers processes requests; implemented by package balancer.
 type Balancers interface {
 	Locator
 	Ensure(req balancer.Request)
-	// Defer returns why no request for a Service is sent to Azure before a time; see balancer.Balancers.
 	Defer(name string, desired *service.Spec, narrows bool, now time.Time) error
-	// Reject counts a read that failed because of what the Service names.
 	Reject(name string, desired *service.Spec, err error)
-	// Forget drops the place and the room that a Service had before anything of it was recorded.
+	// Forget drops the placement and reserved capacity of a Service that was never recorded.
 	Forget(name, owner string)
 }
 
-// Rehearser says in a few words what would change in Azure. request makes what has to be asked of
-// a Locator that writes nothing; false if Azure holds nothing of the Service.
+// Rehearser describes what would change in Azure. request builds the request with a Locator that writes
+// nothing; false if Azure holds nothing of the Service.
 type Rehearser interface {
 	Rehearse(ctx context.Context, s Service, request func(context.Context, Locator) (balancer.Request, bool, error)) (string, error)
 }

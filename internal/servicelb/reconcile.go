@@ -17,26 +17,24 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Settings say which Services have a load balancer of Weir's, and what they get.
+// Settings select Weir's Services and configure their load balancers.
 type Settings struct {
-	// Class is the spec.loadBalancerClass of those Services; empty means those without one.
+	// Class is the spec.loadBalancerClass to serve; empty means Services without a class.
 	Class string
-	// AllowRemoval lets addresses be taken away, however many.
+	// AllowRemoval allows any number of addresses to be removed.
 	AllowRemoval bool
-	// Service is what specs are made from.
+	// Service are the settings for building specs.
 	Service service.Settings
-	// Guarded is true if a security group says who may connect, and
-	// RequireEffectiveRestrictions refuses Services whose restrictions have no effect.
+	// Guarded is set if Weir manages a security group. RequireEffectiveRestrictions rejects Services with
+	// unenforceable restrictions.
 	Guarded, RequireEffectiveRestrictions bool
-	// LookAgainAfter is how often a load balancer is compared though nothing changed; 0 is
-	// never.
+	// LookAgainAfter is the resync period; 0 means never.
 	LookAgainAfter time.Duration
-	// Several are the load balancers on which Services are placed; empty where there is one,
-	// which has all of them.
+	// Several are the load balancers to place Services on; empty if there is only one.
 	Several []service.Configuration
 }
 
-// Config is what a Reconciler works with. All fields are needed.
+// Config configures a Reconciler. All fields are required.
 type Config struct {
 	Settings  Settings
 	Cluster   Cluster
@@ -44,13 +42,12 @@ type Config struct {
 	Reporter  Reporter
 	Balancers Balancers
 	Rehearser Rehearser
-	// Pace is when a Service is tried again that Azure, or the plan, refuses.
+	// Pace is the backoff after a rejection by Azure or the plan.
 	Pace backoff.Doubling
 	Log  *slog.Logger
 }
 
-// Reconciler brings the load balancers of Services on their way. Its methods may be called from any
-// goroutine.
+// Reconciler reconciles the load balancers of Services. Its methods are safe for concurrent use.
 type Reconciler struct {
 	cfg      Config
 	tell     teller
@@ -58,36 +55,36 @@ type Reconciler struct {
 	States   *States
 }
 
-// New returns a Reconciler that knows of no Service yet.
+// New returns a Reconciler without state.
 func New(cfg Config) *Reconciler {
 	return &Reconciler{cfg: cfg, tell: teller{cfg.Reporter, cfg.Log, cfg.Settings}, States: &States{byName: map[string]*entry{}}}
 }
 
-// Reconcile has Azure hold what a Service wants, and says how far that is. It returns when it has
-// to be called again though nothing changed; 0 for never.
+// Reconcile performs the next step for a Service and updates its status. It returns the delay before the next
+// call without a change; 0 for never.
 func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) (again time.Duration, err error) {
-	s, e, leave := r.enter(ctx, name)
+	s, e, unlock := r.enter(ctx, name)
 	if e == nil {
 		return 0, nil
 	}
-	defer leave()
+	defer unlock()
 	st := &e.State
 	st.Told.concluded = nil
 	r.States.hear(e)
 	defer func() { r.States.show(e, s.Ours(r.cfg.Settings.Class), now) }()
 
-	switch why := r.cfg.Settings.whyKept(s); {
-	case why != "":
-		r.tell.kept(ctx, s, &st.Told, why) // until it leaves, or another process serves its class
-	case st.Pending.Running: // its end comes back here
+	switch reason := r.cfg.Settings.whyKept(s); {
+	case reason != "":
+		r.tell.kept(ctx, s, &st.Told, reason) // until it is deleted, or another process serves its class
+	case st.Pending.Running: // its result triggers a reconcile
 	default:
 		if res := st.Pending.Result; res != nil {
 			err = r.settle(ctx, s, e, *res, now)
 		}
 		if _, failed := errors.AsType[*retryError](err); err == nil || failed {
-			r.closeGroup(s, st, now) // does not wait for the load balancer
+			r.closeGroup(s, st, now) // independent of the load balancer
 		}
-		if err == nil && !st.Pending.Running && st.Waiting.left(now) <= 0 { // an event does not end what Azure asked for
+		if err == nil && !st.Pending.Running && st.Waiting.left(now) <= 0 { // an event must not shorten a Retry-After
 			err = r.next(ctx, s, e, now)
 		}
 		again, err = r.again(ctx, s, st, err, now)
@@ -96,20 +93,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string, now time.Time) 
 	if err == nil {
 		again = sooner(again, r.endpoints(s, st, now))
 		err = r.conclusions(ctx, s, st, now)
-	} else if st.Told.trouble != "" { // what keeps a result from being written down is shown as well
+	} else if st.Told.trouble != "" { // show also errors of persisting a result
 		err = errors.Join(err, r.conclusions(ctx, s, st, now))
 	}
 	return again, err
 }
 
-// enter returns a Service, or what stands in for one that is gone, with its entry and the turn to
-// work on it; no entry if there is nothing to do.
-func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, leave func()) {
+// enter locks a Service and returns it with its entry; a deleted one is replaced by a substitute. The entry is
+// nil if there is nothing to do.
+func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entry, unlock func()) {
 	class := r.cfg.Settings.Class
-	s, there := r.cfg.Cluster.Service(name)
-	bare := false // it leaves, and somebody took its finalizer away: what is left is known here alone
+	s, exists := r.cfg.Cluster.Service(name)
+	bare := false // deleted without its finalizer: only this process knows what is left
 	switch {
-	case !there:
+	case !exists:
 		e = r.States.known(name)
 	case s.Ours(class) || s.Held(class):
 		e = r.States.of(s)
@@ -128,24 +125,23 @@ func (r *Reconciler) enter(ctx context.Context, name string) (s Service, e *entr
 	case <-ctx.Done():
 		return Service{}, nil, nil
 	}
-	leave = func() { <-e.turn }
-	if (!there || bare) && !e.Placement.leaves() {
-		leave()
+	unlock = func() { <-e.turn }
+	if (!exists || bare) && !e.Placement.leaves() {
+		unlock()
 		r.forget(name)
 		return Service{}, nil, nil
 	}
-	if there {
-		if e.Placement.absent { // a list that was empty had us take it for gone
+	if exists {
+		if e.Placement.absent { // it seemed deleted because a list was empty
 			e.Level.drop()
 		}
 		e.Placement.absent, e.Placement.deleting = false, s.Deleting
-		return s, e, leave
+		return s, e, unlock
 	}
 	e.Placement.absent = true
-	return e.absent(name), e, leave
+	return e.absent(name), e, unlock
 }
 
-// forget drops what is known of a Service.
 func (r *Reconciler) forget(name string) {
 	if e := r.States.known(name); e != nil {
 		r.cfg.Balancers.Forget(name, e.owner)
@@ -154,7 +150,6 @@ func (r *Reconciler) forget(name string) {
 	r.removals.Stays(name)
 }
 
-// next does what follows for a Service that no request is under way for.
 func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Time) error {
 	st := &e.State
 	d, err := r.desired(ctx, s)
@@ -173,7 +168,7 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 		st.Plan.ends()
 	}
 	switch Next(*st, s, d, now) {
-	case Refuse: // until somebody changes it
+	case Refuse: // until the Service changes
 		st.Level.drop()
 		st.Level.lookAt = time.Time{}
 		st.Plan.ends()
@@ -190,12 +185,12 @@ func (r *Reconciler) next(ctx context.Context, s Service, e *entry, now time.Tim
 	return err
 }
 
-// ask queues a request, after it is written down where that may bring parts of the Service.
+// ask queues a request. Load balancers that may then hold parts of the Service are persisted first.
 func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, now time.Time) error {
 	st := &e.State
 	narrows := st.Level.request != nil && d.Spec.Narrows(st.Level.request.Desired)
 	if err := r.cfg.Balancers.Defer(s.Name, d.Spec, narrows, now); err != nil {
-		if st.Told.trouble != Failed || st.Pending.asked == nil || !reflect.DeepEqual(st.Pending.asked.Desired, d.Spec) { // else the condition has the error
+		if st.Told.trouble != Failed || st.Pending.asked == nil || !reflect.DeepEqual(st.Pending.asked.Desired, d.Spec) { // otherwise the condition has the error
 			r.tell.deferred(s, &st.Told, err)
 		}
 		return &retryError{error: err}
@@ -204,8 +199,8 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	e.Emptying.ends()
 	r.States.showFilling(e)
 	r.States.showEmptying(e)
-	spare, waits := r.sparing(ctx, s, st, d.Spec, now)
-	if waits {
+	protect, pending := r.sparing(ctx, s, st, d.Spec, now)
+	if pending {
 		return nil
 	}
 	req, places, err := r.request(ctx, r.cfg.Balancers, s, st.Placement.Record, d)
@@ -219,9 +214,9 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 		return r.writeDown(ctx, s, e, Release, balancer.Result{}, now)
 	}
 	req.Narrows = narrows
-	req.Spare, req.Recorded = spare, withFormer(places, st.Placement.Places)
+	req.Spare, req.Recorded = protect, withFormer(places, st.Placement.Places)
 	st.Closing.forgetIfWider(d.Spec)
-	err = r.record(ctx, s, st, Record{Places: req.Recorded, Groups: req.Groups, LinkGroups: req.LinkGroups}) // before anything of it can be in Azure
+	err = r.record(ctx, s, st, Record{Places: req.Recorded, Groups: req.Groups, LinkGroups: req.LinkGroups}) // before Azure can hold any part of it
 	if err == nil {
 		r.tell.announce(s, st, req)
 		st.Pending.asks(req, d.Selection, r.nodesAt(d.Spec, req.On))
@@ -230,8 +225,7 @@ func (r *Reconciler) ask(ctx context.Context, s Service, e *entry, d Desired, no
 	return err
 }
 
-// record writes down which load balancers may hold parts of a Service, which resource groups further
-// public IPs and Private Link Services of it, and under which class it is served.
+// record persists the load balancers and resource groups that may hold parts of a Service, and its class.
 func (r *Reconciler) record(ctx context.Context, s Service, st *State, to Record) error {
 	next := st.Placement.next(s, to, r.cfg.Settings.Class)
 	if st.Placement.recorded(s, next, r.cfg.Settings.Class) {
@@ -248,17 +242,17 @@ func (r *Reconciler) record(ctx context.Context, s Service, st *State, to Record
 	return nil
 }
 
-// again returns when a Service is looked at again that was. What is Kubernetes' trouble is the work
-// queue's; why no load balancer can be chosen may be mended by other Services that go.
+// again returns when to reconcile a Service again. The work queue retries Kubernetes errors. If no load
+// balancer can be chosen, the deletion of other Services may help.
 func (r *Reconciler) again(ctx context.Context, s Service, st *State, err error, now time.Time) (time.Duration, error) {
 	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Deferred() {
 		return max(f.RetryAt.Sub(now), time.Millisecond), nil
 	}
-	if why, ok := errors.AsType[*retryError](err); ok {
-		if why.unasked && !rehearsed(err) && ctx.Err() == nil { // what the end of the process stopped is no trouble of the Service's
-			st.Level.drop() // one that is taken back has to end the complaint
-			r.tell.complain(s, &st.Told, troubleOf(err), "nothing can be asked of Azure yet: ", why.error)
-			r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, why.error)
+	if reason, ok := errors.AsType[*retryError](err); ok {
+		if reason.unasked && !rehearsed(err) && ctx.Err() == nil { // a shutdown is not an error of the Service
+			st.Level.drop() // if it is reverted, the error must be cleared
+			r.tell.complain(s, &st.Told, troubleOf(err), "nothing can be asked of Azure yet: ", reason.error)
+			r.tell.warn(ctx, &st.Told, "no load balancer for the Service", s.Name, reason.error)
 		}
 		return st.Waiting.fails(err, r.cfg.Pace, now), nil
 	}
@@ -275,19 +269,17 @@ func (r *Reconciler) again(ctx context.Context, s Service, st *State, err error,
 	return st.wait(now), nil
 }
 
-// rehearsed reports whether a rehearsal found no share of the reads: it is put off, and nobody waits
-// for it.
 func rehearsed(err error) bool {
 	f, ok := errors.AsType[*fault.Fault](err)
 	return ok && f.Code == rehearse.CodeRehearsed
 }
 
-// retryError ends a look, and another follows. unasked is true if no load balancer can be chosen, or
-// no public IP be looked for.
+// retryError ends a reconcile that must be repeated. The flag is set if no load balancer could be chosen or
+// public IPs could not be read.
 type retryError struct {
 	error
 	unasked bool
 }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *retryError) Unwrap() error { return e.error }

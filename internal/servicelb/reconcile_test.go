@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// served has a Service that has what it wants.
+// served returns a Service in sync.
 func served(t *testing.T, edits ...func(*Settings)) *world {
 	t.Helper()
 	w := newWorld(t, edits...)
@@ -28,8 +28,8 @@ func served(t *testing.T, edits ...func(*Settings)) *world {
 	return w
 }
 
-// A Service comes and goes: what Azure may hold of it is on record before it is asked for, and until
-// nothing is left.
+// A Service is created and deleted: its possible parts are recorded before the request and until nothing is
+// left.
 func TestAServiceComesAndGoes(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -60,7 +60,7 @@ func TestAServiceComesAndGoes(t *testing.T) {
 	})
 }
 
-// Nothing is asked of Azure that is not on record, and a result stays until it is written down.
+// No request without a record, and a result is kept until it is persisted.
 func TestWhatCannotBeWrittenDownWaits(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -91,8 +91,7 @@ func TestWhatCannotBeWrittenDownWaits(t *testing.T) {
 	})
 }
 
-// Azure refuses, each time a little longer is waited; what it asks for itself counts, and no event
-// shortens that.
+// Rejections back off; a Retry-After counts, and no event shortens it.
 func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -132,8 +131,7 @@ func TestAServiceThatAzureRefusesIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A Service that is only compared with Azure hears nothing where nothing may be sent: nothing is known to be wrong.
-// It is compared when requests may be sent again.
+// A resync that may not be sent reports nothing and is repeated later.
 func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, func(o *Settings) { o.LookAgainAfter = time.Hour })
@@ -158,7 +156,7 @@ func TestALookThatIsNotSentIsPutOff(t *testing.T) {
 	})
 }
 
-// A rule that has to name another node is not in Azure, and that it was not asked for is told.
+// An unsent rule change for a new node is reported.
 func TestARuleOfNodesThatIsNotSentIsTold(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Settings) { o.Guarded = true })
@@ -178,8 +176,7 @@ func TestARuleOfNodesThatIsNotSentIsTold(t *testing.T) {
 	})
 }
 
-// A label moves a Service to another load balancer, and Azure refuses that once. It is tried again,
-// and not taken for done because Azure holds what the Service wants elsewhere.
+// A move by label that fails once is retried; the same spec on the old load balancer does not count as in sync.
 func TestAMoveThatFailedIsTriedAgain(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t, func(o *Settings) {
@@ -204,8 +201,7 @@ func TestAMoveThatFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Azure refuses a change, though half of it is done, and somebody takes the change back: what is left
-// of it is removed, and not taken for what was there before.
+// A failed change was partly applied and is reverted: the remains are removed.
 func TestAChangeThatFailedAndIsTakenBackIsUndone(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -224,7 +220,7 @@ func TestAChangeThatFailedAndIsTakenBackIsUndone(t *testing.T) {
 	})
 }
 
-// A node comes that a security rule has to name, and Azure refuses the rule once.
+// A rule for a new node that is rejected once is retried.
 func TestARuleOfNodesThatFailedIsTriedAgain(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Settings) { o.Guarded = true })
@@ -251,8 +247,8 @@ func TestARuleOfNodesThatFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Somebody takes the finalizer of a Service away and it is gone: what it has goes as well, after a
-// while in which nothing else is lost. One that is back after that gets a load balancer again.
+// A Service deleted without its finalizer is removed after a while in which nothing else is lost. Recreated, it
+// gets a load balancer again.
 func TestAServiceThatIsGoneWithoutAWord(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := served(t)
@@ -270,7 +266,7 @@ func TestAServiceThatIsGoneWithoutAWord(t *testing.T) {
 
 		w = served(t)
 		w.gone = true
-		w.looks() // one of so few may go at once
+		w.looks() // with so few Services, one may go at once
 		w.gone = false
 		w.ends()
 		w.looks()
@@ -282,8 +278,7 @@ func TestAServiceThatIsGoneWithoutAWord(t *testing.T) {
 	})
 }
 
-// Pools have to be filled first: the Service is asked for again when one is, or when its BackendPool
-// went, and not by any event.
+// The Service is requested again when a pool is filled or its BackendPool is deleted, but not on every event.
 func TestAServiceWaitsForItsPools(t *testing.T) {
 	pool := lb.PoolID{LoadBalancer: lb.LoadBalancerID{SubscriptionID: "s", ResourceGroup: "rg", Name: "kubernetes"}, Name: "shop-web"}
 	for about, comes := range map[string]func(*world){
@@ -328,7 +323,7 @@ func TestAServiceWaitsForItsPools(t *testing.T) {
 	}
 }
 
-// A dry run changes nothing, and says once what would change.
+// A dry run changes nothing and reports once.
 func TestADryRunAsksForNothing(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -345,7 +340,7 @@ func TestADryRunAsksForNothing(t *testing.T) {
 	})
 }
 
-// A dry run was refused, and is mended: it waits then for nobody.
+// A rejected dry run that is fixed no longer waits.
 func TestADryRunThatIsMendedIsRefusedNoMore(t *testing.T) {
 	for about, refused := range map[string]func(w *world, is bool){
 		"by itself": func(w *world, is bool) {
@@ -380,7 +375,7 @@ func TestADryRunThatIsMendedIsRefusedNoMore(t *testing.T) {
 	}
 }
 
-// No load balancer has room, until another Service has gone.
+// All load balancers are full until another Service is deleted.
 func TestAServiceWithoutRoomIsTriedAgain(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -398,7 +393,7 @@ func TestAServiceWithoutRoomIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A controller that is told to stop while it asks Azure says nothing of it on the Service.
+// A shutdown during an Azure call is not reported on the Service.
 func TestAStopIsNoTroubleOfAService(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -411,8 +406,8 @@ func TestAStopIsNoTroubleOfAService(t *testing.T) {
 	})
 }
 
-// Two look at a Service at once: the second waits for its turn and finds the request of the first,
-// though a write takes its time. Virtual time goes on meanwhile.
+// Concurrent reconciles of a Service are serialized: the second finds the request of the first, even if a write
+// takes time. Virtual time continues.
 func TestOneAtATimeLooksAtAService(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -437,7 +432,7 @@ func TestOneAtATimeLooksAtAService(t *testing.T) {
 	})
 }
 
-// A Service of another class keeps what it has, and people are told once.
+// A Service of another class retains its resources, reported once.
 func TestAServiceOfAnotherClassKeepsWhatItHas(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -452,7 +447,7 @@ func TestAServiceOfAnotherClassKeepsWhatItHas(t *testing.T) {
 	})
 }
 
-// The next Service of a name has no part in the result of the last one.
+// A recreated Service ignores the result of its predecessor.
 func TestAResultIsThatOfOneService(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -477,7 +472,7 @@ func TestAResultIsThatOfOneService(t *testing.T) {
 	})
 }
 
-// Azure throttles a Service without a time: it is not asked again within seconds, as it is after a refusal.
+// A Service throttled without Retry-After waits longer than a rejected one.
 func TestAServiceThatIsThrottledWaits(t *testing.T) {
 	pace, now := backoff.Doubling{First: 5 * time.Millisecond, Max: time.Minute}, time.Now()
 	var w Waiting

@@ -13,24 +13,21 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// AllowRemovalAnnotation on a Service lets its own addresses be taken away, however many others
-// would lose theirs.
+// AllowRemovalAnnotation on a Service allows its addresses to be removed, however many other Services would
+// lose theirs.
 const AllowRemovalAnnotation = service.AllowRemoval
 
-// looksAgainHeld is how often a Service that waits for a person is asked for again: what would
-// have taken its addresses away may be mended.
+// looksAgainHeld is the retry period of a blocked removal: the cause may be fixed.
 const looksAgainHeld = time.Minute
 
-// Removal is what is known of the addresses that a Service would lose.
+// Removal tracks the addresses that a Service would lose.
 type Removal struct {
-	// losing are these; nil if it would lose none.
 	losing []netip.Addr
-	// spec is what it wanted when that was found out, and again when it is asked for anew.
+	// spec would lose them; the request is repeated at the given time.
 	spec  *service.Spec
 	again time.Time
 }
 
-// begins takes in what a Service would lose.
 func (rm *Removal) begins(w *service.Spec, addresses []netip.Addr, now time.Time) {
 	if addresses == nil {
 		addresses = []netip.Addr{}
@@ -40,25 +37,24 @@ func (rm *Removal) begins(w *service.Spec, addresses []netip.Addr, now time.Time
 
 func (rm *Removal) ends() { *rm = Removal{} }
 
-// wouldLose reports whether a request ended because it would have taken addresses away.
 func wouldLose(err error) (*balancer.RemovalError, bool) {
 	return errors.AsType[*balancer.RemovalError](err)
 }
 
-// spares reports whether a request has to spare addresses: no person has asked to give them up.
-// Somebody who deletes a Service, or changes its type or class, has.
+// spares reports whether a request must not remove addresses because the user did not ask for it. Deleting a
+// Service or changing its type or class is asking for it.
 func (o Settings) spares(s Service, p Placement, w *service.Spec) bool {
 	switch {
 	case o.AllowRemoval, s.AllowRemoval:
 		return false
 	case w == nil:
-		return p.absent && !p.deleting // it went without a word
+		return p.absent && !p.deleting // it was deleted without an event
 	}
 	return true
 }
 
-// sparing reports whether a request takes no address away, and whether nothing is asked for now.
-func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (spare, waits bool) {
+// sparing reports whether the request must spare addresses, and whether it must wait.
+func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *service.Spec, now time.Time) (protect, pending bool) {
 	if !r.cfg.Settings.spares(s, st.Placement, w) {
 		r.spared(s, st)
 		return false, false
@@ -70,9 +66,9 @@ func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *servi
 	if rm.losing == nil {
 		return true, false
 	}
-	shown := r.cfg.Cluster.Addressed()
-	all := r.States.addressed(shown)
-	v := r.removals.Judge(s.Name, all, r.States.looked(shown), now)
+	services := r.cfg.Cluster.Addressed()
+	all := r.States.addressed(services)
+	v := r.removals.Judge(s.Name, all, r.States.looked(services), now)
 	switch {
 	case v.May:
 		return false, false
@@ -81,19 +77,17 @@ func (r *Reconciler) sparing(ctx context.Context, s Service, st *State, w *servi
 		return true, true
 	}
 	r.tell.held(ctx, s, st, v.Losing, all)
-	if w == nil { // nobody can mend that but by bringing it back
+	if w == nil { // only recreating the Service helps
 		rm.again = now.Add(looksAgainHeld)
 	}
 	return true, now.Before(rm.again) && reflect.DeepEqual(w, rm.spec)
 }
 
-// loses notes that a Service would lose addresses.
 func (r *Reconciler) loses(s Service, st *State, w *service.Spec, addresses []netip.Addr, now time.Time) {
 	st.Removal.begins(w, addresses, now)
 	r.removals.Loses(s.Name, now)
 }
 
-// spared notes that a Service loses nothing, or that a person asked for it.
 func (r *Reconciler) spared(s Service, st *State) {
 	if st.Told.trouble == Held {
 		st.Told.trouble, st.Told.last = "", ""

@@ -12,50 +12,44 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// Service is what the API server holds of a Service, as far as its load balancer goes.
+// Service is the part of a Kubernetes Service that matters for its load balancer.
 type Service struct {
-	// Name is its namespace and name, with a slash.
-	Name string
-	UID  string
-	// Created is when it was created.
-	Created time.Time
-	// Generation is that of its spec, where the API server counts it.
+	// Name is namespace/name.
+	Name       string
+	UID        string
+	Created    time.Time
 	Generation int64
 	Ownership
-	Record Record
-	// Shown are the addresses of its status.
-	Shown []netip.Addr
-	// Programmed is the reason of that condition in its status; empty if there is none.
+	Record     Record
+	Shown      []netip.Addr
 	Programmed string
-	// Object is what its load balancer is made from, without the names of its pools.
+	// Object is the input of the spec, without pool names.
 	Object service.Service
-	// DryRun keeps all that it has in Azure as it is. AllowRemoval lets its own addresses be
-	// taken away. WriteAgain is what a person wrote who wants a fight to be taken up again.
+	// DryRun prevents changes in Azure. AllowRemoval allows its addresses to be removed. WriteAgain is the
+	// user's retry token for a conflict.
 	DryRun, AllowRemoval bool
 	WriteAgain           string
-	// Problems are those of Weir's own annotations.
-	Problems []service.Problem
+	Problems             []service.Problem
 }
 
-// Record is what Weir has written down on a Service.
+// Record is what Weir persisted on a Service.
 type Record struct {
-	// Places are the names of the load balancers that may hold parts of it, that where it
-	// belongs first, and Groups the further resource groups that may have public IPs of it.
+	// Places are the load balancers that may hold parts of it, the assigned one first. The others are the
+	// additional resource groups that may hold its public IPs.
 	Places, Groups []string
-	// LinkGroups are the resource groups that may have a Private Link Service of it.
+	// LinkGroups are the resource groups that may hold its Private Link Service.
 	LinkGroups []string
-	// Class is that under which it is served; nil if that is not on record.
+	// Class is the class it is served under; nil if not recorded.
 	Class *string
 }
 
-// Ownership says whose a Service is.
+// Ownership decides whether Weir owns a Service.
 type Ownership struct {
-	// LoadBalancer is true for spec.type LoadBalancer; Class is its spec.loadBalancerClass.
+	// LoadBalancer means spec.type is LoadBalancer; Class is spec.loadBalancerClass.
 	LoadBalancer bool
 	Class        *string
 	Deleting     bool
-	// Finalizer is true with Weir's finalizer, Cleanup with that of Kubernetes' service
-	// controller.
+	// Finalizer is Weir's finalizer, Cleanup that of the Kubernetes service controller.
 	Finalizer, Cleanup bool
 }
 
@@ -66,27 +60,26 @@ func (o Ownership) class() string {
 	return *o.Class
 }
 
-// Ours reports whether a Service has a load balancer of Weir's that serves a class, or is to
-// have one.
+// Ours reports whether a Weir that serves class owns the Service.
 func (o Ownership) Ours(class string) bool {
 	return !o.Deleting && o.LoadBalancer && o.class() == class
 }
 
-// Inherits reports whether nobody but Weir looks after the finalizers of a Service's load
-// balancer: where Weir serves the Services without a class no other service controller runs.
+// Inherits reports whether only Weir handles the Service's finalizers: where Weir serves Services without a
+// class, no other service controller runs.
 func (o Ownership) Inherits(class string) bool { return class == "" && o.Class == nil }
 
-// Inherited reports whether another service controller has served a Service that is Weir's now.
+// Inherited reports whether another service controller served one of Weir's Services before.
 func (o Ownership) Inherited(class string) bool {
 	return o.Inherits(class) && o.LoadBalancer && o.Cleanup
 }
 
-// Held reports whether Azure may hold something of a Service that Weir has to remove.
+// Held reports whether Azure may hold parts that Weir must remove.
 func (o Ownership) Held(class string) bool { return o.Finalizer || o.Inherited(class) }
 
-// Kept reports whether a Service that Weir has served under another class keeps what it has in
-// Azure. Its own class is not what changed then, for it cannot change while the type is
-// LoadBalancer: the flag did. recorded is the class on record; what that does not tell is kept, too.
+// Kept reports whether a Service that Weir served under another class retains its resources. The class of a
+// Service cannot change while its type is LoadBalancer, so the flag changed. recorded is the recorded class;
+// nil also retains.
 func (o Ownership) Kept(class string, recorded *string) bool {
 	if !o.Finalizer || o.Deleting || !o.LoadBalancer || o.class() == class {
 		return false
@@ -94,8 +87,7 @@ func (o Ownership) Kept(class string, recorded *string) bool {
 	return recorded == nil || *recorded == o.class()
 }
 
-// Names reads a record of names, each once. Whoever may edit a Service may edit it, and each name
-// costs reads.
+// Names parses a record of names without duplicates. Users can edit it, and each name costs reads.
 func Names(record string) []string {
 	var names []string
 	known := map[string]bool{}
@@ -109,10 +101,10 @@ func Names(record string) []string {
 	return names
 }
 
-// mostGroups bounds what is believed of a record of resource groups: each costs a read.
+// mostGroups limits the resource groups of a record; each costs a read.
 const mostGroups = 8
 
-// Groups reads a record of resource groups. Whoever may edit a Service may edit it.
+// Groups parses a record of resource groups. Users can edit it.
 func Groups(record string) []string {
 	groups := slices.DeleteFunc(Names(record), func(name string) bool {
 		return lb.ResourceID{SubscriptionID: "s", ResourceGroup: name, Type: lb.TypePublicIP, Name: "n"}.Validate() != nil

@@ -14,64 +14,57 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// States are those of the load balancers of all Services, what others bring of them, and what others
-// read. Its methods may be called from any goroutine.
+// States holds the state of all Services' load balancers, with notifications and a read-only view. Its methods
+// are safe for concurrent use.
 type States struct {
-	mu     sync.Mutex // held for moments
+	mu     sync.Mutex // held briefly
 	byName map[string]*entry
 }
 
-// entry is what is known of the load balancer of one Service; a later Service of its name has
-// another.
+// entry is the state of one Service; a recreated Service gets a new entry.
 type entry struct {
 	uid, owner string
-	// turn has room for who reconciles the Service. It is held across calls of the API server.
+	// turn is a lock, held by the reconcile of the Service across API server calls.
 	turn chan struct{}
-	// State is that of who has the turn.
+	// State is guarded by turn.
 	State
 
-	// What follows is guarded by the mu of States.
+	// The fields below are guarded by States.mu.
 	brought brought
 	shown   shown
 }
 
-// brought is what others bring between two looks.
+// brought holds notifications received between two reconciles.
 type brought struct {
 	result *balancer.Result
 	lost   []LostPool
 	filled bool
-	// emptied is true once a BackendPool of a pool has gone that it waits for.
+	// emptied is set once an awaited BackendPool was deleted.
 	emptied bool
 }
 
-// shown is what others read.
 type shown struct {
-	// condition is what the metric counts; empty before the first look.
+	// condition is counted by the metric; empty before the first reconcile.
 	condition Condition
-	// addressed is true while the Service has a load balancer, and looked once it is known what
-	// becomes of it.
+	// addressed is set while the Service has a load balancer, looked once its next step is known.
 	addressed, looked bool
-	// link is how it is published; nil if it is not.
-	link *privatelinkround.State
-	// served is what Azure holds for it; nil if that is not known, or nothing.
-	served *Served
-	// filling are the pools that it waits for.
-	filling []lb.PoolID
-	// emptying are the names of the load balancers whose pools it waits for.
+	link              *privatelinkround.State
+	// served is what Azure holds for it; nil if nothing or unknown.
+	served   *Served
+	filling  []lb.PoolID
 	emptying []string
 }
 
-// LostPool is the pool of a BackendPool that is gone; without a name it is all that the load balancer had.
+// LostPool is the pool of a deleted BackendPool; without a name, all pools of the load balancer.
 type LostPool struct{ LoadBalancer, Pool string }
 
-// Served is what Azure holds for a Service, as far as this process knows. The BackendPools of these
-// pools are Weir's own, or for the same Service.
+// Served is what Azure is known to hold for a Service. The BackendPools of these pools are Weir's, or for the
+// same Service.
 type Served struct {
 	On    lb.LoadBalancerID
 	Pools []service.Pool
 }
 
-// Has reports whether a pool is among them.
 func (s *Served) Has(at lb.PoolID) bool {
 	return s != nil && s.On.Key() == at.LoadBalancer.Key() &&
 		slices.ContainsFunc(s.Pools, func(p service.Pool) bool { return strings.EqualFold(p.Name, at.Name) })
@@ -85,9 +78,8 @@ func newEntry(uid string, st State) *entry {
 	return &entry{uid: uid, owner: service.Owner(uid), turn: make(chan struct{}, 1), State: st}
 }
 
-// absent stands in for a Service that is gone although Azure may hold something of it, because
-// somebody took its finalizer away: it leaves as one that is being deleted does. What this process
-// recorded for it is surely Weir's.
+// absent returns a substitute for a Service that was deleted without its finalizer while Azure may hold parts
+// of it. It is handled like one being deleted; what this process recorded for it is Weir's.
 func (e *entry) absent(name string) Service {
 	namespace, short, _ := strings.Cut(name, "/")
 	return Service{
@@ -97,7 +89,6 @@ func (e *entry) absent(name string) Service {
 	}
 }
 
-// of returns the entry of a Service.
 func (all *States) of(s Service) *entry {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -121,16 +112,16 @@ func (all *States) forget(name string) {
 	delete(all.byName, name)
 }
 
-// Known reports whether a Service of a name is known, with its UID.
-func (all *States) Known(name string) (uid string, is bool) {
+// Known returns the UID of a known Service.
+func (all *States) Known(name string) (uid string, ok bool) {
 	if e := all.known(name); e != nil {
 		return e.uid, true
 	}
 	return "", false
 }
 
-// Absent has a Service that is gone leave a load balancer, unless one of its name is known, and
-// reports whether it has to be reconciled for that.
+// Absent starts the removal of a deleted Service from a load balancer, unless a Service of that name is known.
+// It reports whether to reconcile it.
 func (all *States) Absent(name, uid, balancer string) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -141,8 +132,7 @@ func (all *States) Absent(name, uid, balancer string) bool {
 	return true
 }
 
-// Ensured brings what came of a request, and reports whether its Service has to be reconciled for
-// that.
+// Ensured delivers the result of a request and reports whether to reconcile its Service.
 func (all *States) Ensured(res balancer.Result) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -153,8 +143,7 @@ func (all *States) Ensured(res balancer.Result) bool {
 	return e != nil
 }
 
-// PoolLost brings that a BackendPool of a Service is gone, or its pool, and reports whether the
-// Service is known.
+// PoolLost delivers that a BackendPool or its pool was deleted and reports whether the Service is known.
 func (all *States) PoolLost(name string, p LostPool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -165,7 +154,7 @@ func (all *States) PoolLost(name string, p LostPool) bool {
 	return e != nil
 }
 
-// PoolFilled brings that a pool holds its members, and reports whether a Service waits for that.
+// PoolFilled delivers that a pool is filled and reports whether the Service waits for it.
 func (all *States) PoolFilled(name string, pool lb.PoolID) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -177,7 +166,6 @@ func (all *States) PoolFilled(name string, pool lb.PoolID) bool {
 	return true
 }
 
-// hear takes in what others have brought.
 func (all *States) hear(e *entry) {
 	all.mu.Lock()
 	b := e.brought
@@ -192,31 +180,28 @@ func (all *States) hear(e *entry) {
 	all.showFilling(e)
 }
 
-// show has others read what a look has come to.
-func (all *States) show(e *entry, ours bool, now time.Time) {
-	is := e.condition(ours, now)
+func (all *States) show(e *entry, managed bool, now time.Time) {
+	condition := e.condition(managed, now)
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	e.shown.condition, e.shown.addressed = is, len(e.Placement.Places) > 0 && e.Told.had
+	e.shown.condition, e.shown.addressed = condition, len(e.Placement.Places) > 0 && e.Told.had
 	e.shown.looked = e.shown.looked || !e.Pending.Running
 }
 
-// showFilling has others read which pools a Service waits for.
 func (all *States) showFilling(e *entry) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	e.shown.filling = e.Filling.pools
 }
 
-// showEmptying has others read which load balancers a Service waits for.
 func (all *States) showEmptying(e *entry) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	e.shown.emptying = e.Emptying.balancers()
 }
 
-// Emptied brings that a BackendPool of the nodes of a load balancer has gone, and returns the
-// Services that wait for that.
+// Emptied delivers that a node BackendPool of a load balancer was deleted and returns the Services that wait
+// for it.
 func (all *States) Emptied(balancer string) (names []string) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -229,7 +214,7 @@ func (all *States) Emptied(balancer string) (names []string) {
 	return names
 }
 
-// Holds notes what Azure holds for a Service, and reports whether that has changed.
+// Holds records what Azure holds for a Service and reports whether it changed.
 func (all *States) Holds(s Service, now *Served) bool {
 	e := all.of(s)
 	all.mu.Lock()
@@ -239,7 +224,7 @@ func (all *States) Holds(s Service, now *Served) bool {
 	return !before.same(now)
 }
 
-// Served returns what Azure holds for a Service of this UID; nil if that is not known, or nothing.
+// Served returns what Azure holds for the Service with this UID; nil if nothing or unknown.
 func (all *States) Served(name, uid string) *Served {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -249,7 +234,7 @@ func (all *States) Served(name, uid string) *Served {
 	return nil
 }
 
-// Count counts the Services that have a load balancer of Weir's, or are to have one, by condition.
+// Count counts Weir's Services by condition.
 func (all *States) Count() map[Condition]int {
 	count := map[Condition]int{}
 	for _, is := range Conditions() {
@@ -265,11 +250,11 @@ func (all *States) Count() map[Condition]int {
 	return count
 }
 
-// addressed counts the Services that have an address of Weir's, those included that are gone
-// without a word. shown are those whose status shows one.
-func (all *States) addressed(shown []string) int {
+// addressed counts Services with an address of Weir's, including deleted ones not yet removed, and the given
+// ones.
+func (all *States) addressed(services []string) int {
 	names := map[string]bool{}
-	for _, name := range shown {
+	for _, name := range services {
 		names[name] = true
 	}
 	all.mu.Lock()
@@ -282,12 +267,11 @@ func (all *States) addressed(shown []string) int {
 	return len(names)
 }
 
-// looked reports whether it is known of every Service that shows an address what becomes of
-// it: it was looked at, and asked for if it had to be.
-func (all *States) looked(shown []string) bool {
+// looked reports whether the next step of all the Services is known.
+func (all *States) looked(services []string) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	return !slices.ContainsFunc(shown, func(name string) bool {
+	return !slices.ContainsFunc(services, func(name string) bool {
 		e := all.byName[name]
 		return e == nil || !e.shown.looked
 	})

@@ -20,35 +20,28 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Told is what people were told of a Service.
+// Told is what was reported about a Service.
 type Told struct {
-	// announced is true while people wait for the word that the load balancer is there, and had
-	// once the Service had one.
+	// announced is set until the ready event. The other flag is set once the Service had a load balancer.
 	announced, had bool
-	// last is the last complaint; empty once the load balancer is there. trouble says which
-	// condition that is, and warned is the error that the log said last.
+	// last is the last warning; empty once the load balancer is ready. The others are its condition and the
+	// last logged error.
 	last, warned string
 	trouble      Condition
-	// wrong is what is wrong with the Service itself, once it was judged; see judges.
-	wrong  string
-	judged bool
-	// concluded are the conditions that this look has written already, which the informer's copy need not show
-	// yet; nil if it has written none.
+	wrong        string
+	judged       bool
+	// concluded are the conditions already written by this reconcile; the informer cache may not show them yet.
+	// nil for none.
 	concluded []Verdict
-	// wrote are the conditions that this process has written last, by type.
-	wrote map[string]Verdict
-	// ports say what is wrong with which of its ports. flaws are what is wrong with parts without which it is served.
-	ports map[service.PortRef]string
-	flaws string
-	// proxied is the Service that has the probes of this one fail.
+	wrote     map[string]Verdict
+	// ports are the errors of ports. flaws are those of parts that are left out.
+	ports   map[service.PortRef]string
+	flaws   string
 	proxied string
-	// filling are the pools of which it was told that rules wait for them.
 	filling map[lb.PoolKey]bool
-	// links are the warnings about a Private Link Service that were told last.
-	links map[string]bool
-	// note is the last note of a result, left what was told of pools that stay for what others
-	// have put there, unusedIPs what was told of public IPs that it does not use, emptying are the pools of which it was told that interfaces have to leave,
-	// unknown the annotations without effect, and unenforced the restrictions without.
+	links   map[string]bool
+	// What was reported last: the note of a result, pools retained for foreign members, unused public IPs,
+	// pools with remaining network interfaces, and annotations and restrictions without effect.
 	note       string
 	left       map[string]bool
 	unusedIPs  map[string]bool
@@ -57,8 +50,7 @@ type Told struct {
 	unenforced string
 }
 
-// troubleOf says whose an error is: what Azure, or the way there, had no part in is for people
-// to mend.
+// troubleOf classifies an error: the user must fix errors that neither Azure nor the network caused.
 func troubleOf(err error) Condition {
 	if _, ok := errors.AsType[*fault.Fault](err); ok {
 		return Failed
@@ -66,22 +58,19 @@ func troubleOf(err error) Condition {
 	return Refused
 }
 
-// planned ends what people were told of a Service of which a plan can be made now. That addresses are
-// held back stays true.
+// planned clears earlier reports once a dry run succeeds. A blocked removal remains reported.
 func (t *Told) planned() {
 	if t.last = ""; t.trouble != Held {
 		t.trouble = ""
 	}
 }
 
-// teller tells people, each thing once.
 type teller struct {
 	reporter Reporter
 	log      *slog.Logger
 	settings Settings
 }
 
-// announce says that work begins, if the Service wants something new.
 func (r teller) announce(s Service, st *State, req balancer.Request) {
 	t := &st.Told
 	switch {
@@ -92,28 +81,25 @@ func (r teller) announce(s Service, st *State, req balancer.Request) {
 		r.reporter.Tell(s, Event{Reason: ReasonDeleting, Text: "Deleting load balancer"})
 	case st.Pending.asked == nil && !t.announced:
 		t.trouble = ""
-		return // an earlier process has said so
+		return // an earlier process reported it
 	default:
 		r.reporter.Tell(s, Event{Reason: ReasonEnsuring, Text: "Ensuring load balancer"})
 	}
 	t.announced, t.trouble = true, ""
 }
 
-// complain puts a failure of Azure, or of the plan, on a Service: a text, and the error that
-// follows it.
-func (r teller) complain(s Service, t *Told, is Condition, text string, err error) {
-	t.last, t.trouble = complaint(text, err), is
+func (r teller) complain(s Service, t *Told, condition Condition, text string, err error) {
+	t.last, t.trouble = complaint(text, err), condition
 	r.reporter.Tell(s, Event{Reason: ReasonSyncFailed, Warning: true, Text: "Error syncing load balancer: " + text, Err: err})
 }
 
-// complainOnce is complain for what stays the same until somebody changes the Service.
-func (r teller) complainOnce(s Service, t *Told, is Condition, text string, err error) {
+// complainOnce warns about an error that persists until the Service changes.
+func (r teller) complainOnce(s Service, t *Told, condition Condition, text string, err error) {
 	if !words.Same(t.last, complaint(text, err)) {
-		r.complain(s, t, is, text, err)
+		r.complain(s, t, condition, text, err)
 	}
 }
 
-// deferred reports that a Service waits for its next write, in one event until that is over.
 func (r teller) deferred(s Service, t *Told, err error) {
 	if t.trouble != Deferred {
 		r.reporter.Tell(s, Event{Reason: ReasonDeferred, Warning: true, Text: "Deferred: ", Err: err})
@@ -123,13 +109,13 @@ func (r teller) deferred(s Service, t *Told, err error) {
 
 func complaint(text string, err error) string {
 	if err != nil {
-		text = words.Requested(text+err.Error(), err, words.MaxMessage-100) // others put theirs before it
+		text = words.Requested(text+err.Error(), err, words.MaxMessage-100) // the event prepends its own text
 	}
 	return text
 }
 
-// desired tells of annotations and of restrictions that have no effect, once of the same. Where
-// Services without effective restrictions are refused, the refusal says it.
+// desired reports annotations and restrictions without effect, each once. If the latter are required, the
+// rejection reports them.
 func (r teller) desired(s Service, t *Told, d Desired) {
 	if len(d.Unknown) > 0 && !slices.Equal(d.Unknown, t.unknown) {
 		r.reporter.Tell(s, Event{Reason: ReasonUnknownAnnotation, Warning: true,
@@ -151,55 +137,50 @@ func (r teller) desired(s Service, t *Told, d Desired) {
 	t.unknown, t.unenforced, t.flaws, t.proxied = d.Unknown, d.Unenforced, flaws, d.Proxied
 }
 
-// keptPools tells of the pools that a Service leaves to others, once of the same.
-func (r teller) keptPools(s Service, t *Told, kept []plan.Kept) {
-	told := map[string]bool{}
-	for _, k := range kept {
+func (r teller) keptPools(s Service, t *Told, retained []plan.Kept) {
+	reported := map[string]bool{}
+	for _, k := range retained {
 		text := k.String()
-		if told[text] = true; !t.left[text] {
+		if reported[text] = true; !t.left[text] {
 			r.reporter.Tell(s, Event{Reason: ReasonPoolKept, Warning: true, Text: text})
 		}
 	}
-	t.left = told
+	t.left = reported
 }
 
-// unusedIPs tells of the public IPs that were made for a Service and that it does not use, once of the same.
 func (r teller) unusedIPs(s Service, t *Told, unused []publicip.Unused) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, ip := range unused {
 		text := ip.String()
-		if told[text] = true; !t.unusedIPs[text] {
+		if reported[text] = true; !t.unusedIPs[text] {
 			r.reporter.Tell(s, Event{Reason: ReasonIPUnused, Warning: true, Text: text})
 		}
 	}
-	t.unusedIPs = told
+	t.unusedIPs = reported
 }
 
-// emptying tells which pools keep a load balancer until their network interfaces have left, once of
-// each: how many they are yet is no news.
+// emptying reports pools with remaining network interfaces, each once: a changed count is not reported.
 func (r teller) emptying(s Service, t *Told, pools []plan.Emptying) {
-	told := map[lb.PoolKey]bool{}
+	reported := map[lb.PoolKey]bool{}
 	for _, e := range pools {
-		if told[e.Pool.Key()] = true; !t.emptying[e.Pool.Key()] {
+		if reported[e.Pool.Key()] = true; !t.emptying[e.Pool.Key()] {
 			r.reporter.Tell(s, Event{Reason: ReasonPoolEmptying, Text: e.String()})
 		}
 	}
-	t.emptying = told
+	t.emptying = reported
 }
 
-// filling tells for which pools rules stay where they are, once of each.
 func (r teller) filling(s Service, t *Told, pools []lb.PoolID) {
-	told := map[lb.PoolKey]bool{}
+	reported := map[lb.PoolKey]bool{}
 	for _, p := range pools {
-		if told[p.Key()] = true; !t.filling[p.Key()] {
+		if reported[p.Key()] = true; !t.filling[p.Key()] {
 			r.reporter.Tell(s, Event{Reason: ReasonPoolFilling, Text: fmt.Sprintf(
 				"flows stay where they are until backend pool %s of load balancer %s holds its members; its BackendPool says what keeps it", p.Name, p.LoadBalancer.Name)})
 		}
 	}
-	t.filling = told
+	t.filling = reported
 }
 
-// ensured says that the load balancer is there, if that is news.
 func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	if res.Changed || t.announced || t.last != "" {
 		r.reporter.Tell(s, Event{Reason: ReasonEnsured, Text: "Ensured load balancer"})
@@ -210,13 +191,11 @@ func (r teller) ensured(s Service, t *Told, res balancer.Result) {
 	t.reached(res)
 }
 
-// reached takes in that people were told that the load balancer is there.
 func (t *Told) reached(res balancer.Result) {
 	t.last, t.note, t.announced, t.had, t.filling = "", res.Note, false, true, nil
 	t.trouble, t.warned = "", ""
 }
 
-// deleted says that nothing is left of the load balancer, if there was one.
 func (r teller) deleted(s Service, t *Told) {
 	if t.had {
 		r.reporter.Tell(s, Event{Reason: ReasonDeleted, Text: "Deleted load balancer"})
@@ -224,8 +203,7 @@ func (r teller) deleted(s Service, t *Told) {
 	t.last, t.trouble, t.warned, t.announced, t.had, t.emptying = "", "", "", true, false, nil
 }
 
-// whyKept says why a Service of another class keeps what it has, and what people can do; empty if it
-// does not.
+// whyKept returns why a Service of another class retains its resources, with the remedy; empty if it does not.
 func (o Settings) whyKept(s Service) string {
 	if !s.Kept(o.Class, s.Record.Class) {
 		return ""
@@ -234,18 +212,15 @@ func (o Settings) whyKept(s Service) string {
 		"Set the flag back to have it served; delete the Service, or change its type, to give up what it has", s.class(), o.Class)
 }
 
-// kept says once that a Service of another class keeps what it has.
-func (r teller) kept(ctx context.Context, s Service, t *Told, why string) {
+func (r teller) kept(ctx context.Context, s Service, t *Told, reason string) {
 	if t.trouble != Kept {
-		r.reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + why})
+		r.reporter.Tell(s, Event{Reason: ReasonKept, Warning: true, Text: "Kept: " + reason})
 		r.log.WarnContext(ctx, "a Service of another class keeps what Weir made for it", "service", s.Name,
 			"class", s.class(), "served", r.settings.Class)
 	}
-	t.trouble, t.last = Kept, why
+	t.trouble, t.last = Kept, reason
 }
 
-// warn logs what keeps a Service from its load balancer. What the log said last of it is
-// repeated for those alone who look closely.
 func (r teller) warn(ctx context.Context, t *Told, what, name string, err error) {
 	log := r.log.WarnContext
 	if words.Same(t.warned, err.Error()) {
@@ -255,7 +230,6 @@ func (r teller) warn(ctx context.Context, t *Told, what, name string, err error)
 	log(ctx, what, "service", name, "err", err)
 }
 
-// held says once that a person is waited for.
 func (r teller) held(ctx context.Context, s Service, st *State, losing, all int) {
 	if st.Told.trouble == Held {
 		return
@@ -275,29 +249,28 @@ func (r teller) held(ctx context.Context, s Service, st *State, losing, all int)
 	}
 }
 
-// Condition is how far a Service is with its load balancer.
+// Condition is the state of a Service's load balancer, for the metric.
 type Condition string
 
-// The conditions.
+// Conditions.
 const (
-	Ready     Condition = "ready"     // it has what it wants
-	Waits     Condition = "waiting"   // it is new, or waits for what Azure asked for
-	Refused   Condition = "refused"   // somebody has to mend it, or what it names
-	Failed    Condition = "failed"    // the last try failed, and another follows
-	Contested Condition = "contested" // somebody else keeps undoing what it wants
-	Leaving   Condition = "leaving"   // it gives its load balancer up
-	Kept      Condition = "kept"      // it is of another class, and keeps what it has
-	Held      Condition = "held"      // it would lose addresses, and waits for a person
-	Deferred  Condition = "deferred"  // its namespace has used up its share of writes, or Azure rejected it before
+	Ready     Condition = "ready"     // in sync
+	Waits     Condition = "waiting"   // new, or waits for Retry-After
+	Refused   Condition = "refused"   // the user must fix it, or what it refers to
+	Failed    Condition = "failed"    // the last try failed and is retried
+	Contested Condition = "contested" // another client keeps reverting it
+	Leaving   Condition = "leaving"   // its load balancer is being removed
+	Kept      Condition = "kept"      // of another class; retains its resources
+	Held      Condition = "held"      // it would lose addresses and waits for the user
+	Deferred  Condition = "deferred"  // no write budget left in its namespace, or rejected before
 )
 
-// Conditions are all of them.
+// Conditions returns all conditions.
 func Conditions() []Condition {
 	return []Condition{Ready, Waits, Refused, Failed, Contested, Leaving, Kept, Held, Deferred}
 }
 
-// condition is that of a Service that was looked at.
-func (st *State) condition(ours bool, now time.Time) Condition {
+func (st *State) condition(managed bool, now time.Time) Condition {
 	switch {
 	case st.Told.trouble == Refused:
 		return Refused
@@ -305,7 +278,7 @@ func (st *State) condition(ours bool, now time.Time) Condition {
 		return Waits
 	case st.Told.trouble != "":
 		return st.Told.trouble
-	case !ours:
+	case !managed:
 		return Leaving
 	case st.Level.request != nil && len(st.Level.contests) > 0:
 		return Contested

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Unfilled says whether a backend pool of a Service is empty in Azure though members are to be in it.
+// Unfilled tracks whether a backend pool is empty in Azure but should have members.
 type Unfilled struct {
-	// pool is its name; empty for none. is is true once the status is to say so, and since is from when on the pool has
-	// been empty, as far as this process knows.
+	// pool is its name; empty for none. is is set once the status must report it; since is when this process
+	// first saw it empty.
 	pool  string
 	is    bool
 	since time.Time
 }
 
-// sees takes in which pool is empty, and what the status says. That none is empty any more is said at once.
-func (u *Unfilled) sees(pool, shown string, now time.Time) {
+// sees records which pool is empty; reason is that of the condition. A filled pool is reported at once.
+func (u *Unfilled) sees(pool, reason string, now time.Time) {
 	if pool == "" {
 		*u = Unfilled{}
 		return
@@ -25,10 +25,10 @@ func (u *Unfilled) sees(pool, shown string, now time.Time) {
 	if u.pool = pool; u.since.IsZero() {
 		u.since = now
 	}
-	u.is = u.is || shown == WhyPoolEmpty || !now.Before(u.since.Add(emptyAfter))
+	u.is = u.is || reason == WhyPoolEmpty || !now.Before(u.since.Add(emptyAfter))
 }
 
-// wait is when the pool is looked at again; 0 for never.
+// wait returns when to check the pool again; 0 for never.
 func (u *Unfilled) wait(now time.Time) time.Duration {
 	switch {
 	case u.pool == "":

@@ -13,18 +13,18 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Types of the conditions on a Service that say how far it is, named as those of Gateway API.
+// Condition types of a Service, named as in Gateway API.
 const (
-	// TypeAccepted is False while the Service asks for what cannot be.
+	// TypeAccepted is False while the Service is invalid.
 	TypeAccepted = "weir.dev/Accepted"
-	// TypeProgrammed is True once Azure has what the Service wants; else it says what is waited for.
+	// TypeProgrammed is True once Azure is in sync; otherwise its reason is what is waited for.
 	TypeProgrammed = "weir.dev/Programmed"
 
-	typeContests, typeLink = "contests", "link" // by which those are known here that a Ledger words
+	typeContests, typeLink = "contests", "link" // internal keys; the status store formats these conditions
 )
 
-// Reasons of TypeAccepted. What is WhyOpen is accepted, and everybody may connect. What is WhyPartial is accepted
-// without the parts that are wrong.
+// Reasons of TypeAccepted. WhyOpen: accepted, but any client may connect. WhyPartial: accepted without the
+// invalid parts.
 const (
 	WhyAccepted = "Accepted"
 	WhyInvalid  = "Invalid"
@@ -50,26 +50,25 @@ const (
 	WhyKept        = "OtherClass"
 	WhyLeaving     = "Leaving"
 	WhyDryRun      = "DryRun"
-	// WhyMigrating is said before anything else is: its load balancer is Basic, and becomes a Standard one.
+	// WhyMigrating takes precedence: the load balancer is being migrated from Basic to Standard.
 	WhyMigrating = "Migrating"
 )
 
-// Verdict is a condition on a Service. Without a reason it goes.
+// Verdict is a condition of a Service; without a reason it is removed.
 type Verdict struct {
 	Type, Reason, Text string
 }
 
-// Conclusion is what the status of a Service is to say: conditions, and, if it shows them, the addresses.
+// Conclusion is the status update of a Service: conditions and optionally addresses.
 type Conclusion struct {
 	Verdicts  []Verdict
 	Shows     bool
 	Addresses []netip.Addr
-	// Anew is true of conditions that are not those that were written last: the informer's copy may be older
-	// than these, and show them already.
+	// Anew is set for conditions that differ from those written last. The informer cache may be older and
+	// already show them.
 	Anew bool
 }
 
-// writes has the conditions of a Service written, and keeps what was.
 func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclusion) error {
 	for _, v := range c.Verdicts {
 		c.Anew = st.Told.writes(v) || c.Anew
@@ -83,9 +82,9 @@ func (r *Reconciler) writes(ctx context.Context, s Service, st *State, c Conclus
 	return nil
 }
 
-// writes reports whether a condition is another than this process wrote last. What there is after it nobody knows
-// before it is answered.
-func (t *Told) writes(v Verdict) (anew bool) {
+// writes reports whether a condition differs from the last one written. The written state is unknown until the
+// request succeeds.
+func (t *Told) writes(v Verdict) (changed bool) {
 	if t.wrote == nil {
 		t.wrote = map[string]Verdict{}
 	}
@@ -99,15 +98,13 @@ func (v Verdict) Holds() bool {
 	return v.Reason == WhyAccepted || v.Reason == WhyProgrammed || Noted(v.Reason)
 }
 
-// Noted reports whether a reason is one of a condition that is True, and that people want to know of.
+// Noted reports whether a True condition has a reason that the user should know.
 func Noted(reason string) bool {
 	return reason == WhyOpen || reason == WhyPartial || reason == WhyNotGuarded || reason == WhyNoEndpoints
 }
 
-// noVerdicts has the conditions of a Service that Weir has left go.
 func noVerdicts() []Verdict { return []Verdict{{Type: TypeAccepted}, {Type: TypeProgrammed}} }
 
-// judges takes in whether a Service asks for what can be.
 func (t *Told) judges(d Desired) {
 	t.judged, t.wrong, t.ports = true, "", nil
 	if len(d.Problems)+len(d.Flaws) > 0 {
@@ -118,12 +115,11 @@ func (t *Told) judges(d Desired) {
 	}
 }
 
-// wrongPorts are the ports that have problems or flaws of their own, with the first of each.
 func wrongPorts(d Desired) map[service.PortRef]string {
 	of := map[service.PortRef]string{}
 	add := func(p service.Problem) {
-		if port, why := p.OfPort(); port.Port != 0 && of[port] == "" {
-			of[port] = why
+		if port, reason := p.OfPort(); port.Port != 0 && of[port] == "" {
+			of[port] = reason
 		}
 	}
 	for _, p := range d.Problems {
@@ -135,15 +131,14 @@ func wrongPorts(d Desired) map[service.PortRef]string {
 	return of
 }
 
-// verdicts are the conditions of a Service that was looked at. What is not known yet is not among
-// them: what an earlier look, or process, said stands until then.
+// verdicts returns the conditions after a reconcile, without unknown ones: these keep their previous value.
 func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict) {
-	switch ours := s.Ours(class); {
+	switch managed := s.Ours(class); {
 	case st.Placement.absent, s.Deleting && st.Told.trouble == "":
-		return nil // they go with it
-	case !ours && st.Placement.free: // they are gone; see conclude
+		return nil // deleted with the Service
+	case !managed && st.Placement.free: // already removed
 		return nil
-	case ours && st.Told.judged:
+	case managed && st.Told.judged:
 		all = append(all, st.Told.accepted())
 	}
 	if reason, text := st.programmed(s, class, now); reason != "" {
@@ -152,7 +147,6 @@ func (st *State) verdicts(s Service, class string, now time.Time) (all []Verdict
 	return all
 }
 
-// accepted says whether a Service asks for what can be, and will have an effect.
 func (t *Told) accepted() Verdict {
 	switch {
 	case t.wrong != "":
@@ -165,21 +159,21 @@ func (t *Told) accepted() Verdict {
 	return Verdict{TypeAccepted, WhyAccepted, "Everything that the Service asks for can be had"}
 }
 
-// programmed says why a Service is programmed, or is not; nothing while that is not known. A further
-// try of what failed is no news before its end.
+// programmed returns reason and message of TypeProgrammed; empty while unknown. A retry does not change it
+// before its result.
 func (st *State) programmed(s Service, class string, now time.Time) (reason, text string) {
-	ours, t := s.Ours(class), st.Told
+	managed, t := s.Ours(class), st.Told
 	switch {
-	case ours && t.judged && t.wrong != "":
+	case managed && t.judged && t.wrong != "":
 		return WhyNotAccepted, "Azure keeps what it had of the Service: see the condition " + TypeAccepted
-	case ours && s.DryRun && t.trouble == "" && !st.Pending.Running:
+	case managed && s.DryRun && t.trouble == "" && !st.Pending.Running:
 		return WhyDryRun, "Nothing is written to Azure while the Service is only planned: the last event with reason " + ReasonDryRun + " says what would change"
-	case st.Pending.Running && t.trouble == "" && t.announced && ours:
+	case st.Pending.Running && t.trouble == "" && t.announced && managed:
 		return WhyUpdating, "Azure is asked for what the Service wants, and has not got all of it yet"
-	case st.Pending.Running && (ours || t.trouble != ""):
+	case st.Pending.Running && (managed || t.trouble != ""):
 		return "", ""
 	}
-	switch is := st.condition(ours, now); is {
+	switch condition := st.condition(managed, now); condition {
 	case Ready:
 		return st.has(s)
 	case Contested:
@@ -189,11 +183,11 @@ func (st *State) programmed(s Service, class string, now time.Time) (reason, tex
 	case Waits:
 		return st.waitsFor()
 	default:
-		return troubles[is], heldText(is) + t.last
+		return troubles[condition], heldText(condition) + t.last
 	}
 }
 
-// has says of a Service that Azure has all of what people want to know all the same.
+// has returns the reason and message of a Service in sync that the user should still know.
 func (st *State) has(s Service) (reason, text string) {
 	switch {
 	case st.Unfilled.is:
@@ -206,18 +200,15 @@ func (st *State) has(s Service) (reason, text string) {
 	return WhyProgrammed, "Azure has what the Service wants"
 }
 
-// troubles are the reasons of what somebody was told of.
 var troubles = map[Condition]string{Refused: WhyRefused, Failed: WhyFailed, Kept: WhyKept, Held: WhyHeld, Deferred: WhyDeferred}
 
-// heldText comes before the addresses that a Service would lose.
-func heldText(is Condition) string {
-	if is == Held {
+func heldText(condition Condition) string {
+	if condition == Held {
 		return "A person has to allow it, with the annotation " + AllowRemovalAnnotation + ", that the Service loses "
 	}
 	return ""
 }
 
-// waitsFor says what a Service waits for that has not failed.
 func (st *State) waitsFor() (reason, text string) {
 	switch {
 	case st.Told.last != "":
@@ -228,7 +219,6 @@ func (st *State) waitsFor() (reason, text string) {
 	return "", ""
 }
 
-// conclusions writes down the conditions of a Service, after all else of a look.
 func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now time.Time) error {
 	if st.Told.judged && !st.Placement.absent && s.Ours(r.cfg.Settings.Class) {
 		if err := r.cfg.Ledger.RefusePorts(ctx, s, st.Told.ports); err != nil {
@@ -242,12 +232,12 @@ func (r *Reconciler) conclusions(ctx context.Context, s Service, st *State, now 
 	return r.writes(ctx, s, st, Conclusion{Verdicts: verdicts})
 }
 
-// concludes writes the addresses of a Service that Azure has all of, and with them the conditions that its
-// look ends with, where that is certain: who waits for it sees both at once, and it is one request.
+// concludes writes the addresses of a Service in sync together with the final conditions, if these are certain,
+// so that clients see both at once and one request suffices.
 func (r *Reconciler) concludes(ctx context.Context, s Service, st *State, res balancer.Result, now time.Time) error {
 	c := Conclusion{Shows: true, Addresses: st.Level.addresses}
 	if res.Link.Err == nil && len(res.Contests) == 0 {
-		after := *st // as settle and conclude leave it
+		after := *st // the state that completion would leave
 		after.Told.reached(res)
 		after.Level.reached(res, st.Pending, now, r.cfg.Settings.LookAgainAfter)
 		r.endpoints(s, &after, now)

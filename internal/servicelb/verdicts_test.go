@@ -20,7 +20,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// has compares the reasons of both conditions, and how many were written since the last time.
+// has compares the reasons of both conditions and the number of writes.
 func (w *world) has(accepted, programmed string, written int) {
 	w.t.Helper()
 	a, p := w.verdicts[TypeAccepted], w.verdicts[TypeProgrammed]
@@ -30,8 +30,7 @@ func (w *world) has(accepted, programmed string, written int) {
 	w.concluded = 0
 }
 
-// The conditions follow a Service from its first request to its end, and what does not change is not
-// written.
+// Conditions follow a Service from its first request to its end; unchanged ones are not written.
 func TestConditionsFollowALife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -68,8 +67,7 @@ func TestConditionsFollowALife(t *testing.T) {
 	})
 }
 
-// Who asks that not everybody may connect sees for as long as it is so that everybody may, whether nothing
-// could follow from it or the security group does not do it.
+// A restriction without effect is visible, whether it is invalid or the security group does not enforce it.
 func TestARestrictionWithoutEffectIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -95,11 +93,11 @@ func TestARestrictionWithoutEffectIsSeen(t *testing.T) {
 		w.looks()
 		time.Sleep(emptyAfter)
 		w.looks()
-		w.has(WhyAccepted, WhyNotGuarded, 0) // that is worse
+		w.has(WhyAccepted, WhyNotGuarded, 0) // the worse one
 	})
 }
 
-// Further tries that fail in the same way write nothing, and the end of the trouble does.
+// Repeated equal failures write nothing; the recovery does.
 func TestTheSameFailureIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -125,8 +123,8 @@ func TestTheSameFailureIsWrittenOnce(t *testing.T) {
 	})
 }
 
-// A condition that comes back before the informer's copy shows that it was another meanwhile is written all the same:
-// nothing else would mend what people see. One that stays is written once.
+// A condition that returns before the informer cache shows the change is written anyway; an unchanged one is
+// written once.
 func TestConditionsThatACopyShowsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
@@ -143,7 +141,7 @@ func TestConditionsThatACopyShowsLate(t *testing.T) {
 	})
 }
 
-// So are the conditions that the Ledger words: of contests and of Private Link Services.
+// The same for conflict and Private Link conditions.
 func TestContestsAndLinksThatACopyShowsLate(t *testing.T) {
 	w := newWorld(t)
 	e := &entry{State: State{}}
@@ -173,8 +171,7 @@ func TestContestsAndLinksThatACopyShowsLate(t *testing.T) {
 	}
 }
 
-// A port that is refused is named in the status, until it is mended; a fault of the Service as a whole is nobody's
-// port's.
+// A rejected port is named in the status until fixed; a fault of the whole Service is not a port's.
 func TestPortsThatAreRefusedAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := served(t)
@@ -203,7 +200,7 @@ func TestPortsThatAreRefusedAreNamed(t *testing.T) {
 	})
 }
 
-// A port of SCTP is refused, and the others are served, while other Services have the address.
+// An SCTP port is rejected and the others are served while other Services share the address.
 func TestAPortOfSCTPAtASharedAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -225,7 +222,7 @@ func TestAPortOfSCTPAtASharedAddress(t *testing.T) {
 	})
 }
 
-// What is wrong with a part of a Service is told once and seen for as long as it is so, and the rest is served.
+// An invalid part is reported once and visible while it lasts; the rest is served.
 func TestAPartThatIsWrongIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -250,8 +247,8 @@ func TestAPartThatIsWrongIsSeen(t *testing.T) {
 	})
 }
 
-// A Service whose HTTP probes fail because of a Private Link Service beside it is warned once of the same; one that
-// is probed by TCP is not.
+// A Service whose HTTP probes fail because of a Private Link Service with PROXY protocol gets one warning; TCP
+// probes are not affected.
 func TestHTTPProbesBesideTheProxyProtocolAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -272,7 +269,7 @@ func TestHTTPProbesBesideTheProxyProtocolAreTold(t *testing.T) {
 	})
 }
 
-// A process that begins knows nothing yet, and what the last one wrote stays.
+// A new process writes nothing until it knows the state.
 func TestAProcessThatBeginsWritesNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -321,7 +318,7 @@ func TestWhyAServiceIsNotProgrammed(t *testing.T) {
 	}
 }
 
-// Every reason is in the table that people read.
+// Every reason is documented.
 func TestReasonsOfConditionsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/reference/service-conditions.md")
 	if err != nil {

@@ -29,61 +29,61 @@ const class = "weir.dev/azure"
 
 var lost = []netip.Addr{netip.MustParseAddr("198.18.0.1")}
 
-// world is a cluster in memory with one Service, shop/web, and an Azure that answers as the story
-// says. Its log is what happened, in order.
+// world is an in-memory cluster with one Service, shop/web, and a scripted Azure. Its log is the sequence of
+// events.
 type world struct {
 	t    *testing.T
-	mu   sync.Mutex // guards s and log: two may look at once
+	mu   sync.Mutex // guards s and log for concurrent reconciles
 	r    *Reconciler
 	s    Service
 	gone bool
 	log  []string
-	// answers are what Azure says to the next requests; without any all goes well.
+	// answers are the results of the next requests; without any, they succeed.
 	answers []error
-	// unchanged is true while Azure has all that is asked for.
+	// unchanged means Azure is already in sync.
 	unchanged bool
-	// asked is the request that is under way.
+	// asked is the running request.
 	asked *balancer.Request
-	// unwritable fails the writes of the ledger.
+	// unwritable is the error of ledger writes.
 	unwritable error
-	// slow is how long a write of the ledger takes.
+	// slow is the duration of a ledger write.
 	slow time.Duration
-	// later is how much later than the clock it is.
+	// later is an offset of the clock.
 	later    time.Duration
 	nodes    []netip.Addr
 	fills    []lb.PoolID
 	planned  string
 	declines error
-	// defers is what the balancers answer before a request is queued; nil defers nothing.
+	// defers returns the deferral of a request; nil defers nothing.
 	defers func(name string, desired *service.Spec, narrows bool, now time.Time) error
-	// unreadable is the error of reading a resource group that the Service names, and rejected counts calls of Reject.
+	// unreadable is the error of reading a resource group that the Service names.
 	unreadable error
 	rejected   int
-	// stops ends the process while a load balancer is chosen.
+	// stops cancels the context while a load balancer is chosen.
 	stops context.CancelFunc
-	// link is what comes of a Private Link Service.
+	// link is the Private Link result.
 	link privatelinkround.Outcome
-	// note is what comes of the security group.
+	// note is the security group result.
 	note string
-	// verdicts are the conditions of the Service by type, and concluded is how many were written.
+	// verdicts are the conditions of the Service by type; concluded counts writes.
 	verdicts  map[string]Verdict
 	concluded int
-	// copied are the conditions that the informer's copy shows, where it is older.
+	// copied are the conditions in an outdated informer cache.
 	copied map[string]Verdict
-	// anew is of each condition that a Ledger words whether it was written anew.
+	// anew records for each conflict or link condition whether it was written again.
 	anew []bool
-	// refused are the ports of the Service that its status says are refused.
+	// refused are the rejected ports in the status.
 	proxied string
 	shares  bool // another Service has its address
 	warned  int  // of ReasonProbesProxied
 	refused map[service.PortRef]string
-	// empty is true while nothing takes the traffic of the Service.
+	// empty means no ready endpoints.
 	empty bool
-	// emptyPool is a pool of the Service that is empty in Azure.
+	// emptyPool is a pool that is empty in Azure.
 	emptyPool string
 }
 
-// newWorld has a Service that wants a load balancer.
+// newWorld returns a world with a new Service.
 func newWorld(t *testing.T, edits ...func(*Settings)) *world {
 	t.Helper()
 	w := &world{t: t, verdicts: map[string]Verdict{}, s: Service{
@@ -103,7 +103,7 @@ func newWorld(t *testing.T, edits ...func(*Settings)) *world {
 	return w
 }
 
-// newReconciler is a process that has just begun.
+// newReconciler returns a new process.
 func newReconciler(w *world, set Settings) *Reconciler {
 	return New(Config{
 		Settings: set, Cluster: w, Ledger: w, Reporter: w, Balancers: w, Rehearser: w,
@@ -117,7 +117,7 @@ func (w *world) says(text string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf(text, args...))
 }
 
-// looks reconciles the Service, and returns when it wants to be looked at again.
+// looks reconciles the Service and returns the delay.
 func (w *world) looks() time.Duration {
 	w.t.Helper()
 	again, err := w.r.Reconcile(w.t.Context(), "shop/web", time.Now().Add(w.later))
@@ -127,7 +127,7 @@ func (w *world) looks() time.Duration {
 	return again
 }
 
-// ends brings the result of the request that is under way.
+// ends delivers the result of the running request.
 func (w *world) ends() {
 	w.t.Helper()
 	if w.asked == nil {
@@ -146,7 +146,7 @@ func (w *world) ends() {
 	}
 }
 
-// is compares what happened since the last time.
+// is compares the events since the last call.
 func (w *world) is(want ...string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -230,7 +230,7 @@ func (w *world) Contested(_ context.Context, _ Service, _ []contest.Contest, ane
 	return w.unwritable
 }
 
-// Conclude writes what has changed, as the ledger of a cluster does.
+// Conclude writes the changes, as the real ledger does.
 func (w *world) Conclude(ctx context.Context, s Service, c Conclusion) error {
 	if c.Shows {
 		if err := w.Publish(ctx, s, c.Addresses); err != nil {
@@ -354,5 +354,5 @@ func (w *world) Rehearse(ctx context.Context, _ Service, request func(context.Co
 	return "would be on " + req.On.Name, err
 }
 
-// inTime plays a story in virtual time.
+// inTime runs a story in virtual time.
 func inTime(t *testing.T, story func(t *testing.T)) { synctest.Test(t, story) }
