@@ -13,7 +13,7 @@ import (
 	"os/signal"
 )
 
-// options are what the command line says.
+// options are the command-line flags.
 type options struct {
 	dir, root, output string
 	verbose           bool
