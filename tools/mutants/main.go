@@ -21,13 +21,12 @@ import (
 	"time"
 )
 
-// standing are the packages that are changed unless others are named: those that decide what
-// is written.
+// standing lists the default packages: those that decide what is written to Azure.
 func standing() []string {
 	return []string{"./internal/poolattempt", "./internal/poolupdate", "./internal/poolschedule", "./internal/poolwrite", "./internal/backendpool", "./internal/membership", "./internal/balancer", "./internal/servicelb"}
 }
 
-// options are what the command line says.
+// options are the command-line flags.
 type options struct {
 	sample, seeds, jobs int
 	seed                uint64
@@ -100,7 +99,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return measure(ctx, o, root, texts, all, out)
 }
 
-// measure makes the changes one by one, and says what becomes of each.
+// measure evaluates the mutants one by one and prints the results.
 func measure(ctx context.Context, o options, root string, texts map[string][]byte, all []mutant, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "weir-mutants")
 	if err != nil {
@@ -157,7 +156,7 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	return ctx.Err()
 }
 
-// sampled are the first of the changes that compile: so many of each package, or all if that is 0.
+// sampled returns the first most mutants of each package that compile; 0 means all.
 func sampled(ctx context.Context, root string, texts map[string][]byte, all []mutant, most int) ([]mutant, error) {
 	c, err := newChecker(ctx, root, packagesOf(all), texts)
 	if err != nil {
@@ -176,7 +175,7 @@ func sampled(ctx context.Context, root string, texts map[string][]byte, all []mu
 	return drawn, ctx.Err()
 }
 
-// read returns the Go files of packages, those of tests left out, by their path in the tree.
+// read returns the Go files of packages without tests, keyed by path relative to root.
 func read(ctx context.Context, root string, packages []string) (map[string][]byte, error) {
 	args := slices.Concat([]string{"list", "-f", `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`}, packages)
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // what the caller asks for
@@ -204,8 +203,8 @@ func read(ctx context.Context, root string, packages []string) (map[string][]byt
 	return texts, nil
 }
 
-// draw returns all changes, a random one of each package in turn, the same for the same files and
-// seed. So a sample says as much of a small package as of a large one.
+// draw shuffles the mutants of each package by seed and takes one per package in turn, so that a
+// sample covers small packages as well as large ones.
 func draw(texts map[string][]byte, seed uint64) ([]mutant, error) {
 	byPackage, n := map[string][]mutant{}, 0
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
