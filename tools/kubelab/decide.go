@@ -17,45 +17,42 @@ import (
 )
 
 const (
-	// deadMark is the label or annotation that, set to "true" on a Node,
-	// takes its machine away: nothing reports for it or its pods any more.
+	// deadMark, a label or annotation with the value "true", simulates the loss of a Node's machine: its
+	// status and its pods' status are no longer updated.
 	deadMark = "kubelab.weir.dev/dead"
-	// drainTime is how long a pod goes on serving after it was told to stop,
-	// if its own grace period allows that much. Real pods take longer; what
-	// matters is that endpoints are seen terminating and still serving.
+	// drainTime is how long a deleted pod keeps serving, capped by its grace period. It lets tests
+	// observe endpoints that are terminating and still serving.
 	drainTime = time.Second
-	// evictAfter is how long the pods of a dead node stay. Kubernetes waits
-	// five minutes; a demo has one.
+	// evictAfter is how long pods remain on a dead node; 5 min in Kubernetes.
 	evictAfter = 3 * time.Second
-	// exitImage is the image of a container that ends by the code in its tag: the pods of Jobs need an end.
+	// exitImage is the image prefix of a container that exits by itself; the tag is the exit code.
 	exitImage = "kubelab.weir.dev/exit:"
-	// exitKilled is how a container ends that is told to.
+	// exitKilled is the exit code after SIGTERM.
 	exitKilled = 143
 )
 
-// podStep is what the fake kubelet does with a pod next.
+// podStep is the fake kubelet's next action for a pod.
 type podStep string
 
 const (
 	podRest   podStep = "rest"
-	podBind   podStep = "bind"   // give it a node
-	podServe  podStep = "serve"  // report it running and ready
-	podEnd    podStep = "end"    // report its containers ended
-	podSilent podStep = "silent" // report it not ready: nobody hears from its node
-	podRemove podStep = "remove" // delete it without grace
+	podBind   podStep = "bind"   // assign a node
+	podServe  podStep = "serve"  // report running and ready
+	podEnd    podStep = "end"    // report terminated containers
+	podSilent podStep = "silent" // report not ready, because the node is dead
+	podRemove podStep = "remove" // delete without grace period
 )
 
-// podSituation is all that decides about a pod.
+// podSituation is the input of nextPodStep.
 type podSituation struct {
 	pod         *corev1.Pod
-	node        *corev1.Node  // that of spec.nodeName; nil if there is none, or not seen yet
-	nodeGone    bool          // the node it ran on has certainly been deleted
-	terminating time.Duration // since it was first seen being deleted
-	nodeDead    time.Duration // since its node was first seen dead
+	node        *corev1.Node  // the node in spec.nodeName; nil if unset or not cached
+	nodeGone    bool          // the node was deleted
+	terminating time.Duration // since the deletion was first observed
+	nodeDead    time.Duration // since the node was first observed dead
 }
 
-// nextPodStep says what to do with a pod, and after what time to look again;
-// 0 is not before it changes.
+// nextPodStep returns the next action for a pod and when to check again; 0 means on the next change.
 func nextPodStep(s podSituation) (podStep, time.Duration) {
 	deleted := s.pod.DeletionTimestamp != nil
 	finished := s.pod.Status.Phase == corev1.PodSucceeded || s.pod.Status.Phase == corev1.PodFailed
@@ -77,7 +74,7 @@ func nextPodStep(s podSituation) (podStep, time.Duration) {
 	case isDead(s.node):
 		return podRest, evictAfter - s.nodeDead
 	case deleted && s.terminating >= drain(s.pod) && s.pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
-		return podEnd, 0 // a Job wants to see how
+		return podEnd, 0 // Jobs need the exit code
 	case deleted && s.terminating >= drain(s.pod):
 		return podRemove, 0
 	case deleted:
@@ -90,12 +87,12 @@ func nextPodStep(s podSituation) (podStep, time.Duration) {
 	return podRest, 0
 }
 
-// ends says whether a pod comes to an end by itself.
+// ends reports whether a pod terminates by itself.
 func ends(pod *corev1.Pod) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever && strings.HasPrefix(pod.Spec.Containers[0].Image, exitImage)
 }
 
-// podExit is how a pod ends.
+// podExit returns the exit code of a pod.
 func podExit(pod *corev1.Pod) int32 {
 	code, err := strconv.ParseUint(strings.TrimPrefix(pod.Spec.Containers[0].Image, exitImage), 10, 8)
 	if err != nil || pod.DeletionTimestamp != nil {
@@ -111,14 +108,13 @@ func drain(pod *corev1.Pod) time.Duration {
 	return drainTime
 }
 
-// serves says whether the pod's status is what podServe would report.
+// serves reports whether the pod's status already matches podServe.
 func serves(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" &&
 		hasCondition(pod, corev1.ContainersReady) && hasCondition(pod, corev1.PodReady) == gatesOpen(pod)
 }
 
-// gatesOpen says whether every readiness gate of the pod is true; a pod
-// without gates has none that is closed.
+// gatesOpen reports whether all readiness gates of the pod are true.
 func gatesOpen(pod *corev1.Pod) bool {
 	for _, gate := range pod.Spec.ReadinessGates {
 		if !hasCondition(pod, gate.ConditionType) {
@@ -134,15 +130,14 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	})
 }
 
-// isDead says whether the node carries the mark of a lost machine.
+// isDead reports whether the node has deadMark.
 func isDead(node *corev1.Node) bool {
 	return node.Labels[deadMark] == "true" || node.Annotations[deadMark] == "true"
 }
 
-// pickNode returns the node for a pod: the first by name after last, round and
-// round, among those that are ready, schedulable, wanted by the pod's node
-// selector and affinity, and without a taint that it does not tolerate. It
-// returns false if there is none.
+// pickNode returns the next node by name after last, wrapping around, that is ready, schedulable,
+// matches the pod's node selector and affinity, and has no untolerated taint. It returns false if there
+// is none.
 func pickNode(nodes []*corev1.Node, last string, pod *corev1.Pod) (*corev1.Node, bool) {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !takes(n, pod) })
 	if len(nodes) == 0 {
@@ -175,9 +170,8 @@ func nodeReady(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// wantedNode says what the node's Ready condition and taints should be: those
-// that the API server puts on a new node are taken off it, and a dead one gets
-// those that Kubernetes puts on a node it does not hear from.
+// wantedNode returns the desired Ready condition and taints: taints that the API server adds to new
+// nodes are removed, and a dead node gets the unreachable taints.
 func wantedNode(node *corev1.Node) (corev1.ConditionStatus, []corev1.Taint) {
 	ours := func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
@@ -191,15 +185,15 @@ func wantedNode(node *corev1.Node) (corev1.ConditionStatus, []corev1.Taint) {
 		corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
 }
 
-// sameTaints compares without the time at which a taint was added.
+// sameTaints compares taints, ignoring TimeAdded.
 func sameTaints(a, b []corev1.Taint) bool {
 	return slices.EqualFunc(a, b, func(x, y corev1.Taint) bool {
 		return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
 	})
 }
 
-// podAddresses hands out pod addresses: the n-th is 10.244.0.0 + n and
-// fd00:10:244:: + n. An address is used again only after all others have been.
+// podAddresses allocates pod addresses: 10.244.0.0 + n and fd00:10:244:: + n. A released address is
+// reused only after all others.
 type podAddresses struct {
 	last   uint16
 	holder map[uint16]types.UID
@@ -210,8 +204,7 @@ func newPodAddresses() *podAddresses {
 	return &podAddresses{holder: map[uint16]types.UID{}, held: map[types.UID]uint16{}}
 }
 
-// take returns the pod's number, a new one if it has none, and false if all
-// are in use.
+// take returns the pod's number, allocating one if needed, and false if all are in use.
 func (a *podAddresses) take(pod types.UID) (uint16, bool) {
 	if n, ok := a.held[pod]; ok {
 		return n, true
@@ -226,11 +219,11 @@ func (a *podAddresses) take(pod types.UID) (uint16, bool) {
 	return 0, false
 }
 
-// adopt notes an address that the pod has from an earlier run.
+// adopt registers the address of a pod from an earlier run.
 func (a *podAddresses) adopt(pod types.UID, ip string) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || !addr.Is4() || addr.As4()[0] != 10 || addr.As4()[1] != 244 {
-		return // that of a host, not one of ours
+		return // a host address
 	}
 	n := uint16(addr.As4()[2])<<8 | uint16(addr.As4()[3])
 	if _, used := a.holder[n]; used {
@@ -246,7 +239,7 @@ func (a *podAddresses) release(pod types.UID) {
 	}
 }
 
-// podIPs are the addresses with a number, IPv4 first.
+// podIPs returns the addresses with number n, IPv4 first.
 func podIPs(n uint16, dualStack bool) []corev1.PodIP {
 	high, low := byte(n>>8), byte(n)
 	ips := []corev1.PodIP{{IP: netip.AddrFrom4([4]byte{10, 244, high, low}).String()}}

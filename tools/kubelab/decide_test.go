@@ -182,7 +182,7 @@ func TestWantedNodeKeepsForeignTaints(t *testing.T) {
 func TestPodAddressesAreUnique(t *testing.T) {
 	a := newPodAddresses()
 	a.adopt("old", "10.244.0.2")
-	a.adopt("host", "10.224.0.4") // a host's: nothing to note
+	a.adopt("host", "10.224.0.4") // host address, ignored
 	got := map[types.UID]uint16{}
 	for _, pod := range []types.UID{"p", "q", "p", "old"} {
 		n, ok := a.take(pod)

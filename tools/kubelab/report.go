@@ -17,8 +17,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// bind gives a pod a node, as a scheduler would. A pod that no node takes
-// stays pending; nodeSeen queues it again when a node changes.
+// bind schedules a pod. If no node fits, the pod remains pending until nodeSeen queues it again.
 func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
 	nodes, err := k.nodes.List(labels.Everything())
 	if err != nil {
@@ -38,12 +37,12 @@ func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node.Name},
 	}, metav1.CreateOptions{})
 	if apierrors.IsConflict(err) {
-		return nil // bound already; the cache will say so
+		return nil // already bound; the cache is stale
 	}
 	return ignoreGone(err)
 }
 
-// serve reports a pod as a kubelet does whose containers all run.
+// serve reports a pod whose containers all run.
 func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node) error {
 	hosts := hostIPs(node)
 	status := corev1.PodStatus{Phase: corev1.PodRunning}
@@ -90,7 +89,7 @@ func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node)
 	return k.patchPod(ctx, pod, status)
 }
 
-// end reports that the containers of a pod have ended.
+// end reports a pod whose containers have terminated.
 func (k *kubelet) end(ctx context.Context, pod *corev1.Pod) error {
 	code, now := podExit(pod), metav1.Now()
 	status := corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{
@@ -120,8 +119,7 @@ func hostIPs(node *corev1.Node) (ips []corev1.HostIP) {
 	return ips
 }
 
-// patchPod merges the fields that are set into the pod's status. The UID keeps
-// it from a pod that has taken the name since.
+// patchPod merges status into the pod's status. The UID protects a new pod with the same name.
 func (k *kubelet) patchPod(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {
@@ -131,7 +129,7 @@ func (k *kubelet) patchPod(ctx context.Context, pod *corev1.Pod, status corev1.P
 	return ignoreGone(err)
 }
 
-// syncNode keeps one node ready, or unheard of if it is dead.
+// syncNode updates a node's status and taints.
 func (k *kubelet) syncNode(ctx context.Context, name string) error {
 	node, err := k.nodes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -154,17 +152,15 @@ func (k *kubelet) syncNode(ctx context.Context, name string) error {
 	if sameTaints(taints, node.Spec.Taints) {
 		return nil
 	}
-	// The list is replaced whole: only if nobody has changed it meanwhile.
-	// Its own status patch has, at a node's first sight, and the update event
-	// that follows brings the node back here.
+	// Replacing the taints fails on conflict, for example after our own status patch of a new node. The
+	// update event that follows queues the node again.
 	return k.patchNode(ctx, name, map[string]any{
 		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
 		"spec":     map[string]any{"taints": taints},
 	})
 }
 
-// nodeStatus is what a node's kubelet reports when the node's readiness
-// changes, with what a new node lacks.
+// nodeStatus returns the status patch for a node's readiness, including what a new node lacks.
 func nodeStatus(node *corev1.Node, ready corev1.ConditionStatus) map[string]any {
 	c := corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
@@ -197,7 +193,7 @@ func (k *kubelet) patchNode(ctx context.Context, name string, change map[string]
 	return ignoreGone(err)
 }
 
-// ignoreGone turns "not found" into success: what it was for is gone.
+// ignoreGone returns nil for NotFound errors.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
