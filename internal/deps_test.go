@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package internal_test keeps the rooms of the house apart.
+// Package internal_test enforces the layering of packages and other rules for the whole repository.
 package internal_test
 
 import (
@@ -15,11 +15,11 @@ import (
 
 const module = "weir.dev/weir/"
 
-// rule says what a package, and all below it, may not import.
+// rule lists the imports forbidden to a package and its subpackages.
 type rule struct {
 	from   string
 	forbid []string
-	// except are import paths that are allowed all the same.
+	// except lists import paths that are allowed nevertheless.
 	except []string
 	why    string
 }
@@ -33,16 +33,16 @@ const (
 var (
 	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/bound", "internal/words", "internal/poolschedule", "internal/poolwrite", "internal/migrate", "internal/provision"}
 	rooms  = []string{"internal/poolattempt", "internal/poolupdate", "internal/machinerules", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/leftpool", "internal/privateip", "internal/privatelink", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace", "internal/nicupdate", "internal/calls", "internal/once", "internal/sleep", "internal/migration", "internal/privatelinkround"}
-	// adapters know the outside; only the roof knows them.
+	// adapters do I/O; only roof imports them.
 	adapters = []string{"internal/azure", "internal/operator", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing", "internal/httpserver"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/lag", "lab/payload", "lab/scale", "lab/badlink"}
-	// kubeRooms are the rooms of internal/kube, which sets them up. Leaves serve all controllers.
+	// kubeRooms are the packages that internal/kube wires together; kubeLeaves are shared by all controllers.
 	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes", "internal/kube/record")
 	kubeLeaves = []string{"internal/kube/apiserver", "internal/kube/workqueue", "internal/kube/events", "internal/kube/leases"}
 )
 
-// values are what rooms may import of Kubernetes: types whose values they judge and write, and
-// that reach for nothing. A status is the API's own type, or it would be written down twice.
+// values are Kubernetes packages that rooms may import: plain types without I/O. Status types are the
+// API's own, so that they are not declared twice.
 var values = map[string][]string{
 	"internal/backendpool": {
 		"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/api/equality",
@@ -139,9 +139,9 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// The controller links neither Helm, with its advisories, nor the controller of Provisions, nor the SDK's types of
-// resources, which lose what they do not know. The
-// provisioner does not link the Azure SDK, so that no code of it can call Azure.
+// The controller links neither Helm, because of its advisories, nor the provisioning controller, nor the
+// SDK's resource types, which drop unknown properties. The provisioner does not link the Azure SDK, so it
+// cannot call Azure.
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{
 		"cmd/weir":             {"helm.sh/", module + "internal/kube/charts", module + "internal/kube/provisions", azure + "azure-sdk-for-go/sdk/resourcemanager/"},
@@ -165,7 +165,7 @@ func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// TestEveryPackageHasRules fails when a package is added that no rule speaks of.
+// TestEveryPackageHasRules fails if a package is in none of the lists above.
 func TestEveryPackageHasRules(t *testing.T) {
 	known := slices.Concat(ground, rooms, adapters, roof, []string{"api", "cmd", "config", "test", "tools", "internal"})
 	for pkg := range listImports(t) {
@@ -181,7 +181,7 @@ func forbidden(r rule, path string) bool {
 	}
 	return slices.ContainsFunc(r.forbid, func(f string) bool {
 		switch {
-		case f == ".": // everything that is not the standard library, nor this module
+		case f == ".": // anything but the standard library and this module
 			first, _, _ := strings.Cut(path, "/")
 			return strings.Contains(first, ".") && !strings.HasPrefix(path, module)
 		case strings.HasSuffix(f, "/"):
@@ -197,7 +197,7 @@ func under(path, parent string) bool {
 	return path == parent || strings.HasPrefix(path, parent+"/")
 }
 
-// listImports returns the imports of every package, those of its tests left out.
+// listImports returns the imports of every package, without those of its tests.
 func listImports(t *testing.T) map[string][]string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, module+"...")

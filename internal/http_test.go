@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// serves are the ways to start a server past package httpserver.
+// serves are the functions and types that start a server without package httpserver, by import path.
 var serves = map[string]map[string]bool{
 	"net/http":                   {"ListenAndServe": true, "ListenAndServeTLS": true, "Serve": true, "ServeTLS": true, "Server": true, "DefaultServeMux": true, "HandleFunc": true, "Handle": true},
 	"net/http/pprof":             {"": true},
@@ -24,8 +24,8 @@ var serves = map[string]map[string]bool{
 	"sigs.k8s.io/controller-runtime/pkg/webhook": {"": true},
 }
 
-// Every server of a shipped program is made by package httpserver, every response header that a client reads is
-// bounded, and the servers of controller-runtime's manager are off.
+// Every server of a shipped program is created by package httpserver, HTTP clients bound the response
+// headers, and controller-runtime's own servers are off.
 func TestServersAndClientsAreBounded(t *testing.T) {
 	found := 0
 	for _, root := range []string{"../internal", "../cmd", "../lab"} {
@@ -72,7 +72,7 @@ func TestWhatIsUnbounded(t *testing.T) {
 	}
 }
 
-// unbounded returns what a file starts or reads without bounds. src is its text, or nil for the file's own.
+// unbounded returns the violations in a file; src overrides its content unless nil.
 func unbounded(t *testing.T, file string, src any) (problems []string) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -80,7 +80,7 @@ func unbounded(t *testing.T, file string, src any) (problems []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lab := strings.HasPrefix(file, "../lab/") || strings.HasPrefix(file, "../cmd/weirlab/") // on loopback, for developers
+	lab := strings.HasPrefix(file, "../lab/") || strings.HasPrefix(file, "../cmd/weirlab/") // for developers, on loopback
 	if strings.HasPrefix(file, "../internal/httpserver/") {
 		return nil
 	}
@@ -112,7 +112,7 @@ func unbounded(t *testing.T, file string, src any) (problems []string) {
 		return imports[x.Name], s.Sel.Name
 	}
 	limitsHeaders := slices.ContainsFunc(assigned(parsed), func(name string) bool { return name == "MaxResponseHeaderBytes" })
-	types := map[ast.Node]bool{} // names of types, which make nothing
+	types := map[ast.Node]bool{} // type names, which create nothing
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.StarExpr:
@@ -170,7 +170,7 @@ func keys(lit *ast.CompositeLit) map[string]bool {
 	return all
 }
 
-// assigned are the names of fields that a file sets.
+// assigned returns the names of the fields that a file sets.
 func assigned(file *ast.File) (names []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if a, ok := n.(*ast.AssignStmt); ok {

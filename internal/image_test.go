@@ -10,11 +10,10 @@ import (
 	"testing"
 )
 
-// pinned matches the name of an image whose content cannot change under us.
+// pinned matches an image reference with a digest.
 var pinned = regexp.MustCompile(`^[a-z0-9][a-z0-9./_-]*(:[A-Za-z0-9._-]+)?@sha256:[0-9a-f]{64}$`)
 
-// unpinned returns the images of a Dockerfile that may be others tomorrow. Nothing, and the
-// stages of the file itself, may not.
+// unpinned returns the images of a Dockerfile without a digest, except scratch and its own stages.
 func unpinned(dockerfile string) (images []string) {
 	stages := map[string]bool{"scratch": true}
 	for line := range strings.Lines(dockerfile) {
@@ -75,8 +74,7 @@ func TestImagesAreNamedByDigest(t *testing.T) {
 	}
 }
 
-// What a release is made from is named by what it contains, too: the image below ours by digest, an action
-// by commit.
+// A release pins its base image by digest and its actions by commit.
 func TestReleasesAreMadeFromWhatWasLookedAt(t *testing.T) {
 	ko, err := os.ReadFile("../.ko.yaml")
 	if err != nil {

@@ -18,16 +18,16 @@ var (
 	unsluggable  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
-// slug is the anchor that GitHub gives a heading.
+// slug returns GitHub's anchor for a heading.
 func slug(heading string) string {
 	return strings.ReplaceAll(unsluggable.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
 }
 
-// broken says which links of a page lead to no file of the repository, or to no heading of it.
+// broken returns the links of a page to missing files or headings of the repository.
 func broken(t *testing.T, page string) (wrong []string) {
 	t.Helper()
 	for _, m := range markdownLink.FindAllStringSubmatch(prose(t, page), -1) {
-		if strings.Contains(m[1], ":") { // elsewhere
+		if strings.Contains(m[1], ":") { // external
 			continue
 		}
 		to, anchor, _ := strings.Cut(m[1], "#")
@@ -53,7 +53,7 @@ func broken(t *testing.T, page string) (wrong []string) {
 	return wrong
 }
 
-// prose is a page without what it quotes in fences.
+// prose returns a page without its fenced code blocks.
 func prose(t *testing.T, page string) string {
 	t.Helper()
 	data, err := os.ReadFile(page)

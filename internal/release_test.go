@@ -16,7 +16,7 @@ import (
 )
 
 type workflow struct {
-	On          any // a workflow with the key "on"
+	On          any // a string, list or map
 	Permissions *map[string]string
 	Env         map[string]string
 	Jobs        map[string]workflowJob
@@ -33,14 +33,14 @@ type workflowJob struct {
 	}
 }
 
-// privilegedMake are the targets that a job may run that can publish or sign. The test looks at what they run.
+// privilegedMake lists the targets allowed in jobs that can publish or sign.
 var privilegedMake = []string{"publish-tools", "release-digest", "registry-login", "publish", "sign"}
 
-// codeOfOthers matches commands that run code of the repository or of the modules that it uses.
+// codeOfOthers matches commands that run code of the repository or of its dependencies.
 var codeOfOthers = regexp.MustCompile(`\bgo["']? +(test|generate|run|build|tool|vet)\b|\bko[- ]|ko-v|golangci|controller-gen|kubelab|\bnpm\b|\bpip3?\b|\bcurl\b|\bwget\b`)
 
-// A job that can publish or sign runs no test and no build: what a test runs would have its rights. No other job has a
-// secret, or more rights than to read.
+// A job that can publish or sign runs no tests and no builds, because they would inherit its permissions.
+// Other jobs are read-only and have no secrets.
 func TestOnlyTheLastJobOfAReleaseMayPublish(t *testing.T) {
 	files, err := filepath.Glob("../.github/workflows/*")
 	if err != nil || len(files) == 0 {
@@ -96,7 +96,7 @@ func TestWhatAWorkflowMayNotDo(t *testing.T) {
 	}
 }
 
-// problemsOf returns what a workflow does that it may not, and how many of its jobs may write.
+// problemsOf returns the violations in a workflow, and how many of its jobs have write permissions.
 func problemsOf(t *testing.T, raw []byte) (problems []string, privileged int) {
 	t.Helper()
 	var w workflow
@@ -144,7 +144,7 @@ func problemsOf(t *testing.T, raw []byte) (problems []string, privileged int) {
 	return problems, privileged
 }
 
-// allowedRun reports whether a command is make with targets that are looked at, or compares their output.
+// allowedRun reports whether a command is a make target from privilegedMake or the digest comparison.
 func allowedRun(run string) bool {
 	run = strings.TrimSpace(run)
 	if target, ok := strings.CutPrefix(run, "make "); ok {

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// wholly are packages whose tests make unit plays without -short in any case.
+// wholly lists packages whose tests make unit always runs without -short.
 var wholly = []string{"lab/demo", "test/controlplane"}
 
-// TestWhatShortLeavesOutIsPlayed: the race detector sees no test that -short leaves out, so make
-// unit plays these packages once more, without both.
+// TestWhatShortLeavesOutIsPlayed checks that make unit runs the packages with -short tests again,
+// without -short and without the race detector.
 func TestWhatShortLeavesOutIsPlayed(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// level is a cluster in which all is well, each series by the minute.
+// level is a healthy cluster: each series as a function of the minute.
 var level = map[string]func(minute int) float64{
 	`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`: always(1),
 	`weir_provisioner_build_info{version="v1"}`:                    always(1),
@@ -43,7 +43,7 @@ var level = map[string]func(minute int) float64{
 func always(value float64) func(int) float64 { return func(int) float64 { return value } }
 func grows(by float64) func(int) float64     { return func(m int) float64 { return by * float64(m) } }
 
-// stops is a series that is 1 until a minute, and then ends.
+// stops returns a series that is 1 until minute at, then stale.
 func stops(at int) func(int) float64 {
 	return func(minute int) float64 {
 		if minute < at {
@@ -53,11 +53,11 @@ func stops(at int) func(int) float64 {
 	}
 }
 
-// absent is a series that nobody has.
+// absent marks a series that does not exist.
 var absent func(int) float64
 
-// runs has the rules evaluated each minute for so long, with some series changed, and returns the
-// minute since which each alert fires at the end.
+// runs evaluates the rules once per minute with the changed series, and returns, for each alert firing at
+// the end, the minute in which it started.
 func runs(t *testing.T, minutes int, changed map[string]func(int) float64) map[string]int {
 	t.Helper()
 	p, rules := newPrometheus(t), shipped(t)
@@ -96,7 +96,7 @@ func TestNothingFiresWhereAllIsWell(t *testing.T) {
 	if got := runs(t, 90, nil); len(got) > 0 {
 		t.Errorf("fires: %v", got)
 	}
-	// Before the first change of endpoints, and without what only some settings have.
+	// Before the first endpoint change, and without optional series.
 	bare := map[string]func(int) float64{}
 	for name := range level {
 		if !strings.HasPrefix(name, "weir_build_info") {
@@ -108,14 +108,14 @@ func TestNothingFiresWhereAllIsWell(t *testing.T) {
 	}
 }
 
-// Each alert fires by what it is for, not before its time, and alone.
+// Each alert fires alone, on its condition and after its "for" duration.
 func TestAlertsFire(t *testing.T) {
 	late := func(percent float64) map[string]func(int) float64 {
 		return map[string]func(int) float64{
 			`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`: grows(100 - percent),
 		}
 	}
-	old := late(20) // as a Prometheus before 3 writes le
+	old := late(20) // le format before Prometheus 3
 	old[`weir_endpoint_to_pool_seconds_bucket{le="120"}`] = grows(80)
 	old[`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`] = absent
 	one := func(name string, value func(int) float64) map[string]func(int) float64 {
@@ -124,7 +124,7 @@ func TestAlertsFire(t *testing.T) {
 	tests := []struct {
 		by    map[string]func(int) float64
 		fires string
-		after int // minutes, more or less what "for" says
+		after int // minutes, about the alert's "for"
 		slow  bool
 	}{
 		{one(`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`, absent), "WeirDown", 5, false},
@@ -146,7 +146,7 @@ func TestAlertsFire(t *testing.T) {
 		{one(`weir_machine_rules{load_balancer="kubernetes"}`, always(270)), "WeirRulesNearLimit", 15, false},
 		{one(`weir_leftovers`, always(1)), "WeirLeftovers", 60, false},
 		{late(8), "WeirEndpointToPoolSlow", 16, true},
-		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow one, too
+		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow alert fires too
 		{old, "WeirEndpointToPoolFast", 3, true},
 	}
 	tested := []string{}
@@ -170,7 +170,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// Each alert has a page that quotes it, and each page an alert.
+// Each alert has a runbook that quotes its expression, and each runbook has an alert.
 func TestAlertsHavePages(t *testing.T) {
 	want := map[string]bool{}
 	for _, r := range shipped(t) {

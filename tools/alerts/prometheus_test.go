@@ -24,7 +24,7 @@ import (
 
 var promQL = parser.NewParser(parser.Options{})
 
-// shipped are the rules of config/prometheus, as Prometheus reads them.
+// shipped returns the rules of config/prometheus, parsed by Prometheus.
 func shipped(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	data, err := os.ReadFile("../../config/prometheus/rules.yaml")
@@ -53,12 +53,12 @@ func shipped(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
-// prometheus is what Prometheus would have, in memory: a sample each minute.
+// prometheus is an in-memory Prometheus with one sample per minute.
 type prometheus struct {
 	t      *testing.T
 	engine *promql.Engine
 	series map[string]*series
-	since  map[string]time.Time // when the alert began to hold
+	since  map[string]time.Time // when the expression became true, by alert
 }
 
 type series struct {
@@ -96,7 +96,7 @@ func (p *prometheus) ask(expr string, at time.Time) promql.Vector {
 	return append(out, v...)
 }
 
-// evaluate runs the rules as of a minute, and returns the alerts that fire.
+// evaluate runs the rules at a point in time and returns the firing alerts.
 func (p *prometheus) evaluate(rules []rulefmt.Rule, at time.Time) map[string]bool {
 	firing := map[string]bool{}
 	for _, r := range rules {

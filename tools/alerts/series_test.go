@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// documented are the series of docs/reference/metrics.md with their labels, which a test of
-// internal/metrics compares with what is registered.
+// documented returns the series and labels of docs/reference/metrics.md; a test of internal/metrics
+// compares that page with the registered metrics.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
@@ -43,10 +43,10 @@ func documented(t *testing.T) map[string][]string {
 	return all
 }
 
-// scraped are labels that Prometheus adds.
+// scraped are labels added by Prometheus.
 var scraped = []string{"pod", "job", "instance"}
 
-// unknown says which series and labels of an expression there are not.
+// unknown returns the series and labels of an expression that are not in known.
 func unknown(t *testing.T, expr string, known map[string][]string) (wrong []string) {
 	t.Helper()
 	parsed, err := promQL.ParseExpr(expr)

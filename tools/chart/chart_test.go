@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What Helm installs is what kubectl apply -k installs, object by object. The Namespace is Helm's own to
-// make.
+// Helm installs the same objects as kubectl apply -k, except the Namespace, which Helm creates.
 func TestTheChartIsConfig(t *testing.T) {
 	for name, tt := range map[string]struct {
 		values  string
@@ -39,8 +38,8 @@ func TestTheChartIsConfig(t *testing.T) {
 	}
 }
 
-// The provisioner has values of its own, and the controller has no part in it. A value of an earlier release is
-// rejected with what replaces it, unless it is off.
+// The provisioner has separate values that do not affect the controller. A value of an earlier release is
+// rejected with a hint at its replacement, unless it is off.
 func TestTheProvisioner(t *testing.T) {
 	text, err := Render(t, namespace, "{image: {tag: v2}, provisioner: {enabled: true, repository: example.com/p, extraArgs: [--verbosity=1], goMemLimit: 900MiB, resources: {limits: {memory: 1Gi}}}, networkPolicy: {enabled: false}}")
 	if err != nil {
@@ -72,8 +71,8 @@ func must(text string, err error) string {
 	return text
 }
 
-// In another namespace nothing speaks of ours: not the subjects of roles, and not the policy that lets
-// Weir itself pass.
+// In another namespace nothing refers to the default one, including role subjects and the exemption in
+// the admission policy.
 func TestAReleaseInAnotherNamespace(t *testing.T) {
 	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioner: {enabled: true}, page: {enabled: true}}"
 	text, err := Render(t, "balancing", all)
@@ -81,7 +80,7 @@ func TestAReleaseInAnotherNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for part := range strings.SplitSeq(text, "\n---\n") {
-		// Definitions are the same in every release: where a target's Weir is has nothing to do with where this one is.
+		// CRDs are the same in every release: they name the namespace of a target's Weir, not of this one.
 		if i := strings.Index(part, namespace); i >= 0 && !strings.Contains(part, "kind: CustomResourceDefinition\n") {
 			t.Errorf("it speaks of %s: %q", namespace, part[max(0, i-80):min(len(part), i+80)])
 		}
@@ -91,7 +90,7 @@ func TestAReleaseInAnotherNamespace(t *testing.T) {
 	}
 }
 
-// A NetworkPolicy names the namespaces that may connect, and each port; no pod reaches the port of health.
+// A NetworkPolicy names client namespaces and ports; no pod may reach the health port.
 func TestNetworkPoliciesNameTheClients(t *testing.T) {
 	for _, tt := range []struct{ values, metrics, page string }{
 		{"{page: {enabled: true}}", "monitoring", "ingress-nginx"},
@@ -128,8 +127,7 @@ func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
 	}
 }
 
-// Values are refused by name where they are mistyped, and where they could put something else into
-// an object than what they are for.
+// Mistyped values, and values that could inject other fields, are rejected by name.
 func TestBadValuesAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ values, says string }{
 		"a mistyped key":          {"{replica: 3}", "replica"},

@@ -20,7 +20,7 @@ import (
 var admin string
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm speaks of each symbolic link
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm logs every symbolic link
 	controlplane.Main(m, controlplane.Options{SetUp: func(env *envtest.Environment) (func() error, error) {
 		dir, err := os.MkdirTemp("", "weir-chart-")
 		if err != nil {
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// The API server takes all that the chart renders, twice, in a namespace that is not ours, and
-// Weir's ServiceAccount there may do its work, and no other may.
+// The API server accepts all rendered objects, twice, in another namespace, and only Weir's
+// ServiceAccount there has Weir's permissions.
 func TestTheChartInstalls(t *testing.T) {
 	kubectl := func(args ...string) string {
 		t.Helper()

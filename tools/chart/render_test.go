@@ -23,7 +23,7 @@ import (
 
 const namespace = "weir-system"
 
-// Render is what helm template prints for a release in a namespace, CRDs included.
+// Render returns the output of helm template --include-crds.
 func Render(t *testing.T, namespace, values string) (string, error) {
 	t.Helper()
 	ch, err := loader.LoadDir("../../charts/weir")
@@ -65,7 +65,7 @@ func keys(m map[string]string) func(yield func(string) bool) {
 	}
 }
 
-// objects are those of a text, by kind, namespace and name.
+// objects parses YAML documents, keyed by kind, namespace and name.
 func objects(t *testing.T, text string) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}
@@ -88,7 +88,7 @@ func objects(t *testing.T, text string) map[string]map[string]any {
 	}
 }
 
-// kustomized are the objects of folders of config/.
+// kustomized builds folders of config/.
 func kustomized(t *testing.T, folders ...string) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}

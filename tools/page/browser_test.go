@@ -35,8 +35,8 @@ import (
 var shots = flag.String("shots", "", "write a picture of each sheet into this folder")
 
 var (
-	program string          // weir, as it ships
-	browser context.Context // one Chromium for all tests
+	program string          // path of the weir binary
+	browser context.Context // shared by all tests
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program = filepath.Join(dir, "weir")
-	build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", program, "./cmd/weir") // as make build
+	build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", program, "./cmd/weir") // flags as in make build
 	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building weir: %v\n%s", err, out)
@@ -64,7 +64,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.UserDataDir(filepath.Join(dir, "profile")),
-		chromedp.NoSandbox) // root and most containers have none, and it shows nothing but pages of ours
+		chromedp.NoSandbox) // unavailable to root and in most containers; only local pages are loaded
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
 	defer end()
 	browser, end = chromedp.NewContext(ctx)
@@ -76,13 +76,13 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// weirPage starts weir page before an API server, and returns its address. stop ends it.
+// weirPage starts weir page against an API server and returns its address; stop ends it.
 func weirPage(t *testing.T, api string) (address string, stop func()) {
 	t.Helper()
 	return weirPageWith(t, api, "--server", api)
 }
 
-// weirPageWith is weirPage with more flags.
+// weirPageWith is weirPage with extra flags.
 func weirPageWith(t *testing.T, api string, flags ...string) (address string, stop func()) {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -109,7 +109,7 @@ func weirPageWith(t *testing.T, api string, flags ...string) (address string, st
 	return strings.TrimSpace(strings.TrimPrefix(line, "Weir's page: ")), stop
 }
 
-// look is how a browser looks at pages.
+// look is a browser configuration.
 type look struct {
 	name     string
 	wide     int64
@@ -124,7 +124,7 @@ var (
 	phone   = look{name: "phone", wide: 360, phone: true}
 )
 
-// tab is one of the browser, and what it has complained of.
+// tab is a browser tab with the problems that it reported.
 type tab struct {
 	context.Context
 
@@ -133,14 +133,14 @@ type tab struct {
 	complain []string
 }
 
-// open returns a tab that looks at an address, and fails the test in the end if the browser complained, asked
-// for anything else than the page's own, or was shown a dialog.
+// open returns a tab showing an address. The test fails if the browser reported a problem, requested
+// anything but the page's own resources, or opened a dialog.
 func open(t *testing.T, l look, address string) *tab {
 	t.Helper()
 	b := &tab{t: t}
 	ctx, end := chromedp.NewContext(browser)
 	t.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil { // a deadline of the first one would end the browser
+	if err := chromedp.Do(ctx); err != nil { // a deadline on the first tab would end the browser
 		t.Fatal(err)
 	}
 	b.Context, end = context.WithTimeout(ctx, time.Minute)
@@ -174,7 +174,7 @@ func open(t *testing.T, l look, address string) *tab {
 	return b
 }
 
-// hear notes what a browser complains of.
+// hear records problems reported by the browser.
 func (b *tab) hear(at *url.URL, event any) {
 	note := func(format string, of ...any) {
 		b.mu.Lock()
@@ -194,21 +194,21 @@ func (b *tab) hear(at *url.URL, event any) {
 		if u, err := url.Parse(e.Request.URL); err != nil || u.Host != at.Host {
 			note("a request to %s", e.Request.URL)
 		}
-	case *network.EventRequestWillBeSentExtraInfo: // as it goes over the wire
+	case *network.EventRequestWillBeSentExtraInfo: // headers as sent
 		if e.Headers["Referer"] != nil {
 			note("the address is told by %v", e.Headers["Referer"])
 		}
 	}
 }
 
-// forgive forgets what was complained of, where a test has given cause.
+// forgive discards the problems that a test expects.
 func (b *tab) forgive() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.complain = nil
 }
 
-// command is one of the browser's own.
+// command returns an action that runs a DevTools command.
 func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, c, params)
@@ -223,7 +223,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// get is what an action finds.
+// get returns the result of an action.
 func get[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b, action)
@@ -233,13 +233,13 @@ func get[T any](b *tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// value is what an expression of the page's says.
+// value evaluates a JavaScript expression.
 func value[T any](b *tab, expression string) T {
 	b.t.Helper()
 	return get(b, chromedp.Evaluate[T](expression))
 }
 
-// until waits for an expression to be true. While the browser goes elsewhere there is nothing to ask.
+// until waits until a JavaScript expression is true. It ignores errors during navigation.
 func (b *tab) until(expression string) {
 	b.t.Helper()
 	holds := chromedp.Evaluate[bool]("(() => { try { return !!(" + expression + "); } catch { return false; } })()")
@@ -254,7 +254,7 @@ func (b *tab) until(expression string) {
 	}
 }
 
-// shoot writes a picture of the whole sheet, if pictures are wanted.
+// shoot saves a screenshot of the whole page, if enabled.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	if *shots == "" {
@@ -272,8 +272,7 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// small is a picture with the 256 colours that it has most of: a page needs no more, and it takes a third
-// of the bytes.
+// small reduces a picture to its 256 most frequent colors, about a third of the size.
 func small(picture []byte) ([]byte, error) {
 	in, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// sheets are the addresses of a cluster in trouble, by what they are called.
+// sheets are the pages of a cluster with problems.
 var sheets = []struct{ name, path string }{
 	{"overview", ""},
 	{"pools", "pools"},
@@ -30,11 +30,11 @@ var sheets = []struct{ name, path string }{
 	{"failed-calls", "calls?failed=true"},
 }
 
-// tooWide are the elements that reach beyond the window.
+// tooWide returns the elements that extend beyond the window.
 const tooWide = `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.closest(".unseen, .skip"))
 	.map((e) => e.tagName + "." + e.className + " " + e.textContent.slice(0, 60))`
 
-// pale are texts whose contrast with what is behind them is less than 4.5.
+// pale returns the texts with a contrast below 4.5.
 const pale = `(() => {
 	const parse = (c) => { const m = c.match(/[\d.]+/g).map(Number); return { rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1 }; };
 	const light = (rgb) => { const [r, g, b] = rgb.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
@@ -50,8 +50,8 @@ const pale = `(() => {
 	return out;
 })()`
 
-// Each sheet is shown by day, by night and on a phone: nothing is cut off, nothing is pale, nothing comes from
-// elsewhere, and the browser has nothing to complain of.
+// Each page, in light mode, dark mode and on a phone: nothing is clipped, contrast suffices, no external
+// resource is loaded, and the browser reports no problem.
 func TestSheets(t *testing.T) {
 	_, api := serve(t, "troubled.json")
 	address, _ := weirPage(t, api.URL)
@@ -78,7 +78,7 @@ func TestSheets(t *testing.T) {
 	}
 }
 
-// All is level: the page says so, and little else.
+// If everything is in sync, the page says little else.
 func TestLevel(t *testing.T) {
 	_, api := serve(t, "level.json")
 	address, _ := weirPage(t, api.URL)
@@ -91,7 +91,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// What people of other namespaces write is text: no script of theirs runs, and nothing is fetched.
+// Untrusted text from other namespaces is escaped: no script runs and nothing is fetched.
 func TestHostile(t *testing.T) {
 	_, api := serve(t, "hostile.json")
 	address, _ := weirPage(t, api.URL)
@@ -107,7 +107,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// With the keyboard alone one comes past the links at the top, sees where one is, and opens a pool.
+// Keyboard navigation: skip links, visible focus, and opening a pool.
 func TestKeyboard(t *testing.T) {
 	_, api := serve(t, "troubled.json")
 	address, _ := weirPage(t, api.URL)
@@ -135,8 +135,8 @@ func TestKeyboard(t *testing.T) {
 	b.until(`document.querySelector("h1").innerText.includes("` + way[7] + `")`)
 }
 
-// The page follows the cluster without being loaded again. Who is at a link stays there, who hears the
-// page hears the new verdict, and times to come are counted down.
+// The page updates without a reload: focus is retained, screen readers announce a new verdict, and
+// countdowns advance.
 func TestItFollows(t *testing.T) {
 	cluster, api := serve(t, "troubled.json")
 	address, _ := weirPage(t, api.URL)
@@ -154,7 +154,7 @@ func TestItFollows(t *testing.T) {
 	}
 }
 
-// What was so stays on the page when the API server, or weir page, does not answer any more, and it says of when it is.
+// The last state remains on the page when the API server or weir page fails, with its age.
 func TestItSaysWhenItIsOld(t *testing.T) {
 	cluster, api := serve(t, "level.json")
 	address, stop := weirPage(t, api.URL)
@@ -170,10 +170,10 @@ func TestItSaysWhenItIsOld(t *testing.T) {
 	if !value[bool](b, `document.querySelector("h1").innerText.startsWith("Level: ")`) {
 		t.Error("what was so is gone")
 	}
-	b.forgive() // the browser says that nobody answers
+	b.forgive() // the connection error is expected
 }
 
-// Without its script the page shows all the same.
+// The page works without JavaScript.
 func TestWithoutScript(t *testing.T) {
 	_, api := serve(t, "troubled.json")
 	address, _ := weirPage(t, api.URL)
@@ -184,7 +184,7 @@ func TestWithoutScript(t *testing.T) {
 	}
 }
 
-// With ten thousand pools, a quarter of them wrong, the front comes in a few seconds and the browser has little to draw.
+// With 10,000 pools, a quarter of them failing, the overview loads in a few seconds with a small DOM.
 func TestTenThousandPools(t *testing.T) {
 	var some, many []map[string]any
 	if err := json.Unmarshal(read(t, "troubled.json"), &some); err != nil {

@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// object is one of Kubernetes, as JSON has it.
+// object is a Kubernetes object as decoded JSON.
 type object = map[string]any
 
-// kinds are what the API server knows, by group and version.
+// kinds are the API server's resources, by group and version.
 var kinds = map[string][][2]string{ // plural, kind
 	"v1":                     {{"services", "Service"}, {"nodes", "Node"}, {"events", "Event"}},
 	"discovery.k8s.io/v1":    {{"endpointslices", "EndpointSlice"}},
@@ -29,10 +29,10 @@ var kinds = map[string][][2]string{ // plural, kind
 	"weir.dev/v1alpha1":      {{"backendpools", "BackendPool"}},
 }
 
-// recorded answers as an API server that has the objects of a file, and as a leader of Weir at /calls.
+// recorded serves the objects of a file as an API server, and /calls as Weir's leader.
 type recorded struct {
 	t    *testing.T
-	file atomic.Value // string; empty: it does not answer
+	file atomic.Value // string; empty: no response
 }
 
 func serve(t *testing.T, file string) (*recorded, *httptest.Server) {
@@ -55,7 +55,7 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if kind := map[string]string{"/apis/authentication.k8s.io/v1/tokenreviews": "TokenReview", "/apis/authorization.k8s.io/v1/subjectaccessreviews": "SubjectAccessReview"}[req.URL.Path]; kind != "" {
-		body, _ := io.ReadAll(req.Body) // of protobuf
+		body, _ := io.ReadAll(req.Body) // protobuf
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(object{
 			"kind": kind, "apiVersion": group(req.URL.Path), "metadata": object{},
@@ -104,16 +104,16 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// token is that of somebody who may look.
+// token is the token of a user with read access.
 const token = "eyJ-anna"
 
-// group is the group of a path, with its version.
+// group returns the group and version of a path.
 func group(path string) string {
 	g, _ := split(path)
 	return g
 }
 
-// split parts a path into the group with its version, and the rest.
+// split splits a path into group and version, and the rest.
 func split(path string) (group string, rest []string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if parts[0] == "api" {
@@ -122,7 +122,7 @@ func split(path string) (group string, rest []string) {
 	return parts[1] + "/" + parts[2], parts[3:]
 }
 
-// discovery is what an API server says of itself; nil for a path that is about objects.
+// discovery returns the discovery document of a path; nil for object paths.
 func discovery(path string) any {
 	switch path {
 	case "/api":
@@ -148,7 +148,7 @@ func discovery(path string) any {
 	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}
 }
 
-// at is a value of an object, by a path with dots.
+// at returns a value of an object by dotted path.
 func at(o object, path string) any {
 	var v any = o
 	for _, name := range strings.Split(path, ".") {
@@ -158,7 +158,7 @@ func at(o object, path string) any {
 	return v
 }
 
-// selected reports whether an object has all of "name=value,…", below a path.
+// selected reports whether the fields below a path match all terms of "name=value,…".
 func selected(o object, selector, below string) bool {
 	for _, each := range strings.Split(selector, ",") {
 		name, value, ok := strings.Cut(each, "=")
@@ -166,7 +166,7 @@ func selected(o object, selector, below string) bool {
 			continue
 		}
 		is := at(o, name)
-		if below != "" { // a label's name has dots
+		if below != "" { // label names contain dots
 			labels, _ := at(o, below).(object)
 			is = labels[name]
 		}
@@ -177,10 +177,10 @@ func selected(o object, selector, below string) bool {
 	return true
 }
 
-// relative is a time as it is written down, from the time at which it is read.
+// relative matches a timestamp relative to the time of reading.
 var relative = regexp.MustCompile(`\bnow([+-][0-9hms.]+)(micro)?\b`)
 
-// read is a file of testdata, with its times as of now.
+// read returns a file of testdata with its relative timestamps resolved.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	if !filepath.IsAbs(name) {

@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// certificate is a directory with a certificate for this machine.
+// certificate returns a directory with a certificate for localhost.
 func certificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -46,7 +46,7 @@ func certificate(t *testing.T) string {
 	return dir
 }
 
-// In the cluster people sign in with a token, by day, by night and on a phone; one that is not known is refused in words.
+// In the cluster, users sign in with a token; an unknown token gets an error message.
 func TestSignIn(t *testing.T) {
 	_, api := serve(t, "troubled.json")
 	address, _ := weirPageWith(t, api.URL, "--certificate", certificate(t))
@@ -80,7 +80,7 @@ func TestSignIn(t *testing.T) {
 			check("signed-in")
 			value[any](b, `document.querySelector("form[action='/logout'] button").click()`)
 			b.until(`document.querySelector("h1").innerText === "Sign in"`)
-			b.forgive() // 401 is said of the form
+			b.forgive() // the form's 401 is expected
 		})
 	}
 }
