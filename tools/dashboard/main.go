@@ -30,7 +30,7 @@ func write(name string) error {
 	return os.WriteFile(name, data, 0o644) //nolint:gosec // it is published
 }
 
-// Grafana's grid has width columns; each panel is high rows tall.
+// The columns of Grafana's grid, and the height of a panel in rows.
 const (
 	width = 24
 	high  = 8

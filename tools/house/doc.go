@@ -24,9 +24,9 @@
 // A file depends on another file of its package if it uses a package-level identifier, method or field
 // declared there.
 //
-// A walk is a list of legs, each "entry>end", with "|" between alternative entries or ends. Legs are
-// measured separately and merged, because no call crosses a work queue or channel. A leg contains each
-// function that an entry reaches and that reaches an end, so helpers that return without reaching an
+// A walk is a list of segments, each "entry>end", with "|" between alternative entries or ends. Segments
+// are measured separately and merged, because no call crosses a work queue or channel. A segment contains
+// each function that an entry reaches and that reaches an end, so helpers that return without reaching an
 // end do not count. A function reaches what it mentions, whether called or passed as a value:
 //
 //   - a function literal belongs to the enclosing function;
@@ -34,7 +34,7 @@
 //     interface belongs to the standard library;
 //   - a field, package variable or parameter of function type leads to every value assigned or
 //     passed to it, and a function literal assigned this way is a function of its own;
-//   - a loop (-loop) is entered only by a leg that starts there.
+//   - a loop (-loop) is entered only by a segment that starts there.
 //
 // In the output, "stays" counts the functions on a walk, "returns" their return statements, and
 // "shortest" the functions on the shortest path, including entry and end. "read" counts the functions

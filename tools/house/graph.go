@@ -23,15 +23,16 @@ type node struct {
 type graph struct {
 	tree  *tree
 	nodes map[any]*node // keyed by types.Object, or by *ast.FuncLit for a literal stored in a field
-	// kinds are the tree's named types, asked the interface methods that are used.
+	// kinds are the named types of the tree.
 	kinds []*types.Named
+	// asked are the interface methods in use.
 	asked map[*types.Func]bool
 	// apart are the functions that a walk enters only if it starts there.
 	apart []string
 }
 
-func newGraph(t *tree, apart []string) *graph {
-	g := &graph{tree: t, apart: apart, nodes: map[any]*node{}, asked: map[*types.Func]bool{}}
+func newGraph(t *tree, excluded []string) *graph {
+	g := &graph{tree: t, apart: excluded, nodes: map[any]*node{}, asked: map[*types.Func]bool{}}
 	for _, p := range t.packages {
 		g.named(p)
 		for _, f := range p.files {
@@ -144,7 +145,7 @@ func (g *graph) assigns(p *pkg, from *node, s *ast.AssignStmt) bool {
 	if len(s.Lhs) != len(s.Rhs) {
 		return false
 	}
-	some := false
+	found := false
 	for i, to := range s.Lhs {
 		var o types.Object
 		switch to := to.(type) {
@@ -153,14 +154,14 @@ func (g *graph) assigns(p *pkg, from *node, s *ast.AssignStmt) bool {
 		case *ast.Ident:
 			o = p.info.Uses[to]
 		}
-		some = some || holder(o) && i == 0
+		found = found || holder(o) && i == 0
 		if holder(o) {
 			g.holds(p, o, s.Rhs[i])
-		} else if some {
+		} else if found {
 			g.walk(p, from, s.Rhs[i])
 		}
 	}
-	return some
+	return found
 }
 
 // hands links function-typed parameters to the arguments of a call.
@@ -201,7 +202,7 @@ func holder(o types.Object) bool {
 	return callable(v)
 }
 
-// holds links a holder to value; it returns false if o is no holder.
+// holds links a function-typed field or package variable to value; it returns false for other objects.
 func (g *graph) holds(p *pkg, o types.Object, value ast.Expr) bool {
 	if !holder(o) {
 		return false

@@ -178,7 +178,7 @@ func TestWalksThatAreNotThere(t *testing.T) {
 	}
 }
 
-// The entries and ends of houseWalks exist, and each leg connects.
+// The entries and ends of houseWalks exist, and each segment connects.
 func TestTheWalksOfThisHouse(t *testing.T) {
 	tr, err := load(t.Context(), "../..", "./cmd/weir")
 	if err != nil {

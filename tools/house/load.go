@@ -77,7 +77,7 @@ func load(ctx context.Context, dir, root string) (*tree, error) {
 	return t, nil
 }
 
-// skim is load without type information.
+// skim reads the packages that a command links, without type information.
 func skim(ctx context.Context, dir, root string) (*tree, error) {
 	all, err := list(ctx, dir, root)
 	if err != nil {

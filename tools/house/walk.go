@@ -15,7 +15,7 @@ type walk struct {
 	legs []leg
 }
 
-// leg is a part of a walk without a queue in between.
+// leg is a segment of a walk, without a queue in between.
 type leg struct{ from, to []string }
 
 // parseWalk parses "name=entry>end,entry>end"; "|" separates alternatives.
@@ -72,7 +72,7 @@ func (n *node) mentions() map[*node]bool {
 	return all
 }
 
-// measure merges the legs of a walk. A leg that cannot be found sets Error.
+// measure merges the segments of a walk. If one cannot be found, Error is set.
 func (g *graph) measure(w walk) walked {
 	out := walked{Name: w.name}
 	on := map[*node]bool{}
@@ -114,21 +114,21 @@ func (g *graph) measure(w walk) walked {
 func (g *graph) find(names []string) ([]*node, error) {
 	var all []*node
 	for _, name := range names {
-		var some []*node
+		var found []*node
 		for _, n := range g.nodes {
 			if n.name == name || strings.HasSuffix(n.name, "/"+name) {
-				some = append(some, n)
+				found = append(found, n)
 			}
 		}
-		if len(some) == 0 {
+		if len(found) == 0 {
 			return nil, fmt.Errorf("no function is called %q; name one as in kube.(*Cluster).Setup with -walk", name)
 		}
-		all = append(all, some...)
+		all = append(all, found...)
 	}
 	return all, nil
 }
 
-// loops returns the nodes of g.apart, except those in but.
+// loops returns the nodes that a walk must not enter, except those in but.
 func (g *graph) loops(but []*node) map[*node]bool {
 	all := map[*node]bool{}
 	for _, name := range g.apart {

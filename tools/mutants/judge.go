@@ -39,7 +39,7 @@ type verdict struct {
 	Took time.Duration
 }
 
-// A run times out after patience times the duration of the unchanged code, plus spare.
+// A run times out after a multiple of the duration of the unchanged code, plus a constant.
 const (
 	patience = 3
 	spare    = 10 * time.Second
@@ -50,8 +50,9 @@ type judge struct {
 	root, dir string // source tree, build directory
 	with      []string
 	seeds     int
-	// built holds the test binaries by package; player is this program with the mutants compiled in.
-	built  map[string]*built
+	// built holds the test binaries by package.
+	built map[string]*built
+	// player is this program with the mutants compiled in.
 	player string
 	// play is the duration of the seeds without a mutant.
 	play      time.Duration
@@ -64,19 +65,19 @@ type built struct {
 	turns  []turn
 }
 
-// turn is a run of some tests, and its duration without a mutant.
+// turn is a batch of tests, and its duration without a mutant.
 type turn struct {
 	args []string
 	took time.Duration
 }
 
-// long is the duration above which a test gets its own turn.
+// long is the duration above which a test runs in its own batch.
 const long = time.Second
 
 // passed matches a passing test in go test -v output.
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((\d+\.\d+)s\)`)
 
-// turnsOf derives the turns from go test -v output; took is the total duration.
+// turnsOf derives the batches from go test -v output; took is the total duration.
 func turnsOf(out []byte, took time.Duration) []turn {
 	var slow []turn
 	var skipped []string
@@ -175,15 +176,15 @@ func (j *judge) of(ctx context.Context, n int, m mutant) (v verdict, err error) 
 	return v, err
 }
 
-// tests runs a turn of a package's tests with mutant n enabled; 0 enables none.
-func (j *judge) tests(ctx context.Context, pkg string, b *built, n int, t turn, most time.Duration) (verdict, []byte, error) {
-	args := append([]string{"-test.failfast", "-test.short", "-test.timeout=" + most.String()}, t.args...)
-	return j.run(ctx, filepath.Join(j.root, pkg), n, most, ByTests, b.binary, args...)
+// tests runs a batch of a package's tests with mutant n enabled; 0 enables none.
+func (j *judge) tests(ctx context.Context, pkg string, b *built, n int, t turn, timeout time.Duration) (verdict, []byte, error) {
+	args := append([]string{"-test.failfast", "-test.short", "-test.timeout=" + timeout.String()}, t.args...)
+	return j.run(ctx, filepath.Join(j.root, pkg), n, timeout, ByTests, b.binary, args...)
 }
 
 // simulate runs the seeds with mutant n enabled.
-func (j *judge) simulate(ctx context.Context, n int, most time.Duration) (verdict, []byte, error) {
-	return j.run(ctx, j.root, n, most, BySeeds, j.player, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
+func (j *judge) simulate(ctx context.Context, n int, timeout time.Duration) (verdict, []byte, error) {
+	return j.run(ctx, j.root, n, timeout, BySeeds, j.player, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
 }
 
 // build runs the go command.
@@ -195,9 +196,9 @@ func (j *judge) build(ctx context.Context, args ...string) error {
 }
 
 // run runs a binary with mutant n enabled; a failure kills the mutant, a timeout is ByTime.
-func (j *judge) run(ctx context.Context, dir string, n int, most time.Duration, killed Fate, binary string, args ...string) (verdict, []byte, error) {
+func (j *judge) run(ctx context.Context, dir string, n int, timeout time.Duration, killed Fate, binary string, args ...string) (verdict, []byte, error) {
 	begun := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, most+5*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
 	cmd := j.command(bounded, binary, args...)
 	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
@@ -229,7 +230,7 @@ func (j *judge) command(ctx context.Context, name string, args ...string) *exec.
 	return cmd
 }
 
-// failed matches a failure in the output of go test or of play.
+// failed matches a failure in the output of go test or of the seeds.
 var failed = regexp.MustCompile(`(?m)^\s*(?:--- FAIL: (\S+)|(seed \d+: .*)|(panic: .*)|(fatal error: .*))`)
 
 // seenBy returns the innermost subtest of the first failure in the output, or the last line.

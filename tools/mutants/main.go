@@ -121,11 +121,11 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	if err := j.prepare(ctx, texts, changes); err != nil {
 		return err
 	}
-	kept := map[string]*state{}
+	states := map[string]*state{}
 	for _, p := range packages {
 		from, err := hash(root, []string{p, "lab"}, o.seeds)
 		if err == nil {
-			kept[p], err = openState(o.state, from)
+			states[p], err = openState(o.state, from)
 		}
 		if err != nil {
 			return err
@@ -133,10 +133,10 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	}
 	r := newReport(tree(ctx, root), o, j.simulated, all)
 	for i, m := range drawn {
-		v, known := kept[path.Dir(m.File)].known[m.key()]
+		v, known := states[path.Dir(m.File)].known[m.key()]
 		if !known {
 			if v, err = j.of(ctx, i+1, m); err == nil {
-				err = kept[path.Dir(m.File)].keep(m, v)
+				err = states[path.Dir(m.File)].keep(m, v)
 			}
 		}
 		if ctx.Err() != nil {
@@ -156,8 +156,8 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	return ctx.Err()
 }
 
-// sampled returns the first most mutants of each package that compile; 0 means all.
-func sampled(ctx context.Context, root string, texts map[string][]byte, all []mutant, most int) ([]mutant, error) {
+// sampled returns the first mutants of each package that compile, up to limit; 0 means all.
+func sampled(ctx context.Context, root string, texts map[string][]byte, all []mutant, limit int) ([]mutant, error) {
 	c, err := newChecker(ctx, root, packagesOf(all), texts)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func sampled(ctx context.Context, root string, texts map[string][]byte, all []mu
 	of := map[string]int{}
 	for _, m := range all {
 		pkg := path.Dir(m.File)
-		if most > 0 && of[pkg] == most || !c.compiles(m) {
+		if limit > 0 && of[pkg] == limit || !c.compiles(m) {
 			continue
 		}
 		of[pkg]++

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// page holds the results, between the markers begin and end.
+// page holds the results, between two markers.
 const (
 	page  = "docs/reference/simulator.md"
 	begin = "<!-- made by make mutants: begin -->\n"
@@ -103,7 +103,7 @@ func (b block) text() string {
 	return head + rows.String() + sections.String()
 }
 
-// parseBlock parses the output of block.text.
+// parseBlock parses a block written by an earlier run.
 func parseBlock(text string) (block, error) {
 	rest, ok := strings.CutPrefix(text, head)
 	if !ok {

@@ -20,8 +20,8 @@ import (
 // All mutants of a package are compiled into one build, so that compiling and linking happen once. A
 // changed function starts with a switch over the mutant number; each case is the mutated body.
 
-// selector is the variable that holds the enabled mutant's number, chosenBy the environment variable
-// it is read from, and added the file that declares it.
+// Names of the variable that holds the enabled mutant's number, of the environment variable it is
+// read from, and of the file that declares it.
 const (
 	selector = "wovenMutant"
 	chosenBy = "WOVEN_MUTANT"
@@ -70,7 +70,7 @@ func woven(name string, text []byte, changes map[int]mutant) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// selecting returns the file that declares selector.
+// selecting returns the content of the file that declares the variable.
 func selecting(pkg string) []byte {
 	return fmt.Appendf(nil, "package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n", pkg, selector, chosenBy)
 }
