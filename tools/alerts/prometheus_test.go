@@ -24,8 +24,8 @@ import (
 
 var promQL = parser.NewParser(parser.Options{})
 
-// shipped returns the rules of config/prometheus, parsed by Prometheus.
-func shipped(t *testing.T) []rulefmt.Rule {
+// loadRules returns the rules of config/prometheus, parsed by Prometheus.
+func loadRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	data, err := os.ReadFile("../../config/prometheus/rules.yaml")
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *prometheus) add(l labels.Labels, at time.Time, value float64) {
 	s.samples = append(s.samples, sample{at.UnixMilli(), value})
 }
 
-func (p *prometheus) ask(expr string, at time.Time) promql.Vector {
+func (p *prometheus) query(expr string, at time.Time) promql.Vector {
 	p.t.Helper()
 	q, err := p.engine.NewInstantQuery(p.t.Context(), p, nil, expr, at)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *prometheus) ask(expr string, at time.Time) promql.Vector {
 func (p *prometheus) evaluate(rules []rulefmt.Rule, at time.Time) map[string]bool {
 	firing := map[string]bool{}
 	for _, r := range rules {
-		result := p.ask(r.Expr, at)
+		result := p.query(r.Expr, at)
 		switch {
 		case r.Record != "":
 			for _, s := range result {

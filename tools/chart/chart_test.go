@@ -10,7 +10,7 @@ import (
 )
 
 // Helm installs the same objects as kubectl apply -k, except the Namespace, which Helm creates.
-func TestTheChartIsConfig(t *testing.T) {
+func TestChartMatchesConfig(t *testing.T) {
 	for name, tt := range map[string]struct {
 		values  string
 		folders []string
@@ -26,7 +26,7 @@ func TestTheChartIsConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := objects(t, text), kustomized(t, tt.folders...)
+			got, want := parseObjects(t, text), buildKustomize(t, tt.folders...)
 			delete(want, "Namespace  "+namespace)
 			if len(want) < 20 {
 				t.Fatalf("only %d objects: is config/ still found?", len(want))
@@ -40,7 +40,7 @@ func TestTheChartIsConfig(t *testing.T) {
 
 // The provisioner has separate values that do not affect the controller. A value of an earlier release is
 // rejected with a hint at its replacement, unless it is off.
-func TestTheProvisioner(t *testing.T) {
+func TestProvisionerValues(t *testing.T) {
 	text, err := Render(t, namespace, "{image: {tag: v2}, provisioner: {enabled: true, repository: example.com/p, extraArgs: [--verbosity=1], goMemLimit: 900MiB, resources: {limits: {memory: 1Gi}}}, networkPolicy: {enabled: false}}")
 	if err != nil {
 		t.Fatal(err)
@@ -50,10 +50,10 @@ func TestTheProvisioner(t *testing.T) {
 			t.Errorf("no %s", want)
 		}
 	}
-	if _, is := objects(t, text)["NetworkPolicy "+namespace+" weir-provisioner"]; is {
+	if _, is := parseObjects(t, text)["NetworkPolicy "+namespace+" weir-provisioner"]; is {
 		t.Error("there is a NetworkPolicy")
 	}
-	for key := range objects(t, must(Render(t, namespace, "{provisioning: {enabled: false}}"))) {
+	for key := range parseObjects(t, must(Render(t, namespace, "{provisioning: {enabled: false}}"))) {
 		if strings.Contains(key, "provisioner") || strings.Contains(key, "weir-provisioning") {
 			t.Errorf("%s is there by default", key)
 		}
@@ -73,7 +73,7 @@ func must(text string, err error) string {
 
 // In another namespace nothing refers to the default one, including role subjects and the exemption in
 // the admission policy.
-func TestAReleaseInAnotherNamespace(t *testing.T) {
+func TestReleaseNamespace(t *testing.T) {
 	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioner: {enabled: true}, page: {enabled: true}}"
 	text, err := Render(t, "balancing", all)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestNetworkPoliciesNameTheClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := objects(t, text)
+		all := parseObjects(t, text)
 		for name, want := range map[string][2]string{"weir-controller": {tt.metrics, "metrics"}, "weir-page": {tt.page, "https"}} {
 			spec := all["NetworkPolicy "+namespace+" "+name]["spec"].(map[string]any)
 			from := []any{map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": want[0]}}}}
@@ -117,7 +117,7 @@ func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key := range objects(t, text) {
+	for key := range parseObjects(t, text) {
 		if strings.HasPrefix(key, "PodDisruptionBudget") || strings.HasPrefix(key, "NetworkPolicy") || strings.Contains(key, "admin-state") {
 			t.Errorf("%s is there", key)
 		}
@@ -128,7 +128,7 @@ func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
 }
 
 // Mistyped values, and values that could inject other fields, are rejected by name.
-func TestBadValuesAreRefused(t *testing.T) {
+func TestInvalidValues(t *testing.T) {
 	for name, tt := range map[string]struct{ values, says string }{
 		"a mistyped key":          {"{replica: 3}", "replica"},
 		"a mistyped key within":   {"{image: {tags: v1}}", "tags"},

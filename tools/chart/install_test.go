@@ -16,8 +16,8 @@ import (
 	"weir.dev/weir/tools/chart"
 )
 
-// admin is the kubeconfig of a real API server.
-var admin string
+// adminKubeconfig is the kubeconfig of a real API server.
+var adminKubeconfig string
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm logs every symbolic link
@@ -26,17 +26,17 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return nil, err
 		}
-		admin = filepath.Join(dir, "admin")
-		return func() error { return os.RemoveAll(dir) }, controlplane.WriteKubeconfig(admin, env.Config, "")
+		adminKubeconfig = filepath.Join(dir, "admin")
+		return func() error { return os.RemoveAll(dir) }, controlplane.WriteKubeconfig(adminKubeconfig, env.Config, "")
 	}})
 }
 
 // The API server accepts all rendered objects, twice, in another namespace, and only Weir's
 // ServiceAccount there has Weir's permissions.
-func TestTheChartInstalls(t *testing.T) {
+func TestInstall(t *testing.T) {
 	kubectl := func(args ...string) string {
 		t.Helper()
-		out, err := controlplane.Kubectl(context.WithoutCancel(t.Context()), admin, args...)
+		out, err := controlplane.Kubectl(context.WithoutCancel(t.Context()), adminKubeconfig, args...)
 		if err != nil && args[0] != "auth" {
 			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

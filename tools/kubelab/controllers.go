@@ -37,7 +37,7 @@ const (
 // startControllers starts the controllers and the fake kubelet. They run until ctx is done. It returns
 // when their caches are synced, or when starting is done.
 func startControllers(ctx, starting context.Context, config *rest.Config, dualStack bool) error {
-	client, err := kubernetes.NewForConfig(unlimited(config, "kubelab-controllers"))
+	client, err := kubernetes.NewForConfig(withoutRateLimits(config, "kubelab-controllers"))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func waitSynced(ctx context.Context, shared informers.SharedInformerFactory) err
 
 // newNamespaceController returns the controller that finalizes deleted namespaces.
 func newNamespaceController(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory) (func(context.Context), error) {
-	config = unlimited(config, "kubelab-namespaces")
+	config = withoutRateLimits(config, "kubelab-namespaces")
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func newNamespaceController(ctx context.Context, config *rest.Config, shared inf
 // newGarbageCollector returns the controller that deletes the dependents of deleted owners, such as the
 // EndpointSlices of a Service.
 func newGarbageCollector(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory) (func(context.Context), error) {
-	config = unlimited(config, "kubelab-garbage-collector")
+	config = withoutRateLimits(config, "kubelab-garbage-collector")
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// deadMark, a label or annotation with the value "true", simulates the loss of a Node's machine: its
+	// deadKey, a label or annotation with the value "true", simulates the loss of a Node's machine: its
 	// status and its pods' status are no longer updated.
-	deadMark = "kubelab.weir.dev/dead"
+	deadKey = "kubelab.weir.dev/dead"
 	// drainTime is how long a deleted pod keeps serving, capped by its grace period. It lets tests
 	// observe endpoints that are terminating and still serving.
 	drainTime = time.Second
@@ -35,65 +35,65 @@ const (
 type podStep string
 
 const (
-	podRest   podStep = "rest"
-	podBind   podStep = "bind"   // assign a node
-	podServe  podStep = "serve"  // report running and ready
-	podEnd    podStep = "end"    // report terminated containers
-	podSilent podStep = "silent" // report not ready, because the node is dead
-	podRemove podStep = "remove" // delete without grace period
+	podWait      podStep = "rest"
+	podBind      podStep = "bind"   // assign a node
+	podServe     podStep = "serve"  // report running and ready
+	podTerminate podStep = "end"    // report terminated containers
+	podNotReady  podStep = "silent" // report not ready, because the node is dead
+	podRemove    podStep = "remove" // delete without grace period
 )
 
-// podSituation is the input of nextPodStep.
-type podSituation struct {
+// podState is the input of nextPodStep.
+type podState struct {
 	pod         *corev1.Pod
 	node        *corev1.Node  // the node in spec.nodeName; nil if unset or not cached
-	nodeGone    bool          // the node was deleted
+	nodeDeleted bool          // the node was deleted
 	terminating time.Duration // since the deletion was first observed
 	nodeDead    time.Duration // since the node was first observed dead
 }
 
 // nextPodStep returns the next action for a pod and when to check again; 0 means on the next change.
-func nextPodStep(s podSituation) (podStep, time.Duration) {
+func nextPodStep(s podState) (podStep, time.Duration) {
 	deleted := s.pod.DeletionTimestamp != nil
 	finished := s.pod.Status.Phase == corev1.PodSucceeded || s.pod.Status.Phase == corev1.PodFailed
 	switch {
-	case s.nodeGone:
+	case s.nodeDeleted:
 		return podRemove, 0
 	case deleted && (finished || s.pod.Spec.NodeName == ""):
 		return podRemove, 0
 	case finished:
-		return podRest, 0
+		return podWait, 0
 	case s.pod.Spec.NodeName == "":
 		return podBind, 0
 	case s.node == nil:
-		return podRest, 0
+		return podWait, 0
 	case isDead(s.node) && s.nodeDead >= evictAfter:
 		return podRemove, 0
 	case isDead(s.node) && hasCondition(s.pod, corev1.PodReady):
-		return podSilent, evictAfter - s.nodeDead
+		return podNotReady, evictAfter - s.nodeDead
 	case isDead(s.node):
-		return podRest, evictAfter - s.nodeDead
-	case deleted && s.terminating >= drain(s.pod) && s.pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
-		return podEnd, 0 // Jobs need the exit code
-	case deleted && s.terminating >= drain(s.pod):
+		return podWait, evictAfter - s.nodeDead
+	case deleted && s.terminating >= drainPeriod(s.pod) && s.pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+		return podTerminate, 0 // Jobs need the exit code
+	case deleted && s.terminating >= drainPeriod(s.pod):
 		return podRemove, 0
 	case deleted:
-		return podRest, drain(s.pod) - s.terminating
-	case !serves(s.pod):
+		return podWait, drainPeriod(s.pod) - s.terminating
+	case !isServing(s.pod):
 		return podServe, 0
-	case ends(s.pod):
-		return podEnd, 0
+	case exitsByItself(s.pod):
+		return podTerminate, 0
 	}
-	return podRest, 0
+	return podWait, 0
 }
 
-// ends reports whether a pod terminates by itself.
-func ends(pod *corev1.Pod) bool {
+// exitsByItself reports whether a pod terminates by itself.
+func exitsByItself(pod *corev1.Pod) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever && strings.HasPrefix(pod.Spec.Containers[0].Image, exitImage)
 }
 
-// podExit returns the exit code of a pod.
-func podExit(pod *corev1.Pod) int32 {
+// exitCodeOf returns the exit code of a pod.
+func exitCodeOf(pod *corev1.Pod) int32 {
 	code, err := strconv.ParseUint(strings.TrimPrefix(pod.Spec.Containers[0].Image, exitImage), 10, 8)
 	if err != nil || pod.DeletionTimestamp != nil {
 		return exitKilled
@@ -101,21 +101,21 @@ func podExit(pod *corev1.Pod) int32 {
 	return int32(code)
 }
 
-func drain(pod *corev1.Pod) time.Duration {
+func drainPeriod(pod *corev1.Pod) time.Duration {
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		return min(drainTime, time.Duration(*grace)*time.Second)
 	}
 	return drainTime
 }
 
-// serves reports whether the pod's status already matches podServe.
-func serves(pod *corev1.Pod) bool {
+// isServing reports whether the pod's status already matches podServe.
+func isServing(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" &&
-		hasCondition(pod, corev1.ContainersReady) && hasCondition(pod, corev1.PodReady) == gatesOpen(pod)
+		hasCondition(pod, corev1.ContainersReady) && hasCondition(pod, corev1.PodReady) == readinessGatesOpen(pod)
 }
 
-// gatesOpen reports whether all readiness gates of the pod are true.
-func gatesOpen(pod *corev1.Pod) bool {
+// readinessGatesOpen reports whether all readiness gates of the pod are true.
+func readinessGatesOpen(pod *corev1.Pod) bool {
 	for _, gate := range pod.Spec.ReadinessGates {
 		if !hasCondition(pod, gate.ConditionType) {
 			return false
@@ -130,16 +130,16 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	})
 }
 
-// isDead reports whether the node has deadMark.
+// isDead reports whether the node has deadKey.
 func isDead(node *corev1.Node) bool {
-	return node.Labels[deadMark] == "true" || node.Annotations[deadMark] == "true"
+	return node.Labels[deadKey] == "true" || node.Annotations[deadKey] == "true"
 }
 
 // pickNode returns the next node by name after last, wrapping around, that is ready, schedulable,
 // matches the pod's node selector and affinity, and has no untolerated taint. It returns false if there
 // is none.
 func pickNode(nodes []*corev1.Node, last string, pod *corev1.Pod) (*corev1.Node, bool) {
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !takes(n, pod) })
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !toleratesTaints(n, pod) })
 	if len(nodes) == 0 {
 		return nil, false
 	}
@@ -149,7 +149,7 @@ func pickNode(nodes []*corev1.Node, last string, pod *corev1.Pod) (*corev1.Node,
 	return nodes[max(after, 0)], true
 }
 
-func takes(node *corev1.Node, pod *corev1.Pod) bool {
+func toleratesTaints(node *corev1.Node, pod *corev1.Pod) bool {
 	if node.Spec.Unschedulable || node.DeletionTimestamp != nil || isDead(node) || nodeReady(node) != corev1.ConditionTrue {
 		return false
 	}
@@ -170,9 +170,9 @@ func nodeReady(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// wantedNode returns the desired Ready condition and taints: taints that the API server adds to new
+// desiredNode returns the desired Ready condition and taints: taints that the API server adds to new
 // nodes are removed, and a dead node gets the unreachable taints.
-func wantedNode(node *corev1.Node) (corev1.ConditionStatus, []corev1.Taint) {
+func desiredNode(node *corev1.Node) (corev1.ConditionStatus, []corev1.Taint) {
 	ours := func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
 	}
@@ -219,8 +219,8 @@ func (a *podAddresses) take(pod types.UID) (uint16, bool) {
 	return 0, false
 }
 
-// adopt registers the address of a pod from an earlier run.
-func (a *podAddresses) adopt(pod types.UID, ip string) {
+// reserve registers the address of a pod from an earlier run.
+func (a *podAddresses) reserve(pod types.UID, ip string) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || !addr.Is4() || addr.As4()[0] != 10 || addr.As4()[1] != 244 {
 		return // a host address

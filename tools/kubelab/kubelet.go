@@ -30,7 +30,7 @@ const (
 type objectRef struct{ namespace, name string }
 
 // kubelet stands in for the scheduler and for every node's kubelet. It processes one object at a time
-// and applies nextPodStep and wantedNode.
+// and applies nextPodStep and desiredNode.
 type kubelet struct {
 	client     kubernetes.Interface
 	dualStack  bool
@@ -46,8 +46,8 @@ type kubelet struct {
 	// since is when a pod's deletion or a node's loss was first observed; deletionTimestamp has a
 	// resolution of only 1 s.
 	since map[types.UID]time.Time
-	// orphans are pods of a deleted node, to be removed even if a new node reuses the name.
-	orphans map[types.UID]bool
+	// orphanedPods are pods of a deleted node, to be removed even if a new node reuses the name.
+	orphanedPods map[types.UID]bool
 }
 
 func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nodes coreinformers.NodeInformer, dualStack bool) (*kubelet, error) {
@@ -56,9 +56,9 @@ func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nod
 		pods: pods.Lister(), podsByNode: pods.Informer().GetIndexer(), nodes: nodes.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[objectRef](10*time.Millisecond, 5*time.Second)),
-		addresses: newPodAddresses(),
-		since:     map[types.UID]time.Time{},
-		orphans:   map[types.UID]bool{},
+		addresses:    newPodAddresses(),
+		since:        map[types.UID]time.Time{},
+		orphanedPods: map[types.UID]bool{},
 	}
 	err := pods.Informer().AddIndexers(cache.Indexers{nodeNameIndex: func(obj any) ([]string, error) {
 		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
@@ -71,7 +71,7 @@ func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nod
 		UpdateFunc: func(_, obj any) { k.podSeen(obj.(*corev1.Pod)) },
 		DeleteFunc: func(obj any) {
 			if pod, ok := deletedObject[*corev1.Pod](obj); ok {
-				k.podGone(pod.UID)
+				k.podDeleted(pod.UID)
 			}
 		},
 	})
@@ -82,13 +82,13 @@ func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nod
 		AddFunc: func(obj any) { k.nodeSeen(obj.(*corev1.Node).Name) },
 		UpdateFunc: func(old, obj any) {
 			if before, now := old.(*corev1.Node), obj.(*corev1.Node); before.UID != now.UID {
-				k.nodeGone(before)
+				k.nodeDeleted(before)
 			}
 			k.nodeSeen(obj.(*corev1.Node).Name)
 		},
 		DeleteFunc: func(obj any) {
 			if node, ok := deletedObject[*corev1.Node](obj); ok {
-				k.nodeGone(node)
+				k.nodeDeleted(node)
 			}
 		},
 	})
@@ -151,18 +151,18 @@ func (k *kubelet) work(ctx context.Context) bool {
 func (k *kubelet) podSeen(pod *corev1.Pod) {
 	if pod.Status.PodIP != "" {
 		k.mu.Lock()
-		k.addresses.adopt(pod.UID, pod.Status.PodIP)
+		k.addresses.reserve(pod.UID, pod.Status.PodIP)
 		k.mu.Unlock()
 	}
 	k.queue.Add(objectRef{pod.Namespace, pod.Name})
 }
 
-func (k *kubelet) podGone(uid types.UID) {
+func (k *kubelet) podDeleted(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.addresses.release(uid)
 	delete(k.since, uid)
-	delete(k.orphans, uid)
+	delete(k.orphanedPods, uid)
 }
 
 // nodeSeen queues a node, its pods, and all unscheduled pods.
@@ -173,12 +173,12 @@ func (k *kubelet) nodeSeen(name string) {
 	}
 }
 
-func (k *kubelet) nodeGone(node *corev1.Node) {
+func (k *kubelet) nodeDeleted(node *corev1.Node) {
 	pods := k.podsOn(node.Name)
 	k.mu.Lock()
 	delete(k.since, node.UID)
 	for _, pod := range pods {
-		k.orphans[pod.UID] = true
+		k.orphanedPods[pod.UID] = true
 	}
 	k.mu.Unlock()
 	for _, pod := range pods {
@@ -217,12 +217,12 @@ func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 	}
 	switch step {
 	case podBind:
-		return k.bind(ctx, pod)
+		return k.bindPod(ctx, pod)
 	case podServe:
-		return k.serve(ctx, pod, situation.node)
-	case podEnd:
-		return k.end(ctx, pod)
-	case podSilent:
+		return k.reportRunning(ctx, pod, situation.node)
+	case podTerminate:
+		return k.reportTerminated(ctx, pod)
+	case podNotReady:
 		return k.patchPod(ctx, pod, corev1.PodStatus{Conditions: []corev1.PodCondition{
 			condition(corev1.PodReady, corev1.ConditionFalse, "NodeStatusUnknown"),
 		}})
@@ -230,20 +230,20 @@ func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		})
-		return ignoreGone(err)
+		return ignoreNotFound(err)
 	}
 	return nil
 }
 
 // situation collects the input of nextPodStep.
-func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podSituation, error) {
-	s := podSituation{pod: pod}
+func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podState, error) {
+	s := podState{pod: pod}
 	if name := pod.Spec.NodeName; name != "" {
 		node, err := k.nodes.Get(name)
 		if apierrors.IsNotFound(err) {
 			// The node may be missing only from the cache: check the API server before deleting the pod.
 			_, err = k.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-			if s.nodeGone = apierrors.IsNotFound(err); s.nodeGone {
+			if s.nodeDeleted = apierrors.IsNotFound(err); s.nodeDeleted {
 				err = nil
 			}
 			node = nil
@@ -255,7 +255,7 @@ func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podSituation,
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.nodeGone = s.nodeGone || k.orphans[pod.UID]
+	s.nodeDeleted = s.nodeDeleted || k.orphanedPods[pod.UID]
 	if pod.DeletionTimestamp != nil {
 		s.terminating = k.sinceFirst(pod.UID)
 	}

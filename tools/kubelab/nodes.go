@@ -21,7 +21,7 @@ const maxNodes = 5000
 
 // createNodes creates the missing nodes of node-1 to node-<count> and returns when all are schedulable.
 func createNodes(ctx context.Context, config *rest.Config, count int, dualStack bool) error {
-	client, err := kubernetes.NewForConfig(unlimited(config, "kubelab-nodes"))
+	client, err := kubernetes.NewForConfig(withoutRateLimits(config, "kubelab-nodes"))
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func createNodes(ctx context.Context, config *rest.Config, count int, dualStack 
 			if err != nil {
 				return false, err
 			}
-			ready, taints := wantedNode(node)
+			ready, taints := desiredNode(node)
 			return nodeReady(node) == ready && sameTaints(taints, node.Spec.Taints), nil
 		})
 		if err != nil {

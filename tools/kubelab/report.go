@@ -17,8 +17,8 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// bind schedules a pod. If no node fits, the pod remains pending until nodeSeen queues it again.
-func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
+// bindPod schedules a pod. If no node fits, the pod remains pending until nodeSeen queues it again.
+func (k *kubelet) bindPod(ctx context.Context, pod *corev1.Pod) error {
 	nodes, err := k.nodes.List(labels.Everything())
 	if err != nil {
 		return err
@@ -39,11 +39,11 @@ func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
 	if apierrors.IsConflict(err) {
 		return nil // already bound; the cache is stale
 	}
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
-// serve reports a pod whose containers all run.
-func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node) error {
+// reportRunning reports a pod whose containers all run.
+func (k *kubelet) reportRunning(ctx context.Context, pod *corev1.Pod, node *corev1.Node) error {
 	hosts := hostIPs(node)
 	status := corev1.PodStatus{Phase: corev1.PodRunning}
 	if pod.Spec.HostNetwork {
@@ -77,7 +77,7 @@ func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node)
 		})
 	}
 	ready, reason := corev1.ConditionTrue, ""
-	if !gatesOpen(pod) {
+	if !readinessGatesOpen(pod) {
 		ready, reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
 	}
 	status.Conditions = []corev1.PodCondition{
@@ -89,9 +89,9 @@ func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node)
 	return k.patchPod(ctx, pod, status)
 }
 
-// end reports a pod whose containers have terminated.
-func (k *kubelet) end(ctx context.Context, pod *corev1.Pod) error {
-	code, now := podExit(pod), metav1.Now()
+// reportTerminated reports a pod whose containers have terminated.
+func (k *kubelet) reportTerminated(ctx context.Context, pod *corev1.Pod) error {
+	code, now := exitCodeOf(pod), metav1.Now()
 	status := corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{
 		condition(corev1.ContainersReady, corev1.ConditionFalse, "PodFailed"), condition(corev1.PodReady, corev1.ConditionFalse, "PodFailed"),
 	}}
@@ -126,7 +126,7 @@ func (k *kubelet) patchPod(ctx context.Context, pod *corev1.Pod, status corev1.P
 		return err
 	}
 	_, err = k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
 // syncNode updates a node's status and taints.
@@ -143,7 +143,7 @@ func (k *kubelet) syncNode(ctx context.Context, name string) error {
 		delete(k.since, node.UID)
 		k.mu.Unlock()
 	}
-	ready, taints := wantedNode(node)
+	ready, taints := desiredNode(node)
 	if nodeReady(node) != ready {
 		if err := k.patchNode(ctx, name, map[string]any{"status": nodeStatus(node, ready)}, "status"); err != nil {
 			return err
@@ -190,11 +190,11 @@ func (k *kubelet) patchNode(ctx context.Context, name string, change map[string]
 		return err
 	}
 	_, err = k.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
-// ignoreGone returns nil for NotFound errors.
-func ignoreGone(err error) error {
+// ignoreNotFound returns nil for NotFound errors.
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

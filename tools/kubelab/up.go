@@ -39,7 +39,7 @@ func newUpCommand() *cobra.Command {
 			"Namespace controllers, the garbage collector and a fake kubelet in this process,\n" +
 			"on 127.0.0.1 alone. It prints one line when the cluster is ready.\n\n" +
 			"Every Node object becomes a machine that runs whatever is bound to it. Label or\n" +
-			"annotate a Node with " + deadMark + "=true and its machine is lost.",
+			"annotate a Node with " + deadKey + "=true and its machine is lost.",
 		Example: "  kubelab up --nodes 3 --kubeconfig /tmp/lab.kubeconfig\n" +
 			"  kubectl --kubeconfig /tmp/lab.kubeconfig get nodes",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -171,8 +171,8 @@ func exitCode(err error) int {
 	return 1
 }
 
-// unlimited returns a copy of config without client-side rate limits and with protobuf encoding.
-func unlimited(config *rest.Config, name string) *rest.Config {
+// withoutRateLimits returns a copy of config without client-side rate limits and with protobuf encoding.
+func withoutRateLimits(config *rest.Config, name string) *rest.Config {
 	c := rest.AddUserAgent(rest.CopyConfig(config), name)
 	c.QPS = -1
 	c.ContentType = "application/vnd.kubernetes.protobuf"

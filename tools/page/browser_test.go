@@ -109,8 +109,8 @@ func weirPageWith(t *testing.T, api string, flags ...string) (address string, st
 	return strings.TrimSpace(strings.TrimPrefix(line, "Weir's page: ")), stop
 }
 
-// look is a browser configuration.
-type look struct {
+// browserConfig is a browser configuration.
+type browserConfig struct {
 	name     string
 	wide     int64
 	dark     bool
@@ -119,9 +119,9 @@ type look struct {
 }
 
 var (
-	desktop = look{name: "light", wide: 1200}
-	night   = look{name: "dark", wide: 1200, dark: true}
-	phone   = look{name: "phone", wide: 360, phone: true}
+	desktop = browserConfig{name: "light", wide: 1200}
+	night   = browserConfig{name: "dark", wide: 1200, dark: true}
+	phone   = browserConfig{name: "phone", wide: 360, phone: true}
 )
 
 // tab is a browser tab with the problems that it reported.
@@ -133,9 +133,9 @@ type tab struct {
 	complain []string
 }
 
-// open returns a tab showing an address. The test fails if the browser reported a problem, requested
+// openTab returns a tab showing an address. The test fails if the browser reported a problem, requested
 // anything but the page's own resources, or opened a dialog.
-func open(t *testing.T, l look, address string) *tab {
+func openTab(t *testing.T, l browserConfig, address string) *tab {
 	t.Helper()
 	b := &tab{t: t}
 	ctx, end := chromedp.NewContext(browser)
@@ -149,7 +149,7 @@ func open(t *testing.T, l look, address string) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := chromedp.Listen(b, func(event any) { b.hear(at, event) }); err != nil {
+	if err := chromedp.Listen(b, func(event any) { b.recordProblem(at, event) }); err != nil {
 		t.Fatal(err)
 	}
 	scheme := "light"
@@ -157,10 +157,10 @@ func open(t *testing.T, l look, address string) *tab {
 		scheme = "dark"
 	}
 	b.do(
-		command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}), command(runtime.Enable, cdp.Empty{}),
-		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.wide, Height: 800, DeviceScaleFactor: 1, Mobile: l.phone}),
-		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
-		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
+		newCommand(log.Enable, cdp.Empty{}), newCommand(network.Enable, network.EnableParams{}), newCommand(runtime.Enable, cdp.Empty{}),
+		newCommand(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.wide, Height: 800, DeviceScaleFactor: 1, Mobile: l.phone}),
+		newCommand(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
+		newCommand(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
 		chromedp.Navigate(address),
 		chromedp.WaitVisible("body"),
 	)
@@ -174,8 +174,8 @@ func open(t *testing.T, l look, address string) *tab {
 	return b
 }
 
-// hear records problems reported by the browser.
-func (b *tab) hear(at *url.URL, event any) {
+// recordProblem records problems reported by the browser.
+func (b *tab) recordProblem(at *url.URL, event any) {
 	note := func(format string, of ...any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -201,15 +201,15 @@ func (b *tab) hear(at *url.URL, event any) {
 	}
 }
 
-// forgive discards the problems that a test expects.
-func (b *tab) forgive() {
+// clearProblems discards the problems that a test expects.
+func (b *tab) clearProblems() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.complain = nil
 }
 
-// command returns an action that runs a DevTools command.
-func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+// newCommand returns an action that runs a DevTools command.
+func newCommand[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, c, params)
 		return err
@@ -223,8 +223,8 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// get returns the result of an action.
-func get[T any](b *tab, action chromedp.Action[T]) T {
+// runAction returns the result of an action.
+func runAction[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b, action)
 	if err != nil {
@@ -233,14 +233,14 @@ func get[T any](b *tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// value evaluates a JavaScript expression.
-func value[T any](b *tab, expression string) T {
+// evaluate evaluates a JavaScript expression.
+func evaluate[T any](b *tab, expression string) T {
 	b.t.Helper()
-	return get(b, chromedp.Evaluate[T](expression))
+	return runAction(b, chromedp.Evaluate[T](expression))
 }
 
-// until waits until a JavaScript expression is true. It ignores errors during navigation.
-func (b *tab) until(expression string) {
+// waitUntil waits until a JavaScript expression is true. It ignores errors during navigation.
+func (b *tab) waitUntil(expression string) {
 	b.t.Helper()
 	holds := chromedp.Evaluate[bool]("(() => { try { return !!(" + expression + "); } catch { return false; } })()")
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -249,18 +249,18 @@ func (b *tab) until(expression string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("%v: not %s, but\n%s", err, expression, value[string](b, "document.body.innerText"))
+			b.t.Fatalf("%v: not %s, but\n%s", err, expression, evaluate[string](b, "document.body.innerText"))
 		}
 	}
 }
 
-// shoot saves a screenshot of the whole page, if enabled.
-func (b *tab) shoot(name string) {
+// saveScreenshot saves a screenshot of the whole page, if enabled.
+func (b *tab) saveScreenshot(name string) {
 	b.t.Helper()
 	if *shots == "" {
 		return
 	}
-	picture, err := small(get(b, chromedp.FullScreenshot(100)))
+	picture, err := reduceColors(runAction(b, chromedp.FullScreenshot(100)))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -272,8 +272,8 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// small reduces a picture to its 256 most frequent colors, about a third of the size.
-func small(picture []byte) ([]byte, error) {
+// reduceColors reduces a picture to its 256 most frequent colors, about a third of the size.
+func reduceColors(picture []byte) ([]byte, error) {
 	in, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		return nil, err
