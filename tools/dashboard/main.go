@@ -39,7 +39,6 @@ const (
 // object is a JSON object; encoding/json sorts its keys, so the output is deterministic.
 type object = map[string]any
 
-// render returns the dashboard JSON.
 func render() ([]byte, error) {
 	var out []object
 	y, id := 0, 0
@@ -66,7 +65,6 @@ func render() ([]byte, error) {
 
 func at(x, y, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h} }
 
-// json returns the panel in Grafana's format.
 func (p panel) json(id int, where object) object {
 	source := object{"type": "prometheus", "uid": "${datasource}"}
 	targets := make([]object, len(p.asks))

@@ -55,7 +55,6 @@ func TestHouseKeepsItsBudget(t *testing.T) {
 
 var budget = fmt.Sprintf("%d files a package", budgetFiles)
 
-// overBudget maps "internal/x files" to the file count of each package over the budget.
 func overBudget(all []size) map[string]int {
 	over := map[string]int{}
 	for _, s := range all {

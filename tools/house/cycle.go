@@ -14,7 +14,6 @@ type cycle struct {
 	Files   []string `json:"files"`
 }
 
-// cycles returns the cycles of two or more files, largest first.
 func cycles(t *tree) []cycle {
 	var all []cycle
 	for _, p := range t.packages {

@@ -5,7 +5,7 @@
 //	go run ./tools/house                          this tree, as text
 //	go run ./tools/house -C ../older -o json      another tree, as JSON
 //	go run ./tools/house -v                       list the functions of each walk
-//	go run ./tools/house -walk 'taint=kube.(*Cluster).nodeDiffers>poolupdate.(*queue).add'
+//	go run ./tools/house -walk 'name=pkg.Entry>pkg.(*Type).End'
 //
 // The files:
 //

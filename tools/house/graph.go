@@ -23,9 +23,7 @@ type node struct {
 type graph struct {
 	tree  *tree
 	nodes map[any]*node // keyed by types.Object, or by *ast.FuncLit for a literal stored in a field
-	// kinds are the named types of the tree.
 	kinds []*types.Named
-	// asked are the interface methods in use.
 	asked map[*types.Func]bool
 	// apart are the functions that a walk enters only if it starts there.
 	apart []string
@@ -64,7 +62,6 @@ func (g *graph) of(key any, name string) *node {
 	return n
 }
 
-// function returns the node of a function that has a body.
 func (g *graph) function(fn *types.Func, at token.Pos) *node {
 	n := g.of(fn, g.name(fn))
 	n.file = g.tree.file(at)

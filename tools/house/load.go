@@ -28,7 +28,6 @@ type tree struct {
 	packages []*pkg // in dependency order
 }
 
-// pkg is a package of the module.
 type pkg struct {
 	path  string // relative to the module
 	files []*ast.File
@@ -37,7 +36,6 @@ type pkg struct {
 	types *types.Package
 }
 
-// listed is a package as printed by go list -json.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string

@@ -13,7 +13,6 @@ import (
 	"os/signal"
 )
 
-// options are the command-line flags.
 type options struct {
 	dir, root, output string
 	verbose           bool

@@ -15,7 +15,6 @@ const (
 	manyFields  = 12
 )
 
-// size is the size of a package.
 type size struct {
 	Package string `json:"package"`
 	Lines   int    `json:"lines"`
@@ -23,7 +22,6 @@ type size struct {
 	Types   []typ  `json:"types"`
 }
 
-// typ is the size of a type.
 type typ struct {
 	Name    string `json:"name"`
 	Methods int    `json:"methods"`
@@ -34,7 +32,6 @@ type typ struct {
 
 func (t typ) large() bool { return t.Methods > manyMethods || t.Fields > manyFields }
 
-// sizes returns the package sizes, largest first.
 func sizes(t *tree) []size {
 	var all []size
 	for _, p := range t.packages {
@@ -97,7 +94,6 @@ func fieldsOf(e ast.Expr) int {
 	return n
 }
 
-// receiver returns the receiver's type name; empty for a function.
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""

@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// walk is a path through the code.
 type walk struct {
 	name string
 	legs []leg
@@ -35,7 +34,6 @@ func parseWalk(s string) (walk, error) {
 	return w, nil
 }
 
-// walked is a measured walk.
 type walked struct {
 	Name     string `json:"name"`
 	Stays    int    `json:"stays"`

@@ -35,7 +35,6 @@ type apiServerOptions struct {
 	dualStack bool
 }
 
-// apiServer is an in-process kube-apiserver.
 type apiServer struct {
 	config *rest.Config // admin credentials
 	failed <-chan error // receives one error when the server stops

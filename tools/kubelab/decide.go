@@ -43,7 +43,6 @@ const (
 	podRemove    podStep = "remove" // delete without grace period
 )
 
-// podState is the input of nextPodStep.
 type podState struct {
 	pod         *corev1.Pod
 	node        *corev1.Node  // the node in spec.nodeName; nil if unset or not cached
@@ -92,7 +91,6 @@ func exitsByItself(pod *corev1.Pod) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever && strings.HasPrefix(pod.Spec.Containers[0].Image, exitImage)
 }
 
-// exitCodeOf returns the exit code of a pod.
 func exitCodeOf(pod *corev1.Pod) int32 {
 	code, err := strconv.ParseUint(strings.TrimPrefix(pod.Spec.Containers[0].Image, exitImage), 10, 8)
 	if err != nil || pod.DeletionTimestamp != nil {
@@ -114,7 +112,6 @@ func isServing(pod *corev1.Pod) bool {
 		hasCondition(pod, corev1.ContainersReady) && hasCondition(pod, corev1.PodReady) == readinessGatesOpen(pod)
 }
 
-// readinessGatesOpen reports whether all readiness gates of the pod are true.
 func readinessGatesOpen(pod *corev1.Pod) bool {
 	for _, gate := range pod.Spec.ReadinessGates {
 		if !hasCondition(pod, gate.ConditionType) {
@@ -130,7 +127,6 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	})
 }
 
-// isDead reports whether the node has deadKey.
 func isDead(node *corev1.Node) bool {
 	return node.Labels[deadKey] == "true" || node.Annotations[deadKey] == "true"
 }

@@ -198,7 +198,6 @@ func (k *kubelet) podsOn(node string) []*corev1.Pod {
 	return pods
 }
 
-// syncPod performs the next step of a pod.
 func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 	pod, err := k.pods.Pods(ref.namespace).Get(ref.name)
 	if apierrors.IsNotFound(err) {
@@ -235,7 +234,6 @@ func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 	return nil
 }
 
-// situation collects the input of nextPodStep.
 func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podState, error) {
 	s := podState{pod: pod}
 	if name := pod.Spec.NodeName; name != "" {

@@ -27,7 +27,6 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// programs maps a name of this binary to the program it runs.
 var programs = map[string]func() int{
 	"etcd":           func() int { etcdmain.Main(os.Args); return 0 },
 	"kube-apiserver": func() int { return cli.Run(app.NewAPIServerCommand()) },
@@ -98,7 +97,6 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// usageError is an invalid command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

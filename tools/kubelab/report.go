@@ -42,7 +42,6 @@ func (k *kubelet) bindPod(ctx context.Context, pod *corev1.Pod) error {
 	return ignoreNotFound(err)
 }
 
-// reportRunning reports a pod whose containers all run.
 func (k *kubelet) reportRunning(ctx context.Context, pod *corev1.Pod, node *corev1.Node) error {
 	hosts := hostIPs(node)
 	status := corev1.PodStatus{Phase: corev1.PodRunning}
@@ -89,7 +88,6 @@ func (k *kubelet) reportRunning(ctx context.Context, pod *corev1.Pod, node *core
 	return k.patchPod(ctx, pod, status)
 }
 
-// reportTerminated reports a pod whose containers have terminated.
 func (k *kubelet) reportTerminated(ctx context.Context, pod *corev1.Pod) error {
 	code, now := exitCodeOf(pod), metav1.Now()
 	status := corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{
@@ -129,7 +127,6 @@ func (k *kubelet) patchPod(ctx context.Context, pod *corev1.Pod, status corev1.P
 	return ignoreNotFound(err)
 }
 
-// syncNode updates a node's status and taints.
 func (k *kubelet) syncNode(ctx context.Context, name string) error {
 	node, err := k.nodes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -193,7 +190,6 @@ func (k *kubelet) patchNode(ctx context.Context, name string, change map[string]
 	return ignoreNotFound(err)
 }
 
-// ignoreNotFound returns nil for NotFound errors.
 func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

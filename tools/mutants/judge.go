@@ -45,13 +45,11 @@ const (
 	spare    = 10 * time.Second
 )
 
-// judge runs tests and seeds.
 type judge struct {
 	root, dir string // source tree, build directory
 	with      []string
 	seeds     int
-	// built holds the test binaries by package.
-	built map[string]*built
+	built     map[string]*built
 	// player is this program with the mutants compiled in.
 	player string
 	// play is the duration of the seeds without a mutant.

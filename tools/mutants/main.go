@@ -26,7 +26,6 @@ func standing() []string {
 	return []string{"./internal/poolattempt", "./internal/poolupdate", "./internal/poolschedule", "./internal/poolwrite", "./internal/backendpool", "./internal/membership", "./internal/balancer", "./internal/servicelb"}
 }
 
-// options are the command-line flags.
 type options struct {
 	sample, seeds, jobs int
 	seed                uint64
@@ -99,7 +98,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return measure(ctx, o, root, texts, all, out)
 }
 
-// measure evaluates the mutants one by one and prints the results.
 func measure(ctx context.Context, o options, root string, texts map[string][]byte, all []mutant, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "weir-mutants")
 	if err != nil {

@@ -47,7 +47,6 @@ func mutantsOf(name string, text []byte) ([]mutant, error) {
 	return m.all, nil
 }
 
-// mutator collects the mutants of a file.
 type mutator struct {
 	name string
 	text []byte

@@ -14,7 +14,6 @@ import (
 
 const steps = 40 // per seed
 
-// errSeen reports that a simulator check failed.
 var errSeen = errors.New("a check does not hold")
 
 // play runs seeds until one fails, and prints the failure. It does not minimize the schedule, which

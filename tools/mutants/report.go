@@ -21,7 +21,6 @@ const (
 	end   = "<!-- made by make mutants: end -->\n"
 )
 
-// tally counts mutants by fate.
 type tally map[Fate]int
 
 func (t tally) killed() int { return t[ByTests] + t[BySeeds] + t[ByTime] }
@@ -73,7 +72,6 @@ const head = "| package | changes | of | drawn with | by its tests | by seeds | 
 // block holds each package's table row and its section of survivors, if any.
 type block map[string][2]string
 
-// sectionOf returns the heading of a package's section.
 func sectionOf(pkg string) string { return "\nSurvivors in `" + pkg + "`:\n\n```\n" }
 
 func (r *report) block() block {
@@ -129,7 +127,6 @@ func parseBlock(text string) (block, error) {
 
 func (r *report) text() string { return r.block().text() }
 
-// cutPage splits the page around the block.
 func cutPage(raw string) (before, inside, after string, err error) {
 	before, rest, ok := strings.Cut(raw, begin)
 	inside, after, closed := strings.Cut(rest, end)

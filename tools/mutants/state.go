@@ -21,7 +21,6 @@ type state struct {
 	known map[string]verdict
 }
 
-// line is one result in the file.
 type line struct {
 	Tree, Key string
 	Verdict   verdict

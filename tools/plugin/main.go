@@ -26,7 +26,6 @@ func main() {
 	}
 }
 
-// semantic matches the versions that krew accepts.
 var semantic = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 func run(dir, version, from, license string) error {
@@ -67,7 +66,6 @@ func run(dir, version, from, license string) error {
 	return os.WriteFile(filepath.Join(dir, "weir.yaml"), text, 0o644) //nolint:gosec // a public file
 }
 
-// platformOf parses the platform from the name of a build.
 func platformOf(name string) (os, arch string, is bool) {
 	os, arch, is = strings.Cut(strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-weir-"), "-")
 	return os, arch, is && !strings.ContainsAny(arch, ".-")
