@@ -20,7 +20,7 @@ const (
 	// deadKey, a label or annotation with the value "true", simulates the loss of a Node's machine: its
 	// status and its pods' status are no longer updated.
 	deadKey = "kubelab.weir.dev/dead"
-	// drainTime is how long a deleted pod keeps serving, capped by its grace period. It lets tests
+	// drainTime is how long a deleted pod keeps serving, capped by its grace period, so that tests can
 	// observe endpoints that are terminating and still serving.
 	drainTime = time.Second
 	// evictAfter is how long pods remain on a dead node; 5 min in Kubernetes.

@@ -29,7 +29,7 @@ const (
 // objectRef identifies a pod, or a node if namespace is empty.
 type objectRef struct{ namespace, name string }
 
-// kubelet stands in for the scheduler and for every node's kubelet. It processes one object at a time
+// kubelet replaces the scheduler and every node's kubelet. It processes one object at a time
 // and applies nextPodStep and desiredNode.
 type kubelet struct {
 	client     kubernetes.Interface
