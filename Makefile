@@ -1,4 +1,4 @@
-# The commands a person needs: make demo, make test. The rest serves these two.
+# Start with make demo and make test.
 
 SHELL := /bin/bash
 BIN   := $(CURDIR)/bin
@@ -7,7 +7,7 @@ GO    ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X weir.dev/weir/internal/app/process.Version=$(VERSION)
 
-# The tools of the build, each pinned; they live in bin/, apart from go.mod.
+# Pinned build tools, installed in bin/ and not listed in go.mod.
 GOLANGCI_LINT_VERSION  := v2.15.0
 CONTROLLER_GEN_VERSION := v0.23.0
 KO_VERSION             := v0.19.1
@@ -18,8 +18,7 @@ CRANE_VERSION          := v0.21.7
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# These flags are those of kubelab: the standard library is compiled once for both, and debug
-# information not at all.
+# Same flags as kubelab, so the standard library is compiled only once, without debug information.
 .PHONY: build
 build: ## Build weir, weir-provisioner and weirlab into bin/
 	@mkdir -p $(BIN)
@@ -53,16 +52,14 @@ busyday: ## A day in virtual time with others at the same load balancer; prints 
 test: check generated kubelab build unit shipped ## Everything that CI runs
 	@echo "weir: all green"
 
-# What has changed since the branch left main, or since the last commit on main itself.
+# The base of "what changed": the merge base with main, or HEAD.
 BASE ?= $(shell git merge-base HEAD main 2>/dev/null || echo HEAD)
 
-# Packages all of whose tests need a control plane: make quick compiles them, and links none. Of the
-# others several wait more than they compute, so four go side by side on two cores; vet is part of
-# the lint of what changed.
+# Packages in which every test needs a control plane: make quick only vets them. Other tests often wait,
+# so four packages run in parallel on two cores.
 CLUSTER := ./test/e2e ./test/takeover ./test/apifault
-# What joins the rooms to Kubernetes and to people. Each of its test programs links all of client-go, two
-# seconds of a processor, so make quick runs them where something of theirs has changed, and compiles
-# them otherwise.
+# Packages that connect to Kubernetes and to users. Their test binaries link client-go (2 s of CPU each),
+# so make quick runs them only if they changed, and vets them otherwise.
 JOINTS  := ./internal/kube/... ./internal/app/... ./cmd/... ./lab/apiserver ./tools/mutants
 JOINT   := ^(api|config|cmd|internal/kube|internal/app|lab/apiserver|tools/mutants)/
 
@@ -109,15 +106,14 @@ generated: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
 	  for crd in backendpools partners provisioningpolicies provisions; do diff -u config/crd/weir.dev_$$crd.yaml $$tmp/weir.dev_$$crd.yaml || exit 1; done || \
 	  { echo "weir: generated files are behind api/: run make generate"; exit 1; }
 
-# Tests that wait more than they compute: they go beside the others, which leave them the
-# processor when they want it, and beside each other. What BUILT runs is the built program, which
-# has no race detector in it, or a child with a limit of memory, which bears none.
+# Tests that mostly wait run in parallel with the rest, which runs at a lower priority. BUILT packages run
+# without the race detector: they start the built program, or a child process with a memory limit.
 BUILT   := ./test/e2e ./test/takeover ./internal/kube/charts
 WAITING := ./internal/kube/... ./lab/demo ./lab/process ./test/...
-# One of these rooms computes all the same, for a thousand Provisions.
+# This package matches WAITING but needs CPU, for a thousand Provisions.
 COMPUTES := weir.dev/weir/internal/kube/provisions
-# Packages with tests that take long, and that -short leaves out. The race detector, which makes
-# them ten times as slow, sees the others.
+# Packages with slow tests, which -short skips; they run again without -short and without the race
+# detector, which would slow them down tenfold.
 LONG    := ./internal/azure ./internal/balancer ./internal/kube/provisions ./internal/probe ./lab/cluster ./lab/lag ./lab/payload ./lab/scenario ./lab/simulate
 
 .PHONY: unit
@@ -133,8 +129,8 @@ unit: kubelab build
 	@echo "weir: tests of kubelab, built like it so that Kubernetes is not compiled twice"
 	@tools/kubelab/build.sh test
 
-# Modules of their own, so that what ships has nothing of Prometheus and of Helm. Go takes a result of theirs for one of
-# today's where only files outside of the module have changed, which is what they test: -count=1.
+# Separate modules, so that Weir depends on neither Prometheus nor Helm. They test files outside the
+# module, whose changes do not invalidate Go's test cache: -count=1.
 .PHONY: shipped
 shipped: kubelab ## Tests of what ships beside the program: alerts and the dashboard, the chart
 	@echo "weir: tests of alerts and the dashboard, with Prometheus' own engine; of the chart, with Helm's library"
@@ -142,7 +138,7 @@ shipped: kubelab ## Tests of what ships beside the program: alerts and the dashb
 	@cd tools/chart && KUBEBUILDER_ASSETS=$(BIN) $(GO) test -count=1 .
 	@$(MAKE) --no-print-directory page
 
-# Debian has Chromium as a package; elsewhere one installs it oneself.
+# Installs Chromium on Debian; elsewhere install it yourself.
 .PHONY: chromium
 chromium:
 	@command -v chromium >/dev/null || { echo "weir: installing Chromium"; apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
@@ -161,7 +157,7 @@ dashboard: ## Write config/grafana/weir.json from tools/dashboard
 	@$(GO) run ./tools/dashboard
 
 PLATFORMS := linux/amd64 linux/arm64
-# The programs that run in a cluster; each has an image of its own.
+# Programs that run in a cluster, with one image each.
 PROGRAMS := weir weir-provisioner
 
 .PHONY: release-check
@@ -190,7 +186,7 @@ image: $(BIN)/ko-$(KO_VERSION) ## Build the images for all platforms without a d
 	    --sbom-dir=$(BIN)/image-sbom --tags=$(VERSION) --image-refs=$(BIN)/image-refs-$$program $(if $(IMAGE),,--push=false --oci-layout-path=$(BIN)/image/$$program) || exit 1; \
 	done
 
-# The targets below are for the job that publishes a release. They run no code of the repository, and no tool but these two.
+# Targets for the job that publishes a release. They run no code of the repository and no tools but these two.
 .PHONY: publish-tools
 publish-tools: $(BIN)/crane-$(CRANE_VERSION) $(BIN)/cosign-$(COSIGN_VERSION)
 
@@ -235,8 +231,7 @@ fuzz: ## Fuzz every parser for 30 s each
 	    echo "weir: $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; done
 
-# A tool is kept under its version's name, so that a new version is built and an
-# old one is never taken for it.
+# The file name of a tool contains its version, so a version change triggers a build.
 $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION):
 	@echo "weir: building golangci-lint $(GOLANGCI_LINT_VERSION), once; about 3 minutes on 2 cores"
 	@GOBIN=$(BIN)/.install GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)

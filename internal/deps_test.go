@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package internal_test keeps the rooms of the house apart.
+// Package internal_test enforces the layering of packages and other rules for the whole repository.
 package internal_test
 
 import (
@@ -15,11 +15,11 @@ import (
 
 const module = "weir.dev/weir/"
 
-// rule says what a package, and all below it, may not import.
+// rule lists the imports forbidden to a package and its subpackages.
 type rule struct {
 	from   string
 	forbid []string
-	// except are import paths that are allowed all the same.
+	// except lists import paths that are allowed nevertheless.
 	except []string
 	why    string
 }
@@ -33,17 +33,17 @@ const (
 var (
 	ground = []string{"internal/lb", "internal/wholewrite", "internal/behaviour", "internal/fault", "internal/backoff", "internal/membership", "internal/nic", "internal/plan", "internal/nsg", "internal/turns", "internal/grant", "internal/bound", "internal/words", "internal/poolschedule", "internal/poolwrite", "internal/migrate", "internal/provision"}
 	rooms  = []string{"internal/poolattempt", "internal/poolupdate", "internal/machinerules", "internal/servicelb", "internal/lease", "internal/service", "internal/balancer", "internal/adminstate", "internal/rehearse", "internal/removal", "internal/lead", "internal/probe", "internal/contest", "internal/publicip", "internal/leftpool", "internal/privateip", "internal/privatelink", "internal/securitygroup", "internal/backendpool", "internal/verdicts", "internal/pace", "internal/nicupdate", "internal/calls", "internal/once", "internal/sleep", "internal/migration", "internal/privatelinkround"}
-	// adapters know the outside; only the roof knows them.
+	// adapters do I/O; only roof imports them.
 	adapters = []string{"internal/azure", "internal/operator", "internal/kube", "lab/armemu", "lab/apiserver", "internal/metrics", "internal/tracing", "internal/httpserver"}
 	roof     = []string{"internal/app", "internal/config", "lab/demo", "lab/scenario", "lab/simulate", "lab/cluster", "lab/process", "lab/lag", "lab/payload", "lab/scale", "lab/badlink"}
-	// kubeRooms are the rooms of internal/kube, which sets them up. Leaves serve all controllers.
-	kubeRooms  = append(slices.Clone(kubeLeaves), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes", "internal/kube/record")
-	kubeLeaves = []string{"internal/kube/apiserver", "internal/kube/workqueue", "internal/kube/events", "internal/kube/leases"}
+	// kubeRooms are the packages that internal/kube wires together; kubeLeaves are shared by all controllers.
+	kubePackages       = append(slices.Clone(sharedKubePackages), "internal/kube/manifest", "internal/kube/view", "internal/kube/nodes", "internal/kube/record")
+	sharedKubePackages = []string{"internal/kube/apiserver", "internal/kube/workqueue", "internal/kube/events", "internal/kube/leases"}
 )
 
-// values are what rooms may import of Kubernetes: types whose values they judge and write, and
-// that reach for nothing. A status is the API's own type, or it would be written down twice.
-var values = map[string][]string{
+// allowedImports are Kubernetes packages that rooms may import: plain types without I/O. Status types are the
+// API's own, so that they are not declared twice.
+var allowedImports = map[string][]string{
 	"internal/backendpool": {
 		"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/api/meta", "k8s.io/apimachinery/pkg/api/equality",
 		"k8s.io/apimachinery/pkg/types", "k8s.io/apimachinery/pkg/labels",
@@ -55,27 +55,27 @@ func rules() []rule {
 	for _, pkg := range ground {
 		all = append(all,
 			rule{pkg, []string{"."}, nil, "the ground floor imports the standard library and itself only"},
-			rule{pkg, within(slices.Concat(rooms, adapters, roof)), nil, "the ground floor carries the house"},
+			rule{pkg, modulePaths(slices.Concat(rooms, adapters, roof)), nil, "the ground floor carries the house"},
 			rule{pkg, []string{"net", "os", "log", "log/slog", "context", "sync"}, nil, "the ground floor does no I/O and shares nothing"})
 	}
 	for _, pkg := range rooms {
 		all = append(all,
-			rule{pkg, []string{"."}, append(values[pkg], "golang.org/x/sync/errgroup"), "rooms reach the outside only through interfaces of their own; calls side by side are none"},
-			rule{pkg, within(slices.Concat(adapters, roof)), nil, "rooms do not know who serves them"},
+			rule{pkg, []string{"."}, append(allowedImports[pkg], "golang.org/x/sync/errgroup"), "rooms reach the outside only through interfaces of their own; calls side by side are none"},
+			rule{pkg, modulePaths(slices.Concat(adapters, roof)), nil, "rooms do not know who serves them"},
 			rule{pkg, []string{"net", "net/http", "os", "os/exec"}, nil, "rooms do no I/O"})
 	}
 	for _, pkg := range adapters {
 		others := slices.DeleteFunc(slices.Clone(adapters), func(a string) bool { return a == pkg })
-		all = append(all, rule{pkg, within(slices.Concat(others, roof)), nil, "adapters never import each other, nor the roof"})
+		all = append(all, rule{pkg, modulePaths(slices.Concat(others, roof)), nil, "adapters never import each other, nor the roof"})
 	}
-	for _, pkg := range kubeLeaves {
-		others := slices.DeleteFunc(slices.Clone(kubeRooms), func(k string) bool { return k == pkg || k == "internal/kube/apiserver" })
-		all = append(all, rule{pkg, within(others), nil, "it knows no controller, and of the other rooms only the way to the API server"})
+	for _, pkg := range sharedKubePackages {
+		others := slices.DeleteFunc(slices.Clone(kubePackages), func(k string) bool { return k == pkg || k == "internal/kube/apiserver" })
+		all = append(all, rule{pkg, modulePaths(others), nil, "it knows no controller, and of the other rooms only the way to the API server"})
 	}
 	for _, pkg := range []string{"api", "cmd", "config", "internal"} {
-		all = append(all, rule{pkg, within([]string{"test"}), nil, "what is in test/ serves tests alone"})
+		all = append(all, rule{pkg, modulePaths([]string{"test"}), nil, "what is in test/ serves tests alone"})
 	}
-	all = append(all, rule{"tools/mutants", append(within(slices.Concat(rooms, adapters)), "."), nil, "it changes the rooms, and holds none but what the simulator plays"})
+	all = append(all, rule{"tools/mutants", append(modulePaths(slices.Concat(rooms, adapters)), "."), nil, "it changes the rooms, and holds none but what the simulator plays"})
 	all = append(all, rule{"tools/house", []string{".", module}, nil, "it measures any tree, and is part of none"})
 	for _, pkg := range []string{"test/controlplane", "test/referencepage", "test/transcript"} {
 		all = append(all, rule{pkg, []string{module}, nil, "tests of any room use it, those inside of a package too"})
@@ -87,18 +87,18 @@ func rules() []rule {
 		rule{"internal/rehearse/view", []string{"context", "sync", "log/slog", "io"}, nil, "data goes in, text comes out"},
 		rule{"internal/azure", []string{k8s, sigs}, []string{"sigs.k8s.io/cloud-provider-azure/pkg/azclient/policy/retryrepectthrottled"}, "only kube speaks to Kubernetes"},
 		rule{"internal/kube", []string{azure}, nil, "only azure speaks to Azure"},
-		rule{"internal/kube/pools", within([]string{"internal/kube/services", "internal/kube/ownership"}), nil, "whose a pool is, and who of its Services hears of it, are ports of package backendpool"},
-		rule{"internal/kube/services", within([]string{"internal/kube/pools"}), nil, "each has a port of its own for the other"},
-		rule{"internal/kube/ownership", within([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/events", "internal/kube/workqueue"}), nil, "whose a pool is is decided by who writes nothing"},
-		rule{"internal/kube/nodes", within([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/ownership"}), nil, "what becomes of Nodes is decided by who knows no pools"},
-		rule{"internal/kube/record", within([]string{"internal/kube"}), []string{module + "internal/kube/record", module + "internal/kube/view", module + "internal/kube/apiserver"}, "it reads and writes one ConfigMap"},
-		rule{"internal/kube/jobs", within([]string{"internal/kube"}), []string{module + "internal/kube/jobs"}, "it knows Jobs and their pods, and nobody's work queue"},
-		rule{"internal/kube/migrations", within([]string{"internal/kube"}), []string{module + "internal/kube/migrations", module + "internal/kube/record"}, "it asks through the record, and knows no controller"},
-		rule{"internal/kube/attemptlogs", within([]string{"internal/kube"}), []string{module + "internal/kube/attemptlogs", module + "internal/kube/apiserver"}, "it keeps texts, and makes no attempt"},
-		rule{"internal/kube/charts", within([]string{"internal/kube"}), []string{module + "internal/kube/charts"}, "it renders in a process of its own, and reaches for nothing"},
-		rule{"internal/kube/budget", within([]string{"internal/kube"}), []string{module + "internal/kube/budget"}, "it shares an amount, whatever it is of"},
-		rule{"internal/kube/kubeconfig", within([]string{"internal"}), nil, "it judges a text, and reaches for nothing"},
-		rule{"internal/kube/view", within([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},
+		rule{"internal/kube/pools", modulePaths([]string{"internal/kube/services", "internal/kube/ownership"}), nil, "whose a pool is, and who of its Services hears of it, are ports of package backendpool"},
+		rule{"internal/kube/services", modulePaths([]string{"internal/kube/pools"}), nil, "each has a port of its own for the other"},
+		rule{"internal/kube/ownership", modulePaths([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/events", "internal/kube/workqueue"}), nil, "whose a pool is is decided by who writes nothing"},
+		rule{"internal/kube/nodes", modulePaths([]string{"internal/kube/services", "internal/kube/pools", "internal/kube/ownership"}), nil, "what becomes of Nodes is decided by who knows no pools"},
+		rule{"internal/kube/record", modulePaths([]string{"internal/kube"}), []string{module + "internal/kube/record", module + "internal/kube/view", module + "internal/kube/apiserver"}, "it reads and writes one ConfigMap"},
+		rule{"internal/kube/jobs", modulePaths([]string{"internal/kube"}), []string{module + "internal/kube/jobs"}, "it knows Jobs and their pods, and nobody's work queue"},
+		rule{"internal/kube/migrations", modulePaths([]string{"internal/kube"}), []string{module + "internal/kube/migrations", module + "internal/kube/record"}, "it asks through the record, and knows no controller"},
+		rule{"internal/kube/attemptlogs", modulePaths([]string{"internal/kube"}), []string{module + "internal/kube/attemptlogs", module + "internal/kube/apiserver"}, "it keeps texts, and makes no attempt"},
+		rule{"internal/kube/charts", modulePaths([]string{"internal/kube"}), []string{module + "internal/kube/charts"}, "it renders in a process of its own, and reaches for nothing"},
+		rule{"internal/kube/budget", modulePaths([]string{"internal/kube"}), []string{module + "internal/kube/budget"}, "it shares an amount, whatever it is of"},
+		rule{"internal/kube/kubeconfig", modulePaths([]string{"internal"}), nil, "it judges a text, and reaches for nothing"},
+		rule{"internal/kube/view", modulePaths([]string{"internal/kube"}), []string{module + "internal/kube/view"}, "what is seen knows nobody who looks or writes"},
 		rule{"lab/armemu", []string{azure, k8s}, nil, "the emulator is a witness of its own of what the client encodes"},
 		rule{"lab/apiserver", []string{module, azure}, nil, "the API server knows Kubernetes, and nothing of who uses it"},
 		rule{"internal/tracing", []string{azure, k8s}, nil, "spans leave here, whoever makes them"},
@@ -108,14 +108,14 @@ func rules() []rule {
 		rule{"internal/app/monitoring", []string{module}, []string{module + "internal/httpserver", module + "internal/kube/apiserver"}, "any program has health and metrics"},
 		rule{"lab/process", []string{".", module}, nil, "it runs programs, and knows none"},
 		rule{"lab/badlink", []string{".", module}, nil, "it is in front of any server, and knows none"},
-		rule{"lab/demo", within([]string{"internal/membership", "internal/poolattempt", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},
+		rule{"lab/demo", modulePaths([]string{"internal/membership", "internal/poolattempt", "internal/poolupdate", "internal/kube", "internal/azure"}), nil, "the demo's witness shares no code with what it watches"},
 		rule{"config", []string{".", module}, nil, "files to embed, and nothing else"},
-		rule{"api", within([]string{"internal"}), nil, "the API is for others to import"},
+		rule{"api", modulePaths([]string{"internal"}), nil, "the API is for others to import"},
 		rule{"cmd", []string{azure}, nil, "commands wire through internal/app"},
 	)
 }
 
-func within(pkgs []string) []string {
+func modulePaths(pkgs []string) []string {
 	paths := make([]string, len(pkgs))
 	for i, p := range pkgs {
 		paths[i] = module + p
@@ -127,7 +127,7 @@ func TestForbiddenImports(t *testing.T) {
 	imports := listImports(t)
 	for _, r := range rules() {
 		for pkg, imported := range imports {
-			if !under(pkg, module+r.from) {
+			if !isUnder(pkg, module+r.from) {
 				continue
 			}
 			for _, path := range imported {
@@ -139,9 +139,9 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// The controller links neither Helm, with its advisories, nor the controller of Provisions, nor the SDK's types of
-// resources, which lose what they do not know. The
-// provisioner does not link the Azure SDK, so that no code of it can call Azure.
+// The controller links neither Helm, because of its advisories, nor the provisioning controller, nor the
+// SDK's resource types, which drop unknown properties. The provisioner does not link the Azure SDK, so it
+// cannot call Azure.
 func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	for program, forbidden := range map[string][]string{
 		"cmd/weir":             {"helm.sh/", module + "internal/kube/charts", module + "internal/kube/provisions", azure + "azure-sdk-for-go/sdk/resourcemanager/"},
@@ -165,39 +165,39 @@ func TestProgramsLinkOnlyWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// TestEveryPackageHasRules fails when a package is added that no rule speaks of.
+// TestEveryPackageHasRules fails if a package is in none of the lists above.
 func TestEveryPackageHasRules(t *testing.T) {
 	known := slices.Concat(ground, rooms, adapters, roof, []string{"api", "cmd", "config", "test", "tools", "internal"})
 	for pkg := range listImports(t) {
-		if !slices.ContainsFunc(known, func(k string) bool { return under(pkg, module+k) && (k != "internal" || pkg == module+k) }) {
+		if !slices.ContainsFunc(known, func(k string) bool { return isUnder(pkg, module+k) && (k != "internal" || pkg == module+k) }) {
 			t.Errorf("%s is in none of the lists of deps_test.go: say which floor it is on", pkg)
 		}
 	}
 }
 
 func forbidden(r rule, path string) bool {
-	if slices.ContainsFunc(r.except, func(e string) bool { return under(path, e) }) {
+	if slices.ContainsFunc(r.except, func(e string) bool { return isUnder(path, e) }) {
 		return false
 	}
 	return slices.ContainsFunc(r.forbid, func(f string) bool {
 		switch {
-		case f == ".": // everything that is not the standard library, nor this module
+		case f == ".": // anything but the standard library and this module
 			first, _, _ := strings.Cut(path, "/")
 			return strings.Contains(first, ".") && !strings.HasPrefix(path, module)
 		case strings.HasSuffix(f, "/"):
 			return strings.HasPrefix(path, f)
 		case strings.HasPrefix(f, module):
-			return under(path, f)
+			return isUnder(path, f)
 		}
 		return path == f
 	})
 }
 
-func under(path, parent string) bool {
+func isUnder(path, parent string) bool {
 	return path == parent || strings.HasPrefix(path, parent+"/")
 }
 
-// listImports returns the imports of every package, those of its tests left out.
+// listImports returns the imports of every package, without those of its tests.
 func listImports(t *testing.T) map[string][]string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, module+"...")

@@ -13,20 +13,17 @@ import (
 	"testing"
 )
 
-// rebuilt are packages whose files move every few commits at the moment. Whoever ends that takes
-// them out.
-var rebuilt = []string{
-	"internal/balancer", // public IPs, security groups and contests leave it
+// uncheckedPackages lists packages whose files change often at the moment; they are not checked.
+var uncheckedPackages = []string{
+	"internal/balancer", // public IPs, security groups and conflicts are moving out
 }
 
-// fileLine is a line of a package comment that begins with names of files, in the indented
-// block that lists them; a "*" in one is any text.
+// fileLine matches a line of a package comment's indented file list; "*" is a wildcard.
 var fileLine = regexp.MustCompile(`(?m)^\t((?:[\w*]+\.go(?:, )?)+)(?:\s|$)`)
 
-// TestPackageCommentsNameTheFilesThatAreThere compares the lists of files in package comments
-// with the files. A package without a list has none to keep; the file that holds the comment
-// need not name itself.
-func TestPackageCommentsNameTheFilesThatAreThere(t *testing.T) {
+// TestPackageCommentFileLists compares the file lists in package comments with the
+// files. A list is optional, and the file that contains it may be omitted.
+func TestPackageCommentFileLists(t *testing.T) {
 	lists := 0
 	for dir, files := range goFiles(t, "..") {
 		listed, doc := filesInComment(t, dir, files)
@@ -35,7 +32,7 @@ func TestPackageCommentsNameTheFilesThatAreThere(t *testing.T) {
 		}
 		lists++
 		name := filepath.ToSlash(strings.TrimPrefix(dir, ".."+string(filepath.Separator)))
-		if slices.Contains(rebuilt, name) {
+		if slices.Contains(uncheckedPackages, name) {
 			continue
 		}
 		for _, w := range compareFiles(files, listed, doc) {
@@ -47,7 +44,7 @@ func TestPackageCommentsNameTheFilesThatAreThere(t *testing.T) {
 	}
 }
 
-// compareFiles says what is wrong with a list.
+// compareFiles returns the differences between a list and the files.
 func compareFiles(files, listed []string, doc string) []string {
 	var wrong []string
 	for _, f := range files {
@@ -66,13 +63,13 @@ func compareFiles(files, listed []string, doc string) []string {
 	return wrong
 }
 
-// names reports whether an entry of a list stands for a file.
+// names reports whether a list entry matches a file.
 func names(entry, file string) bool {
 	ok, err := filepath.Match(entry, file)
 	return ok && err == nil
 }
 
-func TestListsOfFilesAreCompared(t *testing.T) {
+func TestCompareFiles(t *testing.T) {
 	comment := "Package x.\n\n\ta.go    one\n\tb.go, c.go  two\n\ta.go\n\tv_*.go  each\n\tw_*.go  none\n\nSee d.go, and\n\n\te.md is no Go file\n"
 	listed := namesIn(comment)
 	if !slices.Equal(listed, []string{"a.go", "b.go", "c.go", "a.go", "v_*.go", "w_*.go"}) {
@@ -95,7 +92,7 @@ func namesIn(comment string) []string {
 	return names
 }
 
-// goFiles returns the names of the Go files of each folder, tests and generated ones left out.
+// goFiles returns the Go files by directory, without tests and generated files.
 func goFiles(t *testing.T, root string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -116,7 +113,7 @@ func goFiles(t *testing.T, root string) map[string][]string {
 	return all
 }
 
-// filesInComment returns the files that a package comment lists, and which file holds it.
+// filesInComment returns the files that a package comment lists, and the file that contains the comment.
 func filesInComment(t *testing.T, dir string, files []string) (listed []string, doc string) {
 	t.Helper()
 	for _, f := range files {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// serves are the ways to start a server past package httpserver.
-var serves = map[string]map[string]bool{
+// serverFunctions are the functions and types that start a server without package httpserver, by import path.
+var serverFunctions = map[string]map[string]bool{
 	"net/http":                   {"ListenAndServe": true, "ListenAndServeTLS": true, "Serve": true, "ServeTLS": true, "Server": true, "DefaultServeMux": true, "HandleFunc": true, "Handle": true},
 	"net/http/pprof":             {"": true},
 	"net/rpc":                    {"": true},
@@ -24,8 +24,8 @@ var serves = map[string]map[string]bool{
 	"sigs.k8s.io/controller-runtime/pkg/webhook": {"": true},
 }
 
-// Every server of a shipped program is made by package httpserver, every response header that a client reads is
-// bounded, and the servers of controller-runtime's manager are off.
+// Every server of a shipped program is created by package httpserver, HTTP clients bound the response
+// headers, and controller-runtime's own servers are off.
 func TestServersAndClientsAreBounded(t *testing.T) {
 	found := 0
 	for _, root := range []string{"../internal", "../cmd", "../lab"} {
@@ -37,7 +37,7 @@ func TestServersAndClientsAreBounded(t *testing.T) {
 			for _, file := range files {
 				if !strings.HasSuffix(file, "_test.go") {
 					found++
-					for _, problem := range unbounded(t, file, nil) {
+					for _, problem := range findUnbounded(t, file, nil) {
 						t.Error(problem)
 					}
 				}
@@ -65,22 +65,22 @@ func TestWhatIsUnbounded(t *testing.T) {
 		"var _ = ctrl.Options{}": "HealthProbeBindAddress",
 		"var _ = ctrl.Options{HealthProbeBindAddress: \"0\", Metrics: metricsserver.Options{BindAddress: \"0\"}}": "",
 	} {
-		got := unbounded(t, "x.go", "package x\nimport (\n\"net/http\"\nctrl \"sigs.k8s.io/controller-runtime\"\nmetricsserver \"sigs.k8s.io/controller-runtime/pkg/metrics/server\"\n)\n"+body)
+		got := findUnbounded(t, "x.go", "package x\nimport (\n\"net/http\"\nctrl \"sigs.k8s.io/controller-runtime\"\nmetricsserver \"sigs.k8s.io/controller-runtime/pkg/metrics/server\"\n)\n"+body)
 		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || !strings.Contains(got[0], want)) {
 			t.Errorf("%s: %v, want %q", body, got, want)
 		}
 	}
 }
 
-// unbounded returns what a file starts or reads without bounds. src is its text, or nil for the file's own.
-func unbounded(t *testing.T, file string, src any) (problems []string) {
+// findUnbounded returns the violations in a file; src overrides its content unless nil.
+func findUnbounded(t *testing.T, file string, src any) (problems []string) {
 	t.Helper()
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file, src, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lab := strings.HasPrefix(file, "../lab/") || strings.HasPrefix(file, "../cmd/weirlab/") // on loopback, for developers
+	lab := strings.HasPrefix(file, "../lab/") || strings.HasPrefix(file, "../cmd/weirlab/") // for developers, on loopback
 	if strings.HasPrefix(file, "../internal/httpserver/") {
 		return nil
 	}
@@ -96,7 +96,7 @@ func unbounded(t *testing.T, file string, src any) (problems []string) {
 			name = "controllerruntime"
 		}
 		imports[name] = path
-		if serves[path][""] && !lab {
+		if serverFunctions[path][""] && !lab {
 			say(spec, path+" serves without package httpserver")
 		}
 	}
@@ -111,8 +111,8 @@ func unbounded(t *testing.T, file string, src any) (problems []string) {
 		}
 		return imports[x.Name], s.Sel.Name
 	}
-	limitsHeaders := slices.ContainsFunc(assigned(parsed), func(name string) bool { return name == "MaxResponseHeaderBytes" })
-	types := map[ast.Node]bool{} // names of types, which make nothing
+	limitsHeaders := slices.ContainsFunc(assignedFields(parsed), func(name string) bool { return name == "MaxResponseHeaderBytes" })
+	types := map[ast.Node]bool{} // type names, which create nothing
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.StarExpr:
@@ -126,7 +126,7 @@ func unbounded(t *testing.T, file string, src any) (problems []string) {
 				if !fields["ReadHeaderTimeout"] || !fields["MaxHeaderBytes"] {
 					say(n, "http.Server without ReadHeaderTimeout and MaxHeaderBytes")
 				}
-			case serves[path][name]:
+			case serverFunctions[path][name]:
 				say(n, "http.Server: use package httpserver")
 			case what == "net/http.Transport" && !fields["MaxResponseHeaderBytes"] && !lab:
 				say(n, "http.Transport without MaxResponseHeaderBytes")
@@ -146,7 +146,7 @@ func unbounded(t *testing.T, file string, src any) (problems []string) {
 			path, name := named(n)
 			switch {
 			case types[n] || lab:
-			case serves[path][name]:
+			case serverFunctions[path][name]:
 				say(n, "http."+name+": use package httpserver")
 			case path == "net/http" && (name == "Get" || name == "Post" || name == "Head" || name == "PostForm" || name == "DefaultClient"),
 				path == "net/http" && name == "DefaultTransport" && !limitsHeaders:
@@ -170,8 +170,8 @@ func keys(lit *ast.CompositeLit) map[string]bool {
 	return all
 }
 
-// assigned are the names of fields that a file sets.
-func assigned(file *ast.File) (names []string) {
+// assignedFields returns the names of the fields that a file sets.
+func assignedFields(file *ast.File) (names []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if a, ok := n.(*ast.AssignStmt); ok {
 			for _, l := range a.Lhs {

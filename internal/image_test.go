@@ -10,12 +10,11 @@ import (
 	"testing"
 )
 
-// pinned matches the name of an image whose content cannot change under us.
-var pinned = regexp.MustCompile(`^[a-z0-9][a-z0-9./_-]*(:[A-Za-z0-9._-]+)?@sha256:[0-9a-f]{64}$`)
+// pinnedImage matches an image reference with a digest.
+var pinnedImage = regexp.MustCompile(`^[a-z0-9][a-z0-9./_-]*(:[A-Za-z0-9._-]+)?@sha256:[0-9a-f]{64}$`)
 
-// unpinned returns the images of a Dockerfile that may be others tomorrow. Nothing, and the
-// stages of the file itself, may not.
-func unpinned(dockerfile string) (images []string) {
+// findUnpinned returns the images of a Dockerfile without a digest, except scratch and its own stages.
+func findUnpinned(dockerfile string) (images []string) {
 	stages := map[string]bool{"scratch": true}
 	for line := range strings.Lines(dockerfile) {
 		words := strings.Fields(line)
@@ -28,7 +27,7 @@ func unpinned(dockerfile string) (images []string) {
 			for len(words) > 1 && strings.HasPrefix(words[0], "--") {
 				words = words[1:]
 			}
-			if !stages[words[0]] && !pinned.MatchString(words[0]) {
+			if !stages[words[0]] && !pinnedImage.MatchString(words[0]) {
 				images = append(images, words[0])
 			}
 			if len(words) > 2 {
@@ -36,7 +35,7 @@ func unpinned(dockerfile string) (images []string) {
 			}
 		default:
 			for _, word := range words {
-				if from, ok := strings.CutPrefix(word, "--from="); ok && !stages[from] && !pinned.MatchString(from) {
+				if from, ok := strings.CutPrefix(word, "--from="); ok && !stages[from] && !pinnedImage.MatchString(from) {
 					images = append(images, from)
 				}
 			}
@@ -45,7 +44,7 @@ func unpinned(dockerfile string) (images []string) {
 	return images
 }
 
-func TestImagesAreNamedByDigest(t *testing.T) {
+func TestImagesArePinned(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0a", 32)
 	for file, want := range map[string]string{
 		"FROM scratch": "",
@@ -56,7 +55,7 @@ func TestImagesAreNamedByDigest(t *testing.T) {
 		"FROM ${IMAGE}":                        "${IMAGE}",
 		"FROM scratch\nCOPY --from=alpine / /": "alpine",
 	} {
-		if got := strings.Join(unpinned(file), " "); got != want {
+		if got := strings.Join(findUnpinned(file), " "); got != want {
 			t.Errorf("%q: %q, want %q", file, got, want)
 		}
 	}
@@ -69,21 +68,20 @@ func TestImagesAreNamedByDigest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if images := unpinned(string(raw)); len(images) > 0 {
+		if images := findUnpinned(string(raw)); len(images) > 0 {
 			t.Errorf("%s: without a digest: %s", file, images)
 		}
 	}
 }
 
-// What a release is made from is named by what it contains, too: the image below ours by digest, an action
-// by commit.
-func TestReleasesAreMadeFromWhatWasLookedAt(t *testing.T) {
+// A release pins its base image by digest and its actions by commit.
+func TestReleaseInputsArePinned(t *testing.T) {
 	ko, err := os.ReadFile("../.ko.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	bases := regexp.MustCompile(`(?m)^defaultBaseImage: (.*)$`).FindAllStringSubmatch(string(ko), -1)
-	if len(bases) != 1 || !pinned.MatchString(bases[0][1]) {
+	if len(bases) != 1 || !pinnedImage.MatchString(bases[0][1]) {
 		t.Errorf(".ko.yaml: the image below is %q, want one with a digest", bases)
 	}
 	workflows, err := filepath.Glob("../.github/workflows/*.yaml")

@@ -14,20 +14,20 @@ import (
 var (
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	fence        = regexp.MustCompile("(?ms)^```.*?^```$")
+	codeFence    = regexp.MustCompile("(?ms)^```.*?^```$")
 	unsluggable  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
-// slug is the anchor that GitHub gives a heading.
-func slug(heading string) string {
+// headingAnchor returns GitHub's anchor for a heading.
+func headingAnchor(heading string) string {
 	return strings.ReplaceAll(unsluggable.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
 }
 
-// broken says which links of a page lead to no file of the repository, or to no heading of it.
-func broken(t *testing.T, page string) (wrong []string) {
+// brokenLinks returns the links of a page to missing files or headings of the repository.
+func brokenLinks(t *testing.T, page string) (wrong []string) {
 	t.Helper()
-	for _, m := range markdownLink.FindAllStringSubmatch(prose(t, page), -1) {
-		if strings.Contains(m[1], ":") { // elsewhere
+	for _, m := range markdownLink.FindAllStringSubmatch(readProse(t, page), -1) {
+		if strings.Contains(m[1], ":") { // external
 			continue
 		}
 		to, anchor, _ := strings.Cut(m[1], "#")
@@ -43,8 +43,8 @@ func broken(t *testing.T, page string) (wrong []string) {
 			continue
 		}
 		found := false
-		for _, h := range heading.FindAllStringSubmatch(prose(t, target), -1) {
-			found = found || slug(h[1]) == anchor
+		for _, h := range heading.FindAllStringSubmatch(readProse(t, target), -1) {
+			found = found || headingAnchor(h[1]) == anchor
 		}
 		if !found {
 			wrong = append(wrong, m[1]+": no such heading")
@@ -53,17 +53,17 @@ func broken(t *testing.T, page string) (wrong []string) {
 	return wrong
 }
 
-// prose is a page without what it quotes in fences.
-func prose(t *testing.T, page string) string {
+// readProse returns a page without its fenced code blocks.
+func readProse(t *testing.T, page string) string {
 	t.Helper()
 	data, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fence.ReplaceAllString(string(data), "")
+	return codeFence.ReplaceAllString(string(data), "")
 }
 
-func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+func TestMarkdownLinks(t *testing.T) {
 	pages := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch name := d.Name(); {
@@ -73,7 +73,7 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 			return filepath.SkipDir
 		case filepath.Ext(name) == ".md":
 			pages++
-			for _, w := range broken(t, path) {
+			for _, w := range brokenLinks(t, path) {
 				t.Errorf("%s: %s", path, w)
 			}
 		}
@@ -84,13 +84,13 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-func TestBrokenLinksAreSeen(t *testing.T) {
+func TestBrokenLinks(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	text := "# One `thing`, two\n[a](#one-thing-two) [b](none.md) [c](page.md#three) [d](https://x/y)\n```\n# three\n[e](f)\n```\n"
 	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(broken(t, page), "; "); got != "none.md: no such file; page.md#three: no such heading" {
+	if got := strings.Join(brokenLinks(t, page), "; "); got != "none.md: no such file; page.md#three: no such heading" {
 		t.Errorf("got %q", got)
 	}
 }

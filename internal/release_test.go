@@ -16,7 +16,7 @@ import (
 )
 
 type workflow struct {
-	On          any // a workflow with the key "on"
+	On          any // a string, list or map
 	Permissions *map[string]string
 	Env         map[string]string
 	Jobs        map[string]workflowJob
@@ -33,14 +33,14 @@ type workflowJob struct {
 	}
 }
 
-// privilegedMake are the targets that a job may run that can publish or sign. The test looks at what they run.
-var privilegedMake = []string{"publish-tools", "release-digest", "registry-login", "publish", "sign"}
+// privilegedTargets lists the targets allowed in jobs that can publish or sign.
+var privilegedTargets = []string{"publish-tools", "release-digest", "registry-login", "publish", "sign"}
 
-// codeOfOthers matches commands that run code of the repository or of the modules that it uses.
-var codeOfOthers = regexp.MustCompile(`\bgo["']? +(test|generate|run|build|tool|vet)\b|\bko[- ]|ko-v|golangci|controller-gen|kubelab|\bnpm\b|\bpip3?\b|\bcurl\b|\bwget\b`)
+// untrustedCommand matches commands that run code of the repository or of its dependencies.
+var untrustedCommand = regexp.MustCompile(`\bgo["']? +(test|generate|run|build|tool|vet)\b|\bko[- ]|ko-v|golangci|controller-gen|kubelab|\bnpm\b|\bpip3?\b|\bcurl\b|\bwget\b`)
 
-// A job that can publish or sign runs no test and no build: what a test runs would have its rights. No other job has a
-// secret, or more rights than to read.
+// A job that can publish or sign runs no tests and no builds, because they would inherit its permissions.
+// Other jobs are read-only and have no secrets.
 func TestOnlyTheLastJobOfAReleaseMayPublish(t *testing.T) {
 	files, err := filepath.Glob("../.github/workflows/*")
 	if err != nil || len(files) == 0 {
@@ -52,7 +52,7 @@ func TestOnlyTheLastJobOfAReleaseMayPublish(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		problems, privileged := problemsOf(t, raw)
+		problems, privileged := findProblems(t, raw)
 		for _, p := range problems {
 			t.Errorf("%s: %s", file, p)
 		}
@@ -61,20 +61,20 @@ func TestOnlyTheLastJobOfAReleaseMayPublish(t *testing.T) {
 	if publishes != 1 {
 		t.Errorf("%d jobs may publish, want 1", publishes)
 	}
-	for _, target := range privilegedMake {
+	for _, target := range privilegedTargets {
 		cmd := exec.CommandContext(t.Context(), "make", "-n", "-B", "IMAGE=registry/weir", "VERSION=v1", target)
 		cmd.Dir = ".."
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("make -n %s: %v", target, err)
 		}
-		if found := codeOfOthers.FindString(string(out)); found != "" {
+		if found := untrustedCommand.FindString(string(out)); found != "" {
 			t.Errorf("make %s runs %q:\n%s", target, found, out)
 		}
 	}
 }
 
-func TestWhatAWorkflowMayNotDo(t *testing.T) {
+func TestFindProblems(t *testing.T) {
 	const begin = "on: {push: {tags: [v1]}}\npermissions: {}\njobs:\n  j:\n    permissions: "
 	for text, want := range map[string]string{
 		begin + "{contents: read}\n    steps: [{run: make test}]":                                               "",
@@ -89,15 +89,15 @@ func TestWhatAWorkflowMayNotDo(t *testing.T) {
 		"on: {push: {}}\njobs: {j: {permissions: {}, steps: [{run: make test}]}}":                               "permissions",
 		"on: {pull_request_target: {}}\npermissions: {}\njobs: {}":                                              "pull_request_target",
 	} {
-		got, _ := problemsOf(t, []byte(text))
+		got, _ := findProblems(t, []byte(text))
 		if want == "" && len(got) > 0 || want != "" && !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("%s:\n%q, want %q", text, got, want)
 		}
 	}
 }
 
-// problemsOf returns what a workflow does that it may not, and how many of its jobs may write.
-func problemsOf(t *testing.T, raw []byte) (problems []string, privileged int) {
+// findProblems returns the violations in a workflow, and how many of its jobs have write permissions.
+func findProblems(t *testing.T, raw []byte) (problems []string, privileged int) {
 	t.Helper()
 	var w workflow
 	if err := yaml.Unmarshal(raw, &w); err != nil {
@@ -135,7 +135,7 @@ func problemsOf(t *testing.T, raw []byte) (problems []string, privileged int) {
 					problems = append(problems, name+": uses "+step.Uses)
 				}
 			default:
-				if !allowedRun(step.Run) {
+				if !isAllowedRun(step.Run) {
 					problems = append(problems, name+": runs "+step.Run)
 				}
 			}
@@ -144,11 +144,11 @@ func problemsOf(t *testing.T, raw []byte) (problems []string, privileged int) {
 	return problems, privileged
 }
 
-// allowedRun reports whether a command is make with targets that are looked at, or compares their output.
-func allowedRun(run string) bool {
+// isAllowedRun reports whether a command is a make target from privilegedMake or the digest comparison.
+func isAllowedRun(run string) bool {
 	run = strings.TrimSpace(run)
 	if target, ok := strings.CutPrefix(run, "make "); ok {
-		return slices.Contains(privilegedMake, target)
+		return slices.Contains(privilegedTargets, target)
 	}
 	return run == `test -n "$DIGEST" && test "$(make --no-print-directory release-digest)" = "$DIGEST"`
 }

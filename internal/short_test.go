@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// wholly are packages whose tests make unit plays without -short in any case.
-var wholly = []string{"lab/demo", "test/controlplane"}
+// fullyTested lists packages whose tests make unit always runs without -short.
+var fullyTested = []string{"lab/demo", "test/controlplane"}
 
-// TestWhatShortLeavesOutIsPlayed: the race detector sees no test that -short leaves out, so make
-// unit plays these packages once more, without both.
-func TestWhatShortLeavesOutIsPlayed(t *testing.T) {
+// TestShortTestsRunInFull checks that make unit runs the packages with -short tests again,
+// without -short and without the race detector.
+func TestShortTestsRunInFull(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -30,14 +30,14 @@ func TestWhatShortLeavesOutIsPlayed(t *testing.T) {
 	var want []string
 	for dir := range goFiles(t, "..") {
 		name := filepath.ToSlash(strings.TrimPrefix(dir, ".."+string(filepath.Separator)))
-		if slices.Contains(wholly, name) || name == "internal" {
+		if slices.Contains(fullyTested, name) || name == "internal" {
 			continue
 		}
 		tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(tests, func(f string) bool { return asksForShort(t, f) }) {
+		if slices.ContainsFunc(tests, func(f string) bool { return usesShort(t, f) }) {
 			want = append(want, "./"+name)
 		}
 	}
@@ -47,7 +47,7 @@ func TestWhatShortLeavesOutIsPlayed(t *testing.T) {
 	}
 }
 
-func asksForShort(t *testing.T, file string) bool {
+func usesShort(t *testing.T, file string) bool {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Every bound of the threat model names a test, and each named test exists.
+// Every bound in the threat model names at least one existing test.
 func TestTheThreatModelNamesTests(t *testing.T) {
 	page, err := os.ReadFile("../docs/reference/threat-model.md")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestTheThreatModelNamesTests(t *testing.T) {
 	}
 }
 
-// testNames returns the names of all tests of the repository.
+// testNames returns the names of all tests in the repository.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names, declaration := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+)\(`)

@@ -15,36 +15,36 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// level is a cluster in which all is well, each series by the minute.
-var level = map[string]func(minute int) float64{
-	`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`: always(1),
-	`weir_provisioner_build_info{version="v1"}`:                    always(1),
-	`weir_backendpools_not_level_oldest_seconds`:                   always(40),
-	`weir_services{state="ready"}`:                                 always(9),
-	`weir_services{state="failed"}`:                                always(0),
-	`weir_services{state="kept"}`:                                  always(0),
-	`weir_contested{kind="Service"}`:                               always(0),
-	`weir_pool_oldest_operation_seconds`:                           always(20),
-	`weir_arm_calls_total{operation="put",status="200"}`:           grows(60),
-	`weir_arm_calls_total{operation="put",status="429"}`:           always(3),
-	`weir_arm_calls_total{operation="put",status="403"}`:           always(1),
-	`weir_arm_calls_total{operation="get",status="0"}`:             grows(2),
-	`weir_resource_lease_refusals_total`:                           always(4),
-	`weir_machines{state="failed"}`:                                always(0),
-	`weir_leftovers`:                                               always(0),
-	`weir_load_balancer_rules{load_balancer="kubernetes"}`:         always(200),
-	`weir_load_balancer_rules_limit`:                               always(250),
-	`weir_machine_rules{load_balancer="kubernetes"}`:               always(260),
-	`weir_machine_rules_limit`:                                     always(299),
-	`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`:             grows(100),
-	`weir_endpoint_to_pool_seconds_count`:                          grows(100),
+// healthy is a healthy cluster: each series as a function of the minute.
+var healthy = map[string]func(minute int) float64{
+	`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`: constant(1),
+	`weir_provisioner_build_info{version="v1"}`:                    constant(1),
+	`weir_backendpools_not_level_oldest_seconds`:                   constant(40),
+	`weir_services{state="ready"}`:                                 constant(9),
+	`weir_services{state="failed"}`:                                constant(0),
+	`weir_services{state="kept"}`:                                  constant(0),
+	`weir_contested{kind="Service"}`:                               constant(0),
+	`weir_pool_oldest_operation_seconds`:                           constant(20),
+	`weir_arm_calls_total{operation="put",status="200"}`:           increasing(60),
+	`weir_arm_calls_total{operation="put",status="429"}`:           constant(3),
+	`weir_arm_calls_total{operation="put",status="403"}`:           constant(1),
+	`weir_arm_calls_total{operation="get",status="0"}`:             increasing(2),
+	`weir_resource_lease_refusals_total`:                           constant(4),
+	`weir_machines{state="failed"}`:                                constant(0),
+	`weir_leftovers`:                                               constant(0),
+	`weir_load_balancer_rules{load_balancer="kubernetes"}`:         constant(200),
+	`weir_load_balancer_rules_limit`:                               constant(250),
+	`weir_machine_rules{load_balancer="kubernetes"}`:               constant(260),
+	`weir_machine_rules_limit`:                                     constant(299),
+	`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`:             increasing(100),
+	`weir_endpoint_to_pool_seconds_count`:                          increasing(100),
 }
 
-func always(value float64) func(int) float64 { return func(int) float64 { return value } }
-func grows(by float64) func(int) float64     { return func(m int) float64 { return by * float64(m) } }
+func constant(value float64) func(int) float64 { return func(int) float64 { return value } }
+func increasing(by float64) func(int) float64  { return func(m int) float64 { return by * float64(m) } }
 
-// stops is a series that is 1 until a minute, and then ends.
-func stops(at int) func(int) float64 {
+// stopsAt returns a series that is 1 until minute at, then stale.
+func stopsAt(at int) func(int) float64 {
 	return func(minute int) float64 {
 		if minute < at {
 			return 1
@@ -53,16 +53,16 @@ func stops(at int) func(int) float64 {
 	}
 }
 
-// absent is a series that nobody has.
+// absent marks a series that does not exist.
 var absent func(int) float64
 
-// runs has the rules evaluated each minute for so long, with some series changed, and returns the
-// minute since which each alert fires at the end.
-func runs(t *testing.T, minutes int, changed map[string]func(int) float64) map[string]int {
+// runRules evaluates the rules once per minute with the changed series, and returns, for each alert firing at
+// the end, the minute in which it started.
+func runRules(t *testing.T, minutes int, changed map[string]func(int) float64) map[string]int {
 	t.Helper()
-	p, rules := newPrometheus(t), shipped(t)
+	p, rules := newPrometheus(t), loadRules(t)
 	all := map[string]func(int) float64{}
-	for _, from := range []map[string]func(int) float64{level, changed} {
+	for _, from := range []map[string]func(int) float64{healthy, changed} {
 		for name, value := range from {
 			all[name] = value
 		}
@@ -92,31 +92,31 @@ func runs(t *testing.T, minutes int, changed map[string]func(int) float64) map[s
 	return since
 }
 
-func TestNothingFiresWhereAllIsWell(t *testing.T) {
-	if got := runs(t, 90, nil); len(got) > 0 {
+func TestNoAlertsWhenHealthy(t *testing.T) {
+	if got := runRules(t, 90, nil); len(got) > 0 {
 		t.Errorf("fires: %v", got)
 	}
-	// Before the first change of endpoints, and without what only some settings have.
+	// Before the first endpoint change, and without optional series.
 	bare := map[string]func(int) float64{}
-	for name := range level {
+	for name := range healthy {
 		if !strings.HasPrefix(name, "weir_build_info") {
 			bare[name] = absent
 		}
 	}
-	if got := runs(t, 90, bare); len(got) > 0 {
+	if got := runRules(t, 90, bare); len(got) > 0 {
 		t.Errorf("without series: %v", got)
 	}
 }
 
-// Each alert fires by what it is for, not before its time, and alone.
+// Each alert fires alone, on its condition and after its "for" duration.
 func TestAlertsFire(t *testing.T) {
 	late := func(percent float64) map[string]func(int) float64 {
 		return map[string]func(int) float64{
-			`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`: grows(100 - percent),
+			`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`: increasing(100 - percent),
 		}
 	}
-	old := late(20) // as a Prometheus before 3 writes le
-	old[`weir_endpoint_to_pool_seconds_bucket{le="120"}`] = grows(80)
+	old := late(20) // le format before Prometheus 3
+	old[`weir_endpoint_to_pool_seconds_bucket{le="120"}`] = increasing(80)
 	old[`weir_endpoint_to_pool_seconds_bucket{le="120.0"}`] = absent
 	one := func(name string, value func(int) float64) map[string]func(int) float64 {
 		return map[string]func(int) float64{name: value}
@@ -124,36 +124,36 @@ func TestAlertsFire(t *testing.T) {
 	tests := []struct {
 		by    map[string]func(int) float64
 		fires string
-		after int // minutes, more or less what "for" says
+		after int // minutes, about the alert's "for"
 		slow  bool
 	}{
 		{one(`weir_build_info{version="v1",goversion="go1",goarch="amd64"}`, absent), "WeirDown", 5, false},
-		{one(`weir_provisioner_build_info{version="v1"}`, stops(30)), "WeirProvisionerDown", 35, false},
-		{one(`weir_backendpools_not_level_oldest_seconds`, grows(60)), "WeirPoolNotLevel", 21, false},
-		{one(`weir_services{state="failed"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
-		{one(`weir_services{state="deferred"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
-		{one(`weir_services{state="refused"}`, always(1)), "WeirServiceWithoutLoadBalancer", 15, false},
-		{one(`weir_services{state="kept"}`, always(1)), "WeirServiceHeld", 15, false},
-		{one(`weir_contested{kind="BackendPool"}`, always(1)), "WeirContested", 10, false},
-		{one(`weir_pool_oldest_operation_seconds`, grows(60)), "WeirOperationsStuck", 21, false},
-		{one(`weir_arm_calls_total{operation="put",status="429"}`, grows(1)), "WeirThrottled", 16, false},
-		{one(`weir_arm_calls_total{operation="put",status="403"}`, grows(1)), "WeirAzureRefuses", 11, false},
-		{one(`weir_arm_calls_total{operation="get",status="0"}`, grows(80)), "WeirAzureUnreachable", 11, false},
-		{one(`weir_arm_calls_total{operation="get",status="503"}`, grows(80)), "WeirAzureUnreachable", 11, false},
-		{one(`weir_resource_lease_refusals_total`, grows(2)), "WeirResourceLeaseRefused", 16, false},
-		{one(`weir_machines{state="failed"}`, always(2)), "WeirMachinesFailed", 15, false},
-		{one(`weir_load_balancer_rules{load_balancer="kubernetes"}`, always(230)), "WeirRulesNearLimit", 15, false},
-		{one(`weir_machine_rules{load_balancer="kubernetes"}`, always(270)), "WeirRulesNearLimit", 15, false},
-		{one(`weir_leftovers`, always(1)), "WeirLeftovers", 60, false},
+		{one(`weir_provisioner_build_info{version="v1"}`, stopsAt(30)), "WeirProvisionerDown", 35, false},
+		{one(`weir_backendpools_not_level_oldest_seconds`, increasing(60)), "WeirPoolNotLevel", 21, false},
+		{one(`weir_services{state="failed"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{one(`weir_services{state="deferred"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{one(`weir_services{state="refused"}`, constant(1)), "WeirServiceWithoutLoadBalancer", 15, false},
+		{one(`weir_services{state="kept"}`, constant(1)), "WeirServiceHeld", 15, false},
+		{one(`weir_contested{kind="BackendPool"}`, constant(1)), "WeirContested", 10, false},
+		{one(`weir_pool_oldest_operation_seconds`, increasing(60)), "WeirOperationsStuck", 21, false},
+		{one(`weir_arm_calls_total{operation="put",status="429"}`, increasing(1)), "WeirThrottled", 16, false},
+		{one(`weir_arm_calls_total{operation="put",status="403"}`, increasing(1)), "WeirAzureRefuses", 11, false},
+		{one(`weir_arm_calls_total{operation="get",status="0"}`, increasing(80)), "WeirAzureUnreachable", 11, false},
+		{one(`weir_arm_calls_total{operation="get",status="503"}`, increasing(80)), "WeirAzureUnreachable", 11, false},
+		{one(`weir_resource_lease_refusals_total`, increasing(2)), "WeirResourceLeaseRefused", 16, false},
+		{one(`weir_machines{state="failed"}`, constant(2)), "WeirMachinesFailed", 15, false},
+		{one(`weir_load_balancer_rules{load_balancer="kubernetes"}`, constant(230)), "WeirRulesNearLimit", 15, false},
+		{one(`weir_machine_rules{load_balancer="kubernetes"}`, constant(270)), "WeirRulesNearLimit", 15, false},
+		{one(`weir_leftovers`, constant(1)), "WeirLeftovers", 60, false},
 		{late(8), "WeirEndpointToPoolSlow", 16, true},
-		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow one, too
+		{late(20), "WeirEndpointToPoolFast", 3, true}, // the slow alert fires too
 		{old, "WeirEndpointToPoolFast", 3, true},
 	}
 	tested := []string{}
 	for _, tt := range tests {
 		tested = append(tested, tt.fires)
 		t.Run(tt.fires, func(t *testing.T) {
-			got := runs(t, 90, tt.by)
+			got := runRules(t, 90, tt.by)
 			since, fires := got[tt.fires]
 			if tt.slow && tt.fires != "WeirEndpointToPoolSlow" {
 				delete(got, "WeirEndpointToPoolSlow")
@@ -163,17 +163,17 @@ func TestAlertsFire(t *testing.T) {
 			}
 		})
 	}
-	for _, r := range shipped(t) {
+	for _, r := range loadRules(t) {
 		if r.Alert != "" && !slices.Contains(tested, r.Alert) {
 			t.Errorf("%s is not tested", r.Alert)
 		}
 	}
 }
 
-// Each alert has a page that quotes it, and each page an alert.
+// Each alert has a runbook that quotes its expression, and each runbook has an alert.
 func TestAlertsHavePages(t *testing.T) {
 	want := map[string]bool{}
-	for _, r := range shipped(t) {
+	for _, r := range loadRules(t) {
 		if r.Alert == "" {
 			continue
 		}

@@ -24,8 +24,8 @@ import (
 
 var promQL = parser.NewParser(parser.Options{})
 
-// shipped are the rules of config/prometheus, as Prometheus reads them.
-func shipped(t *testing.T) []rulefmt.Rule {
+// loadRules returns the rules of config/prometheus, parsed by Prometheus.
+func loadRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	data, err := os.ReadFile("../../config/prometheus/rules.yaml")
 	if err != nil {
@@ -53,12 +53,12 @@ func shipped(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
-// prometheus is what Prometheus would have, in memory: a sample each minute.
+// prometheus is an in-memory Prometheus with one sample per minute.
 type prometheus struct {
 	t      *testing.T
 	engine *promql.Engine
 	series map[string]*series
-	since  map[string]time.Time // when the alert began to hold
+	since  map[string]time.Time // when the expression became true, by alert
 }
 
 type series struct {
@@ -81,7 +81,7 @@ func (p *prometheus) add(l labels.Labels, at time.Time, value float64) {
 	s.samples = append(s.samples, sample{at.UnixMilli(), value})
 }
 
-func (p *prometheus) ask(expr string, at time.Time) promql.Vector {
+func (p *prometheus) query(expr string, at time.Time) promql.Vector {
 	p.t.Helper()
 	q, err := p.engine.NewInstantQuery(p.t.Context(), p, nil, expr, at)
 	if err != nil {
@@ -96,11 +96,11 @@ func (p *prometheus) ask(expr string, at time.Time) promql.Vector {
 	return append(out, v...)
 }
 
-// evaluate runs the rules as of a minute, and returns the alerts that fire.
+// evaluate runs the rules at a point in time and returns the firing alerts.
 func (p *prometheus) evaluate(rules []rulefmt.Rule, at time.Time) map[string]bool {
 	firing := map[string]bool{}
 	for _, r := range rules {
-		result := p.ask(r.Expr, at)
+		result := p.query(r.Expr, at)
 		switch {
 		case r.Record != "":
 			for _, s := range result {

@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// documented are the series of docs/reference/metrics.md with their labels, which a test of
-// internal/metrics compares with what is registered.
-func documented(t *testing.T) map[string][]string {
+// documentedSeries returns the series and labels of docs/reference/metrics.md; a test of internal/metrics
+// compares that page with the registered metrics.
+func documentedSeries(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
@@ -43,11 +43,11 @@ func documented(t *testing.T) map[string][]string {
 	return all
 }
 
-// scraped are labels that Prometheus adds.
-var scraped = []string{"pod", "job", "instance"}
+// scrapeLabels are labels added by Prometheus.
+var scrapeLabels = []string{"pod", "job", "instance"}
 
-// unknown says which series and labels of an expression there are not.
-func unknown(t *testing.T, expr string, known map[string][]string) (wrong []string) {
+// unknownSeries returns the series and labels of an expression that are not in known.
+func unknownSeries(t *testing.T, expr string, known map[string][]string) (wrong []string) {
 	t.Helper()
 	parsed, err := promQL.ParseExpr(expr)
 	if err != nil {
@@ -63,7 +63,7 @@ func unknown(t *testing.T, expr string, known map[string][]string) (wrong []stri
 			}
 			of = append(of, known[n.Name]...)
 			for _, m := range n.LabelMatchers {
-				if m.Name != model.MetricNameLabel && !slices.Contains(append(known[n.Name], scraped...), m.Name) {
+				if m.Name != model.MetricNameLabel && !slices.Contains(append(known[n.Name], scrapeLabels...), m.Name) {
 					wrong = append(wrong, n.Name+" has no label "+m.Name)
 				}
 			}
@@ -73,7 +73,7 @@ func unknown(t *testing.T, expr string, known map[string][]string) (wrong []stri
 		return nil
 	})
 	for _, label := range grouped {
-		if !slices.Contains(append(of, scraped...), label) {
+		if !slices.Contains(append(of, scrapeLabels...), label) {
 			wrong = append(wrong, "grouped by "+label+", which none of its series has")
 		}
 	}
@@ -81,20 +81,20 @@ func unknown(t *testing.T, expr string, known map[string][]string) (wrong []stri
 }
 
 func TestRulesAskForSeriesThatAreThere(t *testing.T) {
-	known := documented(t)
-	rules := shipped(t)
+	known := documentedSeries(t)
+	rules := loadRules(t)
 	for _, r := range rules {
 		if r.Record != "" {
 			known[r.Record] = nil
 		}
 	}
 	for _, r := range rules {
-		for _, w := range unknown(t, r.Expr, known) {
+		for _, w := range unknownSeries(t, r.Expr, known) {
 			t.Errorf("%s%s: %s", r.Alert, r.Record, w)
 		}
 	}
 	for _, bad := range []string{"weir_up", "sum by (pool) (weir_services)", `weir_services{kind="x"}`, "sum("} {
-		if len(unknown(t, bad, known)) == 0 {
+		if len(unknownSeries(t, bad, known)) == 0 {
 			t.Errorf("%s is taken", bad)
 		}
 	}
@@ -114,14 +114,14 @@ func TestTheDashboardAsksForSeriesThatAreThere(t *testing.T) {
 	if err := json.Unmarshal(data, &board); err != nil {
 		t.Fatal(err)
 	}
-	known, asked := documented(t), 0
-	for _, r := range shipped(t) {
+	known, asked := documentedSeries(t), 0
+	for _, r := range loadRules(t) {
 		known[r.Record] = nil
 	}
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
 			asked++
-			for _, w := range unknown(t, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"), known) {
+			for _, w := range unknownSeries(t, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"), known) {
 				t.Errorf("%s: %s", p.Title, w)
 			}
 		}

@@ -9,9 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What Helm installs is what kubectl apply -k installs, object by object. The Namespace is Helm's own to
-// make.
-func TestTheChartIsConfig(t *testing.T) {
+// Helm installs the same objects as kubectl apply -k, except the Namespace, which Helm creates.
+func TestChartMatchesConfig(t *testing.T) {
 	for name, tt := range map[string]struct {
 		values  string
 		folders []string
@@ -27,7 +26,7 @@ func TestTheChartIsConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := objects(t, text), kustomized(t, tt.folders...)
+			got, want := parseObjects(t, text), buildKustomize(t, tt.folders...)
 			delete(want, "Namespace  "+namespace)
 			if len(want) < 20 {
 				t.Fatalf("only %d objects: is config/ still found?", len(want))
@@ -39,9 +38,9 @@ func TestTheChartIsConfig(t *testing.T) {
 	}
 }
 
-// The provisioner has values of its own, and the controller has no part in it. A value of an earlier release is
-// rejected with what replaces it, unless it is off.
-func TestTheProvisioner(t *testing.T) {
+// The provisioner has separate values that do not affect the controller. A value of an earlier release is
+// rejected with a hint at its replacement, unless it is off.
+func TestProvisionerValues(t *testing.T) {
 	text, err := Render(t, namespace, "{image: {tag: v2}, provisioner: {enabled: true, repository: example.com/p, extraArgs: [--verbosity=1], goMemLimit: 900MiB, resources: {limits: {memory: 1Gi}}}, networkPolicy: {enabled: false}}")
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +50,10 @@ func TestTheProvisioner(t *testing.T) {
 			t.Errorf("no %s", want)
 		}
 	}
-	if _, is := objects(t, text)["NetworkPolicy "+namespace+" weir-provisioner"]; is {
+	if _, is := parseObjects(t, text)["NetworkPolicy "+namespace+" weir-provisioner"]; is {
 		t.Error("there is a NetworkPolicy")
 	}
-	for key := range objects(t, must(Render(t, namespace, "{provisioning: {enabled: false}}"))) {
+	for key := range parseObjects(t, must(Render(t, namespace, "{provisioning: {enabled: false}}"))) {
 		if strings.Contains(key, "provisioner") || strings.Contains(key, "weir-provisioning") {
 			t.Errorf("%s is there by default", key)
 		}
@@ -72,16 +71,16 @@ func must(text string, err error) string {
 	return text
 }
 
-// In another namespace nothing speaks of ours: not the subjects of roles, and not the policy that lets
-// Weir itself pass.
-func TestAReleaseInAnotherNamespace(t *testing.T) {
+// In another namespace nothing refers to the default one, including role subjects and the exemption in
+// the admission policy.
+func TestReleaseNamespace(t *testing.T) {
 	const all = "{editRole: {enabled: true}, resourceLease: {enabled: true}, severalLoadBalancers: {enabled: true}, prometheus: {enabled: true}, provisioner: {enabled: true}, page: {enabled: true}}"
 	text, err := Render(t, "balancing", all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for part := range strings.SplitSeq(text, "\n---\n") {
-		// Definitions are the same in every release: where a target's Weir is has nothing to do with where this one is.
+		// CRDs are the same in every release: they name the namespace of a target's Weir, not of this one.
 		if i := strings.Index(part, namespace); i >= 0 && !strings.Contains(part, "kind: CustomResourceDefinition\n") {
 			t.Errorf("it speaks of %s: %q", namespace, part[max(0, i-80):min(len(part), i+80)])
 		}
@@ -91,7 +90,7 @@ func TestAReleaseInAnotherNamespace(t *testing.T) {
 	}
 }
 
-// A NetworkPolicy names the namespaces that may connect, and each port; no pod reaches the port of health.
+// A NetworkPolicy names client namespaces and ports; no pod may reach the health port.
 func TestNetworkPoliciesNameTheClients(t *testing.T) {
 	for _, tt := range []struct{ values, metrics, page string }{
 		{"{page: {enabled: true}}", "monitoring", "ingress-nginx"},
@@ -101,7 +100,7 @@ func TestNetworkPoliciesNameTheClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := objects(t, text)
+		all := parseObjects(t, text)
 		for name, want := range map[string][2]string{"weir-controller": {tt.metrics, "metrics"}, "weir-page": {tt.page, "https"}} {
 			spec := all["NetworkPolicy "+namespace+" "+name]["spec"].(map[string]any)
 			from := []any{map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": want[0]}}}}
@@ -118,7 +117,7 @@ func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key := range objects(t, text) {
+	for key := range parseObjects(t, text) {
 		if strings.HasPrefix(key, "PodDisruptionBudget") || strings.HasPrefix(key, "NetworkPolicy") || strings.Contains(key, "admin-state") {
 			t.Errorf("%s is there", key)
 		}
@@ -128,9 +127,8 @@ func TestWhatIsTurnedOffIsNotThere(t *testing.T) {
 	}
 }
 
-// Values are refused by name where they are mistyped, and where they could put something else into
-// an object than what they are for.
-func TestBadValuesAreRefused(t *testing.T) {
+// Mistyped values, and values that could inject other fields, are rejected by name.
+func TestInvalidValues(t *testing.T) {
 	for name, tt := range map[string]struct{ values, says string }{
 		"a mistyped key":          {"{replica: 3}", "replica"},
 		"a mistyped key within":   {"{image: {tags: v1}}", "tags"},

@@ -16,27 +16,27 @@ import (
 	"weir.dev/weir/tools/chart"
 )
 
-// admin is the kubeconfig of a real API server.
-var admin string
+// adminKubeconfig is the kubeconfig of a real API server.
+var adminKubeconfig string
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm speaks of each symbolic link
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm logs every symbolic link
 	controlplane.Main(m, controlplane.Options{SetUp: func(env *envtest.Environment) (func() error, error) {
 		dir, err := os.MkdirTemp("", "weir-chart-")
 		if err != nil {
 			return nil, err
 		}
-		admin = filepath.Join(dir, "admin")
-		return func() error { return os.RemoveAll(dir) }, controlplane.WriteKubeconfig(admin, env.Config, "")
+		adminKubeconfig = filepath.Join(dir, "admin")
+		return func() error { return os.RemoveAll(dir) }, controlplane.WriteKubeconfig(adminKubeconfig, env.Config, "")
 	}})
 }
 
-// The API server takes all that the chart renders, twice, in a namespace that is not ours, and
-// Weir's ServiceAccount there may do its work, and no other may.
-func TestTheChartInstalls(t *testing.T) {
+// The API server accepts all rendered objects, twice, in another namespace, and only Weir's
+// ServiceAccount there has Weir's permissions.
+func TestInstall(t *testing.T) {
 	kubectl := func(args ...string) string {
 		t.Helper()
-		out, err := controlplane.Kubectl(context.WithoutCancel(t.Context()), admin, args...)
+		out, err := controlplane.Kubectl(context.WithoutCancel(t.Context()), adminKubeconfig, args...)
 		if err != nil && args[0] != "auth" {
 			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

@@ -23,7 +23,7 @@ import (
 
 const namespace = "weir-system"
 
-// Render is what helm template prints for a release in a namespace, CRDs included.
+// Render returns the output of helm template --include-crds.
 func Render(t *testing.T, namespace, values string) (string, error) {
 	t.Helper()
 	ch, err := loader.LoadDir("../../charts/weir")
@@ -65,8 +65,8 @@ func keys(m map[string]string) func(yield func(string) bool) {
 	}
 }
 
-// objects are those of a text, by kind, namespace and name.
-func objects(t *testing.T, text string) map[string]map[string]any {
+// parseObjects parses YAML documents, keyed by kind, namespace and name.
+func parseObjects(t *testing.T, text string) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
@@ -88,8 +88,8 @@ func objects(t *testing.T, text string) map[string]map[string]any {
 	}
 }
 
-// kustomized are the objects of folders of config/.
-func kustomized(t *testing.T, folders ...string) map[string]map[string]any {
+// buildKustomize builds folders of config/.
+func buildKustomize(t *testing.T, folders ...string) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}
 	for _, folder := range folders {
@@ -97,7 +97,7 @@ func kustomized(t *testing.T, folders ...string) map[string]map[string]any {
 		if err != nil {
 			t.Fatalf("%v: run make kubelab first", err)
 		}
-		for key, o := range objects(t, string(out)) {
+		for key, o := range parseObjects(t, string(out)) {
 			all[key] = o
 		}
 	}

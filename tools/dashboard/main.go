@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dashboard writes the Grafana dashboard of config/grafana. tools/alerts compares what its panels
-// ask for with the series that there are.
+// Command dashboard writes the Grafana dashboard in config/grafana. tools/alerts checks that the series
+// in its queries exist.
 //
-//	panels.go  what is shown
+//	panels.go  panels and queries
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// file is where the dashboard is, as seen from the root of the repository.
+// file is the path of the dashboard, relative to the repository root.
 const file = "config/grafana/weir.json"
 
 func main() {
@@ -30,16 +30,15 @@ func write(name string) error {
 	return os.WriteFile(name, data, 0o644) //nolint:gosec // it is published
 }
 
-// width is how many columns Grafana has, and high how many rows a panel takes.
+// The columns of Grafana's grid, and the height of a panel in rows.
 const (
 	width = 24
 	high  = 8
 )
 
-// object is a JSON object; encoding/json sorts its keys, so that the same is written each time.
+// object is a JSON object; encoding/json sorts its keys, so the output is deterministic.
 type object = map[string]any
 
-// render returns the dashboard as JSON.
 func render() ([]byte, error) {
 	var out []object
 	y, id := 0, 0
@@ -66,7 +65,6 @@ func render() ([]byte, error) {
 
 func at(x, y, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h} }
 
-// json is a panel as Grafana has it.
 func (p panel) json(id int, where object) object {
 	source := object{"type": "prometheus", "uid": "${datasource}"}
 	targets := make([]object, len(p.asks))

@@ -20,7 +20,7 @@ func TestTheDashboardIsUpToDate(t *testing.T) {
 	}
 }
 
-// Panels lie beside each other and not over each other, each with an id of its own.
+// Panels do not overlap, fit the grid and have unique IDs.
 func TestPanelsHaveTheirPlaces(t *testing.T) {
 	data, err := render()
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package main
 
-// row is a heading with its panels, side by side.
+// row is a heading and its panels, side by side.
 type row struct {
 	title  string
 	panels []panel
@@ -10,9 +10,9 @@ type row struct {
 
 type panel struct {
 	title, says string
-	// kind is Grafana's: stat, timeseries or table.
+	// kind is a Grafana panel type: stat, timeseries or table.
 	kind string
-	// unit is Grafana's: s, short, percentunit.
+	// unit is a Grafana unit: s, short, reqps or percentunit.
 	unit string
 	asks []query
 }
@@ -24,7 +24,7 @@ const (
 	seconds, number, rate, fraction = "s", "short", "reqps", "percentunit"
 )
 
-// rows go from what somebody looks for first to what explains it.
+// rows are ordered from overview to details.
 var rows = []row{
 	{"Is all level?", []panel{
 		{"Not level for longest", "For how long the BackendPool that has waited longest has not been level.", stat, seconds,

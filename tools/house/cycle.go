@@ -8,14 +8,12 @@ import (
 	"slices"
 )
 
-// cycle is the largest set of files of a package of which each refers to each other, directly
-// or through others of them.
+// cycle is a package's largest set of files that all depend on each other, directly or transitively.
 type cycle struct {
 	Package string   `json:"package"`
 	Files   []string `json:"files"`
 }
 
-// cycles finds those of at least two files, the largest first.
 func cycles(t *tree) []cycle {
 	var all []cycle
 	for _, p := range t.packages {
@@ -41,7 +39,7 @@ func cycles(t *tree) []cycle {
 	return all
 }
 
-// largest returns the names of the largest set whose members all reach each other.
+// largest returns the base names of the largest strongly connected set; refers maps a file to the files it uses.
 func largest(refers map[string]map[string]bool) []string {
 	reaches := map[string]map[string]bool{}
 	for from := range refers {

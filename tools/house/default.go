@@ -2,13 +2,13 @@
 
 package main
 
-// houseLoops run by themselves, or only rehearse: a walk enters none that is not its entry.
+// houseLoops are background loops and dry runs: a walk enters one only if it starts there.
 func houseLoops() []string {
 	return []string{"poolupdate.(*lane).run", "balancer.(*queue).run", "servicelb.(*Reconciler).rehearse"}
 }
 
-// houseWalks are the three walks of this house. Whoever renames an entry or an end renames it
-// here; a name that is not there is said, and measured is the rest.
+// houseWalks are the default walks. Update them when an entry or end function is renamed; a walk with
+// an unknown name is reported as not measured.
 func houseWalks() []walk {
 	return []walk{
 		{"an EndpointSlice, up to the lane's queue", []leg{

@@ -10,30 +10,27 @@ import (
 	"strings"
 )
 
-// node is a function, or what leads to functions: a method of an interface, a field or a
-// variable.
+// node is a function, or a reference that leads to functions: an interface method, field or variable.
 type node struct {
 	name string
-	// file is where a function is; empty for what only leads to functions.
+	// file is the path of a function's file; empty for a reference.
 	file    string
 	returns int
 	to      map[*node]bool
 }
 
-// graph says who mentions whom in a tree.
+// graph holds the references between the functions of a tree.
 type graph struct {
 	tree  *tree
-	nodes map[any]*node // by types.Object, or by *ast.FuncLit for one that a field holds
-	// kinds are the named types of the tree, and asked the methods of interfaces that are
-	// mentioned.
+	nodes map[any]*node // keyed by types.Object, or by *ast.FuncLit for a literal stored in a field
 	kinds []*types.Named
 	asked map[*types.Func]bool
-	// apart are the names of functions that no walk enters, unless they are its entry.
+	// apart are the functions that a walk enters only if it starts there.
 	apart []string
 }
 
-func newGraph(t *tree, apart []string) *graph {
-	g := &graph{tree: t, apart: apart, nodes: map[any]*node{}, asked: map[*types.Func]bool{}}
+func newGraph(t *tree, excluded []string) *graph {
+	g := &graph{tree: t, apart: excluded, nodes: map[any]*node{}, asked: map[*types.Func]bool{}}
 	for _, p := range t.packages {
 		g.named(p)
 		for _, f := range p.files {
@@ -65,14 +62,13 @@ func (g *graph) of(key any, name string) *node {
 	return n
 }
 
-// function is the node of a function with a body.
 func (g *graph) function(fn *types.Func, at token.Pos) *node {
 	n := g.of(fn, g.name(fn))
 	n.file = g.tree.file(at)
 	return n
 }
 
-// name is "internal/kube.(*Cluster).Setup".
+// name returns a qualified name such as "internal/kube.(*Cluster).Setup".
 func (g *graph) name(fn *types.Func) string {
 	path := ""
 	if fn.Pkg() != nil {
@@ -103,8 +99,7 @@ func (g *graph) named(p *pkg) {
 	}
 }
 
-// variables are those of a package: whoever mentions one reaches what its initial value
-// mentions.
+// variables links each package variable to what its initial value mentions.
 func (g *graph) variables(p *pkg, d *ast.GenDecl) {
 	for _, spec := range d.Specs {
 		s, ok := spec.(*ast.ValueSpec)
@@ -121,7 +116,7 @@ func (g *graph) variables(p *pkg, d *ast.GenDecl) {
 	}
 }
 
-// walk adds what is mentioned in a piece of code to a node.
+// walk records in from everything that code mentions.
 func (g *graph) walk(p *pkg, from *node, code ast.Node) {
 	ast.Inspect(code, func(x ast.Node) bool {
 		switch x := x.(type) {
@@ -142,12 +137,12 @@ func (g *graph) walk(p *pkg, from *node, code ast.Node) {
 	})
 }
 
-// assigns takes an assignment to fields of function type, or to such variables of a package.
+// assigns records assignments to function-typed fields and package variables, and reports whether there were any.
 func (g *graph) assigns(p *pkg, from *node, s *ast.AssignStmt) bool {
 	if len(s.Lhs) != len(s.Rhs) {
 		return false
 	}
-	some := false
+	found := false
 	for i, to := range s.Lhs {
 		var o types.Object
 		switch to := to.(type) {
@@ -156,17 +151,17 @@ func (g *graph) assigns(p *pkg, from *node, s *ast.AssignStmt) bool {
 		case *ast.Ident:
 			o = p.info.Uses[to]
 		}
-		some = some || holder(o) && i == 0
+		found = found || holder(o) && i == 0
 		if holder(o) {
 			g.holds(p, o, s.Rhs[i])
-		} else if some {
+		} else if found {
 			g.walk(p, from, s.Rhs[i])
 		}
 	}
-	return some
+	return found
 }
 
-// hands has the parameters of function type of a function lead to what a call hands to them.
+// hands links function-typed parameters to the arguments of a call.
 func (g *graph) hands(p *pkg, call *ast.CallExpr) {
 	var id *ast.Ident
 	switch fun := call.Fun.(type) {
@@ -195,7 +190,7 @@ func callable(v *types.Var) bool {
 	return is
 }
 
-// holder reports a field, or a variable of a package, of function type.
+// holder reports whether o is a field or package variable of function type.
 func holder(o types.Object) bool {
 	v, ok := o.(*types.Var)
 	if !ok || !v.IsField() && (v.Pkg() == nil || v.Parent() != v.Pkg().Scope()) {
@@ -204,7 +199,7 @@ func holder(o types.Object) bool {
 	return callable(v)
 }
 
-// holds has a holder lead to a value; false if it is none.
+// holds links a function-typed field or package variable to value; it returns false for other objects.
 func (g *graph) holds(p *pkg, o types.Object, value ast.Expr) bool {
 	if !holder(o) {
 		return false
@@ -240,7 +235,7 @@ func (g *graph) mention(p *pkg, from *node, o types.Object) {
 
 func (g *graph) own(p *types.Package) bool { return strings.HasPrefix(p.Path(), g.tree.module+"/") }
 
-// origin is a field as it is declared, where a type has parameters.
+// origin returns the generic declaration of an instantiated field.
 func origin(o types.Object) types.Object {
 	if v, ok := o.(*types.Var); ok {
 		return v.Origin()
@@ -248,7 +243,7 @@ func origin(o types.Object) types.Object {
 	return o
 }
 
-// implementers has a method of an interface lead to those of the types that implement it.
+// implementers links an interface method to its implementations.
 func (g *graph) implementers(m *types.Func) {
 	i, ok := m.Signature().Recv().Type().Underlying().(*types.Interface)
 	if !ok {

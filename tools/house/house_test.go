@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// small is a house of two rooms: an event is queued, a loop takes it, asks a decision and
-// writes through an interface.
+// small is a module with two packages: an event is queued, and a loop calls a predicate and writes
+// through an interface.
 var small = map[string]string{
 	"go.mod": "module example.test/small\n\ngo 1.26\n",
 	"cmd/weir/main.go": `package main
@@ -161,7 +161,7 @@ func TestWalksThatAreNotThere(t *testing.T) {
 	for walk, want := range map[string]string{
 		"x=lane.(*Lane).Nowhere>azure.(Client).Put": `no function is called "lane.(*Lane).Nowhere"`,
 		"x=azure.(Client).Put>lane.(*Lane).Add":     "does not reach",
-		"x=lane.(*Lane).Add>azure.(Client).Put":     "does not reach", // a queue lies between
+		"x=lane.(*Lane).Add>azure.(Client).Put":     "does not reach", // separated by a queue
 	} {
 		w, err := parseWalk(walk)
 		if err != nil {
@@ -178,7 +178,7 @@ func TestWalksThatAreNotThere(t *testing.T) {
 	}
 }
 
-// The walks of this house have entries and ends that are there, and each leg leads on.
+// The entries and ends of houseWalks exist, and each segment connects.
 func TestTheWalksOfThisHouse(t *testing.T) {
 	tr, err := load(t.Context(), "../..", "./cmd/weir")
 	if err != nil {

@@ -21,23 +21,21 @@ import (
 	"strings"
 )
 
-// tree is what is shipped of a tree, with its types.
+// tree is the shipped code of a module, with type information.
 type tree struct {
 	fset     *token.FileSet
-	module   string // its path
-	packages []*pkg // each after those that it imports
+	module   string // module path
+	packages []*pkg // in dependency order
 }
 
-// pkg is a package of the tree.
 type pkg struct {
-	path  string // without that of the module
+	path  string // relative to the module
 	files []*ast.File
 	lines map[*ast.File]int
 	info  *types.Info
 	types *types.Package
 }
 
-// listed is what go list says of a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
@@ -47,8 +45,8 @@ type listed struct {
 	}
 }
 
-// load reads what a command is built from, with all types. What lies outside of the module is
-// known by its compiled form, which go list has the compiler make where it is not there yet.
+// load reads and type-checks the packages that a command links. Packages outside the module come from
+// compiled export data, which go list builds if needed.
 func load(ctx context.Context, dir, root string) (*tree, error) {
 	all, err := list(ctx, dir, root, "-export")
 	if err != nil {
@@ -77,7 +75,7 @@ func load(ctx context.Context, dir, root string) (*tree, error) {
 	return t, nil
 }
 
-// skim reads what a command is built from, without types.
+// skim reads the packages that a command links, without type information.
 func skim(ctx context.Context, dir, root string) (*tree, error) {
 	all, err := list(ctx, dir, root)
 	if err != nil {
@@ -97,7 +95,7 @@ func skim(ctx context.Context, dir, root string) (*tree, error) {
 
 func list(ctx context.Context, dir, root string, flags ...string) ([]listed, error) {
 	args := slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module"}, flags, []string{root})
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // what the caller asks for
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // arguments come from the command line
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	raw, err := cmd.Output()
 	if err != nil {
@@ -117,7 +115,7 @@ func list(ctx context.Context, dir, root string, flags ...string) ([]listed, err
 	}
 }
 
-// parse adds a package.
+// parse reads the package's files and appends it to the tree.
 func (t *tree) parse(l listed) (*pkg, error) {
 	t.module = l.Module.Path
 	p := &pkg{path: strings.TrimPrefix(l.ImportPath, t.module+"/"), lines: map[*ast.File]int{}, info: &types.Info{
@@ -139,11 +137,10 @@ func (t *tree) parse(l listed) (*pkg, error) {
 	return p, nil
 }
 
-// file is the path of the file in which something is, from the module's root.
+// file returns the path of a position's file, relative to the module root.
 func (t *tree) file(at token.Pos) string { return t.fset.Position(at).Filename }
 
-// imported finds the types of packages: those of the module as they were read, others as they
-// were compiled.
+// imported imports packages of the module from source and others from export data.
 type imported struct {
 	own     map[string]*types.Package
 	exports map[string]string

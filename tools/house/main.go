@@ -13,7 +13,6 @@ import (
 	"os/signal"
 )
 
-// options are what the command line says.
 type options struct {
 	dir, root, output string
 	verbose           bool

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 )
 
-// report is all that is measured.
 type report struct {
 	Sizes  []size   `json:"packages"`
 	Cycles []cycle  `json:"cycles"`
@@ -52,7 +51,6 @@ func (r report) print(out io.Writer, verbose bool) error {
 	return nil
 }
 
-// cycle is how many files of a package are in its largest cycle.
 func (r report) cycle(path string) int {
 	for _, c := range r.Cycles {
 		if c.Package == path {

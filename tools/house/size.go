@@ -9,13 +9,12 @@ import (
 	"slices"
 )
 
-// What a type, at most, has without being listed.
+// Types above either limit are listed.
 const (
 	manyMethods = 35
 	manyFields  = 12
 )
 
-// size is how much there is of a package.
 type size struct {
 	Package string `json:"package"`
 	Lines   int    `json:"lines"`
@@ -23,18 +22,16 @@ type size struct {
 	Types   []typ  `json:"types"`
 }
 
-// typ is a type of a package.
 type typ struct {
 	Name    string `json:"name"`
 	Methods int    `json:"methods"`
 	Fields  int    `json:"fields"`
-	// Files is in how many files its methods are.
+	// Files counts the files that declare its methods.
 	Files int `json:"files"`
 }
 
 func (t typ) large() bool { return t.Methods > manyMethods || t.Fields > manyFields }
 
-// sizes measures the packages, the largest first.
 func sizes(t *tree) []size {
 	var all []size
 	for _, p := range t.packages {
@@ -48,8 +45,7 @@ func sizes(t *tree) []size {
 	return all
 }
 
-// typesOf counts methods and fields of the types that files declare, those with most methods
-// first.
+// typesOf counts methods and fields of the declared types, most methods first.
 func typesOf(files []*ast.File, fset *token.FileSet) []typ {
 	all, in := map[string]*typ{}, map[string]map[string]bool{}
 	of := func(name string) *typ {
@@ -98,7 +94,6 @@ func fieldsOf(e ast.Expr) int {
 	return n
 }
 
-// receiver is the name of the type whose method this is; empty for a function.
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""

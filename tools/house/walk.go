@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// walk is a way through the house.
 type walk struct {
 	name string
 	legs []leg
 }
 
-// leg is a part of a walk that no queue interrupts.
+// leg is a segment of a walk, without a queue in between.
 type leg struct{ from, to []string }
 
-// parseWalk reads name=entry>end,entry>end; several entries or ends have "|" between.
+// parseWalk parses "name=entry>end,entry>end"; "|" separates alternatives.
 func parseWalk(s string) (walk, error) {
 	name, rest, ok := strings.Cut(s, "=")
 	if !ok || name == "" {
@@ -35,7 +34,6 @@ func parseWalk(s string) (walk, error) {
 	return w, nil
 }
 
-// walked is what a walk amounts to.
 type walked struct {
 	Name     string `json:"name"`
 	Stays    int    `json:"stays"`
@@ -43,18 +41,16 @@ type walked struct {
 	Packages int    `json:"packages"`
 	Returns  int    `json:"returns"`
 	Shortest int    `json:"shortest"`
-	// Read counts the stays and what they mention: who follows the walk looks at these
-	// functions. ReadFiles are the files in which they are.
+	// Read counts the functions and everything they mention; ReadFiles counts the files of those.
 	Read      int `json:"read"`
 	ReadFiles int `json:"readFiles"`
-	// Error says why the walk could not be measured.
+	// Error is why the walk could not be measured.
 	Error string `json:"error,omitempty"`
-	// Functions are the stays, with the file of each.
+	// Functions are "file name", sorted.
 	Functions []string `json:"functions"`
 }
 
-// mentions returns a function and those that it mentions, those that a field or an interface
-// leads to included.
+// mentions returns n and the functions it mentions, resolved through fields and interfaces.
 func (n *node) mentions() map[*node]bool {
 	all, seen := map[*node]bool{n: true}, map[*node]bool{n: true}
 	for next := []*node{n}; len(next) > 0; {
@@ -74,9 +70,7 @@ func (n *node) mentions() map[*node]bool {
 	return all
 }
 
-// measure unites the legs of a walk.
-//
-// A walk is measured as far as it can be; a leg that cannot be found makes it an error.
+// measure merges the segments of a walk. If one cannot be found, Error is set.
 func (g *graph) measure(w walk) walked {
 	out := walked{Name: w.name}
 	on := map[*node]bool{}
@@ -114,26 +108,25 @@ func (g *graph) measure(w walk) walked {
 	return out
 }
 
-// find returns the functions with these names; a name may leave out how its package's path
-// begins.
+// find returns the functions with these names; a leading part of the package path may be omitted.
 func (g *graph) find(names []string) ([]*node, error) {
 	var all []*node
 	for _, name := range names {
-		var some []*node
+		var found []*node
 		for _, n := range g.nodes {
 			if n.name == name || strings.HasSuffix(n.name, "/"+name) {
-				some = append(some, n)
+				found = append(found, n)
 			}
 		}
-		if len(some) == 0 {
+		if len(found) == 0 {
 			return nil, fmt.Errorf("no function is called %q; name one as in kube.(*Cluster).Setup with -walk", name)
 		}
-		all = append(all, some...)
+		all = append(all, found...)
 	}
 	return all, nil
 }
 
-// loops returns the nodes of those loops that are there and that are no entry.
+// loops returns the nodes that a walk must not enter, except those in but.
 func (g *graph) loops(but []*node) map[*node]bool {
 	all := map[*node]bool{}
 	for _, name := range g.apart {
@@ -145,8 +138,7 @@ func (g *graph) loops(but []*node) map[*node]bool {
 	return all
 }
 
-// way returns the functions that one of from reaches and that reach one of to, and how many
-// are on the shortest way.
+// way returns the functions on any path from one of from to one of to, and the length of the shortest path.
 func (g *graph) way(from, to []*node, without map[*node]bool) (on []*node, shortest int) {
 	ahead := map[*node]int{}
 	spread(from, ahead, func(n *node) map[*node]bool {
@@ -183,8 +175,7 @@ func (g *graph) way(from, to []*node, without map[*node]bool) (on []*node, short
 	return on, shortest
 }
 
-// spread notes of each node that can be reached how many functions there are up to it, itself
-// included.
+// spread sets in seen, for each reachable node, the number of functions on the shortest path to it, inclusive.
 func spread(from []*node, seen map[*node]int, next func(*node) map[*node]bool) {
 	weight := func(n *node) int {
 		if n.file == "" {

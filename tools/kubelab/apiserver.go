@@ -30,22 +30,20 @@ import (
 type apiServerOptions struct {
 	dir       string // for keys, certificate and token
 	etcdURL   string
-	port      int // 0 is any free one
+	port      int // 0 selects a free port
 	auditLog  string
 	dualStack bool
 }
 
-// apiServer is a kube-apiserver that runs in this process.
 type apiServer struct {
-	config *rest.Config // the administrator's
-	failed <-chan error // delivers once, when the server has stopped
+	config *rest.Config // admin credentials
+	failed <-chan error // receives one error when the server stops
 }
 
-// startAPIServer starts kube-apiserver on 127.0.0.1 until ctx is done. It
-// returns before the server answers; see waitReady.
+// startAPIServer starts kube-apiserver on 127.0.0.1. It runs until ctx is done and may not be ready
+// on return; see waitReady.
 func startAPIServer(ctx context.Context, opts apiServerOptions) (*apiServer, error) {
-	// The listener is made here, so that a free port cannot be taken by
-	// someone else between choosing it and using it.
+	// Listen here so that no other process can take the chosen port.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.port)))
 	if err != nil {
 		return nil, fmt.Errorf("--port %d: %w", opts.port, err)
@@ -72,7 +70,7 @@ func startAPIServer(ctx context.Context, opts apiServerOptions) (*apiServer, err
 	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, err
 	}
-	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // as kube-apiserver's own main does
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // as in kube-apiserver's main
 	completed, err := s.Complete(ctx)
 	if err != nil {
 		return nil, err
@@ -80,7 +78,7 @@ func startAPIServer(ctx context.Context, opts apiServerOptions) (*apiServer, err
 	if errs := completed.Validate(); len(errs) > 0 {
 		return nil, utilerrors.NewAggregate(errs)
 	}
-	ca, err := os.ReadFile(filepath.Join(opts.dir, "apiserver.crt")) // Complete has made it
+	ca, err := os.ReadFile(filepath.Join(opts.dir, "apiserver.crt")) // written by Complete
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +97,7 @@ func startAPIServer(ctx context.Context, opts apiServerOptions) (*apiServer, err
 	}}, nil
 }
 
-// auditPolicy records each request once, when it is done, without bodies:
-// Secrets stay out of the file.
+// auditPolicy logs each completed request without bodies, so the log contains no Secrets.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -109,8 +106,8 @@ rules: [{level: Metadata}]
 
 func auditPolicyFile(dir string) string { return filepath.Join(dir, "audit-policy.yaml") }
 
-// writeSecrets writes the key that signs service account tokens and the
-// administrator's token into dir, unless they are there, and returns the token.
+// writeSecrets writes the service account signing key and the admin token to dir unless they exist,
+// and returns the token.
 func writeSecrets(dir string) (string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -153,13 +150,11 @@ func apiServerFlags(opts apiServerOptions, port int) []string {
 		"--service-account-issuer=https://kubelab.invalid",
 		"--service-account-key-file=" + key,
 		"--service-account-signing-key-file=" + key,
-		// Nobody makes service accounts or their tokens here, and without
-		// them this plugin would refuse every pod.
+		// No controller creates service accounts here; this plugin would reject every pod.
 		"--disable-admission-plugins=ServiceAccount",
-		// 127.0.0.1 is no valid endpoint for the kubernetes Service.
+		// 127.0.0.1 is not a valid endpoint for the kubernetes Service.
 		"--endpoint-reconciler-type=none",
-		// Room for thousands of Services with node ports and health check
-		// ports, and no limit on how fast a bench may ask.
+		// Allow thousands of Services with node ports and health check ports, without rate limits.
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-node-port-range=1024-65535",
 		"--enable-priority-and-fairness=false",
@@ -174,8 +169,7 @@ func apiServerFlags(opts apiServerOptions, port int) []string {
 	return flags
 }
 
-// waitReady returns when the server says that it is ready and the default
-// namespace exists, which it creates a little later.
+// waitReady waits for /readyz and for the default namespace, which is created slightly later.
 func (a *apiServer) waitReady(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(a.config)
 	if err != nil {

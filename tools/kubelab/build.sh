@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds bin/kubelab and its links bin/etcd, bin/kube-apiserver, bin/kubectl.
-# Does nothing if bin/kubelab was built from these very sources: a hash of them
-# is kept beside it, because every file of a fresh clone is new.
-# "build.sh test" runs kubelab's tests, with what is compiled already.
+# Builds bin/kubelab and the links bin/etcd, bin/kube-apiserver and bin/kubectl. Does nothing if the
+# hash of the sources matches the one saved at the last build; timestamps are useless in a fresh clone.
+# "build.sh test" runs kubelab's tests with the same flags, to reuse the build cache.
 set -eu
 cd "$(dirname "$0")"
 
-# No debug information, and the compiler collects no garbage before it has 3 GiB: a quarter less work. Without
-# inlining what is Kubernetes' alone and hardly ever hot compiles in two thirds of the time; what Weir is
-# made of, too, is compiled once for both.
+# Omitting debug information and disabling the compiler's GC below 3 GiB saves a quarter of the build time.
+# Packages that only Kubernetes uses are compiled without inlining, which saves a third; packages shared
+# with Weir are compiled once for both.
 export GOFLAGS='' GOWORK=off CGO_ENABLED=0 GOGC=off GOMEMLIMIT=3GiB
 lean() {
 	command=$1
@@ -31,7 +30,7 @@ fi
 bin=../../bin
 stamp=$bin/.kubelab.sha256
 
-# The version that the binary says it is: that of the module it is made from.
+# The version to report is that of the Kubernetes module.
 version=$(sed -n 's/^[[:space:]]*k8s\.io\/kubernetes \(v[0-9.]*\)$/\1/p' go.mod)
 if [ -z "$version" ]; then
 	echo "kubelab: go.mod requires no k8s.io/kubernetes vX.Y.Z; nothing to build" >&2
@@ -76,7 +75,7 @@ set -- \
 packages=$(go list -deps . | wc -l)
 echo "kubelab: building etcd, kube-apiserver and controllers from source, once: $((packages)) packages, about 4 minutes on 2 cores"
 
-# Of what the compiler says the names of packages are counted, and the rest is shown.
+# Count the compiled packages in go's output; print everything else.
 {
 	lean build -v -ldflags="-s -w $*" -o "$new" . 2>&1 || touch "$new.failed"
 } | awk -v all="$((packages))" '
@@ -84,7 +83,7 @@ echo "kubelab: building etcd, kube-apiserver and controllers from source, once: 
 	{ print > "/dev/stderr" }'
 [ ! -e "$new.failed" ]
 echo "kubelab: all packages are compiled and linked"
-rm -f "$stamp" # a binary never stands beside another one's stamp
+rm -f "$stamp" # never keep the stamp of another binary
 mv -f "$new" "$bin/kubelab"
 link
 echo "$hash" >"$stamp.$$"

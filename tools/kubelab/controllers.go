@@ -25,22 +25,19 @@ import (
 )
 
 const (
-	// workers is how many objects each controller works on at once: what
-	// kube-controller-manager gives the Deployment controller.
+	// workers is the concurrency of each controller, kube-controller-manager's default for Deployments.
 	workers = 5
-	// maxEndpointsPerSlice and burstReplicas are kube-controller-manager's own.
+	// maxEndpointsPerSlice and burstReplicas are kube-controller-manager's defaults.
 	maxEndpointsPerSlice = 100
 	burstReplicas        = replicaset.BurstReplicas
-	// discoveryPeriod is how soon the garbage collector learns of a new kind
-	// from a CRD. Production waits 30 s; a demo should not have to.
+	// discoveryPeriod is how often the garbage collector discovers new CRDs; 30 s in production.
 	discoveryPeriod = 5 * time.Second
 )
 
-// startControllers starts the controllers and the fake kubelet, which run
-// until ctx is done, and returns when they have seen all that exists, or
-// starting is done.
+// startControllers starts the controllers and the fake kubelet. They run until ctx is done. It returns
+// when their caches are synced, or when starting is done.
 func startControllers(ctx, starting context.Context, config *rest.Config, dualStack bool) error {
-	client, err := kubernetes.NewForConfig(unlimited(config, "kubelab-controllers"))
+	client, err := kubernetes.NewForConfig(withoutRateLimits(config, "kubelab-controllers"))
 	if err != nil {
 		return err
 	}
@@ -52,7 +49,7 @@ func startControllers(ctx, starting context.Context, config *rest.Config, dualSt
 		return err
 	}
 	replicaSets := replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, burstReplicas)
-	jobs, err := job.NewController(ctx, client, core.Pods(), shared.Batch().V1().Jobs(), nil, nil) // those of the gate WorkloadWithJob
+	jobs, err := job.NewController(ctx, client, core.Pods(), shared.Batch().V1().Jobs(), nil, nil) // only the feature gate WorkloadWithJob needs these
 	if err != nil {
 		return fmt.Errorf("Job controller: %w", err)
 	}
@@ -93,10 +90,9 @@ func waitSynced(ctx context.Context, shared informers.SharedInformerFactory) err
 	return nil
 }
 
-// newNamespaceController makes the controller that empties a deleted
-// namespace; without it one stays Terminating for good.
+// newNamespaceController returns the controller that finalizes deleted namespaces.
 func newNamespaceController(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory) (func(context.Context), error) {
-	config = unlimited(config, "kubelab-namespaces")
+	config = withoutRateLimits(config, "kubelab-namespaces")
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -110,11 +106,10 @@ func newNamespaceController(ctx context.Context, config *rest.Config, shared inf
 	return func(ctx context.Context) { c.Run(ctx, workers) }, nil
 }
 
-// newGarbageCollector makes the collector that deletes what belonged to an
-// object that is gone: the EndpointSlices of a Service, the ReplicaSets of a
-// Deployment, the pods of a ReplicaSet.
+// newGarbageCollector returns the controller that deletes the dependents of deleted owners, such as the
+// EndpointSlices of a Service.
 func newGarbageCollector(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory) (func(context.Context), error) {
-	config = unlimited(config, "kubelab-garbage-collector")
+	config = withoutRateLimits(config, "kubelab-garbage-collector")
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -123,8 +118,7 @@ func newGarbageCollector(ctx context.Context, config *rest.Config, shared inform
 	if err != nil {
 		return nil, err
 	}
-	// The collector adds informers of its own, and waits with them until it
-	// is told that the shared ones run.
+	// The collector adds its own informers and waits for started before it uses the shared ones.
 	started := make(chan struct{})
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	c, err := garbagecollector.NewGarbageCollector(ctx, client, objects, mapper,

@@ -17,86 +17,81 @@ import (
 )
 
 const (
-	// deadMark is the label or annotation that, set to "true" on a Node,
-	// takes its machine away: nothing reports for it or its pods any more.
-	deadMark = "kubelab.weir.dev/dead"
-	// drainTime is how long a pod goes on serving after it was told to stop,
-	// if its own grace period allows that much. Real pods take longer; what
-	// matters is that endpoints are seen terminating and still serving.
+	// deadKey, a label or annotation with the value "true", simulates the loss of a Node's machine: its
+	// status and its pods' status are no longer updated.
+	deadKey = "kubelab.weir.dev/dead"
+	// drainTime is how long a deleted pod keeps serving, capped by its grace period, so that tests can
+	// observe endpoints that are terminating and still serving.
 	drainTime = time.Second
-	// evictAfter is how long the pods of a dead node stay. Kubernetes waits
-	// five minutes; a demo has one.
+	// evictAfter is how long pods remain on a dead node; 5 min in Kubernetes.
 	evictAfter = 3 * time.Second
-	// exitImage is the image of a container that ends by the code in its tag: the pods of Jobs need an end.
+	// exitImage is the image prefix of a container that exits by itself; the tag is the exit code.
 	exitImage = "kubelab.weir.dev/exit:"
-	// exitKilled is how a container ends that is told to.
+	// exitKilled is the exit code after SIGTERM.
 	exitKilled = 143
 )
 
-// podStep is what the fake kubelet does with a pod next.
+// podStep is the fake kubelet's next action for a pod.
 type podStep string
 
 const (
-	podRest   podStep = "rest"
-	podBind   podStep = "bind"   // give it a node
-	podServe  podStep = "serve"  // report it running and ready
-	podEnd    podStep = "end"    // report its containers ended
-	podSilent podStep = "silent" // report it not ready: nobody hears from its node
-	podRemove podStep = "remove" // delete it without grace
+	podWait      podStep = "rest"
+	podBind      podStep = "bind"   // assign a node
+	podServe     podStep = "serve"  // report running and ready
+	podTerminate podStep = "end"    // report terminated containers
+	podNotReady  podStep = "silent" // report not ready, because the node is dead
+	podRemove    podStep = "remove" // delete without grace period
 )
 
-// podSituation is all that decides about a pod.
-type podSituation struct {
+type podState struct {
 	pod         *corev1.Pod
-	node        *corev1.Node  // that of spec.nodeName; nil if there is none, or not seen yet
-	nodeGone    bool          // the node it ran on has certainly been deleted
-	terminating time.Duration // since it was first seen being deleted
-	nodeDead    time.Duration // since its node was first seen dead
+	node        *corev1.Node  // the node in spec.nodeName; nil if unset or not cached
+	nodeDeleted bool          // the node was deleted
+	terminating time.Duration // since the deletion was first observed
+	nodeDead    time.Duration // since the node was first observed dead
 }
 
-// nextPodStep says what to do with a pod, and after what time to look again;
-// 0 is not before it changes.
-func nextPodStep(s podSituation) (podStep, time.Duration) {
+// nextPodStep returns the next action for a pod and when to check again; 0 means on the next change.
+func nextPodStep(s podState) (podStep, time.Duration) {
 	deleted := s.pod.DeletionTimestamp != nil
 	finished := s.pod.Status.Phase == corev1.PodSucceeded || s.pod.Status.Phase == corev1.PodFailed
 	switch {
-	case s.nodeGone:
+	case s.nodeDeleted:
 		return podRemove, 0
 	case deleted && (finished || s.pod.Spec.NodeName == ""):
 		return podRemove, 0
 	case finished:
-		return podRest, 0
+		return podWait, 0
 	case s.pod.Spec.NodeName == "":
 		return podBind, 0
 	case s.node == nil:
-		return podRest, 0
+		return podWait, 0
 	case isDead(s.node) && s.nodeDead >= evictAfter:
 		return podRemove, 0
 	case isDead(s.node) && hasCondition(s.pod, corev1.PodReady):
-		return podSilent, evictAfter - s.nodeDead
+		return podNotReady, evictAfter - s.nodeDead
 	case isDead(s.node):
-		return podRest, evictAfter - s.nodeDead
-	case deleted && s.terminating >= drain(s.pod) && s.pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
-		return podEnd, 0 // a Job wants to see how
-	case deleted && s.terminating >= drain(s.pod):
+		return podWait, evictAfter - s.nodeDead
+	case deleted && s.terminating >= drainPeriod(s.pod) && s.pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+		return podTerminate, 0 // Jobs need the exit code
+	case deleted && s.terminating >= drainPeriod(s.pod):
 		return podRemove, 0
 	case deleted:
-		return podRest, drain(s.pod) - s.terminating
-	case !serves(s.pod):
+		return podWait, drainPeriod(s.pod) - s.terminating
+	case !isServing(s.pod):
 		return podServe, 0
-	case ends(s.pod):
-		return podEnd, 0
+	case exitsByItself(s.pod):
+		return podTerminate, 0
 	}
-	return podRest, 0
+	return podWait, 0
 }
 
-// ends says whether a pod comes to an end by itself.
-func ends(pod *corev1.Pod) bool {
+// exitsByItself reports whether a pod terminates by itself.
+func exitsByItself(pod *corev1.Pod) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever && strings.HasPrefix(pod.Spec.Containers[0].Image, exitImage)
 }
 
-// podExit is how a pod ends.
-func podExit(pod *corev1.Pod) int32 {
+func exitCodeOf(pod *corev1.Pod) int32 {
 	code, err := strconv.ParseUint(strings.TrimPrefix(pod.Spec.Containers[0].Image, exitImage), 10, 8)
 	if err != nil || pod.DeletionTimestamp != nil {
 		return exitKilled
@@ -104,22 +99,20 @@ func podExit(pod *corev1.Pod) int32 {
 	return int32(code)
 }
 
-func drain(pod *corev1.Pod) time.Duration {
+func drainPeriod(pod *corev1.Pod) time.Duration {
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		return min(drainTime, time.Duration(*grace)*time.Second)
 	}
 	return drainTime
 }
 
-// serves says whether the pod's status is what podServe would report.
-func serves(pod *corev1.Pod) bool {
+// isServing reports whether the pod's status already matches podServe.
+func isServing(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" &&
-		hasCondition(pod, corev1.ContainersReady) && hasCondition(pod, corev1.PodReady) == gatesOpen(pod)
+		hasCondition(pod, corev1.ContainersReady) && hasCondition(pod, corev1.PodReady) == readinessGatesOpen(pod)
 }
 
-// gatesOpen says whether every readiness gate of the pod is true; a pod
-// without gates has none that is closed.
-func gatesOpen(pod *corev1.Pod) bool {
+func readinessGatesOpen(pod *corev1.Pod) bool {
 	for _, gate := range pod.Spec.ReadinessGates {
 		if !hasCondition(pod, gate.ConditionType) {
 			return false
@@ -134,17 +127,15 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	})
 }
 
-// isDead says whether the node carries the mark of a lost machine.
 func isDead(node *corev1.Node) bool {
-	return node.Labels[deadMark] == "true" || node.Annotations[deadMark] == "true"
+	return node.Labels[deadKey] == "true" || node.Annotations[deadKey] == "true"
 }
 
-// pickNode returns the node for a pod: the first by name after last, round and
-// round, among those that are ready, schedulable, wanted by the pod's node
-// selector and affinity, and without a taint that it does not tolerate. It
-// returns false if there is none.
+// pickNode returns the next node by name after last, wrapping around, that is ready, schedulable,
+// matches the pod's node selector and affinity, and has no untolerated taint. It returns false if there
+// is none.
 func pickNode(nodes []*corev1.Node, last string, pod *corev1.Pod) (*corev1.Node, bool) {
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !takes(n, pod) })
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !toleratesTaints(n, pod) })
 	if len(nodes) == 0 {
 		return nil, false
 	}
@@ -154,7 +145,7 @@ func pickNode(nodes []*corev1.Node, last string, pod *corev1.Pod) (*corev1.Node,
 	return nodes[max(after, 0)], true
 }
 
-func takes(node *corev1.Node, pod *corev1.Pod) bool {
+func toleratesTaints(node *corev1.Node, pod *corev1.Pod) bool {
 	if node.Spec.Unschedulable || node.DeletionTimestamp != nil || isDead(node) || nodeReady(node) != corev1.ConditionTrue {
 		return false
 	}
@@ -175,10 +166,9 @@ func nodeReady(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// wantedNode says what the node's Ready condition and taints should be: those
-// that the API server puts on a new node are taken off it, and a dead one gets
-// those that Kubernetes puts on a node it does not hear from.
-func wantedNode(node *corev1.Node) (corev1.ConditionStatus, []corev1.Taint) {
+// desiredNode returns the desired Ready condition and taints: taints that the API server adds to new
+// nodes are removed, and a dead node gets the unreachable taints.
+func desiredNode(node *corev1.Node) (corev1.ConditionStatus, []corev1.Taint) {
 	ours := func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
 	}
@@ -191,15 +181,15 @@ func wantedNode(node *corev1.Node) (corev1.ConditionStatus, []corev1.Taint) {
 		corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
 }
 
-// sameTaints compares without the time at which a taint was added.
+// sameTaints compares taints, ignoring TimeAdded.
 func sameTaints(a, b []corev1.Taint) bool {
 	return slices.EqualFunc(a, b, func(x, y corev1.Taint) bool {
 		return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
 	})
 }
 
-// podAddresses hands out pod addresses: the n-th is 10.244.0.0 + n and
-// fd00:10:244:: + n. An address is used again only after all others have been.
+// podAddresses allocates pod addresses: 10.244.0.0 + n and fd00:10:244:: + n. A released address is
+// reused only after all others.
 type podAddresses struct {
 	last   uint16
 	holder map[uint16]types.UID
@@ -210,8 +200,7 @@ func newPodAddresses() *podAddresses {
 	return &podAddresses{holder: map[uint16]types.UID{}, held: map[types.UID]uint16{}}
 }
 
-// take returns the pod's number, a new one if it has none, and false if all
-// are in use.
+// take returns the pod's number, allocating one if needed, and false if all are in use.
 func (a *podAddresses) take(pod types.UID) (uint16, bool) {
 	if n, ok := a.held[pod]; ok {
 		return n, true
@@ -226,11 +215,11 @@ func (a *podAddresses) take(pod types.UID) (uint16, bool) {
 	return 0, false
 }
 
-// adopt notes an address that the pod has from an earlier run.
-func (a *podAddresses) adopt(pod types.UID, ip string) {
+// reserve registers the address of a pod from an earlier run.
+func (a *podAddresses) reserve(pod types.UID, ip string) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || !addr.Is4() || addr.As4()[0] != 10 || addr.As4()[1] != 244 {
-		return // that of a host, not one of ours
+		return // a host address
 	}
 	n := uint16(addr.As4()[2])<<8 | uint16(addr.As4()[3])
 	if _, used := a.holder[n]; used {
@@ -246,7 +235,7 @@ func (a *podAddresses) release(pod types.UID) {
 	}
 }
 
-// podIPs are the addresses with a number, IPv4 first.
+// podIPs returns the addresses with number n, IPv4 first.
 func podIPs(n uint16, dualStack bool) []corev1.PodIP {
 	high, low := byte(n>>8), byte(n)
 	ips := []corev1.PodIP{{IP: netip.AddrFrom4([4]byte{10, 244, high, low}).String()}}

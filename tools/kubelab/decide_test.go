@@ -37,39 +37,39 @@ func TestNextPodStep(t *testing.T) {
 		return pod
 	}
 	alive, dead := readyNode("n"), readyNode("n")
-	dead.Annotations = map[string]string{deadMark: "true"}
+	dead.Annotations = map[string]string{deadKey: "true"}
 
 	for name, test := range map[string]struct {
-		situation podSituation
+		situation podState
 		step      podStep
 		again     time.Duration
 	}{
-		"new pod":                              {podSituation{pod: pending}, podBind, 0},
-		"new pod, deleted":                     {podSituation{pod: deleted(pending, 30)}, podRemove, 0},
-		"bound to a node not yet seen":         {podSituation{pod: bound}, podRest, 0},
-		"bound":                                {podSituation{pod: bound, node: alive}, podServe, 0},
-		"running":                              {podSituation{pod: running, node: alive}, podRest, 0},
-		"running, its gate still closed":       {podSituation{pod: gated, node: alive}, podServe, 0},
-		"unready for its gate":                 {podSituation{pod: gatedSilent, node: alive}, podRest, 0},
-		"node deleted":                         {podSituation{pod: running, nodeGone: true}, podRemove, 0},
-		"node deleted, its name taken again":   {podSituation{pod: running, node: alive, nodeGone: true}, podRemove, 0},
-		"node just died":                       {podSituation{pod: running, node: dead}, podSilent, 3 * time.Second},
-		"node dead for a second":               {podSituation{pod: silent, node: dead, nodeDead: time.Second}, podRest, 2 * time.Second},
-		"node dead too long":                   {podSituation{pod: silent, node: dead, nodeDead: evictAfter}, podRemove, 0},
-		"deleted on a dead node":               {podSituation{pod: deleted(silent, 30), node: dead, terminating: time.Hour}, podRest, 3 * time.Second},
-		"node came back":                       {podSituation{pod: silent, node: alive}, podServe, 0},
-		"just deleted, still serving":          {podSituation{pod: deleted(running, 30), node: alive}, podRest, time.Second},
-		"deleted 400 ms ago":                   {podSituation{pod: deleted(running, 30), node: alive, terminating: 400 * time.Millisecond}, podRest, 600 * time.Millisecond},
-		"drained":                              {podSituation{pod: deleted(running, 30), node: alive, terminating: time.Second}, podRemove, 0},
-		"deleted without grace":                {podSituation{pod: deleted(running, 0), node: alive}, podRemove, 0},
-		"of a Job, running":                    {podSituation{pod: ofJob(running, "fetch"), node: alive}, podRest, 0},
-		"of a Job, has an end":                 {podSituation{pod: ofJob(running, exitImage+"3"), node: alive}, podEnd, 0},
-		"of a Job, not begun":                  {podSituation{pod: ofJob(bound, exitImage+"3"), node: alive}, podServe, 0},
-		"of a Job, drained":                    {podSituation{pod: deleted(ofJob(running, "fetch"), 30), node: alive, terminating: time.Second}, podEnd, 0},
-		"of a Job, drained and ended":          {podSituation{pod: deleted(ofJob(done, "fetch"), 30), node: alive, terminating: time.Second}, podRemove, 0},
-		"finished":                             {podSituation{pod: done, node: alive}, podRest, 0},
-		"finished, deleted":                    {podSituation{pod: deleted(done, 30), node: alive}, podRemove, 0},
-		"deleted before it ran is not started": {podSituation{pod: deleted(bound, 30), node: alive}, podRest, time.Second},
+		"new pod":                              {podState{pod: pending}, podBind, 0},
+		"new pod, deleted":                     {podState{pod: deleted(pending, 30)}, podRemove, 0},
+		"bound to a node not yet seen":         {podState{pod: bound}, podWait, 0},
+		"bound":                                {podState{pod: bound, node: alive}, podServe, 0},
+		"running":                              {podState{pod: running, node: alive}, podWait, 0},
+		"running, its gate still closed":       {podState{pod: gated, node: alive}, podServe, 0},
+		"unready for its gate":                 {podState{pod: gatedSilent, node: alive}, podWait, 0},
+		"node deleted":                         {podState{pod: running, nodeDeleted: true}, podRemove, 0},
+		"node deleted, its name taken again":   {podState{pod: running, node: alive, nodeDeleted: true}, podRemove, 0},
+		"node just died":                       {podState{pod: running, node: dead}, podNotReady, 3 * time.Second},
+		"node dead for a second":               {podState{pod: silent, node: dead, nodeDead: time.Second}, podWait, 2 * time.Second},
+		"node dead too long":                   {podState{pod: silent, node: dead, nodeDead: evictAfter}, podRemove, 0},
+		"deleted on a dead node":               {podState{pod: deleted(silent, 30), node: dead, terminating: time.Hour}, podWait, 3 * time.Second},
+		"node came back":                       {podState{pod: silent, node: alive}, podServe, 0},
+		"just deleted, still serving":          {podState{pod: deleted(running, 30), node: alive}, podWait, time.Second},
+		"deleted 400 ms ago":                   {podState{pod: deleted(running, 30), node: alive, terminating: 400 * time.Millisecond}, podWait, 600 * time.Millisecond},
+		"drained":                              {podState{pod: deleted(running, 30), node: alive, terminating: time.Second}, podRemove, 0},
+		"deleted without grace":                {podState{pod: deleted(running, 0), node: alive}, podRemove, 0},
+		"of a Job, running":                    {podState{pod: ofJob(running, "fetch"), node: alive}, podWait, 0},
+		"of a Job, has an end":                 {podState{pod: ofJob(running, exitImage+"3"), node: alive}, podTerminate, 0},
+		"of a Job, not begun":                  {podState{pod: ofJob(bound, exitImage+"3"), node: alive}, podServe, 0},
+		"of a Job, drained":                    {podState{pod: deleted(ofJob(running, "fetch"), 30), node: alive, terminating: time.Second}, podTerminate, 0},
+		"of a Job, drained and ended":          {podState{pod: deleted(ofJob(done, "fetch"), 30), node: alive, terminating: time.Second}, podRemove, 0},
+		"finished":                             {podState{pod: done, node: alive}, podWait, 0},
+		"finished, deleted":                    {podState{pod: deleted(done, 30), node: alive}, podRemove, 0},
+		"deleted before it ran is not started": {podState{pod: deleted(bound, 30), node: alive}, podWait, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step, again := nextPodStep(test.situation)
@@ -87,7 +87,7 @@ func TestExitCodes(t *testing.T) {
 	evicted := of(exitImage + "0")
 	evicted.DeletionTimestamp = new(metav1.Now())
 	for want, pod := range map[int32]*corev1.Pod{0: of(exitImage + "0"), 3: of(exitImage + "3"), exitKilled: evicted} {
-		if got := podExit(pod); got != want {
+		if got := exitCodeOf(pod); got != want {
 			t.Errorf("%s ends by %d, want %d", pod.Spec.Containers[0].Image, got, want)
 		}
 	}
@@ -129,9 +129,9 @@ func TestNodesThatTakeNoPod(t *testing.T) {
 		"ready":              {func(*corev1.Node) {}, plain, true},
 		"cordoned":           {func(n *corev1.Node) { n.Spec.Unschedulable = true }, plain, false},
 		"being deleted":      {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.Now()) }, plain, false},
-		"dead by label":      {func(n *corev1.Node) { n.Labels = map[string]string{deadMark: "true"} }, plain, false},
-		"dead by annotation": {func(n *corev1.Node) { n.Annotations = map[string]string{deadMark: "true"} }, plain, false},
-		"marked not dead":    {func(n *corev1.Node) { n.Labels = map[string]string{deadMark: "false"} }, plain, true},
+		"dead by label":      {func(n *corev1.Node) { n.Labels = map[string]string{deadKey: "true"} }, plain, false},
+		"dead by annotation": {func(n *corev1.Node) { n.Annotations = map[string]string{deadKey: "true"} }, plain, false},
+		"marked not dead":    {func(n *corev1.Node) { n.Labels = map[string]string{deadKey: "false"} }, plain, true},
 		"unknown":            {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, plain, false},
 		"never reported":     {func(n *corev1.Node) { n.Status.Conditions = nil }, plain, false},
 		"tainted":            {taint(corev1.TaintEffectNoSchedule), plain, false},
@@ -161,28 +161,28 @@ func TestWantedNodeKeepsForeignTaints(t *testing.T) {
 	foreign := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule}
 	node := readyNode("n")
 	node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}, foreign}
-	ready, taints := wantedNode(node)
+	ready, taints := desiredNode(node)
 	if ready != corev1.ConditionTrue || !sameTaints(taints, []corev1.Taint{foreign}) {
 		t.Errorf("a live node: Ready %s, taints %v", ready, taints)
 	}
-	node.Labels = map[string]string{deadMark: "true"}
-	ready, node.Spec.Taints = wantedNode(node)
+	node.Labels = map[string]string{deadKey: "true"}
+	ready, node.Spec.Taints = desiredNode(node)
 	if ready != corev1.ConditionUnknown || len(node.Spec.Taints) != 3 {
 		t.Errorf("a dead node: Ready %s, taints %v", ready, node.Spec.Taints)
 	}
-	if _, again := wantedNode(node); !sameTaints(again, node.Spec.Taints) {
+	if _, again := desiredNode(node); !sameTaints(again, node.Spec.Taints) {
 		t.Errorf("a dead node is not left alone: %v after %v", again, node.Spec.Taints)
 	}
 	node.Labels = nil
-	if _, taints := wantedNode(node); !sameTaints(taints, []corev1.Taint{foreign}) {
+	if _, taints := desiredNode(node); !sameTaints(taints, []corev1.Taint{foreign}) {
 		t.Errorf("a node that came back: taints %v", taints)
 	}
 }
 
 func TestPodAddressesAreUnique(t *testing.T) {
 	a := newPodAddresses()
-	a.adopt("old", "10.244.0.2")
-	a.adopt("host", "10.224.0.4") // a host's: nothing to note
+	a.reserve("old", "10.244.0.2")
+	a.reserve("host", "10.224.0.4") // host address, ignored
 	got := map[types.UID]uint16{}
 	for _, pod := range []types.UID{"p", "q", "p", "old"} {
 		n, ok := a.take(pod)

@@ -10,12 +10,11 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// startEtcd starts a single etcd member on a free port of 127.0.0.1 with its
-// data in dir, and returns its URL once it answers. Its warnings go to logFile.
+// startEtcd starts a single etcd member on a free port of 127.0.0.1 with its data in dir, logs to
+// logFile, and returns the URL once the member is ready.
 //
-// The member is never closed: that waits for streams of kube-apiserver that do
-// not end (8.7 s measured), while a process that just exits loses nothing. What
-// was written is with the operating system, and the log replays at next start.
+// The member is never closed: Close waits for kube-apiserver's open watches (8.7 s measured). Exiting
+// loses nothing, because etcd replays its log at the next start.
 func startEtcd(ctx context.Context, dir, logFile string) (string, error) {
 	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	cfg := embed.NewConfig()
@@ -24,12 +23,11 @@ func startEtcd(ctx context.Context, dir, logFile string) (string, error) {
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = anyPort, anyPort
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.EnableGRPCGateway = false // it would dial port 0
-	// Without this, an embedded etcd finds every request slow and logs it.
+	// Without this, embedded etcd logs every request as slow.
 	cfg.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
 	cfg.LogLevel = "warn"
 	cfg.LogOutputs = []string{logFile}
-	// A lost power supply may cost a lab its data; waiting for the disk at
-	// every write would cost it most of its speed.
+	// Fsync on every write is too slow; a lab may lose its data on power loss.
 	cfg.UnsafeNoFsync = true
 	member, err := embed.StartEtcd(cfg)
 	if err != nil {

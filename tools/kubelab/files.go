@@ -17,9 +17,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// openDirectory makes the directory of one run. An empty name is a fresh
-// temporary one, which remove deletes; a named one is locked against a second
-// kubelab and kept.
+// openDirectory opens the directory of a run. An empty name creates a temporary one, which remove
+// deletes; a named one is retained, and locked against a second kubelab.
 func openDirectory(name string) (dir string, remove func() error, err error) {
 	if name == "" {
 		if dir, err = os.MkdirTemp("", "kubelab-"); err != nil {
@@ -44,8 +43,7 @@ func openDirectory(name string) (dir string, remove func() error, err error) {
 	return dir, lock.Close, nil
 }
 
-// removeInUse deletes a directory in which etcd still writes: a file that
-// appears between listing and deleting costs another attempt.
+// removeInUse deletes a directory while etcd still writes to it, retrying if files appear.
 func removeInUse(dir string) (err error) {
 	for range 5 {
 		if err = os.RemoveAll(dir); err == nil {
@@ -55,8 +53,7 @@ func removeInUse(dir string) (err error) {
 	return err
 }
 
-// writeNew writes a file that must not exist yet, or keeps the one that does:
-// keys and tokens of a directory that is used again stay as they were.
+// writeNew writes a file unless it exists, so that a reused directory retains its keys and tokens.
 func writeNew(file string, content []byte) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -69,8 +66,7 @@ func writeNew(file string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// logTo sends all that Kubernetes logs in this process to a file. Nothing but
-// the last words of a fatal error reaches standard error.
+// logTo redirects Kubernetes logs of this process to a file; only fatal errors go to stderr.
 func logTo(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -83,15 +79,15 @@ func logTo(file string) error {
 			return fmt.Errorf("klog's flag %s: %w", name, err)
 		}
 	}
-	// klog writes a line to the output of its own severity and of each one
-	// below; one real output therefore holds every line once.
+	// klog writes a line to its own severity's output and to all lower ones, so a single output contains
+	// every line once.
 	klog.SetOutput(io.Discard)
 	klog.SetOutputBySeverity("INFO", f)
 	return nil
 }
 
-// writeKubeconfig writes the administrator's kubeconfig, whole or not at all,
-// so that whoever waits for the file can use it as soon as it is there.
+// writeKubeconfig writes the admin kubeconfig atomically, so that a process waiting for the file never
+// reads a partial one.
 func writeKubeconfig(file string, config *rest.Config) error {
 	const name = "kubelab"
 	content, err := clientcmd.Write(clientcmdapi.Config{
@@ -105,7 +101,7 @@ func writeKubeconfig(file string, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("encode kubeconfig: %w", err)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(file), ".kubeconfig-") // readable by its owner alone
+	temp, err := os.CreateTemp(filepath.Dir(file), ".kubeconfig-") // mode 0600
 	if err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}

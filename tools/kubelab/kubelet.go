@@ -26,11 +26,11 @@ const (
 	kubeletWorkers = 8
 )
 
-// objectRef names a pod, or a node if namespace is empty.
+// objectRef identifies a pod, or a node if namespace is empty.
 type objectRef struct{ namespace, name string }
 
-// kubelet stands in for the scheduler and for the kubelet of every node. It
-// looks at one object at a time and does what nextPodStep and wantedNode say.
+// kubelet replaces the scheduler and every node's kubelet. It processes one object at a time
+// and applies nextPodStep and desiredNode.
 type kubelet struct {
 	client     kubernetes.Interface
 	dualStack  bool
@@ -40,15 +40,14 @@ type kubelet struct {
 	queue      workqueue.TypedRateLimitingInterface[objectRef]
 	handlers   []cache.ResourceEventHandlerRegistration
 
-	mu        sync.Mutex // guards what follows
-	lastNode  string     // the one that got the last pod
+	mu        sync.Mutex // guards the fields below
+	lastNode  string     // node of the last scheduled pod
 	addresses *podAddresses
-	// since is when a pod was first seen being deleted, or a node dead. An
-	// object's own deletionTimestamp is in whole seconds: too coarse here.
+	// since is when a pod's deletion or a node's loss was first observed; deletionTimestamp has a
+	// resolution of only 1 s.
 	since map[types.UID]time.Time
-	// orphans are pods whose node was deleted, so that they go even when a
-	// new node takes its name at once.
-	orphans map[types.UID]bool
+	// orphanedPods are pods of a deleted node, to be removed even if a new node reuses the name.
+	orphanedPods map[types.UID]bool
 }
 
 func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nodes coreinformers.NodeInformer, dualStack bool) (*kubelet, error) {
@@ -57,9 +56,9 @@ func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nod
 		pods: pods.Lister(), podsByNode: pods.Informer().GetIndexer(), nodes: nodes.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[objectRef](10*time.Millisecond, 5*time.Second)),
-		addresses: newPodAddresses(),
-		since:     map[types.UID]time.Time{},
-		orphans:   map[types.UID]bool{},
+		addresses:    newPodAddresses(),
+		since:        map[types.UID]time.Time{},
+		orphanedPods: map[types.UID]bool{},
 	}
 	err := pods.Informer().AddIndexers(cache.Indexers{nodeNameIndex: func(obj any) ([]string, error) {
 		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
@@ -72,7 +71,7 @@ func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nod
 		UpdateFunc: func(_, obj any) { k.podSeen(obj.(*corev1.Pod)) },
 		DeleteFunc: func(obj any) {
 			if pod, ok := deletedObject[*corev1.Pod](obj); ok {
-				k.podGone(pod.UID)
+				k.podDeleted(pod.UID)
 			}
 		},
 	})
@@ -83,13 +82,13 @@ func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nod
 		AddFunc: func(obj any) { k.nodeSeen(obj.(*corev1.Node).Name) },
 		UpdateFunc: func(old, obj any) {
 			if before, now := old.(*corev1.Node), obj.(*corev1.Node); before.UID != now.UID {
-				k.nodeGone(before)
+				k.nodeDeleted(before)
 			}
 			k.nodeSeen(obj.(*corev1.Node).Name)
 		},
 		DeleteFunc: func(obj any) {
 			if node, ok := deletedObject[*corev1.Node](obj); ok {
-				k.nodeGone(node)
+				k.nodeDeleted(node)
 			}
 		},
 	})
@@ -97,8 +96,7 @@ func newKubelet(client kubernetes.Interface, pods coreinformers.PodInformer, nod
 	return k, err
 }
 
-// deletedObject unwraps what a delete event carries: the object, or its last
-// known state if the watch missed the deletion.
+// deletedObject unwraps the object of a delete event, which may be a tombstone.
 func deletedObject[T any](obj any) (T, bool) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = unknown.Obj
@@ -107,8 +105,8 @@ func deletedObject[T any](obj any) (T, bool) {
 	return object, ok
 }
 
-// start runs the workers until ctx is done. It returns once every pod and
-// node that exists is in the queue, or starting is done.
+// start runs the workers until ctx is done. It returns when all existing pods and nodes are queued, or
+// when starting is done.
 func (k *kubelet) start(ctx, starting context.Context) error {
 	for _, h := range k.handlers {
 		if !cache.WaitForCacheSync(starting.Done(), h.HasSynced) {
@@ -141,7 +139,7 @@ func (k *kubelet) work(ctx context.Context) bool {
 	case err == nil:
 		k.queue.Forget(ref)
 	case ctx.Err() == nil:
-		// A conflict or a missing object means that the cache is behind.
+		// Conflict and NotFound mean that the cache is stale.
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			klog.ErrorS(err, "Fake kubelet tries again", "namespace", ref.namespace, "name", ref.name)
 		}
@@ -153,21 +151,21 @@ func (k *kubelet) work(ctx context.Context) bool {
 func (k *kubelet) podSeen(pod *corev1.Pod) {
 	if pod.Status.PodIP != "" {
 		k.mu.Lock()
-		k.addresses.adopt(pod.UID, pod.Status.PodIP)
+		k.addresses.reserve(pod.UID, pod.Status.PodIP)
 		k.mu.Unlock()
 	}
 	k.queue.Add(objectRef{pod.Namespace, pod.Name})
 }
 
-func (k *kubelet) podGone(uid types.UID) {
+func (k *kubelet) podDeleted(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.addresses.release(uid)
 	delete(k.since, uid)
-	delete(k.orphans, uid)
+	delete(k.orphanedPods, uid)
 }
 
-// nodeSeen queues a node, its pods, and the pods that wait for any node.
+// nodeSeen queues a node, its pods, and all unscheduled pods.
 func (k *kubelet) nodeSeen(name string) {
 	k.queue.Add(objectRef{name: name})
 	for _, pod := range append(k.podsOn(name), k.podsOn("")...) {
@@ -175,12 +173,12 @@ func (k *kubelet) nodeSeen(name string) {
 	}
 }
 
-func (k *kubelet) nodeGone(node *corev1.Node) {
+func (k *kubelet) nodeDeleted(node *corev1.Node) {
 	pods := k.podsOn(node.Name)
 	k.mu.Lock()
 	delete(k.since, node.UID)
 	for _, pod := range pods {
-		k.orphans[pod.UID] = true
+		k.orphanedPods[pod.UID] = true
 	}
 	k.mu.Unlock()
 	for _, pod := range pods {
@@ -191,7 +189,7 @@ func (k *kubelet) nodeGone(node *corev1.Node) {
 func (k *kubelet) podsOn(node string) []*corev1.Pod {
 	objects, err := k.podsByNode.ByIndex(nodeNameIndex, node)
 	if err != nil {
-		panic(err) // the index is made in newKubelet
+		panic(err) // newKubelet adds the index
 	}
 	pods := make([]*corev1.Pod, len(objects))
 	for i, obj := range objects {
@@ -200,7 +198,6 @@ func (k *kubelet) podsOn(node string) []*corev1.Pod {
 	return pods
 }
 
-// syncPod does the next step of one pod.
 func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 	pod, err := k.pods.Pods(ref.namespace).Get(ref.name)
 	if apierrors.IsNotFound(err) {
@@ -219,12 +216,12 @@ func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 	}
 	switch step {
 	case podBind:
-		return k.bind(ctx, pod)
+		return k.bindPod(ctx, pod)
 	case podServe:
-		return k.serve(ctx, pod, situation.node)
-	case podEnd:
-		return k.end(ctx, pod)
-	case podSilent:
+		return k.reportRunning(ctx, pod, situation.node)
+	case podTerminate:
+		return k.reportTerminated(ctx, pod)
+	case podNotReady:
 		return k.patchPod(ctx, pod, corev1.PodStatus{Conditions: []corev1.PodCondition{
 			condition(corev1.PodReady, corev1.ConditionFalse, "NodeStatusUnknown"),
 		}})
@@ -232,21 +229,19 @@ func (k *kubelet) syncPod(ctx context.Context, ref objectRef) error {
 		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		})
-		return ignoreGone(err)
+		return ignoreNotFound(err)
 	}
 	return nil
 }
 
-// situation collects what decides about a pod.
-func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podSituation, error) {
-	s := podSituation{pod: pod}
+func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podState, error) {
+	s := podState{pod: pod}
 	if name := pod.Spec.NodeName; name != "" {
 		node, err := k.nodes.Get(name)
 		if apierrors.IsNotFound(err) {
-			// The cache may not have seen a new node yet: ask before a pod
-			// is deleted for want of one.
+			// The node may be missing only from the cache: check the API server before deleting the pod.
 			_, err = k.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-			if s.nodeGone = apierrors.IsNotFound(err); s.nodeGone {
+			if s.nodeDeleted = apierrors.IsNotFound(err); s.nodeDeleted {
 				err = nil
 			}
 			node = nil
@@ -258,7 +253,7 @@ func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podSituation,
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.nodeGone = s.nodeGone || k.orphans[pod.UID]
+	s.nodeDeleted = s.nodeDeleted || k.orphanedPods[pod.UID]
 	if pod.DeletionTimestamp != nil {
 		s.terminating = k.sinceFirst(pod.UID)
 	}
@@ -268,7 +263,7 @@ func (k *kubelet) situation(ctx context.Context, pod *corev1.Pod) (podSituation,
 	return s, nil
 }
 
-// sinceFirst is the time since it was first asked about uid. It needs k.mu.
+// sinceFirst returns the time since its first call for uid. The caller must hold k.mu.
 func (k *kubelet) sinceFirst(uid types.UID) time.Duration {
 	first, ok := k.since[uid]
 	if !ok {

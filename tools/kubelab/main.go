@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Kubelab is a real Kubernetes control plane in one binary, for demos and
-// tests that must not need a cluster. What it does depends on the name it is
-// called by: etcd, kube-apiserver and kubectl behave as those programs do;
-// kubelab itself runs all of a small cluster in one process.
+// Kubelab is a real Kubernetes control plane in one binary, for demos and tests without a cluster.
+// Called as etcd, kube-apiserver or kubectl, it acts as that program; called as kubelab, it runs a small
+// cluster in one process.
 package main
 
 import (
@@ -12,15 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	_ "time/tzdata" // a CronJob may name a time zone on a host without zone files
+	_ "time/tzdata" // CronJob time zones on hosts without zoneinfo
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's login plugins
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's auth plugins
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
-	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json of kube-apiserver
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics at /metrics
+	_ "k8s.io/component-base/logs/json/register"          // kube-apiserver --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go metrics at /metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	"k8s.io/component-base/version/verflag"
 	kubectl "k8s.io/kubectl/pkg/cmd"
@@ -28,7 +27,6 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// programs are the names under which this binary is another program.
 var programs = map[string]func() int{
 	"etcd":           func() int { etcdmain.Main(os.Args); return 0 },
 	"kube-apiserver": func() int { return cli.Run(app.NewAPIServerCommand()) },
@@ -40,7 +38,7 @@ func main() {
 	if run, ok := programs[name]; ok {
 		os.Exit(run())
 	}
-	// "kubelab kubectl get nodes" serves where nobody made the symlinks.
+	// "kubelab kubectl get nodes" works without symlinks.
 	if len(os.Args) > 1 {
 		if run, ok := programs[os.Args[1]]; ok {
 			os.Args = os.Args[1:]
@@ -54,14 +52,13 @@ func main() {
 }
 
 func runKubectl() int {
-	// kubectl logs while its commands are still being built, so that the
-	// verbosity has to be known before flags are parsed.
+	// kubectl logs while it builds its commands, so set the verbosity before parsing flags.
 	if _, err := logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)); err != nil {
 		fmt.Fprintln(os.Stderr, "kubectl:", err)
 		return 1
 	}
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err) // prints what kubectl prints, and exits
+		kubectlutil.CheckErr(err) // prints the error as kubectl does, and exits
 		return 1
 	}
 	return 0
@@ -82,7 +79,7 @@ func newRootCommand() *cobra.Command {
 			"program: " + strings.Join(names, ", ") + ".",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// component-base gives every program of this process --version.
+		// component-base adds --version to every program.
 		PersistentPreRun: func(*cobra.Command, []string) { verflag.PrintAndExitIfRequested() },
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -100,7 +97,6 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// usageError is a command line that cannot be run as it was given.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

@@ -16,14 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxNodes keeps node addresses inside 10.224.0.0/16, whose first four Azure
-// keeps for itself in every subnet.
+// maxNodes keeps node addresses inside 10.224.0.0/16; Azure reserves the first four of a subnet.
 const maxNodes = 5000
 
-// createNodes creates node-1 to node-<count>, as far as they do not exist, and
-// returns when pods can be bound to all of them.
+// createNodes creates the missing nodes of node-1 to node-<count> and returns when all are schedulable.
 func createNodes(ctx context.Context, config *rest.Config, count int, dualStack bool) error {
-	client, err := kubernetes.NewForConfig(unlimited(config, "kubelab-nodes"))
+	client, err := kubernetes.NewForConfig(withoutRateLimits(config, "kubelab-nodes"))
 	if err != nil {
 		return err
 	}
@@ -41,7 +39,7 @@ func createNodes(ctx context.Context, config *rest.Config, count int, dualStack 
 			if err != nil {
 				return false, err
 			}
-			ready, taints := wantedNode(node)
+			ready, taints := desiredNode(node)
 			return nodeReady(node) == ready && sameTaints(taints, node.Spec.Taints), nil
 		})
 		if err != nil {
@@ -51,8 +49,7 @@ func createNodes(ctx context.Context, config *rest.Config, count int, dualStack 
 	return nil
 }
 
-// newNode is the i-th node, counted from 1, with InternalIP 10.224.0.3 + i and
-// fd00:10:224:: + the same.
+// newNode returns the i-th node, counted from 1, with InternalIP 10.224.0.3 + i and fd00:10:224:: + i + 3.
 func newNode(i int, dualStack bool) *corev1.Node {
 	name := fmt.Sprintf("node-%d", i)
 	host := i + 3

@@ -17,9 +17,8 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// bind gives a pod a node, as a scheduler would. A pod that no node takes
-// stays pending; nodeSeen queues it again when a node changes.
-func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
+// bindPod schedules a pod. If no node fits, the pod remains pending until nodeSeen queues it again.
+func (k *kubelet) bindPod(ctx context.Context, pod *corev1.Pod) error {
 	nodes, err := k.nodes.List(labels.Everything())
 	if err != nil {
 		return err
@@ -38,13 +37,12 @@ func (k *kubelet) bind(ctx context.Context, pod *corev1.Pod) error {
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node.Name},
 	}, metav1.CreateOptions{})
 	if apierrors.IsConflict(err) {
-		return nil // bound already; the cache will say so
+		return nil // already bound; the cache is stale
 	}
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
-// serve reports a pod as a kubelet does whose containers all run.
-func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node) error {
+func (k *kubelet) reportRunning(ctx context.Context, pod *corev1.Pod, node *corev1.Node) error {
 	hosts := hostIPs(node)
 	status := corev1.PodStatus{Phase: corev1.PodRunning}
 	if pod.Spec.HostNetwork {
@@ -78,7 +76,7 @@ func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node)
 		})
 	}
 	ready, reason := corev1.ConditionTrue, ""
-	if !gatesOpen(pod) {
+	if !readinessGatesOpen(pod) {
 		ready, reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
 	}
 	status.Conditions = []corev1.PodCondition{
@@ -90,9 +88,8 @@ func (k *kubelet) serve(ctx context.Context, pod *corev1.Pod, node *corev1.Node)
 	return k.patchPod(ctx, pod, status)
 }
 
-// end reports that the containers of a pod have ended.
-func (k *kubelet) end(ctx context.Context, pod *corev1.Pod) error {
-	code, now := podExit(pod), metav1.Now()
+func (k *kubelet) reportTerminated(ctx context.Context, pod *corev1.Pod) error {
+	code, now := exitCodeOf(pod), metav1.Now()
 	status := corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{
 		condition(corev1.ContainersReady, corev1.ConditionFalse, "PodFailed"), condition(corev1.PodReady, corev1.ConditionFalse, "PodFailed"),
 	}}
@@ -120,18 +117,16 @@ func hostIPs(node *corev1.Node) (ips []corev1.HostIP) {
 	return ips
 }
 
-// patchPod merges the fields that are set into the pod's status. The UID keeps
-// it from a pod that has taken the name since.
+// patchPod merges status into the pod's status. The UID protects a new pod with the same name.
 func (k *kubelet) patchPod(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {
 		return err
 	}
 	_, err = k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
-// syncNode keeps one node ready, or unheard of if it is dead.
 func (k *kubelet) syncNode(ctx context.Context, name string) error {
 	node, err := k.nodes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -145,7 +140,7 @@ func (k *kubelet) syncNode(ctx context.Context, name string) error {
 		delete(k.since, node.UID)
 		k.mu.Unlock()
 	}
-	ready, taints := wantedNode(node)
+	ready, taints := desiredNode(node)
 	if nodeReady(node) != ready {
 		if err := k.patchNode(ctx, name, map[string]any{"status": nodeStatus(node, ready)}, "status"); err != nil {
 			return err
@@ -154,17 +149,15 @@ func (k *kubelet) syncNode(ctx context.Context, name string) error {
 	if sameTaints(taints, node.Spec.Taints) {
 		return nil
 	}
-	// The list is replaced whole: only if nobody has changed it meanwhile.
-	// Its own status patch has, at a node's first sight, and the update event
-	// that follows brings the node back here.
+	// Replacing the taints fails on conflict, for example after our own status patch of a new node. The
+	// update event that follows queues the node again.
 	return k.patchNode(ctx, name, map[string]any{
 		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
 		"spec":     map[string]any{"taints": taints},
 	})
 }
 
-// nodeStatus is what a node's kubelet reports when the node's readiness
-// changes, with what a new node lacks.
+// nodeStatus returns the status patch for a node's readiness, including what a new node lacks.
 func nodeStatus(node *corev1.Node, ready corev1.ConditionStatus) map[string]any {
 	c := corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
@@ -194,11 +187,10 @@ func (k *kubelet) patchNode(ctx context.Context, name string, change map[string]
 		return err
 	}
 	_, err = k.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
-// ignoreGone turns "not found" into success: what it was for is gone.
-func ignoreGone(err error) error {
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

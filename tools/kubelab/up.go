@@ -17,15 +17,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// startTimeout bounds the way to ready. A loaded two-core machine needs about
-// ten seconds; beyond this something is broken.
+// startTimeout bounds startup, which takes about 10 s on a loaded two-core machine.
 const startTimeout = 2 * time.Minute
 
 type upOptions struct {
-	dir           string // "" is a fresh directory, removed at exit
-	kubeconfig    string // "" is a file in dir
-	auditLog      string // "" is none
-	port          int    // 0 is any free port
+	dir           string // "" creates a temporary directory, removed at exit
+	kubeconfig    string // "" means a file in dir
+	auditLog      string // "" disables it
+	port          int    // 0 selects a free port
 	nodes         int
 	dualStack     bool
 	exitWithStdin bool
@@ -40,7 +39,7 @@ func newUpCommand() *cobra.Command {
 			"Namespace controllers, the garbage collector and a fake kubelet in this process,\n" +
 			"on 127.0.0.1 alone. It prints one line when the cluster is ready.\n\n" +
 			"Every Node object becomes a machine that runs whatever is bound to it. Label or\n" +
-			"annotate a Node with " + deadMark + "=true and its machine is lost.",
+			"annotate a Node with " + deadKey + "=true and its machine is lost.",
 		Example: "  kubelab up --nodes 3 --kubeconfig /tmp/lab.kubeconfig\n" +
 			"  kubectl --kubeconfig /tmp/lab.kubeconfig get nodes",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -85,9 +84,8 @@ func (o upOptions) validate() error {
 	return nil
 }
 
-// up runs a cluster until ctx is done, or stdin is closed if that was asked
-// for. It then leaves everything running for the process's exit to end:
-// closing etcd and draining kube-apiserver take seconds and save nothing here.
+// up runs a cluster until ctx is done, or until stdin closes if requested. It does not shut the
+// components down: the process exits anyway, and a clean stop takes seconds.
 func up(ctx context.Context, opts upOptions, stdin io.Reader, stdout io.Writer) (err error) {
 	began := time.Now()
 	if err := opts.validate(); err != nil {
@@ -115,7 +113,7 @@ func up(ctx context.Context, opts upOptions, stdin io.Reader, stdout io.Writer) 
 	failed, err := start(ctx, opts, dir, logFile)
 	switch {
 	case ctx.Err() != nil:
-		return nil // told to stop while starting
+		return nil // interrupted during startup
 	case err != nil:
 		return err
 	}
@@ -128,8 +126,8 @@ func up(ctx context.Context, opts upOptions, stdin io.Reader, stdout io.Writer) 
 	}
 }
 
-// start brings up everything in order and returns once the cluster is usable.
-// The channel delivers the error with which kube-apiserver ends later.
+// start starts all components in order and returns when the cluster is ready. The channel receives
+// kube-apiserver's error when it stops.
 func start(ctx context.Context, opts upOptions, dir, logFile string) (<-chan error, error) {
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -155,7 +153,7 @@ func start(ctx context.Context, opts upOptions, dir, logFile string) (<-chan err
 	return server.failed, writeKubeconfig(opts.kubeconfig, server.config)
 }
 
-// doneAtEOF derives a context that is done when r has nothing more to give.
+// doneAtEOF returns a context that is canceled at the end of r.
 func doneAtEOF(ctx context.Context, r io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -165,7 +163,7 @@ func doneAtEOF(ctx context.Context, r io.Reader) context.Context {
 	return ctx
 }
 
-// exitCode is 2 for a command line that cannot be run, 1 for anything else.
+// exitCode returns 2 for a usage error, else 1.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return 2
@@ -173,9 +171,8 @@ func exitCode(err error) int {
 	return 1
 }
 
-// unlimited is a copy of config without client-side rate limits and with the
-// compact encoding, as the controllers of this process use it.
-func unlimited(config *rest.Config, name string) *rest.Config {
+// withoutRateLimits returns a copy of config without client-side rate limits and with protobuf encoding.
+func withoutRateLimits(config *rest.Config, name string) *rest.Config {
 	c := rest.AddUserAgent(rest.CopyConfig(config), name)
 	c.QPS = -1
 	c.ContentType = "application/vnd.kubernetes.protobuf"

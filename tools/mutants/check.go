@@ -18,13 +18,13 @@ import (
 	"strings"
 )
 
-// checker tells which changes compile, without a compiler: one that does not would spoil the build
-// of all others.
+// checker type-checks mutants before the build, because one that does not compile would break the
+// build of all others.
 type checker struct {
 	fset  *token.FileSet
 	from  types.Importer
 	texts map[string][]byte
-	files map[string]map[string]*ast.File // by package and name, as they are
+	files map[string]map[string]*ast.File // by package and name, unchanged
 }
 
 func newChecker(ctx context.Context, root string, packages []string, texts map[string][]byte) (*checker, error) {
@@ -75,7 +75,7 @@ func (c *checker) put(name string, f *ast.File) {
 	c.files[path.Dir(name)][name] = f
 }
 
-// compiles reports whether a change does.
+// compiles reports whether the mutant type-checks and changes the file.
 func (c *checker) compiles(m mutant) bool {
 	text, err := woven(m.File, c.texts[m.File], map[int]mutant{1: m})
 	if err != nil || bytes.Equal(text, c.texts[m.File]) {

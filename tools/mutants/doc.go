@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants asks how good the tests and the simulator are: it changes the code in one
-// place after the other (go test -overlay; no file of the tree changes), and looks who sees it.
+// Command mutants runs mutation tests: it changes one place in the code at a time (go test -overlay; no
+// file of the tree changes) and reports whether a test or the simulator detects it.
 //
-//	go run ./tools/mutants                                  60 changes of each package, drawn with seed 1
-//	go run ./tools/mutants -sample 0 ./internal/membership  all of one package
-//	go run ./tools/mutants -list ./internal/poolupdate      what could be changed
-//	go run ./tools/mutants -write                           and the block of docs/reference/simulator.md
+//	go run ./tools/mutants                                  60 mutants per package, drawn with seed 1
+//	go run ./tools/mutants -sample 0 ./internal/membership  all mutants of one package
+//	go run ./tools/mutants -list ./internal/poolupdate      list the possible mutants
+//	go run ./tools/mutants -write                           also update docs/reference/simulator.md
 //
 // The files:
 //
-//	main.go       flags, and the order of things
-//	operators.go  a file → the changes that can be made in it
-//	check.go      which of them compile
-//	weave.go      all of them in one build, each under its number
-//	judge.go      runs the package's tests, the quick ones first, then seeds of the simulator
-//	state.go      what earlier runs found, so that one that was interrupted goes on
-//	report.go     score, survivors, and the page
-//	play.go       the seeds, in a process of their own that holds the changes
+//	main.go       flags and the run
+//	operators.go  finds the mutants of a file
+//	check.go      drops mutants that do not compile
+//	weave.go      compiles all mutants into one build, selected by number
+//	judge.go      runs the package's tests, fast ones first, then simulator seeds
+//	state.go      results of earlier runs, to resume an interrupted one
+//	report.go     score, survivors and the documentation page
+//	play.go       runs simulator seeds in a separate process
 //
-// A change is killed if a test of its own package fails (go test -short), or else a check of the
-// simulator in one of the seeds, if that is built from the package. One for which either takes three
-// times as long as without a change is killed, too, and counted apart: a loaded machine may do that.
-// One that does not compile is not drawn.
+// A mutant is killed if a test of its package fails (go test -short), or else if a simulator check
+// fails in one of the seeds, provided that the simulator links the package. One that takes three times
+// as long as the unchanged code is killed too, but counted separately, because a loaded machine has the
+// same effect. Mutants that do not compile are not drawn.
 package main

@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// Fate is what became of a change.
+// Fate is the outcome of a mutant.
 type Fate string
 
-// The fates.
+// Values of Fate.
 const (
 	ByTests  Fate = "killed by tests"
 	BySeeds  Fate = "killed by seeds"
@@ -31,54 +31,51 @@ const (
 	Survived Fate = "survived"
 )
 
-// verdict is a fate, and how it came about.
+// verdict is a fate and its cause.
 type verdict struct {
 	Fate Fate
-	// By is the test or the seed that saw the change first.
+	// By is the first test or seed that failed.
 	By   string
 	Took time.Duration
 }
 
-// patience is how often a run may take as long as without a change, and spare what it may take
-// besides: the machine does other things, too.
+// A run times out after a multiple of the duration of the unchanged code, plus a constant.
 const (
 	patience = 3
 	spare    = 10 * time.Second
 )
 
-// judge runs tests and seeds.
 type judge struct {
-	root, dir string // the tree, and where to build
+	root, dir string // source tree, build directory
 	with      []string
 	seeds     int
-	// built are the tests of a package with its changes woven in, and player is this program.
-	built  map[string]*built
+	built     map[string]*built
+	// player is this program with the mutants compiled in.
 	player string
-	// play is how long the seeds take without a change.
+	// play is the duration of the seeds without a mutant.
 	play      time.Duration
-	simulated map[string]bool // packages that the simulator is built from
+	simulated map[string]bool // packages that the simulator links
 }
 
-// built is a binary of tests, and in which turns they are run: the quick ones together, and then one by
-// one those that take long.
+// built is a test binary and its runs: all fast tests together, then each slow test.
 type built struct {
 	binary string
 	turns  []turn
 }
 
-// turn is a run of some of the tests, and how long it takes without a change.
+// turn is a batch of tests, and its duration without a mutant.
 type turn struct {
 	args []string
 	took time.Duration
 }
 
-// long is how long a test takes that has a turn of its own.
+// long is the duration above which a test runs in its own batch.
 const long = time.Second
 
-// passed is how go test -v names a test, and says how long it took.
+// passed matches a passing test in go test -v output.
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((\d+\.\d+)s\)`)
 
-// turnsOf finds the turns in what a run printed that took so long.
+// turnsOf derives the batches from go test -v output; took is the total duration.
 func turnsOf(out []byte, took time.Duration) []turn {
 	var slow []turn
 	var skipped []string
@@ -97,8 +94,8 @@ func turnsOf(out []byte, took time.Duration) []turn {
 	return append([]turn{{[]string{"-test.skip=^(" + strings.Join(skipped, "|") + ")$"}, max(took, 0)}}, slow...)
 }
 
-// prepare builds all with these changes woven in, and runs it without any: a verdict means nothing
-// if something fails anyway.
+// prepare builds everything with the mutants compiled in and runs it with none enabled. It fails if
+// that run fails, because results would mean nothing.
 func (j *judge) prepare(ctx context.Context, texts map[string][]byte, changes map[int]mutant) error {
 	if err := j.findSimulated(ctx); err != nil {
 		return err
@@ -136,7 +133,7 @@ func (j *judge) prepare(ctx context.Context, texts map[string][]byte, changes ma
 	return nil
 }
 
-// findSimulated finds which packages the simulator is built from.
+// findSimulated lists the packages that the simulator links.
 func (j *judge) findSimulated(ctx context.Context) error {
 	out, err := j.command(ctx, "go", "list", "-deps", "-f", "{{.ImportPath}}", "./lab/simulate").Output()
 	if err != nil {
@@ -153,7 +150,7 @@ func (j *judge) findSimulated(ctx context.Context) error {
 	return nil
 }
 
-// sound returns how long a run took that has nothing to kill.
+// sound returns the duration of a run without a mutant, or an error if the run failed.
 func sound(v verdict, err error) (time.Duration, error) {
 	if err == nil && v.Fate != Survived {
 		err = fmt.Errorf("%s: %s", v.Fate, v.By)
@@ -161,8 +158,7 @@ func sound(v verdict, err error) (time.Duration, error) {
 	return v.Took, err
 }
 
-// of says what becomes of a change: the quick tests are run first, what they let live meets the others,
-// and then the seeds.
+// of evaluates mutant n: fast tests first, then slow tests, then seeds, until one of them fails.
 func (j *judge) of(ctx context.Context, n int, m mutant) (v verdict, err error) {
 	pkg := path.Dir(m.File)
 	begun := time.Now()
@@ -178,15 +174,15 @@ func (j *judge) of(ctx context.Context, n int, m mutant) (v verdict, err error) 
 	return v, err
 }
 
-// tests runs a turn of the tests of a package with the change of a number; 0 is none.
-func (j *judge) tests(ctx context.Context, pkg string, b *built, n int, t turn, most time.Duration) (verdict, []byte, error) {
-	args := append([]string{"-test.failfast", "-test.short", "-test.timeout=" + most.String()}, t.args...)
-	return j.run(ctx, filepath.Join(j.root, pkg), n, most, ByTests, b.binary, args...)
+// tests runs a batch of a package's tests with mutant n enabled; 0 enables none.
+func (j *judge) tests(ctx context.Context, pkg string, b *built, n int, t turn, timeout time.Duration) (verdict, []byte, error) {
+	args := append([]string{"-test.failfast", "-test.short", "-test.timeout=" + timeout.String()}, t.args...)
+	return j.run(ctx, filepath.Join(j.root, pkg), n, timeout, ByTests, b.binary, args...)
 }
 
-// simulate has this program play, with the change of a number.
-func (j *judge) simulate(ctx context.Context, n int, most time.Duration) (verdict, []byte, error) {
-	return j.run(ctx, j.root, n, most, BySeeds, j.player, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
+// simulate runs the seeds with mutant n enabled.
+func (j *judge) simulate(ctx context.Context, n int, timeout time.Duration) (verdict, []byte, error) {
+	return j.run(ctx, j.root, n, timeout, BySeeds, j.player, "-seeds", strconv.Itoa(j.seeds), "-jobs", strconv.Itoa(runtime.GOMAXPROCS(0)), "play")
 }
 
 // build runs the go command.
@@ -197,10 +193,10 @@ func (j *judge) build(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// run runs a binary; one that fails has killed the change.
-func (j *judge) run(ctx context.Context, dir string, n int, most time.Duration, killed Fate, binary string, args ...string) (verdict, []byte, error) {
+// run runs a binary with mutant n enabled; a failure kills the mutant, a timeout is ByTime.
+func (j *judge) run(ctx context.Context, dir string, n int, timeout time.Duration, killed Fate, binary string, args ...string) (verdict, []byte, error) {
 	begun := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, most+5*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
 	cmd := j.command(bounded, binary, args...)
 	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
@@ -232,11 +228,10 @@ func (j *judge) command(ctx context.Context, name string, args ...string) *exec.
 	return cmd
 }
 
-// failed is how go test names what failed, and play.
+// failed matches a failure in the output of go test or of the seeds.
 var failed = regexp.MustCompile(`(?m)^\s*(?:--- FAIL: (\S+)|(seed \d+: .*)|(panic: .*)|(fatal error: .*))`)
 
-// seenBy finds the test or seed in what a run printed: the innermost one of those that failed
-// first.
+// seenBy returns the innermost subtest of the first failure in the output, or the last line.
 func seenBy(out []byte) string {
 	by := ""
 	for _, m := range failed.FindAllSubmatch(out, 20) {

@@ -21,13 +21,11 @@ import (
 	"time"
 )
 
-// standing are the packages that are changed unless others are named: those that decide what
-// is written.
+// standing lists the default packages: those that decide what is written to Azure.
 func standing() []string {
 	return []string{"./internal/poolattempt", "./internal/poolupdate", "./internal/poolschedule", "./internal/poolwrite", "./internal/backendpool", "./internal/membership", "./internal/balancer", "./internal/servicelb"}
 }
 
-// options are what the command line says.
 type options struct {
 	sample, seeds, jobs int
 	seed                uint64
@@ -100,7 +98,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return measure(ctx, o, root, texts, all, out)
 }
 
-// measure makes the changes one by one, and says what becomes of each.
 func measure(ctx context.Context, o options, root string, texts map[string][]byte, all []mutant, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "weir-mutants")
 	if err != nil {
@@ -122,11 +119,11 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	if err := j.prepare(ctx, texts, changes); err != nil {
 		return err
 	}
-	kept := map[string]*state{}
+	states := map[string]*state{}
 	for _, p := range packages {
 		from, err := hash(root, []string{p, "lab"}, o.seeds)
 		if err == nil {
-			kept[p], err = openState(o.state, from)
+			states[p], err = openState(o.state, from)
 		}
 		if err != nil {
 			return err
@@ -134,10 +131,10 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	}
 	r := newReport(tree(ctx, root), o, j.simulated, all)
 	for i, m := range drawn {
-		v, known := kept[path.Dir(m.File)].known[m.key()]
+		v, known := states[path.Dir(m.File)].known[m.key()]
 		if !known {
 			if v, err = j.of(ctx, i+1, m); err == nil {
-				err = kept[path.Dir(m.File)].keep(m, v)
+				err = states[path.Dir(m.File)].keep(m, v)
 			}
 		}
 		if ctx.Err() != nil {
@@ -157,8 +154,8 @@ func measure(ctx context.Context, o options, root string, texts map[string][]byt
 	return ctx.Err()
 }
 
-// sampled are the first of the changes that compile: so many of each package, or all if that is 0.
-func sampled(ctx context.Context, root string, texts map[string][]byte, all []mutant, most int) ([]mutant, error) {
+// sampled returns the first mutants of each package that compile, up to limit; 0 means all.
+func sampled(ctx context.Context, root string, texts map[string][]byte, all []mutant, limit int) ([]mutant, error) {
 	c, err := newChecker(ctx, root, packagesOf(all), texts)
 	if err != nil {
 		return nil, err
@@ -167,7 +164,7 @@ func sampled(ctx context.Context, root string, texts map[string][]byte, all []mu
 	of := map[string]int{}
 	for _, m := range all {
 		pkg := path.Dir(m.File)
-		if most > 0 && of[pkg] == most || !c.compiles(m) {
+		if limit > 0 && of[pkg] == limit || !c.compiles(m) {
 			continue
 		}
 		of[pkg]++
@@ -176,7 +173,7 @@ func sampled(ctx context.Context, root string, texts map[string][]byte, all []mu
 	return drawn, ctx.Err()
 }
 
-// read returns the Go files of packages, those of tests left out, by their path in the tree.
+// read returns the Go files of packages without tests, keyed by path relative to root.
 func read(ctx context.Context, root string, packages []string) (map[string][]byte, error) {
 	args := slices.Concat([]string{"list", "-f", `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`}, packages)
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // what the caller asks for
@@ -204,8 +201,8 @@ func read(ctx context.Context, root string, packages []string) (map[string][]byt
 	return texts, nil
 }
 
-// draw returns all changes, a random one of each package in turn, the same for the same files and
-// seed. So a sample says as much of a small package as of a large one.
+// draw shuffles the mutants of each package by seed and takes one per package in turn, so that a
+// sample covers small packages as well as large ones.
 func draw(texts map[string][]byte, seed uint64) ([]mutant, error) {
 	byPackage, n := map[string][]mutant{}, 0
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

@@ -46,8 +46,7 @@ func none() error { return nil }
 func yes() bool { return true }
 `
 
-// Each operator makes the changes that it promises, and none where nothing would be different
-// or where only a log would.
+// Operators skip changes that have no effect or affect only logs.
 func TestOperators(t *testing.T) {
 	all, err := mutantsOf("p/p.go", []byte(sample))
 	if err != nil {
@@ -85,7 +84,7 @@ change constant: + func yes() bool { return false }
 	}
 }
 
-// small is a module in which a test sees one kind of change, and no other.
+// small is a module whose test detects one kind of mutant.
 var small = map[string]string{
 	"go.mod":               "module example.test/small\n\ngo 1.26\n",
 	"p/p.go":               "package p\n\nfunc Larger(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\treturn b\n}\n",
@@ -94,7 +93,7 @@ var small = map[string]string{
 	page:                   "# Page\n\n" + begin + end + "after\n",
 }
 
-// enterSmall writes the small module, with this comparison, and goes there.
+// enterSmall writes the module with this comparison to a temporary directory and changes to it.
 func enterSmall(t *testing.T, comparison string) {
 	t.Helper()
 	root := t.TempDir()
@@ -110,7 +109,7 @@ func enterSmall(t *testing.T, comparison string) {
 	t.Chdir(root)
 }
 
-// A run judges each change, writes the page, and goes on with what it knows.
+// A run evaluates each mutant, writes the page, and reuses known results.
 func TestRun(t *testing.T) {
 	enterSmall(t, "a > b")
 	var out strings.Builder
@@ -122,7 +121,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Seen are the negation and the zero for a; not the zero for b, nor that equals are swapped.
+	// Killed: the negation, and zero for a. Survivors: zero for b, and >= for >.
 	for _, want := range []string{
 		"| `p` | 4 | 4 | seed 1 | 2 | not in it | 0 | 2 | 50 % | a tree without a commit |\n\nSurvivors in `p`:", "after\n",
 		"p/p.go:4 swap operator\n- if a > b {\n+ if a >= b {\n", "p/p.go:7 return zero\n- return b\n+ return *new(int)\n",
@@ -141,7 +140,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What fails without a change is said, and nothing is judged by it.
+// A failure without a mutant aborts the run.
 func TestUnsound(t *testing.T) {
 	enterSmall(t, "a < b")
 	err := run(context.Background(), []string{"-seeds", "0", "./p"}, &strings.Builder{})
@@ -150,8 +149,7 @@ func TestUnsound(t *testing.T) {
 	}
 }
 
-// The page has the block that this program writes: what is measured of one package leaves those of
-// the others alone.
+// The page parses as a block written by this program, so updating one package retains the others.
 func TestThePageHoldsTheBlock(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", page))
 	if err != nil {
@@ -166,7 +164,7 @@ func TestThePageHoldsTheBlock(t *testing.T) {
 	}
 }
 
-// What is woven in counts under its number, and without one all is as it was.
+// A woven mutant is enabled by its number.
 func TestWoven(t *testing.T) {
 	const text = `package p
 

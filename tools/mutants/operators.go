@@ -13,16 +13,16 @@ import (
 	"strings"
 )
 
-// mutant is one change: the text from..to of a file becomes another.
+// mutant replaces the bytes From..To of a file by New.
 type mutant struct {
-	File     string // from the module's root
+	File     string // relative to the module
 	Line     int
 	Operator string
 	From, To int
 	New      string
 }
 
-// swapped are operators that somebody could mistake for another.
+// swapped maps an operator to the one it is easily confused with.
 var swapped = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL,
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
@@ -30,7 +30,7 @@ var swapped = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD,
 }
 
-// mutantsOf returns the changes that can be made in a file, in the order of its text.
+// mutantsOf returns the mutants of a file, in source order.
 func mutantsOf(name string, text []byte) ([]mutant, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
@@ -47,7 +47,6 @@ func mutantsOf(name string, text []byte) ([]mutant, error) {
 	return m.all, nil
 }
 
-// mutator gathers the changes of a file.
 type mutator struct {
 	name string
 	text []byte
@@ -69,7 +68,7 @@ func (m *mutator) replace(operator string, n ast.Node, text string) {
 	m.add(operator, n.Pos(), n.End(), text)
 }
 
-// function takes the body of a function or of a function literal.
+// function collects the mutants of a function body; of supplies the result types.
 func (m *mutator) function(of *ast.FuncType, body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -117,8 +116,7 @@ func (m *mutator) function(of *ast.FuncType, body *ast.BlockStmt) {
 	})
 }
 
-// assignment removes one to what is there already; the value is still worked out, so that all
-// that it names is used.
+// assignment removes an assignment but still evaluates its value, so that no identifier becomes unused.
 func (m *mutator) assignment(s *ast.AssignStmt) {
 	if s.Tok == token.DEFINE || len(s.Lhs) != len(s.Rhs) {
 		return
@@ -137,7 +135,7 @@ func (m *mutator) assignment(s *ast.AssignStmt) {
 	m.add("remove statement", s.Lhs[0].Pos(), s.Lhs[len(s.Lhs)-1].End(), strings.Join(blanks, ", "))
 }
 
-// logs reports a call that only writes a line into a log: nobody promises those.
+// logs reports whether the call only writes a log line, which no test checks.
 func (m *mutator) logs(call *ast.CallExpr) bool {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -147,7 +145,7 @@ func (m *mutator) logs(call *ast.CallExpr) bool {
 	return on == "log" || on == "slog" || strings.HasSuffix(on, ".log")
 }
 
-// onlyLogs reports a condition of lines of a log alone.
+// onlyLogs reports whether the if statement does nothing but log.
 func (m *mutator) onlyLogs(s *ast.IfStmt) bool {
 	if s.Else != nil || s.Init != nil {
 		return false
@@ -162,7 +160,7 @@ func (m *mutator) onlyLogs(s *ast.IfStmt) bool {
 	})
 }
 
-// zero has a return give the zero values of what its function returns.
+// zero replaces the results of a return by zero values.
 func (m *mutator) zero(of *ast.FuncType, s *ast.ReturnStmt) {
 	if len(s.Results) == 0 || of.Results == nil {
 		return
@@ -179,13 +177,13 @@ func (m *mutator) zero(of *ast.FuncType, s *ast.ReturnStmt) {
 		is[i] = m.source(r)
 		all = all && (slices.Contains([]string{"nil", "false", "0", `""`}, is[i]) || strings.HasSuffix(is[i], "{}"))
 	}
-	if all || len(is) == 1 && (is[0] == "true" || strings.HasPrefix(is[0], "*new(")) { // that is a change of a constant
+	if all || len(is) == 1 && (is[0] == "true" || strings.HasPrefix(is[0], "*new(")) { // covered by another operator
 		return
 	}
 	m.add("return zero", s.Results[0].Pos(), s.Results[len(s.Results)-1].End(), strings.Join(zeros, ", "))
 }
 
-// diff shows the lines of a change as they were and as they are.
+// diff returns the changed lines, before and after.
 func (m mutant) diff(text []byte) string {
 	first := bytes.LastIndexByte(text[:m.From], '\n') + 1
 	last := len(text)

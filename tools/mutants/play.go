@@ -12,15 +12,14 @@ import (
 	"weir.dev/weir/lab/simulate"
 )
 
-const steps = 40 // of each seed
+const steps = 40 // per seed
 
-// errSeen is a check that failed.
 var errSeen = errors.New("a check does not hold")
 
-// play is what a build with a change does, in a process of its own: it plays seeds until one
-// fails, and says which. Nothing is made shorter: that would cost more than the search.
+// play runs seeds until one fails, and prints the failure. It does not minimize the schedule, which
+// would take longer than the search.
 func play(ctx context.Context, out io.Writer, seeds, jobs int) error {
-	debug.SetGCPercent(400) // a schedule is short-lived, and there is room
+	debug.SetGCPercent(400) // memory is plentiful and schedules are short-lived
 	tally := simulate.Search{First: 1, Seeds: seeds, Steps: steps, Jobs: jobs, Most: 1}.Run(ctx)
 	for _, f := range tally.Found {
 		fmt.Fprintf(out, "seed %d: %s\n", f.Seed, f.Outcome.Check)

@@ -14,20 +14,19 @@ import (
 	"strings"
 )
 
-// page is where score and survivors are, between these lines.
+// page holds the results, between two markers.
 const (
 	page  = "docs/reference/simulator.md"
 	begin = "<!-- made by make mutants: begin -->\n"
 	end   = "<!-- made by make mutants: end -->\n"
 )
 
-// tally counts fates.
 type tally map[Fate]int
 
 func (t tally) killed() int { return t[ByTests] + t[BySeeds] + t[ByTime] }
 func (t tally) all() int    { return t.killed() + t[Survived] }
 
-// report is what one run has measured. What others have, of other packages, stays on the page.
+// report collects the results of a run. Results of other packages remain on the page.
 type report struct {
 	tree      string
 	seed      uint64
@@ -67,13 +66,12 @@ func (r *report) killed() (n int) {
 	return n
 }
 
-// head of the table; a package has a row of it, and a section if any of its changes survived.
+// head is the header of the table, which has one row per package.
 const head = "| package | changes | of | drawn with | by its tests | by seeds | out of time | survived | killed | measured at |\n|---|---|---|---|---|---|---|---|---|---|\n"
 
-// block is what the page holds of each package: its row, and its section.
+// block holds each package's table row and its section of survivors, if any.
 type block map[string][2]string
 
-// sectionOf begins the section of a package.
 func sectionOf(pkg string) string { return "\nSurvivors in `" + pkg + "`:\n\n```\n" }
 
 func (r *report) block() block {
@@ -103,7 +101,7 @@ func (b block) text() string {
 	return head + rows.String() + sections.String()
 }
 
-// parseBlock reads what text has written.
+// parseBlock parses a block written by an earlier run.
 func parseBlock(text string) (block, error) {
 	rest, ok := strings.CutPrefix(text, head)
 	if !ok {
@@ -129,7 +127,6 @@ func parseBlock(text string) (block, error) {
 
 func (r *report) text() string { return r.block().text() }
 
-// cutPage returns what is before the block, the block, and what is after it.
 func cutPage(raw string) (before, inside, after string, err error) {
 	before, rest, ok := strings.Cut(raw, begin)
 	inside, after, closed := strings.Cut(rest, end)
@@ -139,7 +136,7 @@ func cutPage(raw string) (before, inside, after string, err error) {
 	return before, inside, after, nil
 }
 
-// write puts the figures into the page, in the place of those of the same packages.
+// write replaces the measured packages' results on the page.
 func (r *report) write(root string) error {
 	name := filepath.Join(root, page)
 	raw, err := os.ReadFile(name) //nolint:gosec // the page of this tree
@@ -160,7 +157,7 @@ func (r *report) write(root string) error {
 	return os.WriteFile(name, []byte(before+begin+b.text()+end+after), 0o600)
 }
 
-// tree names what is measured: the commit, and whether Go files differ from it.
+// tree names the measured commit, and whether Go files differ from it.
 func tree(ctx context.Context, root string) string {
 	git := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are below

@@ -13,16 +13,14 @@ import (
 	"path/filepath"
 )
 
-// state keeps verdicts in a file, a line each, so that a run that was interrupted goes on where it
-// was. A verdict counts as long as all is the same that it came from: the packages with their
-// tests, and the simulator.
+// state stores results in a file, one JSON object per line, so that an interrupted run can resume.
+// A result is valid while the hash of its inputs is unchanged.
 type state struct {
 	path  string
 	tree  string
 	known map[string]verdict
 }
 
-// line is one verdict in the file.
 type line struct {
 	Tree, Key string
 	Verdict   verdict
@@ -40,7 +38,7 @@ func openState(path, tree string) (*state, error) {
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var l line
-		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Tree == tree { // the last line may be half a one
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Tree == tree { // the last line may be truncated
 			s.known[l.Key] = l.Verdict
 		}
 	}
@@ -66,8 +64,7 @@ func (s *state) keep(m mutant, v verdict) error {
 
 func (m mutant) key() string { return fmt.Sprintf("%s:%d-%d %s", m.File, m.From, m.To, m.New) }
 
-// hash names what verdicts come from: all files in these folders and below, and the number of
-// seeds.
+// hash returns a digest of all files in folders, recursively, and the number of seeds.
 func hash(root string, folders []string, seeds int) (string, error) {
 	h := sha256.New()
 	for _, folder := range folders {

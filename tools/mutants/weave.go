@@ -17,19 +17,18 @@ import (
 	"strconv"
 )
 
-// Changes are woven into their package, all into one build: a function that is changed begins with a
-// switch over the number of the change, whose cases are the function with the change in it. So what
-// costs most, to compile and to link, is done once for all of them.
+// All mutants of a package are compiled into one build, so that compiling and linking happen once. A
+// changed function starts with a switch over the mutant number; each case is the mutated body.
 
-// selector is the variable that says which change counts, chosenBy the environment variable that it is
-// read from, and added the file that has it.
+// Names of the variable that holds the enabled mutant's number, of the environment variable it is
+// read from, and of the file that declares it.
 const (
 	selector = "wovenMutant"
 	chosenBy = "WOVEN_MUTANT"
 	added    = "zz_woven_mutants.go"
 )
 
-// woven returns the text of a file with these changes in it, each under its number.
+// woven returns the file's text with these mutants compiled in, keyed by number.
 func woven(name string, text []byte, changes map[int]mutant) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
@@ -71,13 +70,12 @@ func woven(name string, text []byte, changes map[int]mutant) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// selecting is the file that reads which change counts.
+// selecting returns the content of the file that declares the variable.
 func selecting(pkg string) []byte {
 	return fmt.Appendf(nil, "package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n", pkg, selector, chosenBy)
 }
 
-// writeOverlay writes the files of these changes, and the list that puts them into the place of those
-// in the tree.
+// writeOverlay writes the woven files and the JSON list for go build -overlay, and returns the list's path.
 func writeOverlay(dir, root string, texts map[string][]byte, changes map[int]mutant) (list string, err error) {
 	byFile := map[string]map[int]mutant{}
 	for n, m := range changes {

@@ -35,8 +35,8 @@ import (
 var shots = flag.String("shots", "", "write a picture of each sheet into this folder")
 
 var (
-	program string          // weir, as it ships
-	browser context.Context // one Chromium for all tests
+	program string          // path of the weir binary
+	browser context.Context // shared by all tests
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program = filepath.Join(dir, "weir")
-	build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", program, "./cmd/weir") // as make build
+	build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", program, "./cmd/weir") // flags as in make build
 	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building weir: %v\n%s", err, out)
@@ -64,7 +64,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.UserDataDir(filepath.Join(dir, "profile")),
-		chromedp.NoSandbox) // root and most containers have none, and it shows nothing but pages of ours
+		chromedp.NoSandbox) // unavailable to root and in most containers; only local pages are loaded
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
 	defer end()
 	browser, end = chromedp.NewContext(ctx)
@@ -76,13 +76,13 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// weirPage starts weir page before an API server, and returns its address. stop ends it.
+// weirPage starts weir page against an API server and returns its address; stop ends it.
 func weirPage(t *testing.T, api string) (address string, stop func()) {
 	t.Helper()
 	return weirPageWith(t, api, "--server", api)
 }
 
-// weirPageWith is weirPage with more flags.
+// weirPageWith is weirPage with extra flags.
 func weirPageWith(t *testing.T, api string, flags ...string) (address string, stop func()) {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -109,8 +109,8 @@ func weirPageWith(t *testing.T, api string, flags ...string) (address string, st
 	return strings.TrimSpace(strings.TrimPrefix(line, "Weir's page: ")), stop
 }
 
-// look is how a browser looks at pages.
-type look struct {
+// browserConfig is a browser configuration.
+type browserConfig struct {
 	name     string
 	wide     int64
 	dark     bool
@@ -119,12 +119,12 @@ type look struct {
 }
 
 var (
-	desktop = look{name: "light", wide: 1200}
-	night   = look{name: "dark", wide: 1200, dark: true}
-	phone   = look{name: "phone", wide: 360, phone: true}
+	desktop = browserConfig{name: "light", wide: 1200}
+	night   = browserConfig{name: "dark", wide: 1200, dark: true}
+	phone   = browserConfig{name: "phone", wide: 360, phone: true}
 )
 
-// tab is one of the browser, and what it has complained of.
+// tab is a browser tab with the problems that it reported.
 type tab struct {
 	context.Context
 
@@ -133,14 +133,14 @@ type tab struct {
 	complain []string
 }
 
-// open returns a tab that looks at an address, and fails the test in the end if the browser complained, asked
-// for anything else than the page's own, or was shown a dialog.
-func open(t *testing.T, l look, address string) *tab {
+// openTab returns a tab showing an address. The test fails if the browser reported a problem, requested
+// anything but the page's own resources, or opened a dialog.
+func openTab(t *testing.T, l browserConfig, address string) *tab {
 	t.Helper()
 	b := &tab{t: t}
 	ctx, end := chromedp.NewContext(browser)
 	t.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil { // a deadline of the first one would end the browser
+	if err := chromedp.Do(ctx); err != nil { // a deadline on the first tab would end the browser
 		t.Fatal(err)
 	}
 	b.Context, end = context.WithTimeout(ctx, time.Minute)
@@ -149,7 +149,7 @@ func open(t *testing.T, l look, address string) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := chromedp.Listen(b, func(event any) { b.hear(at, event) }); err != nil {
+	if err := chromedp.Listen(b, func(event any) { b.recordProblem(at, event) }); err != nil {
 		t.Fatal(err)
 	}
 	scheme := "light"
@@ -157,10 +157,10 @@ func open(t *testing.T, l look, address string) *tab {
 		scheme = "dark"
 	}
 	b.do(
-		command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}), command(runtime.Enable, cdp.Empty{}),
-		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.wide, Height: 800, DeviceScaleFactor: 1, Mobile: l.phone}),
-		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
-		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
+		newCommand(log.Enable, cdp.Empty{}), newCommand(network.Enable, network.EnableParams{}), newCommand(runtime.Enable, cdp.Empty{}),
+		newCommand(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.wide, Height: 800, DeviceScaleFactor: 1, Mobile: l.phone}),
+		newCommand(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
+		newCommand(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
 		chromedp.Navigate(address),
 		chromedp.WaitVisible("body"),
 	)
@@ -174,8 +174,8 @@ func open(t *testing.T, l look, address string) *tab {
 	return b
 }
 
-// hear notes what a browser complains of.
-func (b *tab) hear(at *url.URL, event any) {
+// recordProblem records problems reported by the browser.
+func (b *tab) recordProblem(at *url.URL, event any) {
 	note := func(format string, of ...any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -194,22 +194,22 @@ func (b *tab) hear(at *url.URL, event any) {
 		if u, err := url.Parse(e.Request.URL); err != nil || u.Host != at.Host {
 			note("a request to %s", e.Request.URL)
 		}
-	case *network.EventRequestWillBeSentExtraInfo: // as it goes over the wire
+	case *network.EventRequestWillBeSentExtraInfo: // headers as sent
 		if e.Headers["Referer"] != nil {
 			note("the address is told by %v", e.Headers["Referer"])
 		}
 	}
 }
 
-// forgive forgets what was complained of, where a test has given cause.
-func (b *tab) forgive() {
+// clearProblems discards the problems that a test expects.
+func (b *tab) clearProblems() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.complain = nil
 }
 
-// command is one of the browser's own.
-func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+// newCommand returns an action that runs a DevTools command.
+func newCommand[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, c, params)
 		return err
@@ -223,8 +223,8 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// get is what an action finds.
-func get[T any](b *tab, action chromedp.Action[T]) T {
+// runAction returns the result of an action.
+func runAction[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b, action)
 	if err != nil {
@@ -233,14 +233,14 @@ func get[T any](b *tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// value is what an expression of the page's says.
-func value[T any](b *tab, expression string) T {
+// evaluate evaluates a JavaScript expression.
+func evaluate[T any](b *tab, expression string) T {
 	b.t.Helper()
-	return get(b, chromedp.Evaluate[T](expression))
+	return runAction(b, chromedp.Evaluate[T](expression))
 }
 
-// until waits for an expression to be true. While the browser goes elsewhere there is nothing to ask.
-func (b *tab) until(expression string) {
+// waitUntil waits until a JavaScript expression is true. It ignores errors during navigation.
+func (b *tab) waitUntil(expression string) {
 	b.t.Helper()
 	holds := chromedp.Evaluate[bool]("(() => { try { return !!(" + expression + "); } catch { return false; } })()")
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -249,18 +249,18 @@ func (b *tab) until(expression string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("%v: not %s, but\n%s", err, expression, value[string](b, "document.body.innerText"))
+			b.t.Fatalf("%v: not %s, but\n%s", err, expression, evaluate[string](b, "document.body.innerText"))
 		}
 	}
 }
 
-// shoot writes a picture of the whole sheet, if pictures are wanted.
-func (b *tab) shoot(name string) {
+// saveScreenshot saves a screenshot of the whole page, if enabled.
+func (b *tab) saveScreenshot(name string) {
 	b.t.Helper()
 	if *shots == "" {
 		return
 	}
-	picture, err := small(get(b, chromedp.FullScreenshot(100)))
+	picture, err := reduceColors(runAction(b, chromedp.FullScreenshot(100)))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -272,9 +272,8 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// small is a picture with the 256 colours that it has most of: a page needs no more, and it takes a third
-// of the bytes.
-func small(picture []byte) ([]byte, error) {
+// reduceColors reduces a picture to its 256 most frequent colors, about a third of the size.
+func reduceColors(picture []byte) ([]byte, error) {
 	in, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		return nil, err

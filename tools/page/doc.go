@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page tests weir page in a real Chromium: the program as it ships, before an API server that
-// answers with what was written down in testdata. It is a module of its own, so that what ships has
-// nothing of it.
+// Package page tests weir page in a real Chromium: the shipped program against an API server that
+// replays testdata. It is a separate module, so that Weir does not depend on chromedp.
 package page

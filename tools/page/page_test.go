@@ -16,8 +16,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// sheets are the addresses of a cluster in trouble, by what they are called.
-var sheets = []struct{ name, path string }{
+// pages are the pages of a cluster with problems.
+var pages = []struct{ name, path string }{
 	{"overview", ""},
 	{"pools", "pools"},
 	{"found", "pools?find=check"},
@@ -30,12 +30,12 @@ var sheets = []struct{ name, path string }{
 	{"failed-calls", "calls?failed=true"},
 }
 
-// tooWide are the elements that reach beyond the window.
+// tooWide returns the elements that extend beyond the window.
 const tooWide = `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.closest(".unseen, .skip"))
 	.map((e) => e.tagName + "." + e.className + " " + e.textContent.slice(0, 60))`
 
-// pale are texts whose contrast with what is behind them is less than 4.5.
-const pale = `(() => {
+// lowContrast returns the texts with a contrast below 4.5.
+const lowContrast = `(() => {
 	const parse = (c) => { const m = c.match(/[\d.]+/g).map(Number); return { rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1 }; };
 	const light = (rgb) => { const [r, g, b] = rgb.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 	const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.a === 1) { return c.rgb; } } return [255, 255, 255]; };
@@ -50,74 +50,74 @@ const pale = `(() => {
 	return out;
 })()`
 
-// Each sheet is shown by day, by night and on a phone: nothing is cut off, nothing is pale, nothing comes from
-// elsewhere, and the browser has nothing to complain of.
-func TestSheets(t *testing.T) {
+// Each page, in light mode, dark mode and on a phone: nothing is clipped, contrast suffices, no external
+// resource is loaded, and the browser reports no problem.
+func TestPages(t *testing.T) {
 	_, api := serve(t, "troubled.json")
 	address, _ := weirPage(t, api.URL)
-	for _, sheet := range sheets {
-		for _, l := range []look{desktop, night, phone} {
+	for _, sheet := range pages {
+		for _, l := range []browserConfig{desktop, night, phone} {
 			t.Run(sheet.name+" "+l.name, func(t *testing.T) {
-				b := open(t, l, address+sheet.path)
-				if wide := value[[]string](b, tooWide); len(wide) > 0 || value[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
+				b := openTab(t, l, address+sheet.path)
+				if wide := evaluate[[]string](b, tooWide); len(wide) > 0 || evaluate[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
 					t.Errorf("wider than the window: %q", wide)
 				}
-				if texts := value[[]string](b, pale); len(texts) > 0 {
+				if texts := evaluate[[]string](b, lowContrast); len(texts) > 0 {
 					t.Errorf("hard to read: %q", texts)
 				}
-				paper := value[string](b, "getComputedStyle(document.body).backgroundColor")
+				paper := evaluate[string](b, "getComputedStyle(document.body).backgroundColor")
 				if dark := strings.HasPrefix(paper, "rgb(16,"); dark != l.dark {
 					t.Errorf("the paper is %s", paper)
 				}
-				if n := value[int](b, `document.querySelectorAll("h1").length`); n != 1 {
+				if n := evaluate[int](b, `document.querySelectorAll("h1").length`); n != 1 {
 					t.Errorf("%d first headings", n)
 				}
-				b.shoot(sheet.name + "-" + l.name)
+				b.saveScreenshot(sheet.name + "-" + l.name)
 			})
 		}
 	}
 }
 
-// All is level: the page says so, and little else.
-func TestLevel(t *testing.T) {
+// If everything is in sync, the page says little else.
+func TestInSync(t *testing.T) {
 	_, api := serve(t, "level.json")
 	address, _ := weirPage(t, api.URL)
-	for _, l := range []look{desktop, phone} {
-		b := open(t, l, address)
-		if text := value[string](b, "document.querySelector('main').innerText"); !strings.HasPrefix(text, "Level: 34 BackendPools, 1 Service.") || strings.Contains(text, "What is wrong") {
+	for _, l := range []browserConfig{desktop, phone} {
+		b := openTab(t, l, address)
+		if text := evaluate[string](b, "document.querySelector('main').innerText"); !strings.HasPrefix(text, "Level: 34 BackendPools, 1 Service.") || strings.Contains(text, "What is wrong") {
 			t.Error(text)
 		}
-		b.shoot("level-" + l.name)
+		b.saveScreenshot("level-" + l.name)
 	}
 }
 
-// What people of other namespaces write is text: no script of theirs runs, and nothing is fetched.
-func TestHostile(t *testing.T) {
+// Untrusted text from other namespaces is escaped: no script runs and nothing is fetched.
+func TestUntrustedText(t *testing.T) {
 	_, api := serve(t, "hostile.json")
 	address, _ := weirPage(t, api.URL)
 	for _, path := range []string{"", "pools", "service/shop/web", "pool/shop/web.kubernetes"} {
-		b := open(t, phone, address+path)
-		if value[bool](b, "'alerted' in window") || value[int](b, "document.querySelectorAll('main script, main img, style').length") > 0 {
+		b := openTab(t, phone, address+path)
+		if evaluate[bool](b, "'alerted' in window") || evaluate[int](b, "document.querySelectorAll('main script, main img, style').length") > 0 {
 			t.Errorf("%s: what others wrote is part of the page", path)
 		}
-		if wide := value[[]string](b, tooWide); len(wide) > 0 {
+		if wide := evaluate[[]string](b, tooWide); len(wide) > 0 {
 			t.Errorf("%s: wider than the window: %q", path, wide)
 		}
-		b.shoot("hostile-" + strings.ReplaceAll(path, "/", "-"))
+		b.saveScreenshot("hostile-" + strings.ReplaceAll(path, "/", "-"))
 	}
 }
 
-// With the keyboard alone one comes past the links at the top, sees where one is, and opens a pool.
+// Keyboard navigation: skip links, visible focus, and opening a pool.
 func TestKeyboard(t *testing.T) {
 	_, api := serve(t, "troubled.json")
 	address, _ := weirPage(t, api.URL)
-	b := open(t, desktop, address)
+	b := openTab(t, desktop, address)
 	const focused = `(() => { const e = document.activeElement; return (e.innerText || e.id || e.tagName).trim(); })()`
 	var way []string
 	for range 8 {
 		b.do(chromedp.KeyEvent(kb.Tab))
-		way = append(way, value[string](b, focused))
-		if seen := value[bool](b, `(() => { const e = document.activeElement, r = e.getBoundingClientRect(); return r.width > 1 && r.left >= 0 && (e.className === "skip" || getComputedStyle(e).outlineStyle !== "none"); })()`); !seen {
+		way = append(way, evaluate[string](b, focused))
+		if seen := evaluate[bool](b, `(() => { const e = document.activeElement, r = e.getBoundingClientRect(); return r.width > 1 && r.left >= 0 && (e.className === "skip" || getComputedStyle(e).outlineStyle !== "none"); })()`); !seen {
 			t.Errorf("one does not see that one is at %q", way[len(way)-1])
 		}
 	}
@@ -128,66 +128,66 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("after the search comes %q", way[7])
 	}
 	b.do(chromedp.Navigate(address), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
-	if at := value[string](b, focused); at != way[7] {
+	if at := evaluate[string](b, focused); at != way[7] {
 		t.Errorf("past the links at the top one is at %q, want %q", at, way[7])
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
-	b.until(`document.querySelector("h1").innerText.includes("` + way[7] + `")`)
+	b.waitUntil(`document.querySelector("h1").innerText.includes("` + way[7] + `")`)
 }
 
-// The page follows the cluster without being loaded again. Who is at a link stays there, who hears the
-// page hears the new verdict, and times to come are counted down.
-func TestItFollows(t *testing.T) {
+// The page updates without a reload: focus is retained, screen readers announce a new verdict, and
+// countdowns advance.
+func TestLiveUpdate(t *testing.T) {
 	cluster, api := serve(t, "troubled.json")
 	address, _ := weirPage(t, api.URL)
-	b := open(t, desktop, address)
-	value[any](b, `window.loaded = "once"; document.querySelector("#balancers ~ article h3 a[href*='balancer=edge']").focus()`)
-	first := value[string](b, `document.querySelector("time[data-count]").innerText`)
-	b.until(`document.querySelector("time[data-count]").innerText !== ` + fmt.Sprintf("%q", first))
+	b := openTab(t, desktop, address)
+	evaluate[any](b, `window.loaded = "once"; document.querySelector("#balancers ~ article h3 a[href*='balancer=edge']").focus()`)
+	first := evaluate[string](b, `document.querySelector("time[data-count]").innerText`)
+	b.waitUntil(`document.querySelector("time[data-count]").innerText !== ` + fmt.Sprintf("%q", first))
 	if !strings.HasPrefix(first, "in ") {
 		t.Errorf("the next try is %q", first)
 	}
 	cluster.file.Store("level.json")
-	b.until(`document.querySelector("h1").innerText.startsWith("Level: 34 BackendPools")`)
-	if got := value[string](b, `window.loaded + " " + document.activeElement.innerText + " " + document.querySelector("[role=status]").textContent`); !strings.HasPrefix(got, "once edge Level: 34 BackendPools") {
+	b.waitUntil(`document.querySelector("h1").innerText.startsWith("Level: 34 BackendPools")`)
+	if got := evaluate[string](b, `window.loaded + " " + document.activeElement.innerText + " " + document.querySelector("[role=status]").textContent`); !strings.HasPrefix(got, "once edge Level: 34 BackendPools") {
 		t.Errorf("loaded, focus and what is said: %q", got)
 	}
 }
 
-// What was so stays on the page when the API server, or weir page, does not answer any more, and it says of when it is.
-func TestItSaysWhenItIsOld(t *testing.T) {
+// The last state remains on the page when the API server or weir page fails, with its age.
+func TestStaleData(t *testing.T) {
 	cluster, api := serve(t, "level.json")
 	address, stop := weirPage(t, api.URL)
-	b := open(t, desktop, address)
-	b.until(`document.getElementById("stale").hidden`)
+	b := openTab(t, desktop, address)
+	b.waitUntil(`document.getElementById("stale").hidden`)
 	cluster.file.Store("")
-	b.until(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.includes("cannot be reached. The page shows the state at ")`)
-	b.shoot("stale")
+	b.waitUntil(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.includes("cannot be reached. The page shows the state at ")`)
+	b.saveScreenshot("stale")
 	cluster.file.Store("level.json")
-	b.until(`document.getElementById("stale").hidden`)
+	b.waitUntil(`document.getElementById("stale").hidden`)
 	stop()
-	b.until(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.startsWith("weir page does not answer. The page shows the state at ")`)
-	if !value[bool](b, `document.querySelector("h1").innerText.startsWith("Level: ")`) {
+	b.waitUntil(`document.getElementById("stale").checkVisibility() && document.getElementById("stale").innerText.startsWith("weir page does not answer. The page shows the state at ")`)
+	if !evaluate[bool](b, `document.querySelector("h1").innerText.startsWith("Level: ")`) {
 		t.Error("what was so is gone")
 	}
-	b.forgive() // the browser says that nobody answers
+	b.clearProblems() // the connection error is expected
 }
 
-// Without its script the page shows all the same.
+// The page works without JavaScript.
 func TestWithoutScript(t *testing.T) {
 	_, api := serve(t, "troubled.json")
 	address, _ := weirPage(t, api.URL)
-	b := open(t, look{name: "no script", wide: 800, noScript: true}, address)
-	verdict, next := get(b, chromedp.Text("h1")), get(b, chromedp.Text("time.next"))
+	b := openTab(t, browserConfig{name: "no script", wide: 800, noScript: true}, address)
+	verdict, next := runAction(b, chromedp.Text("h1")), runAction(b, chromedp.Text("time.next"))
 	if !strings.HasPrefix(verdict, "Something is wrong with 4 of 34 BackendPools and 1 of 3 Services.") || !strings.HasPrefix(next, "in ") {
 		t.Errorf("%q, %q", verdict, next)
 	}
 }
 
-// With ten thousand pools, a quarter of them wrong, the front comes in a few seconds and the browser has little to draw.
+// With 10,000 pools, a quarter of them failing, the overview loads in a few seconds with a small DOM.
 func TestTenThousandPools(t *testing.T) {
 	var some, many []map[string]any
-	if err := json.Unmarshal(read(t, "troubled.json"), &some); err != nil {
+	if err := json.Unmarshal(readFixture(t, "troubled.json"), &some); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 10_000 {
@@ -209,13 +209,13 @@ func TestTenThousandPools(t *testing.T) {
 	_, api := serve(t, file)
 	address, _ := weirPage(t, api.URL)
 	began := time.Now()
-	b := open(t, desktop, address)
-	elements := value[int](b, "document.querySelectorAll('*').length")
+	b := openTab(t, desktop, address)
+	elements := evaluate[int](b, "document.querySelectorAll('*').length")
 	t.Logf("%s, %d elements", time.Since(began).Round(time.Millisecond), elements)
 	if elements > 3000 {
 		t.Errorf("%d elements", elements)
 	}
-	b.shoot("many")
+	b.saveScreenshot("many")
 	b.do(chromedp.Navigate(address + "pools?page=50"))
-	b.until(`document.querySelector(".chosen").innerText.startsWith("9801 to 10000 of 10000")`)
+	b.waitUntil(`document.querySelector(".chosen").innerText.startsWith("9801 to 10000 of 10000")`)
 }

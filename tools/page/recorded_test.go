@@ -18,32 +18,32 @@ import (
 	"time"
 )
 
-// object is one of Kubernetes, as JSON has it.
+// object is a Kubernetes object as decoded JSON.
 type object = map[string]any
 
-// kinds are what the API server knows, by group and version.
-var kinds = map[string][][2]string{ // plural, kind
+// apiResources are the API server's resources, by group and version.
+var apiResources = map[string][][2]string{ // plural, kind
 	"v1":                     {{"services", "Service"}, {"nodes", "Node"}, {"events", "Event"}},
 	"discovery.k8s.io/v1":    {{"endpointslices", "EndpointSlice"}},
 	"coordination.k8s.io/v1": {{"leases", "Lease"}},
 	"weir.dev/v1alpha1":      {{"backendpools", "BackendPool"}},
 }
 
-// recorded answers as an API server that has the objects of a file, and as a leader of Weir at /calls.
-type recorded struct {
+// recordedAPI serves the objects of a file as an API server, and /calls as Weir's leader.
+type recordedAPI struct {
 	t    *testing.T
-	file atomic.Value // string; empty: it does not answer
+	file atomic.Value // string; empty: no response
 }
 
-func serve(t *testing.T, file string) (*recorded, *httptest.Server) {
-	r := &recorded{t: t}
+func serve(t *testing.T, file string) (*recordedAPI, *httptest.Server) {
+	r := &recordedAPI{t: t}
 	r.file.Store(file)
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	return r, server
 }
 
-func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (r *recordedAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	file := r.file.Load().(string)
 	if file == "" {
 		http.Error(w, "overloaded", http.StatusInternalServerError)
@@ -51,11 +51,11 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if req.URL.Path == "/calls" {
-		_, _ = w.Write(read(r.t, "calls.jsonl"))
+		_, _ = w.Write(readFixture(r.t, "calls.jsonl"))
 		return
 	}
 	if kind := map[string]string{"/apis/authentication.k8s.io/v1/tokenreviews": "TokenReview", "/apis/authorization.k8s.io/v1/subjectaccessreviews": "SubjectAccessReview"}[req.URL.Path]; kind != "" {
-		body, _ := io.ReadAll(req.Body) // of protobuf
+		body, _ := io.ReadAll(req.Body) // protobuf
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(object{
 			"kind": kind, "apiVersion": group(req.URL.Path), "metadata": object{},
@@ -63,15 +63,15 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		})
 		return
 	}
-	if answer := discovery(req.URL.Path); answer != nil {
+	if answer := discoveryDocument(req.URL.Path); answer != nil {
 		_ = json.NewEncoder(w).Encode(answer)
 		return
 	}
 	var all []object
-	if err := json.Unmarshal(read(r.t, file), &all); err != nil {
+	if err := json.Unmarshal(readFixture(r.t, file), &all); err != nil {
 		r.t.Error(err)
 	}
-	group, parts := split(req.URL.Path)
+	group, parts := splitPath(req.URL.Path)
 	namespace, plural, name := "", "", ""
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		namespace, parts = parts[1], parts[2:]
@@ -80,16 +80,16 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if len(parts) > 1 {
 		name = parts[1]
 	}
-	i := slices.IndexFunc(kinds[group], func(k [2]string) bool { return k[0] == plural })
+	i := slices.IndexFunc(apiResources[group], func(k [2]string) bool { return k[0] == plural })
 	if i < 0 {
 		http.NotFound(w, req)
 		return
 	}
-	kind := kinds[group][i][1]
+	kind := apiResources[group][i][1]
 	items := []object{}
 	for _, o := range all {
-		if o["kind"] == kind && (namespace == "" || at(o, "metadata.namespace") == namespace) && (name == "" || at(o, "metadata.name") == name) &&
-			selected(o, req.URL.Query().Get("fieldSelector"), "") && selected(o, req.URL.Query().Get("labelSelector"), "metadata.labels") {
+		if o["kind"] == kind && (namespace == "" || fieldAt(o, "metadata.namespace") == namespace) && (name == "" || fieldAt(o, "metadata.name") == name) &&
+			matchesSelector(o, req.URL.Query().Get("fieldSelector"), "") && matchesSelector(o, req.URL.Query().Get("labelSelector"), "metadata.labels") {
 			items = append(items, o)
 		}
 	}
@@ -104,17 +104,17 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// token is that of somebody who may look.
+// token is the token of a user with read access.
 const token = "eyJ-anna"
 
-// group is the group of a path, with its version.
+// group returns the group and version of a path.
 func group(path string) string {
-	g, _ := split(path)
+	g, _ := splitPath(path)
 	return g
 }
 
-// split parts a path into the group with its version, and the rest.
-func split(path string) (group string, rest []string) {
+// splitPath splits a path into group and version, and the rest.
+func splitPath(path string) (group string, rest []string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if parts[0] == "api" {
 		return parts[1], parts[2:]
@@ -122,14 +122,14 @@ func split(path string) (group string, rest []string) {
 	return parts[1] + "/" + parts[2], parts[3:]
 }
 
-// discovery is what an API server says of itself; nil for a path that is about objects.
-func discovery(path string) any {
+// discoveryDocument returns the discovery document of a path; nil for object paths.
+func discoveryDocument(path string) any {
 	switch path {
 	case "/api":
 		return object{"kind": "APIVersions", "versions": []string{"v1"}}
 	case "/apis":
 		var groups []object
-		for group := range kinds {
+		for group := range apiResources {
 			if name, _, ok := strings.Cut(group, "/"); ok {
 				version := object{"groupVersion": group, "version": group[len(name)+1:]}
 				groups = append(groups, object{"name": name, "versions": []object{version}, "preferredVersion": version})
@@ -138,18 +138,18 @@ func discovery(path string) any {
 		return object{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 	}
 	group := strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/")
-	if kinds[group] == nil {
+	if apiResources[group] == nil {
 		return nil
 	}
 	var resources []object
-	for _, k := range kinds[group] {
+	for _, k := range apiResources[group] {
 		resources = append(resources, object{"name": k[0], "singularName": "", "kind": k[1], "namespaced": k[1] != "Node", "verbs": []string{"get", "list"}})
 	}
 	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}
 }
 
-// at is a value of an object, by a path with dots.
-func at(o object, path string) any {
+// fieldAt returns a value of an object by dotted path.
+func fieldAt(o object, path string) any {
 	var v any = o
 	for _, name := range strings.Split(path, ".") {
 		o, _ := v.(object)
@@ -158,16 +158,16 @@ func at(o object, path string) any {
 	return v
 }
 
-// selected reports whether an object has all of "name=value,…", below a path.
-func selected(o object, selector, below string) bool {
+// matchesSelector reports whether the fields below a path match all terms of "name=value,…".
+func matchesSelector(o object, selector, below string) bool {
 	for _, each := range strings.Split(selector, ",") {
 		name, value, ok := strings.Cut(each, "=")
 		if !ok {
 			continue
 		}
-		is := at(o, name)
-		if below != "" { // a label's name has dots
-			labels, _ := at(o, below).(object)
+		is := fieldAt(o, name)
+		if below != "" { // label names contain dots
+			labels, _ := fieldAt(o, below).(object)
 			is = labels[name]
 		}
 		if is != value {
@@ -177,11 +177,11 @@ func selected(o object, selector, below string) bool {
 	return true
 }
 
-// relative is a time as it is written down, from the time at which it is read.
-var relative = regexp.MustCompile(`\bnow([+-][0-9hms.]+)(micro)?\b`)
+// relativeTime matches a timestamp relative to the time of reading.
+var relativeTime = regexp.MustCompile(`\bnow([+-][0-9hms.]+)(micro)?\b`)
 
-// read is a file of testdata, with its times as of now.
-func read(t *testing.T, name string) []byte {
+// readFixture returns a file of testdata with its relative timestamps resolved.
+func readFixture(t *testing.T, name string) []byte {
 	t.Helper()
 	if !filepath.IsAbs(name) {
 		name = filepath.Join("testdata", name)
@@ -191,8 +191,8 @@ func read(t *testing.T, name string) []byte {
 		t.Error(err)
 	}
 	now := time.Now().UTC()
-	return relative.ReplaceAllFunc(raw, func(b []byte) []byte {
-		m := relative.FindSubmatch(b)
+	return relativeTime.ReplaceAllFunc(raw, func(b []byte) []byte {
+		m := relativeTime.FindSubmatch(b)
 		d, err := time.ParseDuration(string(m[1]))
 		if err != nil {
 			t.Errorf("%s: %s: %v", name, b, err)

@@ -21,8 +21,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// certificate is a directory with a certificate for this machine.
-func certificate(t *testing.T) string {
+// writeCertificate returns a directory with a certificate for localhost.
+func writeCertificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -46,41 +46,41 @@ func certificate(t *testing.T) string {
 	return dir
 }
 
-// In the cluster people sign in with a token, by day, by night and on a phone; one that is not known is refused in words.
+// In the cluster, users sign in with a token; an unknown token gets an error message.
 func TestSignIn(t *testing.T) {
 	_, api := serve(t, "troubled.json")
-	address, _ := weirPageWith(t, api.URL, "--certificate", certificate(t))
-	for _, l := range []look{desktop, night, phone} {
+	address, _ := weirPageWith(t, api.URL, "--certificate", writeCertificate(t))
+	for _, l := range []browserConfig{desktop, night, phone} {
 		t.Run(l.name, func(t *testing.T) {
-			b := open(t, l, "about:blank")
+			b := openTab(t, l, "about:blank")
 			check := func(name string) {
 				t.Helper()
-				if wide := value[[]string](b, tooWide); len(wide) > 0 || value[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
+				if wide := evaluate[[]string](b, tooWide); len(wide) > 0 || evaluate[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
 					t.Errorf("%s is wider than the window: %q", name, wide)
 				}
-				if texts := value[[]string](b, pale); len(texts) > 0 {
+				if texts := evaluate[[]string](b, lowContrast); len(texts) > 0 {
 					t.Errorf("%s is hard to read: %q", name, texts)
 				}
-				if small := value[[]string](b, `[...document.querySelectorAll("input, button")].filter((e) => e.getBoundingClientRect().height < 32).map((e) => e.outerHTML)`); len(small) > 0 {
+				if small := evaluate[[]string](b, `[...document.querySelectorAll("input, button")].filter((e) => e.getBoundingClientRect().height < 32).map((e) => e.outerHTML)`); len(small) > 0 {
 					t.Errorf("%s is hard to hit: %q", name, small)
 				}
-				b.shoot(name + "-" + l.name)
+				b.saveScreenshot(name + "-" + l.name)
 			}
-			b.do(command(security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true}), chromedp.Navigate(address))
-			b.until(`document.activeElement.id === "token"`)
+			b.do(newCommand(security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true}), chromedp.Navigate(address))
+			b.waitUntil(`document.activeElement.id === "token"`)
 			check("sign-in")
 			b.do(chromedp.KeyEvent("unknown"), chromedp.KeyEvent(kb.Enter))
-			b.until(`document.querySelector("[role=alert]").innerText.includes("does not know this token")`)
+			b.waitUntil(`document.querySelector("[role=alert]").innerText.includes("does not know this token")`)
 			check("sign-in-refused")
 			b.do(chromedp.KeyEvent(token), chromedp.KeyEvent(kb.Enter))
-			b.until(`document.querySelector("h1").innerText.startsWith("Something is wrong")`)
-			if text := value[string](b, "document.body.innerText + document.cookie + location.href"); strings.Contains(text, token) || !strings.Contains(text, "Sign out") {
+			b.waitUntil(`document.querySelector("h1").innerText.startsWith("Something is wrong")`)
+			if text := evaluate[string](b, "document.body.innerText + document.cookie + location.href"); strings.Contains(text, token) || !strings.Contains(text, "Sign out") {
 				t.Error(text)
 			}
 			check("signed-in")
-			value[any](b, `document.querySelector("form[action='/logout'] button").click()`)
-			b.until(`document.querySelector("h1").innerText === "Sign in"`)
-			b.forgive() // 401 is said of the form
+			evaluate[any](b, `document.querySelector("form[action='/logout'] button").click()`)
+			b.waitUntil(`document.querySelector("h1").innerText === "Sign in"`)
+			b.clearProblems() // the form's 401 is expected
 		})
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command plugin packs builds of weir as a plugin of kubectl, and writes the manifest by which krew
-// installs it (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/).
+// Command plugin packages builds of weir as a kubectl plugin and writes the krew manifest
+// (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/).
 package main
 
 import (
@@ -26,7 +26,6 @@ func main() {
 	}
 }
 
-// semantic is the form of a version that krew takes.
 var semantic = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 func run(dir, version, from, license string) error {
@@ -64,16 +63,15 @@ func run(dir, version, from, license string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "weir.yaml"), text, 0o644) //nolint:gosec // everybody may read a manifest
+	return os.WriteFile(filepath.Join(dir, "weir.yaml"), text, 0o644) //nolint:gosec // a public file
 }
 
-// platformOf returns the platform that a build's name tells.
 func platformOf(name string) (os, arch string, is bool) {
 	os, arch, is = strings.Cut(strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "kubectl-weir-"), "-")
 	return os, arch, is && !strings.ContainsAny(arch, ".-")
 }
 
-// program is the name under which kubectl finds the plugin.
+// program returns the file name that kubectl expects.
 func program(os string) string {
 	if os == "windows" {
 		return "kubectl-weir.exe"

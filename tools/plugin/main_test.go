@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What krew downloads is what the manifest vouches for, and has the program that it starts.
+// Each archive has the manifest's digest and contains the program and the license.
 func TestAPluginForEachPlatform(t *testing.T) {
 	dir := t.TempDir()
 	builds := map[string]string{"kubectl-weir-linux-arm64": "one", "kubectl-weir-darwin-amd64": "two", "kubectl-weir-windows-amd64.exe": "three", "weir-linux-amd64": "none"}
@@ -30,7 +30,7 @@ func TestAPluginForEachPlatform(t *testing.T) {
 		}
 	}
 	var before []byte
-	for range 2 { // the second time its own archives are there, too
+	for range 2 { // the second run finds its own archives
 		if err := run(dir, "v1.2.3", "https://example.com/v1.2.3/", "../../LICENSE"); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestWhatNoPluginIsMadeOf(t *testing.T) {
 	}
 }
 
-// unpack returns what an archive has, by name; what nobody can run is no program.
+// unpack returns the files of an archive, and checks that programs are executable.
 func unpack(t *testing.T, archive []byte) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(archive))

@@ -2,7 +2,7 @@
 
 package main
 
-// plugin is what krew reads, version v1alpha2.
+// plugin is a krew manifest, version v1alpha2.
 type plugin struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`

@@ -11,8 +11,8 @@ import (
 	"os"
 )
 
-// pack writes an archive of a build and its license, and returns its digest. The same build makes the
-// same archive, byte for byte.
+// pack writes an archive of a build and the license, and returns its SHA-256 digest. The output is
+// reproducible.
 func pack(archive, build, program, license string) (digest string, err error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
@@ -39,5 +39,5 @@ func pack(archive, build, program, license string) (digest string, err error) {
 		return "", err
 	}
 	sum := sha256.Sum256(packed.Bytes())
-	return hex.EncodeToString(sum[:]), os.WriteFile(archive, packed.Bytes(), 0o644) //nolint:gosec // everybody may read it
+	return hex.EncodeToString(sum[:]), os.WriteFile(archive, packed.Bytes(), 0o644) //nolint:gosec // a public file
 }
