@@ -9,7 +9,7 @@ import (
 	"weir.dev/weir/internal/poolschedule"
 )
 
-// StakeOfChange counts what a change of the membership is about, by what is on record as written.
+// StakeOfChange returns the impact of a membership change relative to the recorded addresses.
 func StakeOfChange(set membership.Set, written []string) poolschedule.Stake {
 	there := slices.Sorted(slices.Values(written))
 	stake := poolschedule.Stake{Leaves: len(there)}
@@ -24,8 +24,8 @@ func StakeOfChange(set membership.Set, written []string) poolschedule.Stake {
 	return stake
 }
 
-// StakeOfStates counts what a change of admin states is about: shall are the members that are to be
-// Down, are those on record as Down. Both are sorted.
+// StakeOfStates returns the impact of an admin state change: shall are the desired and are the recorded Down
+// addresses, both sorted.
 func StakeOfStates(set membership.Set, shall, are []string) poolschedule.Stake {
 	var stake poolschedule.Stake
 	for _, a := range set.Addresses {
