@@ -14,8 +14,7 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// Reasons of the events about admin states, on nodes, and on Services and the BackendPools
-// that have none.
+// Event reasons for admin states, on Nodes, Services and BackendPools without a Service.
 const (
 	EventAdminDown     = "LoadBalancerAdminStateDown"
 	EventAdminRestored = "LoadBalancerAdminStateRestored"
@@ -23,10 +22,10 @@ const (
 	EventAdminUpdated  = "LoadBalancerAdminStateUpdated"
 )
 
-// nodesNamed is how many nodes an event names.
+// nodesNamed limits the nodes in an event.
 const nodesNamed = 12
 
-// tell puts the events of one whom news are about.
+// tell records the events of one object.
 func (a *AdminStates) tell(about client.Object, n news, v adminView) {
 	add := func(kind, reason, text string) {
 		a.events.Add(about, kind, reason, words.Sentence(text, words.MaxMessage))
