@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// Turned lists the nodes whose admin state an attempt changed in one pool.
+// Turned lists the admin state changes of an attempt in one pool, by node.
 type Turned struct {
 	Down, Back []string
 	// Owed nodes should have changed, but the attempt failed.
@@ -24,7 +24,7 @@ func AdminFails(r poolupdate.Report) bool {
 	return r.AdminTried && (r.Outcome == poolwrite.Retriable || r.Outcome == poolwrite.Terminal)
 }
 
-// turnedBy returns the nodes whose admin state an attempt changed or failed to change.
+// turnedBy returns the admin state changes of an attempt, by node.
 func (e *Entry) turnedBy(r poolupdate.Report, set membership.Set) Turned {
 	var t Turned
 	for _, a := range set.Addresses {

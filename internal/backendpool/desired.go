@@ -64,7 +64,7 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 		return none, errHeld
 	case is.Removes():
 		set := membership.Set{}
-		if !is.Deleting { // the Service may only appear to be gone
+		if !is.Deleting { // the Service may still exist
 			set = keep(c, e, set)
 		}
 		e.remember(set, situationOf(p, is, set))

@@ -23,7 +23,7 @@ type State string
 // The states.
 const (
 	Active      State = "active"      // the pool must contain the members
-	ServiceGone State = "serviceGone" // the Service is gone for good: remove Weir's addresses
+	ServiceGone State = "serviceGone" // the Service no longer exists: remove Weir's addresses
 	Paused      State = "paused"      // keep the pool unchanged
 	Duplicate   State = "duplicate"   // another BackendPool owns the pool
 	DryRun      State = "dryRun"      // keep the pool unchanged, like everything of its Service
@@ -105,7 +105,7 @@ func (c *Controller) Entitlement(p *v1alpha1.BackendPool, now time.Time) Entitle
 	return c.entitledBy(poolschedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}, p, is)
 }
 
-// entitledBy evaluates a BackendPool whose members come from a Service.
+// entitledBy evaluates a BackendPool of a Service.
 func (c *Controller) entitledBy(name poolschedule.ServiceName, p *v1alpha1.BackendPool, is Entitlement) Entitlement {
 	service, there := c.Cluster.Service(name)
 	if there && service.DryRun && !is.Deleting {

@@ -49,7 +49,7 @@ type Entry struct {
 	set *membership.Set
 	// shownDown are the draining members when this process last saw the pool in sync; nil before that.
 	shownDown map[netip.Addr]struct{}
-	// unusable are the nodes whose machine could not join, by the last attempt that brought the pool in sync.
+	// unusable are the nodes that could not join, by the last attempt that brought the pool in sync.
 	// Replaced, never modified.
 	unusable []poolwrite.Unusable
 	// spares is true while members are kept up although their eviction is announced.
@@ -176,7 +176,7 @@ func (e *Entry) remembered() *membership.Set {
 	return e.set
 }
 
-// Unusable returns the nodes whose machine could not join when the pool was last in sync. e may be nil.
+// Unusable returns the nodes that could not join when the pool was last in sync. e may be nil.
 func Unusable(e *Entry) []poolwrite.Unusable {
 	if e == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"weir.dev/weir/api/v1alpha1"
 )
 
-// flaky is an API server whose SetFinalizer fails a number of times.
+// flaky is an API server that rejects SetFinalizer a number of times.
 type flaky struct {
 	*statusAPI
 	fails, asked int

@@ -65,7 +65,7 @@ func (a *counted) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ boo
 	return is.DeepCopy(), nil
 }
 
-// seenBy returns a Controller whose cache equals the API server's content.
+// seenBy returns a Controller with a cache equal to the API server's content.
 func seenBy(t *testing.T, api *counted) *cluster {
 	t.Helper()
 	c := stored(t, serviceOfType(corev1.ServiceTypeLoadBalancer))

@@ -144,7 +144,7 @@ func TestTheStatusKnowsBeforePeopleDo(t *testing.T) {
 	if got := d.said(); !strings.Contains(got, "Service "+EventFailed) {
 		t.Errorf("told: %s", got)
 	}
-	// The Service gets its event even if the BackendPool is gone.
+	// The Service gets its event even without the BackendPool.
 	r := poolupdate.Report{Ref: poolschedule.Ref{Namespace: d.p.Namespace, Name: "gone", UID: "u"}, Pool: lb.PoolID{}, Outcome: poolwrite.Terminal}
 	r.Failed = []poolschedule.ServiceName{{Namespace: d.p.Namespace, Name: "web"}}
 	d.Report(d.Context(), r)

@@ -329,7 +329,7 @@ func TestLifeOfAPoolOfInterfaces(t *testing.T) {
 	})
 }
 
-// The Service releases a load balancer whose pool contains foreign addresses.
+// The Service releases a load balancer with foreign addresses in its pool.
 func TestLifeOfAPoolThatStaysForOthers(t *testing.T) {
 	made := func(p *v1alpha1.BackendPool) { p.Status.MadeFor = "svc" }
 	lives(t, "pool_that_stays_for_others", bp("a", 0, made), func(l *life) {

@@ -184,7 +184,7 @@ func (c *Controller) tellSpared(p *v1alpha1.BackendPool, e *Entry, is Entitlemen
 	}
 }
 
-// drain removes Weir's addresses from a pool whose Service is gone.
+// drain removes Weir's addresses from a pool without a Service.
 func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	left := is.Taken && e.holds()
 	if left && !hasFinalizer(p) {

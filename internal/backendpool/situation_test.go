@@ -36,7 +36,7 @@ func (c *cluster) situationNow(t *testing.T, p *v1alpha1.BackendPool) situation 
 	return situationOf(p, c.Entitlement(p, time.Now()), set)
 }
 
-// A node is gone during an attempt and returns before the next reconciliation: the situation equals that of
+// A node is missing during an attempt and returns before the next reconciliation: the situation equals that of
 // the first operation, and still another operation is needed.
 func TestWhatAnAttemptSawIsWhatCounts(t *testing.T) {
 	p := bp("a", 0, took, func(p *v1alpha1.BackendPool) {

@@ -150,7 +150,7 @@ func (s *Statuses) entries() []*Entry {
 	return slices.AppendSeq(make([]*Entry, 0, len(s.byRef)), maps.Values(s.byRef))
 }
 
-// Unsaved returns the BackendPools whose status is not saved.
+// Unsaved returns the BackendPools with an unsaved status.
 func (s *Statuses) Unsaved() []poolschedule.Ref {
 	var refs []poolschedule.Ref
 	for _, e := range s.entries() {

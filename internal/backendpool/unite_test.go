@@ -164,7 +164,7 @@ func (a *lostAnswer) Apply(ctx context.Context, ref poolschedule.Ref, version st
 	return version, err
 }
 
-// A write whose response was lost is not another process's.
+// A lost response does not count as a write of another process.
 func TestALostAnswerIsNobodyElse(t *testing.T) {
 	api := &lostAnswer{versioned: &versioned{stored: bp("a", 0)}}
 	api.stored.ResourceVersion = "1"

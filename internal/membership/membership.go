@@ -93,7 +93,7 @@ type Set struct {
 	// Twins are other nodes with an address of Addresses and another machine, sorted by name. Azure decides
 	// which machine has it.
 	Twins []lb.Address
-	// Awaited are the addresses of nodes whose machine is still unknown.
+	// Awaited are the addresses of nodes with a still unknown machine.
 	Awaited []netip.Addr
 	// Absent are the nodes that host an endpoint or were selected, but are not in Addresses; sorted by name.
 	Absent []Absence

@@ -182,7 +182,7 @@ func (g *group) missing(s asking) room {
 type bounded struct {
 	bounds func(namespace string) bound.Settings
 	before *Usage
-	// wants are the namespaces whose Services need rules.
+	// wants are the namespaces of Services that need rules.
 	wants    map[string]bool
 	promised map[string]Claim
 }

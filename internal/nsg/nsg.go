@@ -16,7 +16,7 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// Prefix is the name prefix of managed rules. It is that of cloud-provider-azure, whose rules are taken over
+// Prefix is the name prefix of managed rules. It is that of cloud-provider-azure: its rules are taken over
 // unchanged.
 const Prefix = "k8s-azure-lb_"
 

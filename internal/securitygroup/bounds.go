@@ -14,7 +14,7 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// ledger tracks the group's usage for Services whose load balancer is not written yet. It is safe for
+// ledger tracks the group's usage for Services before their load balancer is written. It is safe for
 // concurrent use.
 type ledger struct {
 	// reading is a one-slot semaphore for the first read of the group.

@@ -15,7 +15,7 @@ import (
 	"weir.dev/weir/internal/plan"
 )
 
-// contested returns the owners for whose rules another controller keeps undoing Weir's writes. Each write
+// contested returns the owners of rules that another controller keeps changing after Weir's writes. Each write
 // includes all served Services, so all of them are checked.
 func (g *Group) contested(due []*Request, s survey, p nsg.Plan, observed []lb.SecurityRule) map[string]bool {
 	touched := slices.DeleteFunc(slices.Clone(p.Changes), func(c plan.Change) bool { return !g.touched(c, observed) })

@@ -62,7 +62,7 @@ type Config struct {
 // nothing else in this process may write the group; the other methods are safe.
 type Group struct {
 	cfg Config
-	// known are the Services whose rules are written, by owner, including those being removed.
+	// known are the Services with written rules, by owner, including those being removed.
 	known map[string]Demand
 	// had are the cluster's destinations at the last write: the next write removes unused ones.
 	had map[netip.Addr]bool

@@ -158,7 +158,7 @@ func (g *Group) missing(requests []*Request) {
 	}
 }
 
-// refuse sets the errors of rejected requests, and of those whose nodes are unknown.
+// refuse sets the errors of rejected requests, and of those with unknown nodes.
 func (g *Group) refuse(requests []*Request, p nsg.Plan) {
 	for _, r := range requests {
 		if why := p.Refused[r.Owner]; why != nil {

@@ -32,7 +32,7 @@ type Part struct {
 	Family lb.Family
 }
 
-// PartsOf returns the frontends and rules of an owner whose family is known. of returns the family of a
+// PartsOf returns the frontends and rules of an owner with a known family. of returns the family of a
 // public IP by ID; "" if unknown.
 func PartsOf(owner string, observed lb.LoadBalancer, of func(publicIP string) lb.Family) []Part {
 	var parts []Part

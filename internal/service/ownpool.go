@@ -50,7 +50,7 @@ func older(a, b Contender) bool {
 	return a.Key < b.Key
 }
 
-// HashedPool returns a unique pool name for a Service whose usual name is ambiguous.
+// HashedPool returns a unique pool name for a Service with an ambiguous usual name.
 func HashedPool(usual, key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))

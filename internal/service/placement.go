@@ -207,7 +207,7 @@ type Node struct {
 }
 
 // PlaceNodes returns the configuration of each node by name: exactly one per node. A node that no set or
-// selector assigns remains where it is, or goes where the fewest nodes are. A node is missing from the result
+// selector assigns remains where it is, or is placed where the fewest nodes are. A node is missing from the result
 // if no configuration may have it.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/

@@ -18,7 +18,7 @@ import (
 // mostUnusable is the limit of the CRD schema.
 const mostUnusable = 50
 
-// Unusable returns the status entries of nodes whose machine cannot join.
+// Unusable returns the status entries of nodes that cannot join.
 func Unusable(nodes []poolwrite.Unusable) []v1alpha1.UnusableNode {
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b poolwrite.Unusable) int { return cmp.Compare(a.Node, b.Node) })
 	var all []v1alpha1.UnusableNode
@@ -39,7 +39,7 @@ func ParseUnusable(nodes []v1alpha1.UnusableNode) []poolwrite.Unusable {
 	return all
 }
 
-// Without returns set without the nodes whose machine cannot join.
+// Without returns set without the nodes that cannot join.
 func Without(set membership.Set, nodes []poolwrite.Unusable) membership.Set {
 	if len(nodes) == 0 {
 		return set

@@ -35,7 +35,7 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// newsDesk is a cluster whose attempts are made by the test.
+// newsDesk is a cluster in which the test makes the attempts.
 type newsDesk struct {
 	*testing.T
 	*kube.Rooms
@@ -230,7 +230,7 @@ func TestAdminStatesAreToldWhereTheyAreThrough(t *testing.T) {
 	}
 }
 
-// No event follows for a change that was reverted, or whose node is gone.
+// No event follows for a change that was reverted, or of a deleted node.
 func TestAdminStatesThatAreOverAreNoNews(t *testing.T) {
 	d := atNewsDesk(t, 2)
 	everywhere := func(n ...int) {

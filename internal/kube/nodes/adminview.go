@@ -19,7 +19,7 @@ import (
 
 // adminView is a snapshot of the nodes' admin states in all pools.
 type adminView struct {
-	// owed lists, per node, the objects whose pools have the wrong admin state.
+	// owed lists, per node, the objects with a wrong admin state in a pool.
 	owed map[string][]whom
 	// pools is the number of pools with a draining node.
 	pools map[string]int
@@ -124,8 +124,8 @@ func (b *bulletin) settle(w whom, v adminView) news {
 	return told
 }
 
-// takeIf removes and returns the nodes whose admin state now applies everywhere, and drops those whose state
-// changed again or that are gone.
+// takeIf removes and returns the nodes with the new admin state everywhere, and drops those whose state
+// changed again or that are deleted.
 func (b *bulletin) takeIf(from map[string]struct{}, w whom, v adminView, drains bool) []string {
 	var ready []string
 	for name := range from {
@@ -158,7 +158,7 @@ func (a *AdminStates) Tell() {
 	}
 }
 
-// objectOf returns the object of an event, or nil if it is gone.
+// objectOf returns the object of an event, or nil if it is deleted.
 func (a *AdminStates) objectOf(w whom) client.Object {
 	switch w.kind {
 	case "Node":

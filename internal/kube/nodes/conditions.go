@@ -31,7 +31,7 @@ func evictionOf(n *corev1.Node) (e adminstate.Event, condition string) {
 	return e, condition
 }
 
-// evictionChanged passes nodes whose conditions announce a new eviction.
+// evictionChanged passes nodes with conditions that announce a new eviction.
 func evictionChanged() predicate.Predicate {
 	announces := func(obj client.Object) adminstate.Event {
 		n, ok := obj.(*corev1.Node)
@@ -56,7 +56,7 @@ func nodeItself(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: obj.GetName()}}}
 }
 
-// reconcileConditions adds the spot eviction taint to a node whose condition announces an eviction.
+// reconcileConditions adds the spot eviction taint to a node with a condition that announces an eviction.
 func (e *Evictions) reconcileConditions(ctx context.Context, name string) error {
 	n := view.Get[corev1.Node](e.Nodes.Nodes, name)
 	if n == nil {

@@ -54,7 +54,7 @@ type Recorder interface {
 	Add(about runtime.Object, kind, reason, message string)
 }
 
-// Evictions taints nodes whose eviction is announced by events or conditions.
+// Evictions taints nodes with an eviction announced by events or conditions.
 type Evictions struct {
 	Nodes *view.Snapshot
 	// Signals define the trusted reporters.

@@ -27,7 +27,7 @@ type nodePlace struct {
 	// given is true from the choice until the cache shows the label: on is newer than the label.
 	given bool
 	on    string
-	// nowhere is true if no load balancer may have the node, its machine is gone, or it lacks a providerID
+	// nowhere is true if no load balancer may have the node, its machine is deleted, or it lacks a providerID
 	// for too long.
 	nowhere bool
 	// told is the event key and why the reason for a missing placement; both empty if placed.

@@ -108,7 +108,7 @@ func (r serviceLedger) DropPools(ctx context.Context, s servicelb.Service, keep 
 	return nil
 }
 
-// Missing requests a comparison of the load balancer of a BackendPool whose pool Azure does not have.
+// Missing requests a comparison of the load balancer of a BackendPool without a pool in Azure.
 func (r *Reconciler) Missing(p *v1alpha1.BackendPool) {
 	served := r.own.ServedBy(p.Spec.LoadBalancer.Name)
 	if ref := p.Spec.ServiceRef; ref != nil {

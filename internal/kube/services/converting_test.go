@@ -21,7 +21,7 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// Rules use a pool that has nine tenths of its members, and never one whose members are being removed.
+// Rules use a pool that has nine tenths of its members, and never one that is being emptied.
 func TestWhenAPoolIsFilled(t *testing.T) {
 	made := objects.RecordedAs(v1alpha1.MadeForNodes)
 	paused := func(p *v1alpha1.BackendPool) { p.Spec.Paused = true }

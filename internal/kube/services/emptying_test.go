@@ -18,7 +18,7 @@ import (
 	"weir.dev/weir/test/objects"
 )
 
-// The last Service leaves a load balancer whose pool contains network interfaces: the BackendPool of nodes is
+// The last Service leaves a load balancer with network interfaces in its pool: the BackendPool of nodes is
 // deleted, and the Service remains until the load balancer can be deleted. Another Service keeps the pool.
 func TestTheBackendPoolOfNodesGoesBeforeItsLoadBalancer(t *testing.T) {
 	inRG := func(p *v1alpha1.BackendPool) {

@@ -50,7 +50,7 @@ func TestWhatOthersHavePutIntoAPool(t *testing.T) {
 	}
 }
 
-// In a pool of network interfaces those of nodes are Weir's, whoever added them; the others are named.
+// In a pool of network interfaces those of nodes are Weir's in any case; the others are named.
 func TestWhatOthersHavePutIntoAPoolOfInterfaces(t *testing.T) {
 	const group = "/subscriptions/s0/resourceGroups/rg0/providers/Microsoft."
 	r := holding(t)

@@ -183,7 +183,7 @@ func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind st
 }
 
 // changed returns the patch entry for a condition, or nil if the cached copy is equal. An empty message
-// deletes the condition. Messages that differ only in an Azure request ID are equal. anew forces the write.
+// deletes the condition. Messages that differ only in an Azure request ID are equal. The anew flag forces the write.
 func changed(s *corev1.Service, want metav1.Condition, anew bool) any {
 	conditions := view.Own(s.Status.Conditions, want.Type)
 	if want.Message == "" {

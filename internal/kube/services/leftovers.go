@@ -46,7 +46,7 @@ func (r *Reconciler) Leftovers() int {
 	return len(r.left.known)
 }
 
-// FindLeftovers searches until the context is done for resources of Services whose finalizer was removed
+// FindLeftovers searches until the context is done for resources of Services that lost their finalizer
 // while no process was watching, and logs each once. It also deletes resources that Services left to others
 // and that are no longer needed.
 func (r *Reconciler) FindLeftovers(ctx context.Context) {

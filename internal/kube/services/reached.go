@@ -92,7 +92,7 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr,
 	return slices.Compact(all), true
 }
 
-// servicesAtNodes maps a node to the Services whose security rules contain node addresses.
+// servicesAtNodes maps a node to the Services with node addresses in their security rules.
 func (r *Reconciler) servicesAtNodes(_ context.Context, _ client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	if !r.options.Guarded {

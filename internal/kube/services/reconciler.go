@@ -162,7 +162,7 @@ type Options struct {
 	Namespace string
 	// Guarded is true if a security group is configured.
 	Guarded bool
-	// RequireEffectiveRestrictions rejects Services whose restrictions have no effect.
+	// RequireEffectiveRestrictions rejects Services with restrictions that have no effect.
 	RequireEffectiveRestrictions bool
 	// LookAgainAfter is the resync period of a load balancer; 0 is never.
 	LookAgainAfter time.Duration

@@ -37,7 +37,7 @@ type town struct {
 	loses bool
 	// refuses is true if Azure rejects removals.
 	refuses bool
-	// removed are the Services whose address was removed; asked counts requests.
+	// removed are the Services that lost their address; asked counts requests.
 	removed []string
 	asked   int
 	// interfaces is true if pools contain network interfaces. emptying are the pools that must be empty
@@ -130,7 +130,7 @@ func (w *town) balance(o services.Options) {
 	w.kube.Balance(w, o)
 }
 
-// passes lets time pass and reconciles each Service once a second.
+// passes advances time and reconciles each Service once a second.
 func (w *town) passes(d time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {

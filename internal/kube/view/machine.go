@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/nic"
 )
 
-// errNoProviderID is for a node whose machine is still unknown.
+// errNoProviderID is for a node with a still unknown machine.
 var errNoProviderID = errors.New("it has no spec.providerID, so its machine is not known: the cloud provider has to set it")
 
 // machineOf returns the machine of a node, or why it is unknown.

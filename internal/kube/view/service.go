@@ -68,7 +68,7 @@ func programmed(s *corev1.Service) string {
 	return ""
 }
 
-// ServiceObject returns the Service object, or a placeholder if it is gone.
+// ServiceObject returns the Service object, or a placeholder if it is deleted.
 func (s *Snapshot) ServiceObject(of servicelb.Service) *corev1.Service {
 	if svc := Get[corev1.Service](s.Services, of.Name); svc != nil && string(svc.UID) == of.UID {
 		return svc

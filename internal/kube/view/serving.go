@@ -13,7 +13,7 @@ import (
 	"weir.dev/weir/internal/servicelb"
 )
 
-// Serving determines the Services whose load balancer Weir manages.
+// Serving determines the Services with a load balancer of Weir.
 type Serving struct {
 	// LoadBalancers is true if Weir creates load balancers.
 	LoadBalancers bool
