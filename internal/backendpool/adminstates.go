@@ -47,16 +47,16 @@ func (e *Entry) turnedBy(r poolupdate.Report, set membership.Set) Turned {
 func (e *Entry) Owes(set membership.Set) (down, back []string) {
 	e.mu.Lock()
 	shown := e.shownDown // replaced, never modified
-	are := shown
+	current := shown
 	if shown == nil {
-		are = setOf(members.Down(e.status.Down))
+		current = setOf(members.Down(e.status.Down))
 	}
 	e.mu.Unlock()
 	drain := drainingIn(set)
 	for _, a := range set.Addresses {
 		_, drains := drain[a.IP]
 		_, isShown := shown[a.IP]
-		_, isDown := are[a.IP]
+		_, isDown := current[a.IP]
 		switch {
 		case drains && !isShown:
 			down = append(down, a.Name)

@@ -21,7 +21,7 @@ func (c *Controller) Relevant(op poolschedule.Operation) bool {
 	}
 	is := c.Entitlement(p, time.Now())
 	if !is.Works() {
-		if e := c.statuses.Known(op.Ref); e != nil { // the operation is dropped, as in hold
+		if e := c.statuses.Known(op.Ref); e != nil { // the operation is dropped, as for a suspended pool
 			e.idle(situation{state: is.State, generation: p.Generation})
 		}
 		if is.State == Paused { // the clock may have been set back to before the pause ends: wait for it again
@@ -60,7 +60,7 @@ func (c *Controller) Desired(ref poolschedule.Ref) (poolwrite.Desired, error) {
 	is := c.Entitlement(p, time.Now())
 	switch {
 	case !is.Works():
-		e.remember(membership.Set{}, situation{state: is.State, generation: p.Generation}) // as in hold
+		e.remember(membership.Set{}, situation{state: is.State, generation: p.Generation}) // as for a suspended pool
 		return none, errHeld
 	case is.Removes():
 		set := membership.Set{}

@@ -42,7 +42,7 @@ type Entitlement struct {
 	// Service is set if the state is active and the members come from a Service.
 	Service    poolschedule.ServiceName
 	ServiceUID types.UID
-	// Reason and Why become the Synced condition; empty if the state is active.
+	// Reason and the message become the Synced condition; empty if the state is active.
 	Reason, Why string
 }
 
@@ -76,88 +76,88 @@ type Refusal struct{ Reason, Why string }
 
 // Entitlement evaluates a BackendPool. The first rule that applies decides.
 func (c *Controller) Entitlement(p *v1alpha1.BackendPool, now time.Time) Entitlement {
-	is := Entitlement{Deleting: p.DeletionTimestamp != nil, Taken: c.statuses.Taken(p)}
+	binding := Entitlement{Deleting: p.DeletionTimestamp != nil, Taken: c.statuses.Taken(p)}
 	var err error
-	if is.Pool, err = c.Cluster.Target(p); err != nil {
-		return is.as(Invalid, v1alpha1.ReasonInvalid, err.Error())
+	if binding.Pool, err = c.Cluster.Target(p); err != nil {
+		return binding.as(Invalid, v1alpha1.ReasonInvalid, err.Error())
 	}
 	// An invalid selector does not block deletion.
-	if _, err := Selector(p); err != nil && !is.Deleting {
-		return is.as(Invalid, v1alpha1.ReasonInvalid, "nodes.selector: "+err.Error())
+	if _, err := Selector(p); err != nil && !binding.Deleting {
+		return binding.as(Invalid, v1alpha1.ReasonInvalid, "nodes.selector: "+err.Error())
 	}
-	if has, not := c.Owner.Right(p, is.Pool); has == NoRight {
+	if right, rejection := c.Owner.Right(p, binding.Pool); right == NoRight {
 		state := NotAllowed
-		if not.Reason == v1alpha1.ReasonDuplicate {
+		if rejection.Reason == v1alpha1.ReasonDuplicate {
 			state = Duplicate
 		}
-		return is.as(state, not.Reason, not.Why)
+		return binding.as(state, rejection.Reason, rejection.Why)
 	}
-	if holder := c.Holder(is.Pool); holder != nil && holder.UID != p.UID {
-		return is.as(Duplicate, v1alpha1.ReasonDuplicate,
-			fmt.Sprintf("BackendPool %s already holds %s", key(holder.Namespace, holder.Name), DescribePool(is.Pool)))
+	if holder := c.Holder(binding.Pool); holder != nil && holder.UID != p.UID {
+		return binding.as(Duplicate, v1alpha1.ReasonDuplicate,
+			fmt.Sprintf("BackendPool %s already holds %s", key(holder.Namespace, holder.Name), DescribePool(binding.Pool)))
 	}
 	if p.Spec.PausedAt(now) {
-		return is.as(Paused, v1alpha1.ReasonPaused, pausing.Text(p)+": the pool stays as it is in Azure")
+		return binding.as(Paused, v1alpha1.ReasonPaused, pausing.Text(p)+": the pool stays as it is in Azure")
 	}
 	if p.Spec.ServiceRef == nil {
-		return is.as(Active, "", "")
+		return binding.as(Active, "", "")
 	}
-	return c.entitledBy(poolschedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}, p, is)
+	return c.entitledBy(poolschedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}, p, binding)
 }
 
 // entitledBy evaluates a BackendPool of a Service.
-func (c *Controller) entitledBy(name poolschedule.ServiceName, p *v1alpha1.BackendPool, is Entitlement) Entitlement {
-	service, there := c.Cluster.Service(name)
-	if there && service.DryRun && !is.Deleting {
-		return is.as(DryRun, v1alpha1.ReasonDryRun,
+func (c *Controller) entitledBy(name poolschedule.ServiceName, p *v1alpha1.BackendPool, binding Entitlement) Entitlement {
+	service, exists := c.Cluster.Service(name)
+	if exists && service.DryRun && !binding.Deleting {
+		return binding.as(DryRun, v1alpha1.ReasonDryRun,
 			"Service "+key(name.Namespace, name.Name)+" has "+dryRunAnnotation+": the pool stays as it is in Azure")
 	}
-	if there && service.HasLoadBalancer && service.leaves() && c.Owner.Made(p) {
-		return is.as(Leaving, v1alpha1.ReasonLeaving,
+	if exists && service.HasLoadBalancer && service.leaves() && c.Owner.Made(p) {
+		return binding.as(Leaving, v1alpha1.ReasonLeaving,
 			"Service "+key(name.Namespace, name.Name)+" gives up its load balancer, and the pool goes with it, unless others have addresses there")
 	}
-	if reason, why := unfit(name, service, there); reason != "" {
-		return is.as(ServiceGone, reason, why)
+	if reason, why := unfit(name, service, exists); reason != "" {
+		return binding.as(ServiceGone, reason, why)
 	}
-	is.Service, is.ServiceUID = name, service.UID
-	return is.as(Active, "", "")
+	binding.Service, binding.ServiceUID = name, service.UID
+	return binding.as(Active, "", "")
 }
 
 // leaves reports whether the Service no longer needs a load balancer.
 func (s Service) leaves() bool { return s.Deleting || s.Type != typeLoadBalancer }
 
 // unfit returns why a Service cannot supply members; it needs node ports.
-func unfit(name poolschedule.ServiceName, service Service, there bool) (reason, why string) {
-	called := "Service " + key(name.Namespace, name.Name)
+func unfit(name poolschedule.ServiceName, service Service, exists bool) (reason, message string) {
+	label := "Service " + key(name.Namespace, name.Name)
 	switch {
-	case !there:
-		return v1alpha1.ReasonServiceNotFound, called + " does not exist"
+	case !exists:
+		return v1alpha1.ReasonServiceNotFound, label + " does not exist"
 	case service.Deleting:
-		return v1alpha1.ReasonServiceNotFound, called + " is being deleted"
+		return v1alpha1.ReasonServiceNotFound, label + " is being deleted"
 	case service.Type != typeLoadBalancer && service.Type != typeNodePort:
-		return v1alpha1.ReasonServiceUnfit, fmt.Sprintf("%s has type %s and so no node ports; it needs type LoadBalancer or NodePort", called, service.Type)
+		return v1alpha1.ReasonServiceUnfit, fmt.Sprintf("%s has type %s and so no node ports; it needs type LoadBalancer or NodePort", label, service.Type)
 	}
 	return "", ""
 }
 
-// Holder returns the BackendPool that owns a pool: the one with the highest Right, then the one that took it,
-// the one that Weir created, the oldest, the first by name. It returns nil if none has a right to the pool.
+// Holder returns the BackendPool that owns a pool: the one with the highest permission, then the one that
+// took it, the one that Weir created, the oldest, the first by name. It returns nil if none may use the pool.
 func (c *Controller) Holder(pool lb.PoolID) *v1alpha1.BackendPool {
 	var holder *v1alpha1.BackendPool
-	var most Right
+	var highest Right
 	for _, p := range c.Cluster.PoolsAt(pool.Key()) {
 		if p.DeletionTimestamp != nil && !c.statuses.Taken(p) {
 			continue
 		}
-		has, _ := c.Owner.Right(p, pool)
-		if has > most || has == most && holder != nil && c.precedence(p, holder) < 0 {
-			holder, most = p, has
+		right, _ := c.Owner.Right(p, pool)
+		if right > highest || right == highest && holder != nil && c.precedence(p, holder) < 0 {
+			holder, highest = p, right
 		}
 	}
 	return holder
 }
 
-// precedence orders BackendPools with equal Right; negative if a comes first.
+// precedence orders BackendPools with equal permission; negative if a comes first.
 func (c *Controller) precedence(a, b *v1alpha1.BackendPool) int {
 	for _, first := range []func(*v1alpha1.BackendPool) bool{c.statuses.Taken, c.Owner.Made} {
 		switch is, other := first(a), first(b); {

@@ -155,21 +155,21 @@ func isExempt(c *Controller, p *v1alpha1.BackendPool, e *Entry) bool {
 func (e *Entry) operations(op poolschedule.Operation, set membership.Set) []poolschedule.Operation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var shall, are []string
+	var desired, recorded []string
 	for _, d := range set.Draining {
-		shall = append(shall, d.IP.String())
+		desired = append(desired, d.IP.String())
 	}
 	for _, d := range e.status.Down {
-		are = append(are, d.Address)
+		recorded = append(recorded, d.Address)
 	}
-	slices.Sort(shall)
-	slices.Sort(are)
+	slices.Sort(desired)
+	slices.Sort(recorded)
 	op.Stake = members.StakeOfChange(set, e.status.WrittenAddresses)
-	if slices.Equal(shall, are) {
+	if slices.Equal(desired, recorded) {
 		return []poolschedule.Operation{op}
 	}
 	admin := op
-	admin.Admin, admin.Stake = true, members.StakeOfStates(set, shall, are)
+	admin.Admin, admin.Stake = true, members.StakeOfStates(set, desired, recorded)
 	if op.ChangedAt.IsZero() { // changed while no process was watching: the members may differ too
 		return []poolschedule.Operation{admin, op}
 	}

@@ -75,8 +75,8 @@ type Owner interface {
 	MadeFor(p *v1alpha1.BackendPool) string
 	// Needed reports whether the members of a deleted BackendPool must remain.
 	Needed(p *v1alpha1.BackendPool) bool
-	// Goes is called for a BackendPool deleted by another user and not released, Missing if Azure lacks the
-	// pool of one that Weir created, Filled after each attempt.
+	// Goes is called for a BackendPool that another user deleted and that is not released. The other two are
+	// called for a BackendPool that Weir created and that has no pool in Azure, and after each attempt.
 	Goes(p *v1alpha1.BackendPool)
 	Missing(p *v1alpha1.BackendPool)
 	Filled(p *v1alpha1.BackendPool, r poolupdate.Report)

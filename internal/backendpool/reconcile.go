@@ -166,7 +166,7 @@ func pending(s *v1alpha1.BackendPoolStatus, generation int64) {
 	setCondition(s, generation, v1alpha1.ConditionSynced, metav1.ConditionUnknown, reason, why)
 }
 
-// relevelIf is relevel for a pool of nodes; the Service reconciler handles the others.
+// relevelIf refreshes the status of a pool of nodes; the Service reconciler handles the others.
 func (c *Controller) relevelIf(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, set membership.Set) error {
 	if p.Spec.Nodes != nil {
 		c.tellSpared(p, e, is, set)

@@ -21,7 +21,7 @@ import (
 // errAnotherRecorded means the status contains a record that the attempt has not read.
 var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
 
-// readRecord is Recorded for an attempt, which then includes the records of other processes.
+// readRecord returns the record for an attempt, which then includes the records of other processes.
 func (e *Entry) readRecord() poolwrite.Recorded {
 	e.mu.Lock()
 	e.learnt = nil // the status already includes it

@@ -126,20 +126,20 @@ func (s *Statuses) drop(namespace, name, exceptUID string) []*Entry {
 	return s.dropThose(objectName{namespace, name}, func(e *Entry) bool { return e.ref.UID != exceptUID })
 }
 
-func (s *Statuses) dropThose(of objectName, are func(*Entry) bool) (dropped []*Entry) {
+func (s *Statuses) dropThose(name objectName, matches func(*Entry) bool) (dropped []*Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var left []*Entry
-	for _, e := range s.named[of] {
-		if !are(e) {
-			left = append(left, e)
+	var remaining []*Entry
+	for _, e := range s.named[name] {
+		if !matches(e) {
+			remaining = append(remaining, e)
 			continue
 		}
 		delete(s.byRef, e.ref)
 		dropped = append(dropped, e)
 	}
-	if s.named[of] = left; left == nil {
-		delete(s.named, of)
+	if s.named[name] = remaining; remaining == nil {
+		delete(s.named, name)
 	}
 	return dropped
 }

@@ -261,7 +261,7 @@ func loaded(t *testing.T, p *v1alpha1.BackendPool, service *corev1.Service, node
 
 func nodeAt(name string) netip.Addr { return netip.MustParseAddr("10.0.0." + name[1:]) }
 
-// queued is a Lanes that records operations.
+// queued records the queued operations.
 type queued struct {
 	ops     []poolschedule.Operation
 	removed []poolschedule.ServiceName

@@ -22,27 +22,27 @@ var errMovesOn = errors.New("others keep writing the object")
 func isGone(err error) bool { return errors.Is(err, ErrGone) }
 
 // update changes a status and writes it if it differs from the saved one. After an error the change remains
-// in memory for the next update or flush. It returns ErrGone if the object does not exist.
+// in memory for the next write. It returns ErrGone if the object does not exist.
 func (s *Statuses) update(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {
 	e.writing <- struct{}{}
 	defer func() { <-e.writing }()
 	return s.updateInTurn(ctx, e, change)
 }
 
-// updateInTurn is update for callers that hold e.writing.
+// updateInTurn changes and writes a status. The caller holds e.writing.
 func (s *Statuses) updateInTurn(ctx context.Context, e *Entry, change func(*v1alpha1.BackendPoolStatus)) error {
 	next, revision, err := e.toWrite(change)
 	if next == nil {
 		return err
 	}
 	e.own = e.own.with(next)
-	version, anothers, err := s.Apply(ctx, e.ref, e.version, next, e.own)
+	version, otherStatus, err := s.Apply(ctx, e.ref, e.version, next, e.own)
 	e.version = version
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.patience = time.Time{}
-	if anothers != nil {
-		e.learn(anothers)
+	if otherStatus != nil {
+		e.learn(otherStatus)
 		revision, e.recheckAt = e.revision, time.Now()
 		e.own = e.own.with(next)
 	}
@@ -77,7 +77,7 @@ func soon(e *Entry, now time.Time, change func(*v1alpha1.BackendPoolStatus)) {
 	e.amendSoon(now, change)
 }
 
-// amendSoon is soon for callers that hold e.mu. It reports whether the status changed.
+// amendSoon changes a status that is written later, and reports whether it changed. The caller holds e.mu.
 func (e *Entry) amendSoon(now time.Time, change func(*v1alpha1.BackendPoolStatus)) bool {
 	before := e.revision
 	e.amend(change)
@@ -106,30 +106,30 @@ func (s *Statuses) flush(ctx context.Context, e *Entry, now time.Time) error {
 // Apply writes a status and returns the new resource version. It requires the known version, because the API
 // server does not compare UIDs of status writes: a recreated BackendPool would get the status of the old one.
 // After a conflict it reads the object again and retries if the UID is the same. If the stored status is not
-// in ours, another process wrote it: its record is merged, and its status returned.
-func (s *Statuses) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus, ours own) (is string, anothers *v1alpha1.BackendPoolStatus, err error) {
+// in written, another process wrote it: its record is merged, and its status returned.
+func (s *Statuses) Apply(ctx context.Context, ref poolschedule.Ref, version string, status *v1alpha1.BackendPoolStatus, written own) (is string, otherStatus *v1alpha1.BackendPoolStatus, err error) {
 	for range 5 {
 		now, err := s.applyOnce(ctx, ref, version, status)
 		switch {
 		case err == nil:
-			return now, anothers, nil
+			return now, otherStatus, nil
 		case isGone(err):
-			return version, anothers, ErrGone
+			return version, otherStatus, ErrGone
 		case !errors.Is(err, ErrConflict):
-			return version, anothers, notWritten(ref, err)
+			return version, otherStatus, notWritten(ref, err)
 		}
 		p, err := s.read(ctx, ref)
 		if err != nil {
-			return version, anothers, err
+			return version, otherStatus, err
 		}
 		version = p.ResourceVersion
-		if !ours.has(&p.Status) {
+		if !written.has(&p.Status) {
 			members.Unite(status, &p.Status)
-			anothers = p.Status.DeepCopy()
-			ours = ours.with(&p.Status).with(status)
+			otherStatus = p.Status.DeepCopy()
+			written = written.with(&p.Status).with(status)
 		}
 	}
-	return version, anothers, notWritten(ref, errMovesOn)
+	return version, otherStatus, notWritten(ref, errMovesOn)
 }
 
 func notWritten(ref poolschedule.Ref, err error) error {

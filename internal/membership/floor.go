@@ -24,8 +24,8 @@ func (s Set) Floor(percent int) Set {
 		}
 	}
 	up := len(s.Addresses) - len(s.Draining)
-	may := up + announced - minAvailable(len(s.Addresses), percent)
-	if announced <= max(may, 0) {
+	allowed := up + announced - minAvailable(len(s.Addresses), percent)
+	if announced <= max(allowed, 0) {
 		return s
 	}
 	spared := make([]Drain, 0, announced)
@@ -35,7 +35,7 @@ func (s Set) Floor(percent int) Set {
 		}
 	}
 	slices.SortStableFunc(spared, func(a, b Drain) int { return a.AnnouncedAt.Compare(b.AnnouncedAt) })
-	return s.spare(spared[max(may, 0):])
+	return s.spare(spared[max(allowed, 0):])
 }
 
 // minAvailable returns how many members must be up.

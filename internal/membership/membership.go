@@ -48,7 +48,7 @@ type Node struct {
 	// Machine is the key of the virtual machine, see lb.MachineKey. Empty if unknown, or if pool members are
 	// addresses.
 	Machine string
-	// NoMachine is why the node cannot join a pool of network interfaces, or "". Awaited is true while its
+	// NoMachine is why the node cannot join a pool of network interfaces, or "". The flag is true while its
 	// machine is still unknown.
 	NoMachine string
 	Awaited   bool
@@ -99,13 +99,13 @@ type Set struct {
 	Absent []Absence
 	// Draining are those of Addresses that must be Down, in the same order.
 	Draining []Drain
-	// Leaving are those of Absent that still serve and must be Down if they are members; see KeepLeaving.
+	// Leaving are the non-members that still serve and must be Down if they are in the pool; see KeepLeaving.
 	Leaving []Drain
-	// Kept are those of Addresses that may remain but not join. Held is how many of them remain because of a
-	// stale cache.
+	// Kept are those of Addresses that may remain but not join. The count is of those that remain because of
+	// a stale cache.
 	Kept []netip.Addr
 	Held int
-	// Spared are those of Addresses that drain but remain up; see Floor.
+	// Spared are those of Addresses that drain but remain up to keep the minimum available.
 	Spared []Drain
 	// Homeless is the number of endpoints that take traffic but have no nodeName.
 	Homeless int

@@ -2,8 +2,8 @@
 
 // Package nsg computes the rules of a network security group from the demands of all Services. It is pure.
 //
-// Managed rules have names that begin with Prefix. Clusters may share them: destinations in Input.Ours belong
-// to this cluster, and all others remain unchanged. Rules without Prefix are foreign and never change.
+// Managed rules have names that begin with Prefix. Clusters may share them: the input lists the destinations
+// of this cluster, and all others remain unchanged. Rules without Prefix are foreign and never change.
 package nsg
 
 import (
@@ -48,8 +48,8 @@ type Share struct {
 	Admissions []Admission
 	// Fixed is true if the demand is unknown: nothing changes at its places.
 	Fixed bool
-	// Limit is set if only the upper bound of the Service's clients is known. Admissions are then denials to
-	// add, and what the group admits at Places is restricted to the Limit.
+	// Limit is set if only the upper bound of the Service's clients is known. The rules of the share are then
+	// denials to add, and what the group admits at Places is restricted to the Limit.
 	Limit *Limit
 	// Places are where the Service receives flows. Rules of other Services are still added there.
 	Places []Place
@@ -57,7 +57,7 @@ type Share struct {
 	NodePorts []int32
 }
 
-// Input is the input of Merge.
+// Input is the input of a plan.
 type Input struct {
 	// Observed are the rules of the group.
 	Observed []lb.SecurityRule
@@ -72,7 +72,7 @@ type Input struct {
 	Promised map[string]Claim
 }
 
-// Plan is the result of Merge.
+// Plan is the planned state of a group.
 type Plan struct {
 	// Next are all rules, existing ones in observed order.
 	Next    []lb.SecurityRule

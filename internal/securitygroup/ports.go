@@ -58,8 +58,9 @@ type Config struct {
 	RequireEffective bool
 }
 
-// Group reconciles the cluster's security group. Begin, Write and Knows are not safe for concurrent use, and
-// nothing else in this process may write the group; the other methods are safe.
+// Group reconciles the cluster's security group. The methods that write rules or read the written ones are
+// not safe for concurrent use, and nothing else in this process may write the group; the other methods are
+// safe.
 type Group struct {
 	cfg Config
 	// known are the Services with written rules, by owner, including those being removed.

@@ -21,8 +21,7 @@ type Demand struct {
 	// Service is namespace/name, and Owner the name prefix of its Azure resources.
 	Service, Owner string
 	Desired        *service.Spec // nil if it is removed
-	// Addresses are those of its frontends, Shown those of its status, and Had others that it had or still
-	// has.
+	// Addresses are those of its frontends, then those of its status, and others that it had or still has.
 	Addresses, Shown, Had []netip.Addr
 	// On is its load balancer.
 	On lb.LoadBalancerID
@@ -97,20 +96,20 @@ func (g *Group) demands(due []*Request) map[string]Demand {
 }
 
 // Unenforced returns why a restricted Service must be rejected because the group is not effective, before
-// anything is created. Without RequireEffective the Service is served with a warning; see note.
+// anything is created. Without RequireEffective the Service is served with a warning.
 func (g *Group) Unenforced(ctx context.Context, access service.Access) error {
 	if !g.cfg.RequireEffective || access.Unruled || !access.Limited() {
 		return nil
 	}
-	const way = "; requireEffectiveRestrictions of azure.json refuses Services that say who may connect until that is mended"
-	shown, err := g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
+	const hint = "; requireEffectiveRestrictions of azure.json refuses Services that say who may connect until that is mended"
+	observed, err := g.cfg.Azure.GetSecurityGroup(ctx, g.cfg.ID)
 	switch f := fault.From(err); {
 	case f != nil && f.Class == fault.Stale:
-		return fmt.Errorf("resource group %s has no %s%s", g.cfg.ID.ResourceGroup, g.name(), way)
+		return fmt.Errorf("resource group %s has no %s%s", g.cfg.ID.ResourceGroup, g.name(), hint)
 	case err != nil:
 		return fmt.Errorf("%s: %w", g.name(), err)
-	case shown.Subnets+shown.Interfaces == 0:
-		return errors.New(g.name() + " is on no subnet and on no network interface: its rules have no effect" + way)
+	case observed.Subnets+observed.Interfaces == 0:
+		return errors.New(g.name() + " is on no subnet and on no network interface: its rules have no effect" + hint)
 	}
 	return nil
 }

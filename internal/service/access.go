@@ -269,10 +269,10 @@ const (
 const mostProblems = 10
 
 // tooMany reports whether n exceeds the limit, and records the problem. unit names the listed items.
-func (r *reader) tooMany(field string, n, most int, unit, because string) bool {
-	if n <= most {
+func (r *reader) tooMany(field string, n, limit int, unit, because string) bool {
+	if n <= limit {
 		return false
 	}
-	r.wrong(field, fmt.Sprintf("%d %s", n, unit), fmt.Sprintf("at most %d: %s", most, because))
+	r.wrong(field, fmt.Sprintf("%d %s", n, unit), fmt.Sprintf("at most %d: %s", limit, because))
 	return true
 }

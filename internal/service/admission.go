@@ -58,7 +58,8 @@ func (spec Spec) Admissions(addresses, nodes []netip.Addr) []nsg.Admission {
 	return all
 }
 
-// Limit returns the upper bound of the Service's clients. addresses and nodes are as for Admissions.
+// Limit returns the upper bound of the Service's clients. The addresses are those of its frontends in order,
+// the nodes are the backend nodes.
 func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
 	l := &nsg.Limit{Ranges: spec.Access.Ranges, Tags: spec.Access.Tags, Private: spec.Internal && !spec.Access.Limited()}
 	spec.Access, spec.Internal = Access{Additional: spec.Access.Additional}, false
@@ -66,7 +67,7 @@ func (spec Spec) Limit(addresses, nodes []netip.Addr) *nsg.Limit {
 	return l
 }
 
-// Denials returns the Admissions that deny clients, and those that probes then need.
+// Denials returns the rules that deny clients, and those that probes then need.
 func (spec Spec) Denials(addresses, nodes []netip.Addr) []nsg.Admission {
 	if !spec.Access.Limited() {
 		return nil

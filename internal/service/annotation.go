@@ -71,7 +71,7 @@ const (
 type Problem struct {
 	// Field is the annotation or the field of the Service.
 	Field string
-	// Value is the current value; Want describes the allowed ones.
+	// Value is the current value, followed by a description of the allowed ones.
 	Value, Want string
 }
 
@@ -123,15 +123,15 @@ func (r *reader) yes(name string) bool {
 }
 
 // number parses an integer within bounds; unit is for messages.
-func (r *reader) number(name, unit string, least, most, standard int32) int32 {
+func (r *reader) number(name, unit string, minimum, maximum, fallback int32) int32 {
 	value, ok := r.text(name)
 	if !ok {
-		return standard
+		return fallback
 	}
 	n, err := strconv.ParseInt(value, 10, 32)
-	if err != nil || n < int64(least) || n > int64(most) {
-		r.wrong(name, value, fmt.Sprintf("a whole number%s from %d to %d", unit, least, most))
-		return standard
+	if err != nil || n < int64(minimum) || n > int64(maximum) {
+		r.wrong(name, value, fmt.Sprintf("a whole number%s from %d to %d", unit, minimum, maximum))
+		return fallback
 	}
 	return int32(n)
 }

@@ -32,9 +32,9 @@ type Part struct {
 	Family lb.Family
 }
 
-// PartsOf returns the frontends and rules of an owner with a known family. of returns the family of a
+// PartsOf returns the frontends and rules of an owner with a known family. familyOf returns the family of a
 // public IP by ID; "" if unknown.
-func PartsOf(owner string, observed lb.LoadBalancer, of func(publicIP string) lb.Family) []Part {
+func PartsOf(owner string, observed lb.LoadBalancer, familyOf func(publicIP string) lb.Family) []Part {
 	var parts []Part
 	add := func(name string, family lb.Family) {
 		if family != "" && (strings.EqualFold(name, owner) || strings.HasPrefix(strings.ToLower(name), strings.ToLower(owner)+"-")) {
@@ -43,7 +43,7 @@ func PartsOf(owner string, observed lb.LoadBalancer, of func(publicIP string) lb
 	}
 	families := map[string]lb.Family{}
 	for _, f := range observed.Frontends {
-		family := cmp.Or(of(f.PublicIP), f.Family)
+		family := cmp.Or(familyOf(f.PublicIP), f.Family)
 		families[strings.ToLower(f.Name)] = family
 		add(f.Name, family)
 	}

@@ -91,46 +91,46 @@ type Candidate struct {
 // selectors allow it; an IPv6-only Service needs a load balancer with an IPv4 frontend. Errors are for users.
 //
 // Source: https://cloud-provider-azure.sigs.k8s.io/topics/multislb/
-func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, mostRules int) (string, error) {
-	may, err := eligible(c, all)
+func Place(c Candidate, all []Configuration, occupied map[string]Occupancy, maxRules int) (string, error) {
+	candidates, err := eligible(c, all)
 	if err != nil {
 		return "", err
 	}
 	if c.Pinned != "" {
-		if !slices.Contains(may, c.Pinned) {
-			return "", fmt.Errorf("the address is on load balancer %s, where the Service may not be: it may be on %s", c.Pinned, strings.Join(may, ", "))
+		if !slices.Contains(candidates, c.Pinned) {
+			return "", fmt.Errorf("the address is on load balancer %s, where the Service may not be: it may be on %s", c.Pinned, strings.Join(candidates, ", "))
 		}
 		return c.Pinned, nil
 	}
 	if c.Desired.hasIPv6Alone() {
-		may = besideIPv4(may, occupied)
+		candidates = besideIPv4(candidates, occupied)
 	}
-	if slices.Contains(may, c.Current) {
+	if slices.Contains(candidates, c.Current) {
 		return c.Current, nil
 	}
 	rules := len(c.Desired.Rules)
-	room := slices.DeleteFunc(slices.Clone(may), func(name string) bool {
-		return mostRules > 0 && occupied[name].Rules+rules > mostRules
+	fitting := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool {
+		return maxRules > 0 && occupied[name].Rules+rules > maxRules
 	})
-	if len(room) == 0 {
-		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", rules, strings.Join(may, ", "), mostRules)
+	if len(fitting) == 0 {
+		return "", fmt.Errorf("%d more rules fit on none of the load balancers where the Service may be (%s): each may have %d", rules, strings.Join(candidates, ", "), maxRules)
 	}
-	fits := slices.DeleteFunc(slices.Clone(room), func(name string) bool { return occupied[name].Exceeded != nil })
-	if len(fits) == 0 {
-		return "", fmt.Errorf("%w (the same is true of each load balancer where the Service may be: %s)", occupied[room[0]].Exceeded, strings.Join(room, ", "))
+	allowed := slices.DeleteFunc(slices.Clone(fitting), func(name string) bool { return occupied[name].Exceeded != nil })
+	if len(allowed) == 0 {
+		return "", fmt.Errorf("%w (the same is true of each load balancer where the Service may be: %s)", occupied[fitting[0]].Exceeded, strings.Join(fitting, ", "))
 	}
-	return slices.MinFunc(fits, func(a, b string) int {
+	return slices.MinFunc(allowed, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(occupied[a]), rank(occupied[b])), cmp.Compare(occupied[a].Rules, occupied[b].Rules))
 	}), nil // the first in configuration order
 }
 
 // besideIPv4 returns the configurations that have an IPv4 frontend; all if there is none yet.
-func besideIPv4(may []string, occupied map[string]Occupancy) []string {
-	beside := slices.DeleteFunc(slices.Clone(may), func(name string) bool { return !occupied[name].HasFrontend })
-	if len(beside) == 0 {
-		return may
+func besideIPv4(candidates []string, occupied map[string]Occupancy) []string {
+	filtered := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return !occupied[name].HasFrontend })
+	if len(filtered) == 0 {
+		return candidates
 	}
-	return beside
+	return filtered
 }
 
 // rank prefers an existing empty load balancer, then one to create.

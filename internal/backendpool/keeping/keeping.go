@@ -42,7 +42,7 @@ func (k *Keeper) Members(ref poolschedule.Ref, set membership.Set, record func()
 	return kept, again
 }
 
-// note records the number of held members. Only Release clears the entry: once the cache is fresh, a caller
+// note records the number of held members. Only a release clears the entry: once the cache is fresh, a caller
 // may request the members and write nothing.
 func (k *Keeper) note(ref poolschedule.Ref, held int) {
 	k.mu.Lock()

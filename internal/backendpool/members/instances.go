@@ -32,7 +32,7 @@ func Instances(written []v1alpha1.WrittenInstances) map[string]netip.Addr {
 	return all
 }
 
-// FormatInstances is the inverse of Instances.
+// FormatInstances converts addresses by machine to their status entries.
 func FormatInstances(instances map[string]netip.Addr) []v1alpha1.WrittenInstances {
 	sets := map[string]map[string]string{}
 	for machine, ip := range instances {

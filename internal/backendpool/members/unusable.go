@@ -28,7 +28,7 @@ func Unusable(nodes []poolwrite.Unusable) []v1alpha1.UnusableNode {
 	return all
 }
 
-// ParseUnusable is the inverse of Unusable, up to its limit.
+// ParseUnusable parses the status entries of nodes that cannot join.
 func ParseUnusable(nodes []v1alpha1.UnusableNode) []poolwrite.Unusable {
 	var all []poolwrite.Unusable
 	for _, n := range nodes {

@@ -58,7 +58,8 @@ type bulletin struct {
 type AdminStates struct {
 	// Entitlement returns the entitlement of a BackendPool. It must be set before the first attempt.
 	Entitlement func(*v1alpha1.BackendPool, time.Time) backendpool.Entitlement
-	// Members returns the members of a pool, including retained ones. It must be set with Entitlement.
+	// Members returns the members of a pool, including retained ones. It must be set before the first
+	// attempt.
 	Members func(*v1alpha1.BackendPool) (membership.Set, error)
 
 	snapshot *view.Snapshot

@@ -174,7 +174,7 @@ func (d *newsDesk) taken() []*corev1.Event {
 	return since
 }
 
-// hears calls Tell and compares the events.
+// hears records the pending events and compares them.
 func (d *newsDesk) hears(want ...string) {
 	d.Helper()
 	d.AdminStates.Tell()

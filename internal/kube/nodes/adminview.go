@@ -89,8 +89,8 @@ func (a *AdminStates) settle(v adminView) []news {
 		return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
 	}) {
 		b := a.bulletins[w]
-		if told := b.settle(w, v); told.any() {
-			all = append(all, told)
+		if event := b.settle(w, v); event.any() {
+			all = append(all, event)
 		}
 		if !b.open() && !b.told {
 			delete(a.bulletins, w)

@@ -110,7 +110,7 @@ func TestUnknownNodesDoNotCountTwice(t *testing.T) {
 	}
 }
 
-// placing returns a Placing with these nodes and two load balancers.
+// placing returns a controller with these nodes and two load balancers.
 func placing(t *testing.T, told Recorder, nodes ...client.Object) *Placing {
 	t.Helper()
 	p := &Placing{Nodes: &view.Snapshot{}, Events: told}

@@ -145,9 +145,9 @@ func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool
 	p, frozen := r.own.For(s, on, pool), false
 	holder := r.pools.Holder(lb.PoolID{LoadBalancer: on, Name: pool.Name})
 	if holder != nil {
-		has := r.pools.Entitlement(holder, time.Now())
-		frozen = !has.Works()
-		if !has.Deleting && !view.SelectsNobody(holder) {
+		binding := r.pools.Entitlement(holder, time.Now())
+		frozen = !binding.Works()
+		if !binding.Deleting && !view.SelectsNobody(holder) {
 			p = holder
 		}
 	}

@@ -56,7 +56,7 @@ type Pools interface {
 // Config configures a Reconciler.
 type Config struct {
 	View *view.Snapshot
-	// Own determines pool ownership. Balance sets its load balancer fields.
+	// Own determines pool ownership. Its load balancer fields are set when load balancers are enabled.
 	Own    *ownership.Pools
 	API    API
 	Events Events
@@ -67,7 +67,7 @@ type Config struct {
 }
 
 // Reconciler reconciles the load balancers of Services. Package servicelb decides; the Reconciler implements
-// its interfaces. It ignores Services until Balance is called.
+// its interfaces. It ignores Services until load balancers are enabled.
 type Reconciler struct {
 	holds
 	sharers
@@ -176,7 +176,7 @@ type Options struct {
 	Rehearse func() *rehearse.Rehearsal
 }
 
-// Options returns the options of Balance.
+// Options returns the load balancer options.
 func (r *Reconciler) Options() Options { return r.options }
 
 // WhyKept returns why the Azure resources of a Service are retained although it is not served; "" if they are
