@@ -24,7 +24,6 @@ func AdminFails(r poolupdate.Report) bool {
 	return r.AdminTried && (r.Outcome == poolwrite.Retriable || r.Outcome == poolwrite.Terminal)
 }
 
-// turnedBy returns the admin state changes of an attempt, by node.
 func (e *Entry) turnedBy(r poolupdate.Report, set membership.Set) Turned {
 	var t Turned
 	for _, a := range set.Addresses {
@@ -67,7 +66,6 @@ func (e *Entry) Owes(set membership.Set) (down, back []string) {
 	return down, back
 }
 
-// shows records the Down members of a pool that is in sync.
 func (e *Entry) shows(set membership.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -125,7 +125,6 @@ var problems = []string{
 // noProblem are the reasons that end a problem: its recurrence gets a new event.
 var noProblem = []string{v1alpha1.ReasonLevel, v1alpha1.ReasonPaused, v1alpha1.ReasonDryRun}
 
-// problem returns the reason of the Synced condition if it is a problem, else "".
 func problem(conditions []metav1.Condition) string {
 	if reason := syncedReason(conditions); slices.Contains(problems, reason) {
 		return reason
@@ -156,7 +155,6 @@ func setRehearsed(s *v1alpha1.BackendPoolStatus, generation int64, text string) 
 	setCondition(s, generation, v1alpha1.ConditionDryRun, metav1.ConditionTrue, "Planned", text)
 }
 
-// settleRehearsed removes the DryRun condition.
 func settleRehearsed(s *v1alpha1.BackendPoolStatus) {
 	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDryRun)
 }

@@ -18,7 +18,6 @@ import (
 // EventPoolContested is the event reason when a BackendPool becomes Contested.
 const EventPoolContested = "BackendPoolContested"
 
-// mostContested limits the addresses in a message.
 const mostContested = 10
 
 // contest sets the Contested condition while another controller keeps undoing Weir's writes.
@@ -39,7 +38,6 @@ func contestedText(ips []netip.Addr) string {
 		strings.Join(texts, ", ") + ". Weir repairs it whenever it looks"
 }
 
-// contested reports whether the BackendPool has the Contested condition.
 func contested(e *Entry) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

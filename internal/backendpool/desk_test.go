@@ -38,7 +38,6 @@ func atDesk(t *testing.T, edit ...func(*v1alpha1.BackendPool)) *desk {
 	return d
 }
 
-// becomes updates the BackendPool in the cluster.
 func (d *desk) becomes(edit ...func(*v1alpha1.BackendPool)) {
 	d.Helper()
 	p := d.p.DeepCopy()
@@ -88,7 +87,6 @@ func (d *desk) parked(want bool) {
 	}
 }
 
-// reports sends the report of an attempt.
 func (d *desk) reports(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	d.Helper()
 	r := poolupdate.Report{Ref: RefOf(d.p), Pool: d.Entitlement(d.p, time.Now()).Pool, Outcome: o, At: time.Unix(1000, 0)}

@@ -105,7 +105,6 @@ func (c *Controller) Entitlement(p *v1alpha1.BackendPool, now time.Time) Entitle
 	return c.entitledBy(poolschedule.ServiceName{Namespace: p.Namespace, Name: p.Spec.ServiceRef.Name}, p, binding)
 }
 
-// entitledBy evaluates a BackendPool of a Service.
 func (c *Controller) entitledBy(name poolschedule.ServiceName, p *v1alpha1.BackendPool, binding Entitlement) Entitlement {
 	service, exists := c.Cluster.Service(name)
 	if exists && service.DryRun && !binding.Deleting {

@@ -147,14 +147,12 @@ func unseen(e *Entry) bool {
 	return !e.released && !e.dropped
 }
 
-// reason returns the reason of the Synced condition.
 func (e *Entry) reason() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return syncedReason(e.status.Conditions)
 }
 
-// isPaused returns the status of the Paused condition.
 func isPaused(e *Entry) metav1.ConditionStatus {
 	e.mu.Lock()
 	defer e.mu.Unlock()

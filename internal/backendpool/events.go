@@ -30,7 +30,6 @@ const (
 	retryingAdvice = ". Another attempt follows"
 )
 
-// warn records a warning event on a BackendPool.
 func (c *Controller) warn(p *v1alpha1.BackendPool, reason, why string) {
 	c.Events.OnPool(p, Event{Warning, reason, words.Sentence(why, words.MaxMessage)})
 }
@@ -42,7 +41,6 @@ type said struct {
 	text         func(poolupdate.Report) string
 }
 
-// saidOf returns the events of an attempt in order.
 func saidOf(r poolupdate.Report) []said {
 	return []said{
 		{r.Updated, Normal, EventUpdated, func(poolupdate.Report) string { return updatedMessage }},
@@ -51,7 +49,6 @@ func saidOf(r poolupdate.Report) []said {
 	}
 }
 
-// tellServices records the events of an attempt on its Services.
 func (c *Controller) tellServices(r poolupdate.Report) {
 	for _, say := range saidOf(r) {
 		for _, name := range say.to {
@@ -73,7 +70,6 @@ func failedWith(advice string) func(poolupdate.Report) string {
 	}
 }
 
-// tellOfNodes records the event of an attempt on a BackendPool of nodes.
 func (c *Controller) tellOfNodes(p *v1alpha1.BackendPool, reason string, r poolupdate.Report) {
 	switch reason {
 	case EventRetrying:
@@ -97,7 +93,6 @@ func (e *Entry) tells(reason string, unchanged bool) string {
 	return reason
 }
 
-// reasonOf returns the event reason that a Service would get for an attempt.
 func reasonOf(r poolupdate.Report) (reason string, unchanged bool) {
 	if r.Admin && !r.Settled { // admin states have their own events
 		return "", false

@@ -21,7 +21,6 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// counted is an API server that counts requests.
 type counted struct {
 	stored     map[string]*v1alpha1.BackendPool
 	lists      int

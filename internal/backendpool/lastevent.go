@@ -31,7 +31,6 @@ func notesEvents(s *v1alpha1.BackendPoolStatus, p *v1alpha1.BackendPool, own str
 	setLastEvent(s, t)
 }
 
-// notesProblem records the problem of the last warning in the status.
 func notesProblem(s *v1alpha1.BackendPoolStatus) {
 	t := lastEvent(s)
 	if is := problem(s.Conditions); is != "" {

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/words"
 )
 
-// told reports an attempt to the Service.
 func (d *desk) told(o poolwrite.Outcome, givenUpFor string, edit ...func(*poolupdate.Report)) {
 	d.Helper()
 	name := []poolschedule.ServiceName{{Namespace: d.p.Namespace, Name: d.p.Spec.ServiceRef.Name}}

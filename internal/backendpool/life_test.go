@@ -70,7 +70,6 @@ func lives(t *testing.T, name string, p *v1alpha1.BackendPool, plays func(l *lif
 	})
 }
 
-// starts starts a new process.
 func (l *life) starts() {
 	l.Controller = New(Config{
 		Cluster: l, Owner: l, Lanes: l, Events: l, Keeper: &keeping.Keeper{Stale: func(time.Time) bool { return l.stale }, NodeAt: l.nodeByAddress}, Log: slog.New(logged{l}), RecheckAfter: 5 * time.Minute, ReleaseAgainAfter: time.Minute,
@@ -126,7 +125,6 @@ func (l *life) attempts(intent *poolwrite.Intent) {
 	}
 }
 
-// ends reports an attempt.
 func (l *life) ends(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	r := poolupdate.Report{Ref: RefOf(l.p), Pool: l.Entitlement(l.p, time.Now()).Pool, Outcome: o, At: time.Now(), Budget: 3}
 	r.Settled = o == poolwrite.Written || o == poolwrite.Unchanged
@@ -141,7 +139,6 @@ func (l *life) ends(o poolwrite.Outcome, edit ...func(*poolupdate.Report)) {
 	l.Report(l.Context(), r)
 }
 
-// web returns the Service for a report.
 func (l *life) web() []poolschedule.ServiceName {
 	return []poolschedule.ServiceName{{Namespace: "shop", Name: "web"}}
 }
@@ -319,7 +316,6 @@ func (l *life) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, want boo
 	return is, nil
 }
 
-// lines returns the status lines by name.
 func (l *life) lines(s *v1alpha1.BackendPoolStatus) map[string]string {
 	is := map[string]string{
 		"written": strings.Join(s.WrittenAddresses, " "), "made for": s.MadeFor,

@@ -32,7 +32,6 @@ func leaving(name string) membership.Drain {
 	return membership.Drain{Node: name, IP: nodeAt(name), Why: "out-of-service"}
 }
 
-// holds sets the members in a report.
 func holds(names ...string) func(*poolupdate.Report) {
 	return func(r *poolupdate.Report) {
 		r.Desired, r.Observed, r.Written = len(names), len(names), nil

@@ -18,7 +18,6 @@ func ofNodes(p *v1alpha1.BackendPool) {
 	p.Spec.ServiceRef, p.Spec.Nodes = nil, &v1alpha1.NodeMembers{}
 }
 
-// words returns the attempt events on the BackendPool.
 func (d *desk) words() string {
 	d.Helper()
 	var said []string

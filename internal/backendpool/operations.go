@@ -97,7 +97,6 @@ func keep(c *Controller, e *Entry, set membership.Set) membership.Set {
 	return set
 }
 
-// onRecord returns the recorded members of a pool.
 func onRecord(e *Entry) membership.OnRecord {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,7 +115,6 @@ func MembersOf(c *Controller, p *v1alpha1.BackendPool) (membership.Set, error) {
 // of Azure.
 var unfinished = []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonPace, v1alpha1.ReasonDeferred, v1alpha1.ReasonRetrying}
 
-// differs reports whether the recorded addresses differ from the desired ones.
 func differs(e *Entry, set membership.Set) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,7 +19,6 @@ func park(s *v1alpha1.BackendPoolStatus, generation int64, until time.Time, reas
 	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionTrue, reason, why)
 }
 
-// unpark clears the Parked condition.
 func unpark(s *v1alpha1.BackendPoolStatus, generation int64) {
 	s.NextEligibleAt = nil
 	setCondition(s, generation, v1alpha1.ConditionParked, metav1.ConditionFalse, v1alpha1.ReasonNotParked, "")
@@ -46,7 +45,6 @@ func stays(s *v1alpha1.BackendPoolStatus, generation int64, now time.Time) {
 	}
 }
 
-// asked reports whether a Retry-After is unexpired.
 func asked(s *v1alpha1.BackendPoolStatus, now time.Time) bool {
 	return s.NextEligibleAt != nil && s.NextEligibleAt.After(now)
 }
@@ -67,7 +65,6 @@ func restsUntil(s *v1alpha1.BackendPoolStatus) time.Time {
 	return s.NextEligibleAt.Time
 }
 
-// endsRest clears an expired Retry-After of an idle pool.
 func (e *Entry) endsRest(generation int64, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// until pauses a BackendPool until end.
 func until(end time.Time) func(*v1alpha1.BackendPool) {
 	return func(p *v1alpha1.BackendPool) {
 		p.Spec.Paused, p.Spec.Pause = true, &v1alpha1.Pause{Until: new(metav1.NewTime(end)), Why: "a move", By: "jane"}
@@ -22,7 +21,6 @@ func until(end time.Time) func(*v1alpha1.BackendPool) {
 	}
 }
 
-// works reports whether an attempt may write.
 func (d *desk) works() bool {
 	_, err := d.Desired(RefOf(d.p))
 	return err == nil

@@ -94,7 +94,6 @@ func (c *Controller) Reconcile(ctx context.Context, namespace, name string, now 
 	return Result{pausing.Sooner(e.wait(now), p, now)}, err
 }
 
-// bring applies the entitlement.
 func (c *Controller) bring(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	switch {
 	case is.Deleting:
@@ -125,7 +124,6 @@ func (c *Controller) recordMade(p *v1alpha1.BackendPool, e *Entry, pool lb.PoolI
 	e.amendSoon(now, func(s *v1alpha1.BackendPoolStatus) { s.MadeFor = owner })
 }
 
-// fill ensures that the pool contains its members.
 func (c *Controller) fill(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	if !hasFinalizer(p) {
 		e.idle(situation{})                             // operations without the finalizer were dropped
@@ -184,7 +182,6 @@ func (c *Controller) tellSpared(p *v1alpha1.BackendPool, e *Entry, is Entitlemen
 	}
 }
 
-// drain removes Weir's addresses from a pool without a Service.
 func (c *Controller) drain(ctx context.Context, p *v1alpha1.BackendPool, e *Entry, is Entitlement, now time.Time) error {
 	left := is.Taken && e.holds()
 	if left && !hasFinalizer(p) {

@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// errAnotherRecorded means the status contains a record that the attempt has not read.
 var errAnotherRecorded = errors.New("another process has recorded addresses meanwhile; it is read again")
 
 // readRecord returns the record for an attempt, which then includes the records of other processes.
@@ -65,7 +64,6 @@ func (c *Controller) Record(ctx context.Context, ref poolschedule.Ref, intent po
 	return nil
 }
 
-// beforeRecord returns the current status and the members of the attempt.
 func (e *Entry) beforeRecord() (v1alpha1.BackendPoolStatus, membership.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -125,7 +125,6 @@ func (c *Controller) change(ctx context.Context, p *v1alpha1.BackendPool, e *Ent
 	return err
 }
 
-// missingReasons are the reasons of a pool that Azure does not have.
 var missingReasons = []string{v1alpha1.ReasonPoolNotFound, v1alpha1.ReasonLoadBalancerNotFound}
 
 // recovered returns the problem that had an event if the pool is in sync now; else "".

@@ -27,7 +27,6 @@ type situation struct {
 	retry string
 }
 
-// situationOf returns the situation of a BackendPool with these members.
 func situationOf(p *v1alpha1.BackendPool, is Entitlement, set membership.Set) situation {
 	now := situation{state: is.State, deleting: is.Deleting, generation: p.Generation, serviceUID: is.ServiceUID, retry: p.Annotations[v1alpha1.RetryNowAnnotation]}
 	if p.Spec.Nodes != nil && !is.Removes() {
@@ -70,7 +69,6 @@ func (e *Entry) idle(s situation) {
 	e.acted, e.recheckAt = s, time.Time{}
 }
 
-// again schedules a recheck no later than at.
 func (e *Entry) again(at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/poolwrite"
 )
 
-// desired returns the input of an attempt that starts now.
 func (c *cluster) desired(t *testing.T, ref poolschedule.Ref) poolwrite.Desired {
 	t.Helper()
 	d, err := c.Desired(ref)

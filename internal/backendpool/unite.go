@@ -19,10 +19,8 @@ type own []uint64
 // mostOwn limits own. An older status counts as another process's and costs a read.
 const mostOwn = 4
 
-// has reports whether a status is in o.
 func (o own) has(s *v1alpha1.BackendPoolStatus) bool { return slices.Contains(o, storedAs(s)) }
 
-// with returns o plus a status about to be written.
 func (o own) with(s *v1alpha1.BackendPoolStatus) own {
 	o = append(slices.Clone(o), storedAs(s))
 	return o[max(0, len(o)-mostOwn):]

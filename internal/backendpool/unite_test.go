@@ -62,7 +62,6 @@ func (a *versioned) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, wan
 	return a.stored.DeepCopy(), nil
 }
 
-// moves changes another part of the object.
 func (a *versioned) moves() {
 	n, _ := strconv.Atoi(a.stored.ResourceVersion)
 	a.stored.ResourceVersion = strconv.Itoa(n + 1)
@@ -70,7 +69,6 @@ func (a *versioned) moves() {
 
 func (a *versioned) written() []string { return a.stored.Status.WrittenAddresses }
 
-// replica returns a process that has loaded the BackendPool.
 func replica(t *testing.T, api *versioned) *cluster {
 	t.Helper()
 	c := stored(t, api.stored.DeepCopy(), serviceOfType(corev1.ServiceTypeLoadBalancer))

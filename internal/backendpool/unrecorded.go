@@ -46,7 +46,6 @@ func (u *unrecorded) forget(r poolupdate.Report) {
 	delete(u.of, r.Pool.Key())
 }
 
-// handOver retains the record of a BackendPool that Weir will recreate.
 func (c *Controller) handOver(p *v1alpha1.BackendPool, e *Entry, is Entitlement) {
 	if is.Taken && c.Owner.Made(p) {
 		c.unrecorded.note(is.Pool.Key(), e.Recorded().Written)

@@ -22,7 +22,6 @@ func DescribePool(id lb.PoolID) string {
 // mayLandMessage explains why the record contains more than the pool.
 const mayLandMessage = "a write whose answer was lost may land yet, for the pool's etag does not keep it out: what it would bring stays on record, and is taken out when it lands"
 
-// updatingMessage describes the pending write.
 func updatingMessage(i poolwrite.Intent) string {
 	var doing []string
 	if i.Add > 0 {
@@ -46,7 +45,6 @@ func retryingMessage(r poolupdate.Report) string {
 	return text
 }
 
-// adminRetryingMessage describes a retry of admin states.
 func adminRetryingMessage(r poolupdate.Report) string {
 	text := "the last attempt failed: " + words.OfFault(r.Fault, words.MaxMessage-160) + "; another to set the admin states follows at " + words.Stamp(r.AdminRetryAt)
 	if r.NextEligibleAt.After(r.At) {
@@ -55,7 +53,6 @@ func adminRetryingMessage(r poolupdate.Report) string {
 	return text
 }
 
-// patience describes a Retry-After.
 func patience(until time.Time) string { return "Azure asked for no call before " + words.Stamp(until) }
 
 func failedMessage(r poolupdate.Report) string {
@@ -77,7 +74,6 @@ func removalFailedMessage(r poolupdate.Report) string {
 	return text + "within a minute"
 }
 
-// missingPool returns the condition for a 404.
 func missingPool(r poolupdate.Report) (reason, why string) {
 	where := r.Pool.LoadBalancer
 	if r.Fault != nil && (r.Fault.Code == "ResourceNotFound" || r.Fault.Code == "ResourceGroupNotFound") {
@@ -87,7 +83,6 @@ func missingPool(r poolupdate.Report) (reason, why string) {
 	return v1alpha1.ReasonPoolNotFound, fmt.Sprintf("load balancer %s in resource group %s has no backend pool %s", where.Name, where.ResourceGroup, r.Pool.Name)
 }
 
-// refusedPool returns the condition for a pool with the wrong kind of members.
 func refusedPool(r poolupdate.Report) (reason, why string) {
 	if r.Fault != nil && r.Fault.Code == poolwrite.CodeAddressPool {
 		return v1alpha1.ReasonAddressPool, DescribePool(r.Pool) + " holds IP addresses, and its members are to be network interfaces, which Azure does not mix: name another pool, or set membership to Address"

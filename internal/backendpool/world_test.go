@@ -32,7 +32,6 @@ type world struct {
 	left     map[lb.PoolKey]bool
 }
 
-// told is an event and its object.
 type told struct {
 	about, name string
 	Event
@@ -144,7 +143,6 @@ func (w *world) Spares(*v1alpha1.BackendPool, Entitlement, membership.Set) {}
 
 func (w *world) AdminStates(*v1alpha1.BackendPool, Entitlement, poolupdate.Report, Turned) {}
 
-// next returns the next unread event.
 func (w *world) next() (told, bool) {
 	if len(w.told) == 0 {
 		return told{}, false
@@ -171,7 +169,6 @@ func (w *world) deletes(s *corev1.Service) {
 	delete(w.services, poolschedule.ServiceName{Namespace: s.Namespace, Name: s.Name})
 }
 
-// cluster is a Controller in a world.
 type cluster struct {
 	*Controller
 	world *world
@@ -189,7 +186,6 @@ func stored(t *testing.T, objects ...any) *cluster {
 	}, NewStatuses(nil)), w}
 }
 
-// statusAPI is an API server for statuses.
 type statusAPI struct {
 	stored *v1alpha1.BackendPool
 	fail   error
@@ -224,7 +220,6 @@ func (a *statusAPI) SetFinalizer(_ context.Context, p *v1alpha1.BackendPool, _ b
 	return p, a.fail
 }
 
-// recorded returns a cluster with one active, loaded BackendPool.
 func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
 	t.Helper()
 	p := bp("a", 0)
@@ -240,13 +235,11 @@ func recorded(t *testing.T) (*cluster, *statusAPI, *v1alpha1.BackendPool) {
 // startsAnew replaces the process; only the API server's content remains.
 func (c *cluster) startsAnew(api API) { c.statuses = NewStatuses(api) }
 
-// reconciled reconciles the BackendPool.
 func (c *cluster) reconciled(t *testing.T, p *v1alpha1.BackendPool) (Result, error) {
 	t.Helper()
 	return c.Reconcile(t.Context(), p.Namespace, p.Name, time.Now())
 }
 
-// loaded returns a cluster that has loaded the BackendPool.
 func loaded(t *testing.T, p *v1alpha1.BackendPool, service *corev1.Service, nodes ...string) (*cluster, *Entry) {
 	t.Helper()
 	c := stored(t, p)
@@ -261,7 +254,6 @@ func loaded(t *testing.T, p *v1alpha1.BackendPool, service *corev1.Service, node
 
 func nodeAt(name string) netip.Addr { return netip.MustParseAddr("10.0.0." + name[1:]) }
 
-// queued records the queued operations.
 type queued struct {
 	ops     []poolschedule.Operation
 	removed []poolschedule.ServiceName

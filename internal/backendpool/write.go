@@ -16,7 +16,6 @@ import (
 // statusDeadline is the timeout of a status read or write, which holds a lock of the pool updater.
 const statusDeadline = 10 * time.Second
 
-// errMovesOn means the object changes faster than it can be read.
 var errMovesOn = errors.New("others keep writing the object")
 
 func isGone(err error) bool { return errors.Is(err, ErrGone) }
@@ -87,7 +86,6 @@ func (e *Entry) amendSoon(now time.Time, change func(*v1alpha1.BackendPoolStatus
 	return e.revision != before
 }
 
-// isPatient reports whether an unsaved status may wait.
 func isPatient(e *Entry, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

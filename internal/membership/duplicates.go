@@ -30,5 +30,4 @@ func AcrossLoadBalancers(n Node, same []Node, shared string) Node {
 	return n
 }
 
-// mayBeMember reports whether the node is eligible for the pools of its load balancer.
 func (n Node) mayBeMember() bool { return n.Excluded == "" && n.NoMachine == "" }

@@ -17,7 +17,6 @@ import (
 	"weir.dev/weir/internal/membership"
 )
 
-// onPlaces returns the set of each load balancer for these nodes.
 func onPlaces(nodes []membership.Node, places ...string) map[string]membership.Set {
 	sets := map[string]membership.Set{}
 	for _, place := range places {
@@ -142,7 +141,6 @@ func TestLawNodesWithOneAddressAcrossLoadBalancers(t *testing.T) {
 	})
 }
 
-// addressesIn returns the addresses of a set in order.
 func addressesIn(set membership.Set) string {
 	var all []string
 	for _, a := range set.Addresses {

@@ -38,7 +38,6 @@ func (s Set) Floor(percent int) Set {
 	return s.spare(spared[max(allowed, 0):])
 }
 
-// minAvailable returns how many members must be up.
 func minAvailable(members, percent int) int {
 	if percent <= 0 {
 		return 0
@@ -46,7 +45,6 @@ func minAvailable(members, percent int) int {
 	return max((members*percent+99)/100, min(members, 1))
 }
 
-// spare returns the set with these drains up.
 func (s Set) spare(drains []Drain) Set {
 	ips := make(map[netip.Addr]struct{}, len(drains))
 	for _, d := range drains {

@@ -74,7 +74,6 @@ func (s Set) KeepRemoved(has OnRecord, node func(netip.Addr) (Node, bool)) Set {
 	return kept
 }
 
-// keep adds a retained member.
 func (s Set) keep(d Drain, down bool) Set {
 	a := lb.Address{Name: d.Node, IP: d.IP}
 	if down {
@@ -86,14 +85,12 @@ func (s Set) keep(d Drain, down bool) Set {
 	return s.sorted()
 }
 
-// sorted sorts addresses and drains by name.
 func (s Set) sorted() Set {
 	s.Addresses = slices.SortedFunc(slices.Values(s.Addresses), func(a, b lb.Address) int { return strings.Compare(a.Name, b.Name) })
 	s.Draining = slices.SortedFunc(slices.Values(s.Draining), func(a, b Drain) int { return strings.Compare(a.Node, b.Node) })
 	return s
 }
 
-// has reports whether an address is a member.
 func (s Set) has(ip netip.Addr) bool {
 	return slices.ContainsFunc(s.Addresses, func(a lb.Address) bool { return a.IP == ip })
 }

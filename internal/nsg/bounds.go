@@ -76,7 +76,6 @@ func newUsage() *Usage {
 	return &Usage{of: map[string]map[meaning]*entry{}, rooms: map[string]room{}, all: map[meaning]bool{}}
 }
 
-// usageOf returns the usage of the observed group.
 func usageOf(s *sight, h holders) *Usage {
 	u := newUsage()
 	for _, o := range s.rules {
@@ -85,7 +84,6 @@ func usageOf(s *sight, h holders) *Usage {
 	return u
 }
 
-// count adds a rule of the group.
 func (u *Usage) count(r lb.SecurityRule, h holders) {
 	u.total.add(r)
 	if !managed(r) {

@@ -32,7 +32,6 @@ func tagged(namespace string, number, tags int) Share {
 	return s
 }
 
-// renamed returns the Service with other tags.
 func renamed(s Share) Share {
 	for i := range s.Admissions {
 		s.Admissions[i].Sources = []string{"U" + s.Admissions[i].Sources[0]}
@@ -40,7 +39,6 @@ func renamed(s Share) Share {
 	return s
 }
 
-// ranged returns a Service with a number of ranges in one rule.
 func ranged(namespace string, number, ranges int) Share {
 	s := tagged(namespace, number, 1)
 	s.Admissions[0].Sources = nil

@@ -86,7 +86,6 @@ func drawShare(t *rapid.T, name string) Share {
 	return s
 }
 
-// strangers returns rules that are not managed.
 func strangers() []lb.SecurityRule {
 	rule := func(name string, priority int32, direction lb.Direction) lb.SecurityRule {
 		return lb.SecurityRule{

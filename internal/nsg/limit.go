@@ -178,7 +178,6 @@ func narrower(a, b netip.Prefix) netip.Prefix {
 	return b
 }
 
-// private are the ranges of private networks.
 var private = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("172.16.0.0/12"),
 	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),

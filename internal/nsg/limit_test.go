@@ -63,7 +63,6 @@ func TestWithinALimit(t *testing.T) {
 	}
 }
 
-// limited returns a Service with a Limit.
 func limited(service string, l Limit, at ...int) Share {
 	s := web(service, at...)
 	l.Own, s.Admissions = s.Admissions, nil

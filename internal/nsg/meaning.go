@@ -44,7 +44,6 @@ func sameList(a, b []string) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
 
-// meaningOf returns the meaning of a managed rule.
 func meaningOf(r lb.SecurityRule) meaning {
 	a := Admission{Access: lb.Allow, Family: lb.IPv4, Protocol: r.Protocol, Sources: r.Sources, Ports: r.DestinationPorts}
 	if strings.EqualFold(string(r.Access), string(lb.Deny)) {
@@ -99,7 +98,6 @@ func address(text string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// ports normalizes a port or a port range.
 func ports(text string) string {
 	switch first, last, ok := span(text); {
 	case !ok:

@@ -174,7 +174,6 @@ func takeOut(seen *sight, shares []asking, refused map[string]error, decided map
 	return g
 }
 
-// put adds a rule.
 func (g *group) put(r lb.SecurityRule) {
 	g.rules = append(g.rules, r)
 	g.used.add(r)

@@ -125,7 +125,6 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// many returns a Service with a number of ranges.
 func many(service string, at, n int) Share {
 	s := web(service, at)
 	s.Admissions[0].Sources = nil

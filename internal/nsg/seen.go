@@ -153,7 +153,6 @@ func (t *taken) take(r lb.SecurityRule) {
 	}
 }
 
-// priority returns the next free priority.
 func (t *taken) priority(access lb.Access) int32 {
 	step := int32(1)
 	if access == lb.Deny {

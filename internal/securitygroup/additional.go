@@ -76,7 +76,6 @@ func (n naming) rival(of string, a netip.Addr) string {
 	return ""
 }
 
-// opens reports whether an address is opened for a Service.
 func (n naming) opens(of string, a netip.Addr) bool {
 	return n.taken(of, a) == "" && n.rival(of, a) == ""
 }

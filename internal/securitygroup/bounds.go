@@ -40,7 +40,6 @@ func (l *ledger) wrote(requests []*Request, p nsg.Plan, written bool) {
 	}
 }
 
-// promises returns a copy of the promised claims by owner.
 func (l *ledger) promises() map[string]nsg.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +68,6 @@ func (l *ledger) admits(owner string, c nsg.Claim, check func(*nsg.Usage, map[st
 	return nil
 }
 
-// known reports whether there was a plan.
 func (l *ledger) known() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -72,13 +72,11 @@ func (d Demand) asked() contest.Asked {
 	return contest.Asked{Desired: d.Desired, On: d.On.Key(), Again: d.Again}
 }
 
-// admissions returns the admissions of a demand.
 func (g *Group) admissions(d Demand) []nsg.Admission {
 	nodes, _ := g.cfg.Cluster.NodesOf(d.On, d.Desired.OwnPools())
 	return d.Desired.Admissions(d.Addresses, nodes)
 }
 
-// demands returns the known demands, including due ones.
 func (g *Group) demands(due []*Request) map[string]Demand {
 	all := map[string]Demand{}
 	for owner, d := range g.known {

@@ -104,7 +104,6 @@ func fixedShare(r Reached) nsg.Share {
 	}
 }
 
-// namespaceOf returns the namespace of a Service name.
 func namespaceOf(service string) string {
 	namespace, _, _ := strings.Cut(service, "/")
 	return namespace

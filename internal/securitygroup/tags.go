@@ -35,7 +35,6 @@ func (g *Group) withoutUnknownTags(ctx context.Context, requests []*Request, obs
 	return err == nil
 }
 
-// usesTag reports whether a rule has a service tag.
 func usesTag(rules []lb.SecurityRule, tag string) bool {
 	return slices.ContainsFunc(rules, func(r lb.SecurityRule) bool {
 		return slices.ContainsFunc(r.Sources, func(source string) bool { return strings.EqualFold(source, tag) })

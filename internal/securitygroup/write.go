@@ -55,7 +55,6 @@ func (g *Group) try(ctx context.Context, requests []*Request, valid func() bool,
 	return err
 }
 
-// observe returns the group; false if it does not exist.
 func (g *Group) observe(ctx context.Context, requests []*Request) (observed lb.SecurityGroup, there bool, err error) {
 	for _, r := range requests {
 		r.Err = nil
@@ -158,7 +157,6 @@ func (g *Group) missing(requests []*Request) {
 	}
 }
 
-// refuse sets the errors of rejected requests, and of those with unknown nodes.
 func (g *Group) refuse(requests []*Request, p nsg.Plan) {
 	for _, r := range requests {
 		if why := p.Refused[r.Owner]; why != nil {
@@ -171,7 +169,6 @@ func (g *Group) refuse(requests []*Request, p nsg.Plan) {
 	}
 }
 
-// concerns reports whether a rule change affects these addresses.
 func concerns(c plan.Change, at []netip.Addr) bool {
 	was, _ := c.Was.(lb.SecurityRule)
 	is, _ := c.Is.(lb.SecurityRule)

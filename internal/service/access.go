@@ -129,12 +129,10 @@ func (r *reader) access(s Service) Access {
 	return a
 }
 
-// words splits text at commas and whitespace.
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 }
 
-// ranges parses CIDRs.
 func (r *reader) ranges(field string, texts []string) []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range texts {

@@ -54,7 +54,6 @@ func FormatInstances(instances map[string]netip.Addr) []v1alpha1.WrittenInstance
 	return all
 }
 
-// uniteInstances returns the union of both records.
 func uniteInstances(a, b []v1alpha1.WrittenInstances) []v1alpha1.WrittenInstances {
 	other := Instances(b)
 	if len(other) == 0 {

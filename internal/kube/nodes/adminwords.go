@@ -22,10 +22,8 @@ const (
 	EventAdminUpdated  = "LoadBalancerAdminStateUpdated"
 )
 
-// nodesNamed limits the nodes in an event.
 const nodesNamed = 12
 
-// tell records the events of one object.
 func (a *AdminStates) tell(about client.Object, n news, v adminView) {
 	add := func(kind, reason, text string) {
 		a.events.Add(about, kind, reason, words.Sentence(text, words.MaxMessage))
@@ -82,7 +80,6 @@ func adminFailedText(n news) string {
 	return text + words.Sentence(n.failed, words.MaxMessage-len(text)-len(advice)) + advice
 }
 
-// namesOf lists nodes.
 func namesOf(names []string) string {
 	text := strings.Join(names[:min(len(names), nodesNamed)], ", ")
 	if n := len(names) - nodesNamed; n > 0 {

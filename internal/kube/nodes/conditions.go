@@ -69,7 +69,6 @@ func (e *Evictions) reconcileConditions(ctx context.Context, name string) error 
 	return e.taint(ctx, name, "condition "+condition, judgedByCondition)
 }
 
-// judgedByCondition evaluates the node's conditions.
 func judgedByCondition(n *corev1.Node) (adminstate.Verdict, adminstate.Record) {
 	occurred, condition := evictionOf(n)
 	if condition == "" {

@@ -74,7 +74,6 @@ func (d Draining) Watch(ctx context.Context, informers cache.Informers) error {
 	return err
 }
 
-// changed logs a changed drain reason.
 func (d Draining) changed(before, after any) {
 	var was, is []string
 	name := ""

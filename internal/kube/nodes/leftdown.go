@@ -20,10 +20,8 @@ import (
 // EventLeftDown is the event reason for a BackendPool with Down addresses that Weir no longer manages.
 const EventLeftDown = "AdminStateLeftDown"
 
-// poolsNamed limits the BackendPools in the log.
 const poolsNamed = 20
 
-// addressesNamed limits the addresses of a pool.
 const addressesNamed = 12
 
 // TellLeftDown reports addresses that an earlier process left Down if admin states are disabled: an event per
@@ -47,7 +45,6 @@ func TellLeftDown(ctx context.Context, snap *view.Snapshot, events Recorder, log
 		"addresses", addresses, "backendPools", len(left), "among", left[:min(len(left), poolsNamed)])
 }
 
-// sortedPools returns all BackendPools by name.
 func sortedPools(snap *view.Snapshot) []*v1alpha1.BackendPool {
 	all := view.All[v1alpha1.BackendPool](snap.Pools)
 	slices.SortFunc(all, func(a, b *v1alpha1.BackendPool) int {
@@ -56,7 +53,6 @@ func sortedPools(snap *view.Snapshot) []*v1alpha1.BackendPool {
 	return all
 }
 
-// downNames formats addresses with their nodes.
 func downNames(down []v1alpha1.DownAddress) string {
 	var names []string
 	for _, d := range down[:min(len(down), addressesNamed)] {

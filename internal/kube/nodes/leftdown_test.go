@@ -70,7 +70,6 @@ func TestWhatWasLeftDownIsSaidAtStart(t *testing.T) {
 	}
 }
 
-// told collects events: object, reason and message.
 type told []string
 
 func (r *told) Add(about runtime.Object, _, reason, message string) {

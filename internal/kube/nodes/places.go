@@ -18,7 +18,6 @@ import (
 	"weir.dev/weir/internal/service"
 )
 
-// nodePlace is the placement state of a node.
 type nodePlace struct {
 	uid types.UID
 	// set is its scale set or availability set, if known is true.
@@ -66,7 +65,6 @@ func (p *places) of(n *corev1.Node) *nodePlace {
 	return place
 }
 
-// bySets reports whether placement depends on sets.
 func (p *places) bySets() bool {
 	return slices.ContainsFunc(p.several, func(c service.Configuration) bool { return c.PrimaryVMSet != "" })
 }
@@ -78,13 +76,11 @@ func (p *places) note(n *corev1.Node, change func(*nodePlace)) {
 	change(p.of(n))
 }
 
-// knows reports whether the set of a node is known.
 func (p *places) knows(n *corev1.Node) (known bool) {
 	p.note(n, func(place *nodePlace) { known = place.known })
 	return known
 }
 
-// isNowhere reports whether a node is known to be on no load balancer.
 func (p *places) isNowhere(n *corev1.Node) (is bool) {
 	p.note(n, func(place *nodePlace) { is = place.nowhere })
 	return is
@@ -109,7 +105,6 @@ func (p *places) forget(name string) {
 	delete(p.all, name)
 }
 
-// rest records a Retry-After for the Azure requests of all nodes.
 func (p *places) rest(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

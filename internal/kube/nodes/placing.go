@@ -212,7 +212,6 @@ func (p *Placing) label(ctx context.Context, n *corev1.Node, now time.Time) erro
 	return nil
 }
 
-// writeLabel sets or removes the label of this node by UID.
 func (p *Placing) writeLabel(ctx context.Context, n *corev1.Node, value string) error {
 	label := &value
 	if value == "" {

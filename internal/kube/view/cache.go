@@ -123,7 +123,6 @@ func stripNode(n *corev1.Node, draining *adminstate.Signals) {
 	n.Status = corev1.NodeStatus{Addresses: internal, Conditions: conditions}
 }
 
-// messageKept limits a cached condition message.
 const messageKept = 64
 
 // announcing keeps the conditions that announce an eviction, without heartbeats.

@@ -29,7 +29,6 @@ func (s *Snapshot) sameAddress(node membership.Node, family lb.Family) (nodes []
 	return nodes, "its address " + ip.String()
 }
 
-// sameMachine returns the nodes on the node's machine.
 func (s *Snapshot) sameMachine(node membership.Node, _ lb.Family) (nodes []*corev1.Node, shared string) {
 	if node.Machine == "" {
 		return nil, ""

@@ -51,7 +51,6 @@ func hostsIn(s *discoveryv1.EndpointSlice) (hosts []string, kept bool) {
 	return s.Endpoints[0].Addresses, true
 }
 
-// endpointsOf converts the endpoints of a slice.
 func endpointsOf(s *discoveryv1.EndpointSlice) []membership.Endpoint {
 	hosts, kept := hostsIn(s)
 	if !kept {

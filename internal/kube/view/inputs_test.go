@@ -54,7 +54,6 @@ func drawNode(t *rapid.T, name, label string) *corev1.Node {
 	return n
 }
 
-// changeOne changes one field of a node.
 func changeOne(t *rapid.T, before *corev1.Node) *corev1.Node {
 	next, after := drawNode(t, "n1", "after"), before.DeepCopy()
 	switch rapid.SampledFrom([]string{"labels", "one label", "taints", "addresses", "providerID", "record"}).Draw(t, "changes") {
@@ -155,7 +154,6 @@ func compare(t *rapid.T, pools map[string]*v1alpha1.BackendPool, was, is, whole 
 	}
 }
 
-// same reports whether two sets are equal in all fields.
 func same(a, b membership.Set) bool {
 	return reflect.DeepEqual(a.Absent, b.Absent) && reflect.DeepEqual(a.Draining, b.Draining) && reflect.DeepEqual(a.Spared, b.Spared) && reflect.DeepEqual(a.Awaited, b.Awaited) &&
 		slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Twins, b.Twins)

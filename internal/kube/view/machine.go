@@ -47,10 +47,8 @@ type machineInputs struct {
 
 type machineInput struct{ key, none string }
 
-// mostMachineInputs limits the cache.
 const mostMachineInputs = 20_000
 
-// set sets the machine of a node.
 func (m *machineInputs) set(node *membership.Node, n *corev1.Node) {
 	is := m.get(n)
 	node.Machine, node.NoMachine, node.Awaited = is.key, is.none, n.Spec.ProviderID == ""

@@ -53,7 +53,6 @@ const (
 // ManagedBy labels the BackendPools that Weir creates. It is informational: tenants can set it.
 const ManagedBy = "app.kubernetes.io/managed-by"
 
-// azureAnnotations is the prefix of the Azure annotations.
 const azureAnnotations = "service.beta.kubernetes.io/"
 
 // ownAnnotations are Weir's annotations kept in the cache.

@@ -39,7 +39,6 @@ func ProvisionerCacheOptions() cache.Options {
 	}
 }
 
-// maxRequest limits a cached annotation, in bytes.
 const maxRequest = 64
 
 func cutRequest(value string) string {
@@ -101,7 +100,6 @@ func CachedWantedOf(p *v1alpha1.Provision) Wanted {
 	return is
 }
 
-// asked are the request annotations.
 var asked = []string{v1alpha1.CancelAnnotation, v1alpha1.RetryNowAnnotation, v1alpha1.ResetAnnotation}
 
 // StripProvision keeps the inputs of decisions; step details are read again when needed. Of the conditions it
@@ -140,7 +138,6 @@ func StripProvision(p *v1alpha1.Provision) {
 	s.Conditions = kept
 }
 
-// lastAnnotations are the last stored annotations.
 var lastAnnotations atomic.Pointer[map[string]string]
 
 // sameAnnotations returns equal annotations, shared with other Provisions if possible.

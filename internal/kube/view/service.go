@@ -60,7 +60,6 @@ func ServiceLB(s *corev1.Service) servicelb.Service {
 	}
 }
 
-// programmed returns the reason of the Programmed condition, or "".
 func programmed(s *corev1.Service) string {
 	if c := meta.FindStatusCondition(s.Status.Conditions, ConditionProgrammed); c != nil {
 		return c.Reason

@@ -298,7 +298,6 @@ func (s *Snapshot) hosts(p *v1alpha1.BackendPool) (membership.Set, error) {
 	return membership.OfNodes(nodes, family), nil
 }
 
-// selected returns the nodes that match a pool's selector.
 func (s *Snapshot) selected(p *v1alpha1.BackendPool) (iter.Seq[membership.Node], error) {
 	selector, err := backendpool.Selector(p)
 	if err != nil {
