@@ -173,7 +173,6 @@ func collapse(all []netip.Prefix) []netip.Prefix {
 // https://learn.microsoft.com/azure/virtual-network/service-tags-overview
 var tagRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_-]+)*$`)
 
-// serviceTags returns the service tags without duplicates.
 func (r *reader) serviceTags() []string {
 	var tags []string
 	known := map[string]bool{}
@@ -226,7 +225,6 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
 }
 
-// global contains all public IPv6 addresses.
 var global = netip.MustParsePrefix("2000::/3")
 
 // public reports whether a public load balancer can have the address. Others belong to nodes, pods and
@@ -263,7 +261,6 @@ const (
 	mostIPTags         = lb.MostTags
 )
 
-// mostProblems limits the reported problems of one Service.
 const mostProblems = 10
 
 // tooMany reports whether n exceeds the limit, and records the problem. unit names the listed items.

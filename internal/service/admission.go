@@ -124,7 +124,6 @@ func (spec Spec) gates(f Frontend) []gate {
 	return all
 }
 
-// gatePort returns the destination port of a rule's flows at the node.
 func gatePort(r lb.Rule) string {
 	switch {
 	case r.Transport == lb.All:

@@ -13,7 +13,6 @@ import (
 	"weir.dev/weir/internal/lb"
 )
 
-// prefix is the prefix of all annotations.
 const prefix = "service.beta.kubernetes.io/"
 
 // The supported annotations.
@@ -103,7 +102,6 @@ func (r *reader) wrong(field, value, want string) {
 	}
 }
 
-// text returns an annotation without surrounding whitespace, and whether it is non-empty.
 func (r *reader) text(name string) (string, bool) {
 	value := strings.TrimSpace(r.annotations[name])
 	return value, value != ""
@@ -146,7 +144,6 @@ func (r *reader) first(names ...string) string {
 	return names[len(names)-1]
 }
 
-// address parses an IP address of a family.
 func (r *reader) address(name, value string, family lb.Family) netip.Addr {
 	ip, err := netip.ParseAddr(value)
 	if err != nil || !family.Of(ip) || ip.Zone() != "" {
@@ -182,7 +179,6 @@ func (r *reader) pairs(name string, check func(key, value string) string) map[st
 	return pairs
 }
 
-// tag returns what is required of a tag; "" if it is valid.
 func tag(key, value string) string {
 	if !lb.ValidTag(key, value) {
 		return lb.TagRule
@@ -190,7 +186,6 @@ func tag(key, value string) string {
 	return ""
 }
 
-// dnsRule is Azure's rule for DNS labels of public IPs.
 var dnsRule = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)
 
 // known are the supported annotations, without those of ports.

@@ -33,7 +33,6 @@ func host(i int) string {
 	return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}).String()
 }
 
-// largest returns Services of the maximum size.
 func largest() map[string]Service {
 	text := func(all []string) string { return strings.Join(all, ",") }
 	annotated := func(name string, form func(i int) string) Service {

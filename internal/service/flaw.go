@@ -27,7 +27,6 @@ const (
 	unservedPort = "The port is not served"
 )
 
-// flaws collects the flaws of a Service.
 type flaws struct {
 	flaws []Flaw
 	ports map[PortRef]bool // that Azure cannot serve
@@ -73,7 +72,6 @@ func (r *reader) strictly(name string, stricter bool, effect string) bool {
 	return stricter
 }
 
-// unclear reports whether a boolean annotation is invalid.
 func unclear(value string, is bool) bool {
 	return is && !strings.EqualFold(value, "false") && !strings.EqualFold(value, "true")
 }

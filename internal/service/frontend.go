@@ -27,7 +27,6 @@ type Frontend struct {
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
 var subnetRule = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,78}[0-9A-Za-z_])?$`)
 
-// frontends returns a frontend for each family.
 func (r *reader) frontends(s Service, set Settings, internal bool) []Frontend {
 	subnet, names := r.text(InternalSubnet)
 	if names && !subnetRule.MatchString(subnet) {
@@ -54,7 +53,6 @@ func (r *reader) frontends(s Service, set Settings, internal bool) []Frontend {
 	return frontends
 }
 
-// private gives a frontend an address of a subnet.
 func (r *reader) private(f *lb.Frontend, s Service, set Settings, subnet string) {
 	if set.VirtualNetwork == "" || subnet == "" {
 		r.wrong(Internal, "true", "vnetName and subnetName in azure.json, or "+InternalSubnet)

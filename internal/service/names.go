@@ -18,7 +18,6 @@ const (
 	SuffixIPv4 = "-IPv4"
 )
 
-// suffixOf returns the name suffix of a family.
 func suffixOf(f lb.Family) string {
 	if f == lb.IPv6 {
 		return SuffixIPv6
@@ -89,7 +88,6 @@ func (f Frontend) has(parts []Part, family lb.Family, suffix string) bool {
 	})
 }
 
-// withSuffixes returns the Spec with other name suffixes.
 func (spec *Spec) withSuffixes(suffixes map[lb.Family]string) *Spec {
 	next := *spec
 	next.Frontends, next.Rules, next.Probes = slices.Clone(spec.Frontends), slices.Clone(spec.Rules), slices.Clone(spec.Probes)

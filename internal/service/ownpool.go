@@ -19,7 +19,6 @@ type Contender struct {
 	Has []string
 }
 
-// has reports whether a contender has a pool.
 func (c Contender) has(name string) bool {
 	return slices.ContainsFunc(c.Has, func(n string) bool { return strings.EqualFold(n, name) })
 }
@@ -42,7 +41,6 @@ func PoolAmong(usual string, c Contender, rivals []Contender) string {
 	return usual
 }
 
-// older orders contenders by creation, then by name.
 func older(a, b Contender) bool {
 	if !a.Created.Equal(b.Created) {
 		return a.Created.Before(b.Created)

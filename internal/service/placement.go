@@ -49,7 +49,6 @@ func ConfigurationName(loadBalancer string, all []Configuration) string {
 	return strings.TrimSuffix(strings.ToLower(loadBalancer), twin)
 }
 
-// twin is the name suffix of internal load balancers.
 const twin = "-internal"
 
 // LoadBalancerName returns the name of a configuration's load balancer for a Service.
@@ -249,7 +248,6 @@ func PlaceOf(n Node, all []Configuration) string {
 	return ""
 }
 
-// unselective returns the configurations without a node selector.
 func unselective(all []Configuration) []Configuration {
 	return slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool { return c.Nodes != nil })
 }

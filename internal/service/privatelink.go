@@ -87,10 +87,8 @@ func LinkOf(s Service, set Settings) (*PrivateLink, []Problem) {
 	return l, nil
 }
 
-// linkReader parses the annotations of Private Link Services.
 type linkReader struct{ *reader }
 
-// place parses name, resource group and subnet.
 func (r linkReader) place(l *PrivateLink, s Service, set Settings) {
 	id := lb.ResourceID{SubscriptionID: "s", ResourceGroup: "g", Type: lb.TypePrivateLinkService, Name: "n"}
 	var named, placed bool
@@ -169,7 +167,6 @@ func (r linkReader) fqdns() []string {
 	return all
 }
 
-// subscriptionRule matches subscription IDs.
 var subscriptionRule = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // subscriptions parses IDs into a sorted lower-case list without duplicates; only PLSVisibility also accepts

@@ -16,7 +16,6 @@ const (
 	green = "22222222-2222-2222-2222-22222222222b"
 )
 
-// published returns a Service that requests a Private Link Service.
 func published(changes ...func(*Service)) Service {
 	return web(append([]func(*Service){with(PLSCreate, "true")}, changes...)...)
 }

@@ -152,7 +152,6 @@ func (r *reader) probedNodePort(p, other Port) int32 {
 	return other.NodePort
 }
 
-// probePath returns the HTTP path.
 func (r *reader) probePath(p Port) string {
 	name := r.first(ofPort(p.Port, portProbePath), ProbePath)
 	path, ok := r.text(name)

@@ -74,7 +74,6 @@ func annotation(value ast.Expr) (text, of string) {
 	return text, of
 }
 
-// rows returns the table rows of the page by annotation.
 func rows(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(page)

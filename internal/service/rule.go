@@ -61,7 +61,6 @@ func probed(s Service, first Port) Port {
 	return first
 }
 
-// rules adds the rules and probes of one family to a Spec.
 func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style) {
 	if len(spec.Rules) > mostRules {
 		return // already reported
@@ -116,13 +115,11 @@ func (r *reader) rules(spec *Spec, s Service, set Settings, f Frontend, st style
 	}
 }
 
-// fieldProtocol is the protocol field of a port.
 const fieldProtocol = "protocol"
 
 // ofPorts names a field by port number, because an index does not help users.
 func ofPorts(p Port, field string) string { return "port " + strconv.Itoa(int(p.Port)) + ": " + field }
 
-// nodePort returns the destination port of a rule without floating IP.
 func (r *reader) nodePort(p Port) int32 {
 	if p.NodePort == 0 {
 		r.unserved(p, "nodePort", "0", "a node port (allocateLoadBalancerNodePorts), or floating IP: remove "+DisableFloatingIP)

@@ -84,7 +84,6 @@ func Owner(uid string) string {
 // Key returns namespace/name, as in tags.
 func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
-// has reports whether the Service has a family.
 func (s Service) has(f lb.Family) bool { return slices.Contains(s.Families, f) }
 
 // literal returns spec.loadBalancerIP if it applies to a family, or "".

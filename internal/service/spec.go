@@ -132,12 +132,10 @@ func poolNameFits(s Service, set Settings, pools []Pool) *Problem {
 	return nil
 }
 
-// hasIPv6Alone reports whether the Service is IPv6-only.
 func (spec *Spec) hasIPv6Alone() bool {
 	return len(spec.Frontends) > 0 && !slices.ContainsFunc(spec.Frontends, func(f Frontend) bool { return f.Frontend.Family != lb.IPv6 })
 }
 
-// pool returns the pool name of a family.
 func (spec *Spec) pool(family lb.Family) string {
 	for _, p := range spec.Pools {
 		if p.Family == family {
@@ -147,7 +145,6 @@ func (spec *Spec) pool(family lb.Family) string {
 	return ""
 }
 
-// addProbe adds a probe once.
 func (r *reader) addProbe(spec *Spec, p lb.Probe) {
 	if !r.probes[p] {
 		r.probes[p] = true
@@ -155,7 +152,6 @@ func (r *reader) addProbe(spec *Spec, p lb.Probe) {
 	}
 }
 
-// configurations parses the names of configurations.
 func (r *reader) configurations() []string {
 	names := r.list(Configurations)
 	if r.tooMany(Configurations, len(names), mostConfigurations, "names", "Azure takes no more load balancers in a region") {

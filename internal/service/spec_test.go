@@ -26,7 +26,6 @@ func settings() Settings {
 	}
 }
 
-// web returns a Service with one TCP port and the changes.
 func web(changes ...func(*Service)) Service {
 	s := Service{
 		Namespace: "shop", Name: "web", UID: "01234567-89ab-cdef-0123-456789abcdef",
@@ -52,7 +51,6 @@ func ports(list ...Port) func(*Service) {
 	return func(s *Service) { s.Ports = list }
 }
 
-// desired returns the Spec of a valid Service.
 func desired(t *testing.T, s Service, set Settings) Spec {
 	t.Helper()
 	w, problems := Desired(s, set)

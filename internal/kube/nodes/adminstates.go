@@ -86,7 +86,6 @@ func (a *AdminStates) of(w whom) *bulletin {
 	return b
 }
 
-// open reports whether events are pending.
 func (b *bulletin) open() bool { return len(b.down)+len(b.back)+len(b.failing) > 0 || b.complained }
 
 // waits reports whether events are pending. Otherwise it drops the bulletins of nodes that no longer drain.

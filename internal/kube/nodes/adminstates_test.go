@@ -110,14 +110,12 @@ func (d *newsDesk) startsAnew(down v1alpha1.DownAddress) {
 	}
 }
 
-// noAPI is an API server that accepts every status and reads none.
 type noAPI struct{ backendpool.API }
 
 func (noAPI) Apply(_ context.Context, _ poolschedule.Ref, version string, _ *v1alpha1.BackendPoolStatus) (string, error) {
 	return version, nil
 }
 
-// taints replaces the taints of a node.
 func (d *newsDesk) taints(n int, taints ...string) {
 	d.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", n), UID: "uid"}}
@@ -166,7 +164,6 @@ func (d *newsDesk) fails(pool string) {
 	})
 }
 
-// taken returns the events since the last call.
 func (d *newsDesk) taken() []*corev1.Event {
 	all := d.told.Waiting()
 	since := all[d.seen:]

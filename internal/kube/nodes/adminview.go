@@ -70,7 +70,6 @@ func (v adminView) over(w whom, node string) bool {
 	return !slices.Contains(v.owed[node], w)
 }
 
-// news is an event to record now.
 type news struct {
 	about      whom
 	down, back []string
@@ -101,7 +100,6 @@ func (a *AdminStates) settle(v adminView) []news {
 
 func (n news) any() bool { return len(n.down)+len(n.back) > 0 || n.failed != "" || n.settled }
 
-// settle removes the events to record now from a bulletin.
 func (b *bulletin) settle(w whom, v adminView) news {
 	told := news{about: w, down: b.takeIf(b.down, w, v, true), back: b.takeIf(b.back, w, v, false)}
 	if w.kind == "Node" {

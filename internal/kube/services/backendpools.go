@@ -119,7 +119,6 @@ func (r *Reconciler) Missing(p *v1alpha1.BackendPool) {
 	}
 }
 
-// emptied records that a pool was deleted in Azure.
 func (r serviceLedger) emptied(p *v1alpha1.BackendPool) {
 	if e := r.own.Statuses.Known(backendpool.RefOf(p)); e != nil {
 		e.Emptied()

@@ -16,7 +16,6 @@ import (
 	"weir.dev/weir/internal/bound"
 )
 
-// noted collects event messages.
 type noted []string
 
 func (n *noted) Add(_ runtime.Object, kind, reason, message string) {

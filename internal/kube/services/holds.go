@@ -41,7 +41,6 @@ func (h holds) Converts(pool lb.PoolID) (is, paused bool) {
 	return is, paused
 }
 
-// foreignInterfaces returns the network interfaces of a pool that belong to no node.
 func (h holds) foreignInterfaces(pool lb.Pool) []string {
 	var all []string
 	for _, a := range pool.Addresses {

@@ -119,7 +119,6 @@ func sameIngress(a, b corev1.LoadBalancerIngress) bool {
 	return a.IP == b.IP && a.Hostname == b.Hostname
 }
 
-// patchStatus patches the status of a Service and ignores NotFound.
 func (l serviceLedger) patchStatus(ctx context.Context, what string, s *corev1.Service, patch client.Patch) error {
 	err := l.cfg.API.Status.Patch(ctx, s, patch, client.FieldOwner(apiserver.FieldOwner))
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -174,7 +173,6 @@ func (l serviceLedger) Conclude(ctx context.Context, v servicelb.Service, c serv
 	return l.patchFields(ctx, s, "status", status)
 }
 
-// condition sets a condition on a Service, or removes it if text is empty.
 func (l serviceLedger) condition(ctx context.Context, s *corev1.Service, kind string, is metav1.ConditionStatus, reason, text string, anew bool) error {
 	if part := changed(s, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: text}, anew); part != nil {
 		return l.patchFields(ctx, s, "condition", map[string]any{"conditions": []any{part}})

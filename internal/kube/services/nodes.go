@@ -53,7 +53,6 @@ func (r serviceLedger) ofNodes(p *v1alpha1.BackendPool) bool {
 	return err == nil && several && r.own.Made(p)
 }
 
-// selectNodes sets the selector of a BackendPool.
 func (r serviceLedger) selectNodes(ctx context.Context, p *v1alpha1.BackendPool, want metav1.LabelSelector) error {
 	if p.DeletionTimestamp != nil || view.Selects(p, want) {
 		return nil

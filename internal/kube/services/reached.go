@@ -92,7 +92,6 @@ func (r *Reconciler) NodesOf(on lb.LoadBalancerID, anywhere bool) ([]netip.Addr,
 	return slices.Compact(all), true
 }
 
-// servicesAtNodes maps a node to the Services with node addresses in their security rules.
 func (r *Reconciler) servicesAtNodes(_ context.Context, _ client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	if !r.options.Guarded {
@@ -172,7 +171,6 @@ func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool
 	}
 }
 
-// lacking returns how many members a pool lacks.
 func lacking(want, is []lb.Address) int {
 	has := make(map[netip.Addr]bool, len(is))
 	for _, a := range is {

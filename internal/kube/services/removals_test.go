@@ -123,7 +123,6 @@ func newTown(t *testing.T, n int) *town {
 	return w
 }
 
-// balance starts serving the town's class.
 func (w *town) balance(o services.Options) {
 	o.Class, o.Namespace = "weir.dev/azure", "default"
 	o.Settings = service.Settings{ClusterName: "kubernetes", VirtualNetwork: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", Subnet: "nodes", Interfaces: w.interfaces, Converts: w.converts}
@@ -146,7 +145,6 @@ func (w *town) passes(d time.Duration) {
 	}
 }
 
-// is returns the nonzero state counts.
 func (w *town) is() string {
 	var texts []string
 	for state, n := range w.kube.Services.States() {

@@ -113,7 +113,6 @@ func lostPool(p *v1alpha1.BackendPool) servicelb.LostPool {
 	return servicelb.LostPool{LoadBalancer: p.Spec.LoadBalancer.Name, Pool: p.Spec.PoolName}
 }
 
-// poolGoes passes only delete events.
 func poolGoes() predicate.Predicate {
 	none := func(event.CreateEvent) bool { return false }
 	return predicate.Funcs{CreateFunc: none, UpdateFunc: func(event.UpdateEvent) bool { return false }}
@@ -167,7 +166,6 @@ func (r *Reconciler) namespaceChanged(byLabels bool) predicate.Predicate {
 
 func boundsOf(ns client.Object) bound.Settings { return bound.Read(ns.GetName(), ns.GetAnnotations()) }
 
-// reportBounds reports the invalid limits of a Namespace.
 func (r *Reconciler) reportBounds(ns client.Object) {
 	for _, text := range boundsOf(ns).Problems() {
 		r.cfg.Log.Warn(text)
@@ -175,7 +173,6 @@ func (r *Reconciler) reportBounds(ns client.Object) {
 	}
 }
 
-// servicesIn maps a namespace to its Services with a load balancer of Weir.
 func (r *Reconciler) servicesIn(_ context.Context, obj client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, s := range view.List[corev1.Service](r.view.Services, view.ServicesBalanced, "") {
