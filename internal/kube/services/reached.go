@@ -134,8 +134,8 @@ func (r *Reconciler) Fresh(name string, on lb.LoadBalancerID, pool service.Pool)
 }
 
 // Awaits implements balancer.Cluster. A pool must have nine tenths of its members, not counting those that
-// are Down or cannot join, because a machine may hang. If its BackendPool removes or will remove the members,
-// rules wait in any case; an unchanged pool must have any member. If the members are unknown, rules wait.
+// are Down or cannot join, because a machine may hang. Rules always wait while the BackendPool removes the
+// members or the members are unknown. A pool that Weir leaves unchanged must have at least one member.
 func (r *Reconciler) Awaits(name string, on lb.LoadBalancerID, pool service.Pool, is lb.Pool) bool {
 	s := view.Get[corev1.Service](r.view.Services, name)
 	if s == nil {

@@ -15,9 +15,9 @@ import (
 // hostsOnly is the hostname that marks a stripped slice; it is invalid in the API.
 const hostsOnly = "*"
 
-// keepHosts replaces the endpoints of a slice by one with the sorted nodes as addresses, those of endpoints that
-// take traffic, with an empty string per endpoint without a node. An Endpoint takes a hundred bytes, and
-// clusters have more endpoints than anything else.
+// keepHosts replaces the endpoints of a slice by a single one. Its addresses are the sorted nodes of
+// endpoints that take traffic, with an empty string per endpoint without a node. An Endpoint takes a hundred
+// bytes, and clusters have more endpoints than anything else.
 func keepHosts(s *discoveryv1.EndpointSlice) {
 	if _, is := hostsIn(s); is {
 		return // already stripped
